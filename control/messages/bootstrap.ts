@@ -1,0 +1,49 @@
+/**
+ * What an engine and its host's agent say to each other over the agent's Unix socket (NCCLRUN_AGENT).
+ * The native twin is native/core/messages.h. Strings are u32 length + UTF-8 bytes; `key` is 128 bytes of unique id.
+ *
+ * Every question carries a request number and gets exactly one answer with the same number; any number may be in
+ * flight. `refused` may answer each of them.
+ *
+ *   engine → agent
+ *   engineHello  u32 protocol (BOOTSTRAP_PROTOCOL), u32 pid as the engine sees it, i32 rank in the job (-1 unknown),
+ *                str jobId, str engineVersion                       answer: welcome
+ *   join         key, u32 epoch, u32 size, u32 rank, PeerInfo       answer: plan     a new communicator
+ *   gather       key, u32 epoch, u32 round, u32 size, u32 rank, u32 bytes, bytes
+ *                                                                   answer: table    all-gather; a barrier has 0 bytes
+ *   post         key, u32 epoch, u32 from, u32 to, u32 tag, u32 bytes, bytes
+ *                                                                   answer: delivery with 0 bytes, once it is stored
+ *   fetch        key, u32 epoch, u32 from, u32 to, u32 tag          answer: delivery
+ *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted), str reason     no answer
+ *
+ *   agent → engine
+ *   welcome      u32 hostIndex, u32 hostCount, u32 rankCount, u32 epoch, str jobId, str hostName
+ *                + fd: the telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
+ *   plan         u32 localIndex + fd: the HostPlan, sealed and read-only + fd: the host segment
+ *   table        u32 size, size × (u32 bytes, bytes)
+ *   delivery     u32 bytes, bytes
+ *   refused      u32 ncclResult_t, str sentence
+ *   aborted      key, u32 epoch, u32 rank that broke the communicator (0xffffffff: none in particular), u32 ncclResult_t,
+ *                str sentence; request is 0. The abort word of the host segment carries the same sentence, sooner.
+ *
+ * PeerInfo, 64 bytes (system.md row 6): what one rank contributes to a communicator
+ *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
+ *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 0, u64 0
+ */
+export const BOOTSTRAP_PROTOCOL = 1;
+export const UNIQUE_ID_BYTES = 128;
+export const PEER_INFO_BYTES = 64;
+export const NO_RANK = 0xffff_ffff;
+
+/** ncclResult_t as the wire carries it. */
+export const NcclResult = {
+  success: 0,
+  unhandledCudaError: 1,
+  systemError: 2,
+  internalError: 3,
+  invalidArgument: 4,
+  invalidUsage: 5,
+  remoteError: 6,
+  inProgress: 7,
+} as const;
+export type NcclResult = (typeof NcclResult)[keyof typeof NcclResult];

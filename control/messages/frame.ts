@@ -1,0 +1,82 @@
+/**
+ * The one framing of every byte stream between our processes: launcher, agent, guardian and engine.
+ * The native twin is native/core/frame.h; both list the kinds in the same order.
+ *
+ *   offset 0   u32  bytes of payload that follow the header (at most MAX_PAYLOAD_BYTES)
+ *          4   u8   FRAME_VERSION
+ *          5   u8   kind
+ *          6   u16  flags, by kind
+ *          8   u32  subject, by kind: mostly a rank
+ *         12   u32  request: numbers a question; the answer carries the same number
+ *
+ * All integers are little-endian.
+ */
+export const HEADER_BYTES = 16;
+export const FRAME_VERSION = 1;
+export const MAX_PAYLOAD_BYTES = 16 * 1024 * 1024;
+
+/** Subject of a frame that speaks of every rank of a host. */
+export const ALL_RANKS = 0xffff_ffff;
+
+export const FrameKind = {
+  // agent ↔ guardian; those marked (link) travel on between agent and launcher unchanged
+  spawn: 0x10, // agent → guardian: SpawnOrder (guardian.ts)
+  spawned: 0x11, // (link) subject = rank; payload u32 pid, u64 realtime ns
+  spawnFailed: 0x12, // (link) subject = rank; payload u32 errno, u32 step (SpawnStep)
+  exited: 0x13, // (link) subject = rank; payload i32 wait status, u64 realtime ns
+  output: 0x14, // (link) subject = rank; flags OUTPUT_*; payload whole lines (or a piece, see flags)
+  outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 bytes that may be sent in addition
+  stdin: 0x16, // (link) launcher → agent → guardian; subject = rank; flags STDIN_END
+  stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank
+  signal: 0x18, // (link) subject = rank or ALL_RANKS; payload i32 signal number
+  lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z)
+  heartbeat: 0x1a, // (link) both ways; no payload
+  end: 0x1b, // (link) launcher → agent → guardian: kill what is left, descendants included
+  ended: 0x1c, // (link) guardian → agent → launcher: no process of the job is left on this host
+
+  // launcher ↔ agent
+  order: 0x30, // launcher → agent, first frame, sent with the exec; payload JSON AgentOrder
+  hello: 0x31, // agent → launcher; payload JSON AgentHello
+  start: 0x32, // launcher → agent: all hosts said hello; start the ranks
+  failure: 0x33, // agent → launcher; payload JSON Failure (launcher/job's vocabulary)
+  suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them
+
+  // engine ↔ agent (bootstrap.ts has the payloads)
+  engineHello: 0x50,
+  welcome: 0x51,
+  join: 0x52,
+  plan: 0x53,
+  gather: 0x54,
+  table: 0x55,
+  post: 0x56,
+  fetch: 0x57,
+  delivery: 0x58,
+  refused: 0x59,
+  leave: 0x5a,
+  aborted: 0x5b,
+
+  // agent ↔ launcher, the rendezvous across hosts (rendezvous.ts has the payloads)
+  merged: 0x60,
+  completed: 0x61,
+  hostPlan: 0x62,
+  keyFailed: 0x63,
+  routed: 0x64,
+  left: 0x65,
+  broken: 0x66,
+} as const;
+export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
+
+export const OUTPUT_STDERR = 1;
+/** The payload does not end in a newline: the line goes on in the next frame of the same rank and stream. */
+export const OUTPUT_PARTIAL = 2;
+/** The stream is at its end; the payload (perhaps empty) is its last. */
+export const OUTPUT_END = 4;
+export const STDIN_END = 1;
+
+export interface Frame {
+  readonly kind: FrameKind;
+  readonly flags: number;
+  readonly subject: number;
+  readonly request: number;
+  readonly payload: Uint8Array;
+}

@@ -1,0 +1,38 @@
+/**
+ * What the agent tells its guardian. The guardian (native/guardian) is the only thing that starts ranks.
+ *
+ * SpawnOrder, payload of FrameKind.spawn; strings are u32 length + bytes without a NUL:
+ *
+ *   u32 leaseMs            silence of the agent longer than this ends the ranks; 0 = no lease yet
+ *   u64 outputCredit       bytes of output the guardian may send before it needs FrameKind.outputCredit
+ *   str runtimeDirectory   removed with its content when the guardian ends; empty = none
+ *   u32 rankCount, then for each rank:
+ *     u32 rank
+ *     u32 flags            bit 0: stdin is a pipe fed by FrameKind.stdin, else /dev/null
+ *     str workingDirectory
+ *     u32 argc, argc × str program and arguments; program is looked up in the PATH of the rank's environment
+ *     u32 envc, envc × str "NAME=value", laid over the guardian's own environment
+ *     u32 cpuc, cpuc × u32 CPUs to run on; 0 = wherever the guardian may run
+ */
+export const SPAWN_STDIN_PIPE = 1;
+
+/** Where a spawn failed, beside its errno. */
+export const SpawnStep = { fork: 1, session: 2, binding: 3, directory: 4, streams: 5, exec: 6 } as const;
+export type SpawnStep = (typeof SpawnStep)[keyof typeof SpawnStep];
+
+export interface RankSpawn {
+  readonly rank: number;
+  readonly stdinPipe: boolean;
+  readonly workingDirectory: string;
+  /** Program first; looked up in the PATH of `environment` laid over the guardian's. */
+  readonly argv: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly cpus: readonly number[];
+}
+
+export interface SpawnOrder {
+  readonly leaseMs: number;
+  readonly outputCredit: number;
+  readonly runtimeDirectory: string;
+  readonly ranks: readonly RankSpawn[];
+}

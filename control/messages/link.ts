@@ -1,0 +1,44 @@
+/** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
+import type { RankSpawn } from './guardian.ts';
+
+/** A rank as its agent starts it; `environment` has the per-rank variables only, `AgentOrder.environment` the shared ones. */
+export type OrderedRank = RankSpawn;
+
+/** The first order. It travels with the exec: an agent has it before it has said anything. */
+export interface AgentOrder {
+  readonly schemaVersion: 1;
+  /** Version of ncclrun; an agent of another version answers with a failure and ends. */
+  readonly version: string;
+  readonly jobId: string;
+  readonly epoch: number;
+  readonly hostName: string;
+  readonly hostIndex: number;
+  readonly hostCount: number;
+  /** Ranks in the whole job. */
+  readonly rankCount: number;
+  /** 128 bytes, base64: the unique id of the communicator of all ranks (NCCLRUN_UNIQUE_ID). */
+  readonly uniqueId: string;
+  /** Silence of the launcher longer than this ends the ranks of this host. */
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly outputCredit: number;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly ranks: readonly OrderedRank[];
+}
+
+/** What an agent says of itself and its host. */
+export interface AgentHello {
+  readonly schemaVersion: 1;
+  readonly version: string;
+  readonly jobId: string;
+  readonly hostName: string;
+  readonly bootId: string;
+  readonly pid: number;
+  readonly cores: number;
+  readonly gpus: number;
+  readonly nodeVersion: string;
+  /** Addresses other hosts may reach this one at, best first (SSH_CONNECTION's server address leads). */
+  readonly addresses: readonly string[];
+  /** The launcher's address as this host sees it, or null. */
+  readonly launcherAddress: string | null;
+}

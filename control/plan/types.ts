@@ -1,0 +1,86 @@
+/**
+ * CommPlan: everything the engines need for one communicator. Made once by control/planner (or read from --plan FILE), encoded per
+ * host by encode.ts, executed by native/core. The engine decides nothing: it evaluates the formulas below and takes the first listed
+ * form whose preconditions hold.
+ */
+export type CollectiveName =
+  | 'allReduce'
+  | 'allGather'
+  | 'reduceScatter'
+  | 'broadcast'
+  | 'reduce'
+  | 'allToAll'
+  | 'gather'
+  | 'scatter'
+  | 'sendRecv'
+  | 'barrier';
+export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet';
+export type ProtocolName = 'simple' | 'll' | 'll128';
+export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
+
+/** What must be provable from facts that all ranks share before a form may be taken. */
+export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses';
+
+/** One way to carry out a collective. */
+export interface Form {
+  readonly algorithm: AlgorithmName;
+  readonly protocol: ProtocolName;
+  /** Channels used: the first `channels` of the plan. */
+  readonly channels: number;
+  /** Bytes of one chunk (system.md row 19's `chunk`, in bytes; need not divide anything). */
+  readonly chunkBytes: number;
+  /** Threads of a block; also the granularity of chunks (row 19). At least 64 for Simple. */
+  readonly threads: number;
+  readonly requires: readonly Precondition[];
+  /** The planner's estimate at the row's upper size, or 0. */
+  readonly predictedMicroseconds: number;
+}
+
+/** Rows of a collective are ordered by size; a row serves sizes up to and including `upToBytes` (null: all larger ones). */
+export interface TuningRow {
+  readonly collective: CollectiveName;
+  readonly upToBytes: number | null;
+  readonly forms: readonly Form[];
+}
+
+export interface PlanHost {
+  readonly name: string;
+  /** Address the other hosts' engines connect to. */
+  readonly address: string;
+}
+
+export interface PlanPeer {
+  /** Index into `hosts`. */
+  readonly host: number;
+  /** TCP port of the engine's listener, 0 if it has none. */
+  readonly listenPort: number;
+}
+
+export interface Channel {
+  /** The ranks in ring order; a permutation of 0..n-1. */
+  readonly ring: readonly number[];
+}
+
+/** Buffers of one direction of one connection: `steps` slots of `stepBytes`. */
+export interface ConnectionBuffer {
+  readonly steps: number;
+  readonly stepBytes: number;
+}
+
+export interface CommPlan {
+  readonly formatVersion: 1;
+  /** One per rank, in rank order. */
+  readonly peers: readonly PlanPeer[];
+  readonly hosts: readonly PlanHost[];
+  readonly channels: readonly Channel[];
+  /** Transport of an edge by where its ends are. */
+  readonly transports: { readonly sameHost: TransportName; readonly otherHost: TransportName };
+  readonly ringBuffer: ConnectionBuffer;
+  /** The connection of any two ranks, for send, recv and the direct forms; made at first use. */
+  readonly pairBuffer: ConnectionBuffer;
+  readonly tuning: readonly TuningRow[];
+  /** How long a waiting rank polls before it sleeps, in nanoseconds. 0 where ranks outnumber cores. */
+  readonly spinNanoseconds: number;
+  /** 32 hex digits, random per communicator: what a data connection must show to be let in. */
+  readonly token: string;
+}

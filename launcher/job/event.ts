@@ -1,0 +1,35 @@
+/** Everything that happens in a job. Reporters turn these into text, JSON lines, the result; no module prints. */
+import type { Failure, Phase } from './failure.ts';
+
+export const EVENT_SCHEMA_VERSION = 1;
+
+interface Base {
+  /** Milliseconds since 1970, whole. */
+  readonly time: number;
+}
+
+export type JobEvent =
+  | (Base & { type: 'job-started'; jobId: string; ranks: number; hosts: readonly string[]; program: readonly string[] })
+  | (Base & { type: 'phase'; phase: Phase })
+  | (Base & { type: 'host-connecting'; host: string })
+  | (Base & { type: 'host-up'; host: string; cores: number; gpus: number; pid: number })
+  | (Base & { type: 'host-ended'; host: string })
+  | (Base & { type: 'rank-started'; rank: number; host: string; pid: number })
+  | (Base & { type: 'rank-exited'; rank: number; host: string; exitCode: number | null; signal: NodeJS.Signals | null })
+  | (Base & { type: 'waiting'; what: string; missing: readonly string[]; seconds: number })
+  | (Base & { type: 'communicator'; ranks: number; hosts: number })
+  | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
+  | (Base & { type: 'failure'; failure: Failure; primary: boolean })
+  | (Base & { type: 'notice'; message: string })
+  | (Base & { type: 'job-ended'; ok: boolean; reason: string; exitCode: number });
+
+/** A piece of a rank's output; not an event (its volume is another), but reporters get both. */
+export interface OutputChunk {
+  readonly rank: number;
+  readonly host: string;
+  readonly stream: 'stdout' | 'stderr';
+  /** Whole lines, unless `partial`. */
+  readonly bytes: Uint8Array;
+  /** The last line of `bytes` has no newline yet (or never will, at the end of the stream). */
+  readonly partial: boolean;
+}

@@ -1,0 +1,125 @@
+/**
+ * Every way a job can fail, told apart by `type`. One failure is one sentence for people (report/failure-text.ts), one entry
+ * of the result's `failures`, and, where it decides the job, its `reason`.
+ */
+export type Phase = 'allocate' | 'connect' | 'hello' | 'spawn' | 'run' | 'teardown';
+
+/** A place in a hostfile or a -H list. */
+export interface SourcePosition {
+  readonly source: string;
+  readonly line: number;
+  readonly column: number;
+  /** The whole line, for the squiggle. */
+  readonly text: string;
+  /** Characters from `column` on that are at fault. */
+  readonly length: number;
+}
+
+/** The command line is wrong. Exit status 2. */
+export interface UsageFailure {
+  readonly type: 'usage';
+  readonly message: string;
+  readonly remedy: string | null;
+}
+/** A hostfile or host list cannot be read or says something impossible. Exit status 2. */
+export interface HostfileFailure {
+  readonly type: 'hostfile';
+  readonly message: string;
+  readonly position: SourcePosition | null;
+  readonly remedy: string | null;
+}
+/** More ranks than slots, or a rank that fits nowhere. Exit status 2. */
+export interface AllocationFailure {
+  readonly type: 'allocation';
+  readonly message: string;
+  readonly remedy: string | null;
+}
+/** A host could not be reached or its agent could not be started. Exit status 125. */
+export interface HostUnreachableFailure {
+  readonly type: 'host-unreachable';
+  readonly host: string;
+  readonly phase: Phase;
+  readonly cause: 'unknown-host' | 'no-route' | 'refused' | 'host-key' | 'authentication' | 'timeout' | 'shell' | 'other';
+  /** What the remote shell said, at most a few lines. */
+  readonly detail: string;
+  readonly remedy: string | null;
+}
+/** The agent is there but cannot serve: other version, another job's, damaged installation. Exit status 125. */
+export interface AgentFailure {
+  readonly type: 'agent';
+  readonly host: string;
+  readonly phase: Phase;
+  readonly message: string;
+  readonly remedy: string | null;
+}
+/** A host that had said hello fell silent or its link broke. Exit status 125. */
+export interface HostLostFailure {
+  readonly type: 'host-lost';
+  readonly host: string;
+  readonly cause: 'silent' | 'link-closed' | 'guardian-died';
+  readonly silentMs: number | null;
+  readonly detail: string;
+}
+/** A program could not be started. Exit status 127 (not found), 126 (not executable), else 125. */
+export interface SpawnFailure {
+  readonly type: 'spawn';
+  readonly host: string;
+  readonly rank: number;
+  readonly program: string;
+  readonly cause: 'not-found' | 'not-executable' | 'working-directory' | 'system';
+  readonly errno: string;
+  readonly remedy: string | null;
+}
+/** A rank ended with a status other than 0. Exit status: the rank's. */
+export interface RankExitFailure {
+  readonly type: 'rank-exit';
+  readonly host: string;
+  readonly rank: number;
+  readonly pid: number;
+  readonly exitCode: number;
+}
+/** A rank died of a signal that we did not send. Exit status 128 + signal. */
+export interface RankSignalFailure {
+  readonly type: 'rank-signal';
+  readonly host: string;
+  readonly rank: number;
+  readonly pid: number;
+  readonly signal: NodeJS.Signals;
+}
+/** A rank exited without joining a communicator that others wait for. Exit status: the rank's, or 125 if that was 0. */
+export interface RankMissingFailure {
+  readonly type: 'rank-missing';
+  readonly host: string;
+  readonly rank: number;
+  readonly message: string;
+}
+/** --timeout ran out. Exit status 124. */
+export interface TimeoutFailure {
+  readonly type: 'timeout';
+  readonly seconds: number;
+}
+/** The user's signal. Exit status 130 or 143. */
+export interface InterruptFailure {
+  readonly type: 'interrupt';
+  readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+}
+/** A defect of ours; never a stack trace for the user. Exit status 125. */
+export interface InternalFailure {
+  readonly type: 'internal';
+  readonly message: string;
+}
+
+export type Failure =
+  | UsageFailure
+  | HostfileFailure
+  | AllocationFailure
+  | HostUnreachableFailure
+  | AgentFailure
+  | HostLostFailure
+  | SpawnFailure
+  | RankExitFailure
+  | RankSignalFailure
+  | RankMissingFailure
+  | TimeoutFailure
+  | InterruptFailure
+  | InternalFailure;

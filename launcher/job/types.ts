@@ -1,0 +1,101 @@
+/** The pieces handed from step to step: allocation → mapping → job → result. */
+import type { Failure, Phase } from './failure.ts';
+
+/** Why a host has the slots it has, for --explain. */
+export interface SlotOrigin {
+  readonly kind: 'stated' | 'localhost-unlimited' | 'detected';
+  readonly text: string;
+}
+
+/** One host of an allocation. `slots` null: known only once its agent has said hello (GPUs, else cores). */
+export interface HostSlots {
+  readonly name: string;
+  /** user@ of the hostfile, or null. */
+  readonly user: string | null;
+  readonly port: number | null;
+  readonly slots: number | null;
+  readonly maxSlots: number | null;
+  /** This machine: its agent runs in the launcher. */
+  readonly local: boolean;
+  readonly origin: SlotOrigin;
+}
+
+export interface Allocation {
+  readonly hosts: readonly HostSlots[];
+}
+
+/** rank → host, with the local numbering. */
+export interface MappedRank {
+  readonly rank: number;
+  readonly host: number;
+  readonly localRank: number;
+  readonly localSize: number;
+}
+
+export interface RankMap {
+  /** Hosts that got at least one rank, in allocation order. */
+  readonly hosts: readonly HostSlots[];
+  /** Ordered by rank; `host` indexes `hosts`. */
+  readonly ranks: readonly MappedRank[];
+}
+
+/** What the user asked for, after flags, environment and configuration are merged. */
+export interface JobRequest {
+  /** Program and arguments as typed. */
+  readonly program: readonly string[];
+  readonly ranks: number | null;
+  readonly ranksPerHost: number | null;
+  readonly hostList: string | null;
+  readonly hostfile: string | null;
+  /** -x in the order given: VAR, VAR=value, PFX*. */
+  readonly exports: readonly string[];
+  readonly workingDirectory: string | null;
+  readonly timeoutSeconds: number | null;
+  readonly graceSeconds: number;
+  readonly tagOutput: 'none' | 'rank' | 'host';
+  readonly rsh: string;
+  readonly oversubscribe: boolean;
+  /** A CommPlan to use instead of the planner's (binary or JSON), or null. */
+  readonly planFile: string | null;
+}
+
+export interface HostResult {
+  readonly name: string;
+  readonly ranks: readonly number[];
+  readonly state: 'ok' | 'failed' | 'lost';
+}
+
+export interface RankResult {
+  readonly rank: number;
+  readonly host: string;
+  readonly pid: number | null;
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** ISO 8601, or null if it never started. */
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  /** We ended it because of another failure. */
+  readonly endedByUs: boolean;
+}
+
+export interface JobResult {
+  readonly schemaVersion: 1;
+  readonly jobId: string;
+  readonly ok: boolean;
+  /** 'ok' or the type of the primary failure. */
+  readonly reason: 'ok' | Failure['type'];
+  readonly exitCode: number;
+  readonly failures: readonly Failure[];
+  readonly hosts: readonly HostResult[];
+  readonly ranks: readonly RankResult[];
+  /** Milliseconds spent in each phase. */
+  readonly phases: Readonly<Record<Phase, number>>;
+}
+
+/** One way of telling what happens; main.ts composes them. */
+export interface Reporter {
+  event(event: import('./event.ts').JobEvent): void;
+  /** Resolves when the bytes have been taken; the job gives the ranks credit for them then. */
+  output(chunk: import('./event.ts').OutputChunk): Promise<void>;
+  result(result: JobResult): Promise<void>;
+}

@@ -1,0 +1,69 @@
+// The border between the two halves of the engine. Above it: the C interface, groups, communicator states, the agent (abi/, communicator,
+// agent_client). Below it: plan, streams, algorithms, transports (data_path, launch, device/, algorithm/, transport/). Above never looks
+// at the plan; below never talks to the agent.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/error.h"
+#include "core/plan_format.h"
+#include "nccl.h"
+#include "ncclrun.h"
+
+namespace ncclrun {
+
+// One call of the user, arguments already checked above. sendRecv: exactly one of send and receive is set.
+struct Operation {
+  plan::Collective collective = plan::Collective::barrier;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  size_t count = 0;  // elements, as in the call (AllGather: per rank sent; ReduceScatter: per rank received)
+  ncclDataType_t type = ncclInt8;
+  ncclRedOp_t op = ncclSum;
+  uint32_t peer = 0;    // root, or the other end of a send or receive
+  uint64_t number = 0;  // of this communicator, from 1
+  uint64_t hash = 0;    // rolling hash up to and including this operation
+};
+
+class DataPath {
+ public:
+  struct Setup {
+    std::span<const std::byte> plan;              // a HostPlan; must outlive the DataPath
+    int segmentFd = -1;                           // mapped, not closed
+    uint32_t rank = 0;
+    int listenFd = -1;                            // taken over; -1: no connection from other hosts
+    ncclrunTelemetrySlot* telemetry = nullptr;    // may be null
+  };
+  // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
+  static ncclResult_t open(const Setup& setup, std::unique_ptr<DataPath>& out);
+  virtual ~DataPath() = default;
+
+  // Begins connecting the planned edges to other hosts; ncclInProgress until all are there, then ncclSuccess; else the error.
+  virtual Status connect() = 0;
+
+  // Queues operations that the caller grouped (at least one), in call order, behind what the stream already has. Never blocks on peers.
+  // Sends and receives of one call make progress together. Operations of one DataPath run in the order queued, whatever their streams.
+  virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) = 0;
+
+  // Barrier of the local ranks through the segment, on the calling thread.
+  virtual ncclResult_t nodeBarrier() = 0;
+
+  // Ends every wait of this rank with `status`, from any thread, at once. Queued operations end with it too. Local only: tells no peer.
+  virtual void abort(const Status& status) = 0;
+
+  // The first error that ended an operation or broke a connection: an abort word raised by the agent, a lost connection, abort() above.
+  virtual Status asyncError() const = 0;
+
+  // True when nothing is queued, running or still to be sent.
+  virtual bool idle() const = 0;
+
+  virtual void info(ncclrunCommInfo& out) const = 0;
+  virtual const char* hostName(uint32_t index) const = 0;  // null if out of range
+  virtual size_t edges(std::span<ncclrunEdge> out) const = 0;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,110 @@
+/**
+ * Every function of the native addon (native/binding), declared once, in the same order as native/binding/module.cc exports them.
+ * The boundary is thin: arguments are checked and defaults filled in TypeScript; absent values are null, never undefined.
+ * A failing call throws NativeError with `code` (ncclResult_t or an errno name).
+ */
+
+/** An open file descriptor or mapping owned by native code; closed by `close` or the garbage collector. */
+export interface NativeHandle {
+  readonly __native: unique symbol;
+}
+
+export type LocalServerEvent =
+  /** A process of our uid connected (others are refused before this). `pid` as this host sees it. */
+  | { readonly type: 'connected'; readonly connection: number; readonly pid: number }
+  /** One frame; `payload` is a copy that the receiver owns. */
+  | {
+      readonly type: 'frame';
+      readonly connection: number;
+      readonly kind: number;
+      readonly flags: number;
+      readonly subject: number;
+      readonly request: number;
+      readonly payload: Uint8Array;
+    }
+  /** The process itself is gone (pidfd), whoever still holds its socket. */
+  | { readonly type: 'died'; readonly connection: number }
+  /** End of stream, or bytes that are no frame; `reason` is empty for a clean end. */
+  | { readonly type: 'closed'; readonly connection: number; readonly reason: string };
+
+export interface LocalServer {
+  readonly __localServer: unique symbol;
+}
+
+/** How an engine call ended; `sentence` is ncclGetLastError's. */
+export type CommHandle = { readonly __communicator: unique symbol };
+
+export interface CommInfo {
+  readonly rank: number;
+  readonly size: number;
+  readonly localRank: number;
+  readonly localSize: number;
+  readonly host: number;
+  readonly hosts: readonly string[];
+}
+
+export interface Native {
+  // process.cc
+  /** Makes this process the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
+  setChildSubreaper(): void;
+
+  // local_server.cc
+  /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */
+  localServerOpen(path: string, maxPayloadBytes: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  localServerSend(
+    server: LocalServer,
+    connection: number,
+    kind: number,
+    flags: number,
+    subject: number,
+    request: number,
+    payload: Uint8Array,
+    handles: readonly NativeHandle[],
+  ): void;
+  localServerDisconnect(server: LocalServer, connection: number): void;
+  /** Stops the thread and removes the socket. */
+  localServerClose(server: LocalServer): void;
+
+  // shared_memory.cc
+  /** A sealed, read-only memfd with these bytes. */
+  sealedMemory(bytes: Uint8Array): NativeHandle;
+  /** A zeroed memfd of this size (sparse: untouched pages cost nothing). */
+  segmentCreate(bytes: number): NativeHandle;
+  /** Raises the abort word at `abortOffset` and rings `doorbells` doorbells at `doorbellOffset`. True if it was the first. */
+  segmentAbort(
+    segment: NativeHandle,
+    abortOffset: number,
+    doorbellOffset: number,
+    doorbells: number,
+    rank: number,
+    result: number,
+    sentence: string,
+  ): boolean;
+  /** A telemetry page; `view` stays readable after the engine's death. */
+  telemetryCreate(): { readonly handle: NativeHandle; readonly view: Uint8Array };
+  close(handle: NativeHandle): void;
+
+  // engine.cc
+  version(): string;
+  /** 128 bytes. */
+  getUniqueId(): Uint8Array;
+  /** The engine connects to NCCLRUN_AGENT; resolves when the communicator is ready. */
+  commInit(uniqueId: Uint8Array, size: number, rank: number): Promise<CommHandle>;
+  commInfo(comm: CommHandle): CommInfo;
+  /** Count in elements; type and operator are ncclDataType_t and ncclRedOp_t. Resolves when the result is in `receive`. */
+  allReduce(
+    comm: CommHandle,
+    send: ArrayBufferView,
+    receive: ArrayBufferView,
+    count: number,
+    type: number,
+    operator: number,
+  ): Promise<void>;
+  send(comm: CommHandle, buffer: ArrayBufferView, count: number, type: number, peer: number): Promise<void>;
+  receive(comm: CommHandle, buffer: ArrayBufferView, count: number, type: number, peer: number): Promise<void>;
+  barrier(comm: CommHandle): Promise<void>;
+  nodeBarrier(comm: CommHandle): Promise<void>;
+  abort(comm: CommHandle): void;
+  /** Finalizes and destroys; a second close of one communicator is a named error. */
+  commClose(comm: CommHandle): Promise<void>;
+}
