@@ -12,6 +12,13 @@ if (!existsSync(join(root, 'node_modules/esbuild'))) process.exit(0); // install
 
 run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json']);
 
+// Compiled code is kept in the user's cache directory; without one, or where it cannot be written, Node compiles anew each time.
+const compileCache = [
+  "const __home = process.env.XDG_CACHE_HOME || (process.env.HOME && process.env.HOME + '/.cache');",
+  "if (__home) require('node:module').enableCompileCache?.(__home + '/ncclrun/compiled');",
+  "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;",
+].join('\n');
+
 const { build } = await import('esbuild');
 mkdirSync(join(root, 'dist/bundle'), { recursive: true });
 await build({
@@ -25,7 +32,7 @@ await build({
   target: 'node20',
   external: ['*.node', 'cpu-features', 'bufferutil', 'utf-8-validate'],
   define: { 'import.meta.url': '__bundleUrl' },
-  banner: { js: "require('node:module').enableCompileCache?.(); const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  banner: { js: compileCache },
   logLevel: 'warning',
 });
 

@@ -39,7 +39,15 @@ export interface HostUnreachableFailure {
   readonly type: 'host-unreachable';
   readonly host: string;
   readonly phase: Phase;
-  readonly cause: 'unknown-host' | 'no-route' | 'refused' | 'host-key' | 'authentication' | 'timeout' | 'shell' | 'other';
+  readonly cause:
+    | 'unknown-host'
+    | 'no-route'
+    | 'refused'
+    | 'host-key'
+    | 'authentication'
+    | 'timeout'
+    | 'shell'
+    | 'other';
   /** What the remote shell said, at most a few lines. */
   readonly detail: string;
   readonly remedy: string | null;

@@ -1,0 +1,56 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = join(import.meta.dirname, '../..');
+/** A folder may import itself and what stands behind it here. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  launcher: ['launcher', 'control'],
+  control: ['control'],
+  worker: ['worker', 'control'],
+};
+/** The one launcher file that runs the agent in-process. */
+const exception = 'launcher/remote/local.ts';
+/** Packages that compute hosts must not need. */
+const launcherOnly = ['yargs', 'ssh2'];
+
+interface Import {
+  readonly file: string;
+  readonly target: string;
+}
+
+function importsBelow(folder: string): Import[] {
+  const found: Import[] = [];
+  for (const entry of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+    if (!entry.endsWith('.ts')) continue;
+    const file = join(folder, entry);
+    const source = readFileSync(join(root, file), 'utf8');
+    for (const match of source.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
+      const target = match[1] ?? '';
+      found.push({ file, target: target.startsWith('.') ? normalize(join(dirname(file), target)) : target });
+    }
+  }
+  return found;
+}
+
+describe('imports point one way', () => {
+  for (const [folder, may] of Object.entries(allowed)) {
+    it(`${folder} imports only ${may.join(', ')}`, () => {
+      const imports = importsBelow(folder);
+      expect(imports.length).toBeGreaterThan(0);
+      const wrong = imports.filter(({ file, target }) => {
+        const top = relative('.', target).split('/')[0] ?? '';
+        const ours = top in allowed || top === 'native' || top === 'test';
+        return ours && !may.includes(top) && file !== exception;
+      });
+      expect(wrong).toEqual([]);
+    });
+  }
+
+  it('worker and control need no launcher package', () => {
+    const wrong = [...importsBelow('worker'), ...importsBelow('control')].filter(({ target }) =>
+      launcherOnly.includes(target),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
