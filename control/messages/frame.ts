@@ -63,6 +63,7 @@ export const FrameKind = {
   routed: 0x64,
   left: 0x65,
   broken: 0x66,
+  planBody: 0x67,
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 

@@ -22,6 +22,8 @@ export interface AgentOrder {
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly outputCredit: number;
+  /** This host's agent plans communicators that lie wholly on it; false with --plan FILE. */
+  readonly plansLocally: boolean;
   readonly environment: Readonly<Record<string, string>>;
   readonly ranks: readonly OrderedRank[];
 }

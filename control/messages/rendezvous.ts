@@ -1,13 +1,23 @@
 /**
  * The rendezvous across hosts: what agents and the launcher say to each other on the link, merged per host.
- * A key is 128 bytes of unique id, u32 epoch, u32 round; round JOIN_ROUND makes a communicator.
+ * A key is 128 bytes of unique id, u32 epoch, u32 round; round JOIN_ROUND makes a communicator, POST_ROUND stands for post and fetch.
  *
- *   merged      agent → launcher: key, u32 size, u32 entries, entries × (u32 rank, u32 bytes, bytes)
+ *   merged      agent → launcher: key, u32 size, u32 entries, entries × (u32 rank, i32 rank in the job (-1 unknown), u32 pid, u32 bytes, bytes)
  *   completed   launcher → agent: key, u32 size, size × (u32 bytes, bytes)
- *   hostPlan    launcher → agent: key, u64 segmentBytes, u32 bytes, bytes of HostPlan (control/plan/encode.ts)
+ *   planBody    launcher → agent: key, bytes: the part of the HostPlan that all hosts share; comes before hostPlan
+ *   hostPlan    launcher → agent: key, u64 segmentBytes, u32 bytes, bytes: the HostPlan's header, then what follows planBody in it
  *   keyFailed   launcher → agent: key, u32 ncclResult_t, str sentence; also strays, doubles, wrong sizes
- *   routed      both ways: a post that crosses hosts: key, u32 from, u32 to, u32 tag, u32 bytes, bytes
- *   left        agent → launcher: key, u32 rank, u32 how (0 finalized, 1 aborted, 2 died), str reason
- *   broken      launcher → agent: key, u32 rank, u32 ncclResult_t, str sentence: raise the abort word
+ *   routed      both ways: a post that crosses hosts: key, u32 from, u32 to, u32 tag, u32 bytes, bytes;
+ *               flags ROUTED_WANTED, agent → launcher: somebody here fetches it (0 bytes)
+ *   left        agent → launcher: key, u32 rank (ALL_RANKS: every rank of this host), u32 how (0 finalized, 1 aborted, 2 died), str reason
+ *               flags ENDED_CLEANLY with how 2: the process exited with status 0
+ *   broken      launcher → agent: key, u32 rank, u32 ncclResult_t, str sentence: raise the abort word;
+ *               flags ENDED_CLEANLY: only once somebody waits in vain
  */
 export const JOIN_ROUND = 0xffff_ffff;
+export const POST_ROUND = 0xffff_fffe;
+export const ROUTED_WANTED = 1;
+export const ENDED_CLEANLY = 1;
+
+export const LeftHow = { finalized: 0, aborted: 1, died: 2 } as const;
+export type LeftHow = (typeof LeftHow)[keyof typeof LeftHow];
