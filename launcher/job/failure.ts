@@ -106,10 +106,10 @@ export interface TimeoutFailure {
   readonly type: 'timeout';
   readonly seconds: number;
 }
-/** The user's signal. Exit status 130 or 143. */
+/** The user's signal, or nobody reads our output any more (SIGPIPE). Exit status 128 + signal: 130, 143, 129, 141. */
 export interface InterruptFailure {
   readonly type: 'interrupt';
-  readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+  readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE';
 }
 /** A defect of ours; never a stack trace for the user. Exit status 125. */
 export interface InternalFailure {

@@ -7,7 +7,10 @@ export interface SlotOrigin {
   readonly text: string;
 }
 
-/** One host of an allocation. `slots` null: known only once its agent has said hello (GPUs, else cores). */
+/**
+ * One host of an allocation. `slots` null: known only once its agent has said hello (GPUs, else cores). Where the origin is
+ * `localhost-unlimited` the slots are what is filled first; more ranks than that may follow.
+ */
 export interface HostSlots {
   readonly name: string;
   /** user@ of the hostfile, or null. */
@@ -52,7 +55,8 @@ export interface JobRequest {
   readonly workingDirectory: string | null;
   readonly timeoutSeconds: number | null;
   readonly graceSeconds: number;
-  readonly tagOutput: 'none' | 'rank' | 'host';
+  /** `auto`: a prefix `[rank]` where there is more than one rank. */
+  readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';
   readonly rsh: string;
   readonly oversubscribe: boolean;
   /** A CommPlan to use instead of the planner's (binary or JSON), or null. */
@@ -95,7 +99,10 @@ export interface JobResult {
 /** One way of telling what happens; main.ts composes them. */
 export interface Reporter {
   event(event: import('./event.ts').JobEvent): void;
-  /** Resolves when the bytes have been taken; the job gives the ranks credit for them then. */
+  /**
+   * Resolves when the bytes have been taken; the job gives the ranks credit for them then. Rejects with a FailureError
+   * (interrupt, SIGPIPE) when nobody reads them any more: the job ends.
+   */
   output(chunk: import('./event.ts').OutputChunk): Promise<void>;
   result(result: JobResult): Promise<void>;
 }
