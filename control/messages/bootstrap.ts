@@ -1,6 +1,8 @@
 /**
  * What an engine and its host's agent say to each other over the agent's Unix socket (NCCLRUN_AGENT).
- * The native twin is native/core/messages.h. Strings are u32 length + UTF-8 bytes; `key` is 128 bytes of unique id.
+ * The native twin is native/core/messages.h. Strings are u32 length + UTF-8 bytes; `key` is 128 bytes of unique id:
+ *   u64 magic (UNIQUE_ID_MAGIC), u64 hash of the job id (FNV-1a, 0 outside a job), 16 random bytes, 96 zero bytes.
+ * An engine refuses an id without the magic, and one of another job.
  *
  * Every question carries a request number and gets exactly one answer with the same number; any number may be in
  * flight. `refused` may answer each of them.
@@ -32,6 +34,8 @@
  */
 export const BOOTSTRAP_PROTOCOL = 1;
 export const UNIQUE_ID_BYTES = 128;
+/** "NCCLRUN1", little-endian. */
+export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;
 export const PEER_INFO_BYTES = 64;
 export const NO_RANK = 0xffff_ffff;
 

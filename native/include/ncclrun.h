@@ -36,6 +36,11 @@ ncclResult_t ncclrunBarrier(ncclComm_t comm, ncclrunStream_t stream);
 /* Barrier of this host's ranks of the communicator; returns when all have called it. */
 ncclResult_t ncclrunNodeBarrier(ncclComm_t comm);
 
+/* ---- The job ---- */
+/* The communicator of all ranks of the job, as ncclrun's environment names it (NCCLRUN_UNIQUE_ID, NCCLRUN_RANK, NCCLRUN_SIZE): what to pass to
+ * ncclCommInitRank. ncclInvalidUsage with a sentence outside a job. */
+ncclResult_t ncclrunGetJob(ncclUniqueId* uniqueId, int* size, int* rank);
+
 /* ---- Who is where ---- */
 typedef struct {
   uint32_t rank, size;            /* in the communicator */
@@ -69,7 +74,7 @@ ncclResult_t ncclrunCommGetEdges(ncclComm_t comm, ncclrunEdge* edges, size_t* co
 enum { ncclrunStateFree = 0, ncclrunStateIdle = 1, ncclrunStateQueued = 2, ncclrunStateRunning = 3, ncclrunStateWaiting = 4, ncclrunStateFailed = 5 };
 /* One communicator. Every field is written by one thread at a time with relaxed atomic stores; `operation` last, released. */
 typedef struct {
-  uint64_t communicator;     /* first 8 bytes of the unique id */
+  uint64_t communicator;     /* bytes 16..23 of the unique id, which are random (control/messages/bootstrap.ts) */
   uint32_t rank, size;
   uint64_t operation;        /* number of the operation last begun, from 1 */
   uint64_t completed;        /* number of the operation last ended */
