@@ -86,7 +86,7 @@ typedef struct {
   uint32_t state;            /* ncclrunState… */
   uint32_t waitingFor;       /* rank waited for, ~0 none */
   uint32_t epoch;
-  uint64_t reserved[4];
+  uint64_t reserved[6];
 } ncclrunTelemetrySlot; /* 128 bytes */
 typedef struct {
   uint32_t magic, version;
