@@ -1,0 +1,144 @@
+/** Payloads of bootstrap.ts: questions of engines are read (bounds-checked), answers are written; tests do the reverse. */
+import { PEER_INFO_BYTES } from './bootstrap.ts';
+import type { NcclResult } from './bootstrap.ts';
+import { ByteReader, ByteWriter } from './bytes.ts';
+import { readId } from './key.ts';
+import { JOIN_ROUND, LeftHow, POST_ROUND } from './rendezvous.ts';
+import type { Key } from './key.ts';
+
+export interface EngineHello {
+  readonly protocol: number;
+  /** As the engine sees it; its host may see another (containers). */
+  readonly pid: number;
+  /** Rank in the job, -1 if unknown. */
+  readonly rank: number;
+  readonly jobId: string;
+  readonly engineVersion: string;
+}
+
+export function decodeEngineHello(payload: Uint8Array): EngineHello {
+  const reader = new ByteReader(payload, 'hello of an engine');
+  const hello = {
+    protocol: reader.u32('protocol'),
+    pid: reader.u32('pid'),
+    rank: reader.i32('rank'),
+    jobId: reader.string('job id'),
+    engineVersion: reader.string('engine version'),
+  };
+  reader.end();
+  return hello;
+}
+
+/** A contribution to a key: a join (bytes: PeerInfo) or a gather. */
+export interface Contribution {
+  readonly key: Key;
+  readonly size: number;
+  readonly rank: number;
+  readonly bytes: Uint8Array;
+}
+
+export function decodeJoin(payload: Uint8Array): Contribution {
+  const reader = new ByteReader(payload, 'join of a communicator');
+  const key = { id: readId(reader), epoch: reader.u32('epoch'), round: JOIN_ROUND };
+  const join = {
+    key,
+    size: reader.u32('size'),
+    rank: reader.u32('rank'),
+    bytes: reader.bytes(PEER_INFO_BYTES, 'peer info'),
+  };
+  reader.end();
+  return join;
+}
+
+export function decodeGather(payload: Uint8Array): Contribution {
+  const reader = new ByteReader(payload, 'contribution to a gather');
+  const key = { id: readId(reader), epoch: reader.u32('epoch'), round: reader.u32('round') };
+  if (key.round >= POST_ROUND) throw reader.malformed(`round ${key.round} is reserved`);
+  const gather = { key, size: reader.u32('size'), rank: reader.u32('rank'), bytes: reader.block('bytes') };
+  reader.end();
+  return gather;
+}
+
+/** `bytes` is absent in a fetch. */
+export interface Letter {
+  readonly key: Key;
+  readonly from: number;
+  readonly to: number;
+  readonly tag: number;
+}
+
+export function decodePost(payload: Uint8Array): Letter & { readonly bytes: Uint8Array } {
+  const reader = new ByteReader(payload, 'post');
+  const post = { ...readLetter(reader), bytes: reader.block('bytes') };
+  reader.end();
+  return post;
+}
+
+export function decodeFetch(payload: Uint8Array): Letter {
+  const reader = new ByteReader(payload, 'fetch');
+  const fetch = readLetter(reader);
+  reader.end();
+  return fetch;
+}
+
+function readLetter(reader: ByteReader): Letter {
+  const key = { id: readId(reader), epoch: reader.u32('epoch'), round: POST_ROUND };
+  return { key, from: reader.u32('from'), to: reader.u32('to'), tag: reader.u32('tag') };
+}
+
+export interface Leave {
+  readonly key: Key;
+  readonly rank: number;
+  readonly how: LeftHow;
+  readonly reason: string;
+}
+
+export function decodeLeave(payload: Uint8Array): Leave {
+  const reader = new ByteReader(payload, 'leave');
+  const key = { id: readId(reader), epoch: reader.u32('epoch'), round: JOIN_ROUND };
+  const rank = reader.u32('rank');
+  const number = reader.u32('how');
+  if (number !== LeftHow.finalized && number !== LeftHow.aborted) {
+    throw reader.malformed(`${number} is no way to leave`);
+  }
+  const reason = reader.string('reason');
+  reader.end();
+  return { key, rank, how: number, reason };
+}
+
+export interface Welcome {
+  readonly hostIndex: number;
+  readonly hostCount: number;
+  readonly rankCount: number;
+  readonly epoch: number;
+  readonly jobId: string;
+  readonly hostName: string;
+}
+
+export function encodeWelcome(welcome: Welcome): Uint8Array {
+  return new ByteWriter()
+    .u32(welcome.hostIndex)
+    .u32(welcome.hostCount)
+    .u32(welcome.rankCount)
+    .u32(welcome.epoch)
+    .string(welcome.jobId)
+    .string(welcome.hostName)
+    .finish();
+}
+
+export function encodePlanAnswer(localIndex: number): Uint8Array {
+  return new ByteWriter().u32(localIndex).finish();
+}
+
+export function encodeDelivery(bytes: Uint8Array): Uint8Array {
+  return new ByteWriter(bytes.length + 4).block(bytes).finish();
+}
+
+export function encodeRefused(result: NcclResult, sentence: string): Uint8Array {
+  return new ByteWriter().u32(result).string(sentence).finish();
+}
+
+export function encodeAborted(key: Key, rank: number, result: NcclResult, sentence: string): Uint8Array {
+  const writer = new ByteWriter().bytes(Buffer.from(key.id, 'latin1')).u32(key.epoch);
+  return writer.u32(rank).u32(result).string(sentence).finish();
+}

@@ -1,0 +1,42 @@
+/** The name under which contributions meet: unique id, epoch (raised by a restart) and round. */
+import { UNIQUE_ID_BYTES } from './bootstrap.ts';
+import type { ByteReader, ByteWriter } from './bytes.ts';
+import { JOIN_ROUND } from './rendezvous.ts';
+
+export interface Key {
+  /** UNIQUE_ID_BYTES bytes as latin1 text, so that keys can name entries of a Map. */
+  readonly id: string;
+  readonly epoch: number;
+  readonly round: number;
+}
+
+export function readKey(reader: ByteReader): Key {
+  return { id: readId(reader), epoch: reader.u32('epoch'), round: reader.u32('round') };
+}
+
+/** The unique id alone, where epoch and round are sent otherwise. */
+export function readId(reader: ByteReader): string {
+  const bytes = reader.bytes(UNIQUE_ID_BYTES, 'unique id');
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+}
+
+export function writeKey(writer: ByteWriter, key: Key): ByteWriter {
+  return writer.bytes(idBytes(key.id)).u32(key.epoch).u32(key.round);
+}
+
+export function idBytes(id: string): Uint8Array {
+  return Buffer.from(id, 'latin1');
+}
+
+/** Key of a Map. */
+export function keyName(key: Key): string {
+  return `${key.id}${key.epoch}:${key.round}`;
+}
+
+/** How people read a key: the first distinguishing bytes of the id, in hexadecimal. */
+export function describeKey(key: Key): string {
+  const short = Buffer.from(key.id.replace(/\0+$/, ''), 'latin1').toString('hex').slice(-8) || '00';
+  return key.round === JOIN_ROUND ? `communicator ${short}` : `round ${key.round} of communicator ${short}`;
+}
+
+export const KEY_BYTES = UNIQUE_ID_BYTES + 8;
