@@ -1,0 +1,26 @@
+/** Fills in the slots that only the hosts themselves know. */
+import type { Allocation, HostSlots } from '../job/types.ts';
+
+/** What an agent's hello says of its host. */
+export interface HostFacts {
+  readonly cores: number;
+  readonly gpus: number;
+}
+
+/** `facts` by host name; hosts with a stated count, and hosts without facts, stay as they are. */
+export function withDetectedSlots(allocation: Allocation, facts: ReadonlyMap<string, HostFacts>): Allocation {
+  return {
+    hosts: allocation.hosts.map((host) => {
+      const known = facts.get(host.name);
+      return host.slots !== null || known === undefined ? host : fill(host, known);
+    }),
+  };
+}
+
+function fill(host: HostSlots, facts: HostFacts): HostSlots {
+  const found = facts.gpus > 0 ? facts.gpus : facts.cores;
+  const slots = Math.min(found, host.maxSlots ?? found);
+  const text =
+    facts.gpus > 0 ? `${host.name} has ${facts.gpus} GPUs` : `${host.name} has ${facts.cores} cores and no GPU`;
+  return { ...host, slots, origin: { kind: host.origin.kind, text } };
+}

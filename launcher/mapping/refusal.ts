@@ -1,0 +1,19 @@
+/** How a mapping that cannot be made is told. */
+import { FailureError } from '../job/failure-error.ts';
+import type { HostSlots } from '../job/types.ts';
+
+/** Hosts listed in a message before the rest becomes a number. */
+const shownHosts = 8;
+
+export function refuse(message: string, remedy: string): FailureError {
+  return new FailureError({ type: 'allocation', message, remedy });
+}
+
+/** `node1: 4, node2: 4 and 30 more hosts` */
+export function slotTable(hosts: readonly HostSlots[], maximum: boolean): string {
+  const shown = hosts
+    .slice(0, shownHosts)
+    .map((host) => `${host.name}: ${(maximum ? host.maxSlots : host.slots) ?? 'no limit'}`)
+    .join(', ');
+  return hosts.length > shownHosts ? `${shown} and ${hosts.length - shownHosts} more hosts` : shown;
+}
