@@ -121,6 +121,6 @@ struct FormRecord {
 
 static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 16 && sizeof(PeerRecord) == 16 && sizeof(LocalRecord) == 16);
 static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 24);
-static_assert(sizeof(Header) == 264);
+static_assert(sizeof(Header) == 256);
 
 }  // namespace ncclrun::plan
