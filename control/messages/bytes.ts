@@ -16,38 +16,38 @@ export class ByteReader {
     return this.#bytes.length - this.#offset;
   }
 
-  u32(field: string): number {
+  u32(field = 'a field'): number {
     return this.#bytes.readUInt32LE(this.#take(4, field));
   }
 
-  i32(field: string): number {
+  i32(field = 'a field'): number {
     return this.#bytes.readInt32LE(this.#take(4, field));
   }
 
-  u64(field: string): bigint {
+  u64Exact(field = 'a field'): bigint {
     return this.#bytes.readBigUInt64LE(this.#take(8, field));
   }
 
   /** A u64 that must be exact as a number. */
-  size(field: string): number {
-    const value = this.u64(field);
-    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError(`${this.#what}: ${field} is ${value}`);
+  u64(field = 'a field'): number {
+    const value = this.u64Exact(field);
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.malformed(`${field} is ${value}`);
     return Number(value);
   }
 
   /** A view into the message, no copy. */
-  bytes(length: number, field: string): Uint8Array {
+  bytes(length: number, field = 'a field'): Uint8Array {
     const start = this.#take(length, field);
     return this.#bytes.subarray(start, start + length);
   }
 
   /** u32 length and bytes; a view, no copy. */
-  block(field: string): Uint8Array {
+  block(field = 'a field'): Uint8Array {
     return this.bytes(this.u32(field), field);
   }
 
   /** u32 length and UTF-8. */
-  string(field: string): string {
+  string(field = 'a field'): string {
     const length = this.u32(field);
     const start = this.#take(length, field);
     return this.#bytes.toString('utf8', start, start + length);
@@ -60,12 +60,17 @@ export class ByteReader {
 
   /** Refuses bytes after the last field. */
   end(): void {
-    if (this.left !== 0) throw new ProtocolError(`${this.#what}: ${this.left} bytes too many`);
+    if (this.left !== 0) throw this.malformed(`${this.left} bytes too many`);
+  }
+
+  /** The error for a message that says something impossible; the caller throws it. */
+  malformed(sentence: string): ProtocolError {
+    return new ProtocolError(`${this.#what}: ${sentence}`);
   }
 
   #take(length: number, field: string): number {
     if (length > this.left) {
-      throw new ProtocolError(`${this.#what}: ${field} needs ${length} bytes, ${this.left} are left`);
+      throw this.malformed(`${field} needs ${length} bytes, ${this.left} are left`);
     }
     const start = this.#offset;
     this.#offset += length;

@@ -1,0 +1,137 @@
+/** Frames to bytes and back; frame.ts has the layout. */
+import { FRAME_VERSION, FrameKind, HEADER_BYTES, MAX_PAYLOAD_BYTES } from './frame.ts';
+import type { Frame } from './frame.ts';
+import { ProtocolError } from './protocol-error.ts';
+
+const EMPTY = new Uint8Array(0);
+const knownKinds: ReadonlySet<number> = new Set(Object.values(FrameKind));
+
+export function isFrameKind(kind: number): kind is FrameKind {
+  return knownKinds.has(kind);
+}
+
+export interface FrameFields {
+  readonly flags?: number;
+  readonly subject?: number;
+  readonly request?: number;
+  readonly payload?: Uint8Array;
+}
+
+/** A frame; what is not given is 0 or empty. */
+export function makeFrame(kind: FrameKind, fields: FrameFields = {}): Frame {
+  return {
+    kind,
+    flags: fields.flags ?? 0,
+    subject: fields.subject ?? 0,
+    request: fields.request ?? 0,
+    payload: fields.payload ?? EMPTY,
+  };
+}
+
+/** The 16 bytes before the payload. */
+export function encodeHeader(frame: Frame): Buffer {
+  const header = Buffer.allocUnsafe(HEADER_BYTES);
+  writeHeader(frame, header);
+  return header;
+}
+
+/** Header and payload in one piece (the payload is copied). */
+export function encodeFrame(frame: Frame): Buffer {
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + frame.payload.length);
+  writeHeader(frame, bytes);
+  bytes.set(frame.payload, HEADER_BYTES);
+  return bytes;
+}
+
+function writeHeader(frame: Frame, into: Buffer): void {
+  if (frame.payload.length > MAX_PAYLOAD_BYTES) {
+    throw new ProtocolError(
+      `a frame of kind ${frame.kind} would carry ${frame.payload.length} bytes; ${MAX_PAYLOAD_BYTES} is the most`,
+    );
+  }
+  into.writeUInt32LE(frame.payload.length, 0);
+  into[4] = FRAME_VERSION;
+  into[5] = frame.kind;
+  into.writeUInt16LE(frame.flags, 6);
+  into.writeUInt32LE(frame.subject, 8);
+  into.writeUInt32LE(frame.request, 12);
+}
+
+/**
+ * Cuts a byte stream into frames. A payload is a view into the pushed chunk where it lies in one, so a chunk must not be
+ * written to after it was pushed. After a ProtocolError the stream cannot be trusted any more: every later push throws it again.
+ */
+export class FrameDecoder {
+  readonly #onFrame: (frame: Frame) => void;
+  readonly #maxPayloadBytes: number;
+  #parts: Uint8Array[] = [];
+  #partBytes = 0;
+  #needed = HEADER_BYTES;
+  #failure: ProtocolError | null = null;
+
+  constructor(onFrame: (frame: Frame) => void, maxPayloadBytes = MAX_PAYLOAD_BYTES) {
+    this.#onFrame = onFrame;
+    this.#maxPayloadBytes = maxPayloadBytes;
+  }
+
+  /** @throws ProtocolError for bytes that are no frame */
+  push(chunk: Uint8Array): void {
+    if (this.#failure !== null) throw this.#failure;
+    this.#parts.push(chunk);
+    this.#partBytes += chunk.length;
+    if (this.#partBytes < this.#needed) return;
+    const [only] = this.#parts;
+    const joined = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts, this.#partBytes);
+    const bytes = Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength);
+    const used = this.#cut(bytes);
+    const rest = bytes.subarray(used);
+    this.#parts = rest.length > 0 ? [rest] : [];
+    this.#partBytes = rest.length;
+  }
+
+  /** The stream is at its end. @throws ProtocolError if it ended inside a frame */
+  end(): void {
+    if (this.#failure === null && this.#partBytes > 0) {
+      throw new ProtocolError(`the stream ended inside a frame, after ${this.#partBytes} of ${this.#needed} bytes`);
+    }
+  }
+
+  #cut(bytes: Buffer): number {
+    let offset = 0;
+    while (bytes.length - offset >= HEADER_BYTES) {
+      const payloadBytes = bytes.readUInt32LE(offset);
+      const kind = bytes.readUInt8(offset + 5);
+      const problem = this.#judge(payloadBytes, bytes.readUInt8(offset + 4), kind);
+      if (problem !== null || !isFrameKind(kind)) return this.#fail(problem ?? `kind ${kind} is unknown`);
+      const end = offset + HEADER_BYTES + payloadBytes;
+      if (end > bytes.length) {
+        this.#needed = HEADER_BYTES + payloadBytes;
+        return offset;
+      }
+      this.#onFrame({
+        kind,
+        flags: bytes.readUInt16LE(offset + 6),
+        subject: bytes.readUInt32LE(offset + 8),
+        request: bytes.readUInt32LE(offset + 12),
+        payload: payloadBytes === 0 ? EMPTY : bytes.subarray(offset + HEADER_BYTES, end),
+      });
+      offset = end;
+    }
+    this.#needed = HEADER_BYTES;
+    return offset;
+  }
+
+  #judge(payloadBytes: number, version: number, kind: number): string | null {
+    if (version !== FRAME_VERSION) return `the frame's version is ${version}, ours is ${FRAME_VERSION}`;
+    if (!isFrameKind(kind)) return `the frame's kind, ${kind}, is unknown`;
+    if (payloadBytes > this.#maxPayloadBytes) {
+      return `the frame announces ${payloadBytes} bytes; ${this.#maxPayloadBytes} is the most`;
+    }
+    return null;
+  }
+
+  #fail(problem: string): never {
+    this.#failure = new ProtocolError(problem);
+    throw this.#failure;
+  }
+}

@@ -1,0 +1,88 @@
+/** The small fixed payloads of FrameKind; frame.ts says which kind carries which. */
+import { ByteReader, ByteWriter } from './bytes.ts';
+import { SpawnStep } from './guardian.ts';
+import { ProtocolError } from './protocol-error.ts';
+
+export interface Spawned {
+  readonly pid: number;
+  /** Milliseconds since 1970. */
+  readonly time: number;
+}
+
+export interface SpawnFailed {
+  readonly errno: number;
+  readonly step: SpawnStep;
+}
+
+/** How a process ended: by itself with a status, or by a signal; exactly one is not null. */
+export interface Exited {
+  readonly exitCode: number | null;
+  readonly signalNumber: number | null;
+  /** Milliseconds since 1970. */
+  readonly time: number;
+}
+
+export function decodeSpawned(payload: Uint8Array): Spawned {
+  const reader = new ByteReader(payload, 'spawned');
+  const spawned = { pid: reader.u32('pid'), time: milliseconds(reader.u64Exact('time')) };
+  reader.end();
+  return spawned;
+}
+
+export function encodeSpawnFailed({ errno, step }: SpawnFailed): Uint8Array {
+  return new ByteWriter(8).u32(errno).u32(step).finish();
+}
+
+export function decodeSpawnFailed(payload: Uint8Array): SpawnFailed {
+  const reader = new ByteReader(payload, 'spawnFailed');
+  const errno = reader.u32('errno');
+  const code = reader.u32('step');
+  reader.end();
+  const step = Object.values(SpawnStep).find((value) => value === code);
+  if (step === undefined) throw new ProtocolError(`spawnFailed: step ${code} is unknown`);
+  return { errno, step };
+}
+
+/** The status is that of waitpid: the low 7 bits are the signal, the next byte the exit code. */
+export function decodeExited(payload: Uint8Array): Exited {
+  const reader = new ByteReader(payload, 'exited');
+  const status = reader.i32('status');
+  const time = milliseconds(reader.u64Exact('time'));
+  reader.end();
+  const signal = status & 0x7f;
+  return signal === 0
+    ? { exitCode: (status >> 8) & 0xff, signalNumber: null, time }
+    : { exitCode: null, signalNumber: signal, time };
+}
+
+/** outputCredit and stdinCredit: bytes. */
+export function encodeCredit(bytes: number): Uint8Array {
+  return new ByteWriter(8).u64(bytes).finish();
+}
+
+export function decodeCredit(payload: Uint8Array): number {
+  const reader = new ByteReader(payload, 'credit');
+  const bytes = reader.u64('bytes');
+  reader.end();
+  return bytes;
+}
+
+export function encodeSignal(signalNumber: number): Uint8Array {
+  return new ByteWriter(4).i32(signalNumber).finish();
+}
+
+export function decodeSignal(payload: Uint8Array): number {
+  const reader = new ByteReader(payload, 'signal');
+  const signalNumber = reader.i32('number');
+  reader.end();
+  return signalNumber;
+}
+
+/** Milliseconds; 0 suspends the lease. */
+export function encodeLease(leaseMs: number): Uint8Array {
+  return new ByteWriter(4).u32(leaseMs).finish();
+}
+
+function milliseconds(nanoseconds: bigint): number {
+  return Number(nanoseconds / 1_000_000n);
+}
