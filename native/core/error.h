@@ -6,18 +6,23 @@
 
 namespace ncclrun {
 
-// Remembers the sentence for this thread (and, if nobody asked yet, for the process: ncclGetLastError(NULL) is often called from another
-// thread) and returns `code`.
-[[gnu::format(printf, 2, 3)]] ncclResult_t fail(ncclResult_t code, const char* format, ...);
-
-// The sentence of the calling thread's last fail(), else the process's; empty if there was none. Valid until this thread's next call.
-const char* lastError();
-
 // A result with its sentence, for errors that travel between threads.
 struct Status {
   ncclResult_t code = ncclSuccess;
   std::string sentence;
   bool ok() const { return code == ncclSuccess; }
 };
+
+// Remembers the sentence for this thread and, because ncclGetLastError(NULL) is often called from another one, for the
+// process; returns `code`.
+[[gnu::format(printf, 2, 3)]] ncclResult_t fail(ncclResult_t code, const char* format, ...);
+ncclResult_t fail(const Status& status);
+
+// The sentence of the calling thread's last fail(), else the process's last; empty if there was none. Valid until this
+// thread's next call.
+const char* lastError();
+
+// printf into a string.
+[[gnu::format(printf, 1, 2)]] std::string formatSentence(const char* format, ...);
 
 }  // namespace ncclrun
