@@ -24,13 +24,13 @@ export class ByteReader {
     return this.#bytes.readInt32LE(this.#take(4, field));
   }
 
-  u64Exact(field = 'a field'): bigint {
+  u64(field = 'a field'): bigint {
     return this.#bytes.readBigUInt64LE(this.#take(8, field));
   }
 
   /** A u64 that must be exact as a number. */
-  u64(field = 'a field'): number {
-    const value = this.u64Exact(field);
+  size(field = 'a field'): number {
+    const value = this.u64(field);
     if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.malformed(`${field} is ${value}`);
     return Number(value);
   }
@@ -61,11 +61,6 @@ export class ByteReader {
   /** Refuses bytes after the last field. */
   end(): void {
     if (this.left !== 0) throw this.malformed(`${this.left} bytes too many`);
-  }
-
-  /** The error for a message that says something impossible; the caller throws it. */
-  malformed(sentence: string): ProtocolError {
-    return new ProtocolError(`${this.#what}: ${sentence}`);
   }
 
   #take(length: number, field: string): number {

@@ -24,7 +24,7 @@ export interface Exited {
 
 export function decodeSpawned(payload: Uint8Array): Spawned {
   const reader = new ByteReader(payload, 'spawned');
-  const spawned = { pid: reader.u32('pid'), time: milliseconds(reader.u64Exact('time')) };
+  const spawned = { pid: reader.u32('pid'), time: milliseconds(reader.u64('time')) };
   reader.end();
   return spawned;
 }
@@ -47,7 +47,7 @@ export function decodeSpawnFailed(payload: Uint8Array): SpawnFailed {
 export function decodeExited(payload: Uint8Array): Exited {
   const reader = new ByteReader(payload, 'exited');
   const status = reader.i32('status');
-  const time = milliseconds(reader.u64Exact('time'));
+  const time = milliseconds(reader.u64('time'));
   reader.end();
   const signal = status & 0x7f;
   return signal === 0
@@ -62,7 +62,7 @@ export function encodeCredit(bytes: number): Uint8Array {
 
 export function decodeCredit(payload: Uint8Array): number {
   const reader = new ByteReader(payload, 'credit');
-  const bytes = reader.u64('bytes');
+  const bytes = reader.size('bytes');
   reader.end();
   return bytes;
 }
