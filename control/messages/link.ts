@@ -12,10 +12,8 @@ export interface AgentOrder {
   readonly jobId: string;
   readonly epoch: number;
   readonly hostName: string;
-  readonly hostIndex: number;
-  readonly hostCount: number;
-  /** Ranks in the whole job. */
-  readonly rankCount: number;
+  /** Null where the slots of some host are known only from its hello: AgentStart has it then. */
+  readonly placement: Placement | null;
   /** 128 bytes, base64: the unique id of the communicator of all ranks (NCCLRUN_UNIQUE_ID). */
   readonly uniqueId: string;
   /** Silence of the launcher longer than this ends the ranks of this host. */
@@ -25,7 +23,24 @@ export interface AgentOrder {
   /** This host's agent plans communicators that lie wholly on it; false with --plan FILE. */
   readonly plansLocally: boolean;
   readonly environment: Readonly<Record<string, string>>;
+}
+
+/** A host's part of the rank map. */
+export interface Placement {
+  readonly hostIndex: number;
+  readonly hostCount: number;
+  /** Ranks in the whole job. */
+  readonly rankCount: number;
+  /** The ranks of this host by local rank: the first is local rank 0. */
   readonly ranks: readonly OrderedRank[];
+}
+
+/** Payload of FrameKind.start: what is known only once every host has said hello. */
+export interface AgentStart {
+  /** Null if the order had it. */
+  readonly placement: Placement | null;
+  /** Laid over the order's: MASTER_ADDR, MASTER_PORT. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** What an agent says of itself and its host. */
@@ -43,4 +58,6 @@ export interface AgentHello {
   readonly addresses: readonly string[];
   /** The launcher's address as this host sees it, or null. */
   readonly launcherAddress: string | null;
+  /** A TCP port that was free a moment ago, for MASTER_PORT. */
+  readonly freePort: number;
 }
