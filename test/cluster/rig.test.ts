@@ -1,0 +1,52 @@
+/** The cluster itself: what the other tests rely on. */
+import { existsSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { alive } from '../rig/processes.ts';
+
+const quick = ['ssh', '-o', 'ConnectTimeout=1', '-o', 'BatchMode=yes'];
+
+describeIf(clusterUnavailable(), 'a cluster of namespaces', () => {
+  it('has hosts with names, files and processes of their own that ssh reaches', async () => {
+    await using cluster = await Cluster.start(3);
+    const say = `hostname; ls /tmp | wc -l; ls -d '${repository}/test'`;
+    const answers = await Promise.all(cluster.hosts.map((host) => cluster.inLogin('ssh', host.name, say)));
+    expect(answers).toEqual(cluster.hosts.map((host) => `${host.name}\n0\n${repository}/test\n`));
+    expect(cluster.host('h1').guests()).toEqual([]);
+  });
+
+  it('breaks and mends each host by itself', async () => {
+    await using cluster = await Cluster.start(2);
+    const [first, second] = [cluster.host('h1'), cluster.host('h2')];
+    const reach = (name: string) => cluster.inLogin(...quick, name, 'hostname');
+
+    await first.cut();
+    await expect(reach('h1')).rejects.toThrow(/timed out|No route/);
+    await first.uncut();
+    await first.reset();
+    await expect(reach('h1')).rejects.toThrow(/refused/);
+    await first.accept();
+    await expect(reach('h1')).resolves.toBe('h1\n');
+
+    await second.freeze();
+    await expect(reach('h2')).rejects.toThrow(/banner exchange/); // the kernel accepts, nobody answers
+    await second.thaw();
+    await second.rate('100mbit');
+    await expect(reach('h2')).resolves.toBe('h2\n');
+    await second.unrate();
+    await second.powerloss();
+    await expect(reach('h2')).rejects.toThrow(/timed out|No route/);
+    await second.boot();
+    await expect(reach('h2')).resolves.toBe('h2\n');
+  });
+
+  it('leaves nothing behind, frozen hosts included', async () => {
+    const cluster = await Cluster.start(2);
+    const inits = cluster.hosts.map((host) => host.init);
+    await cluster.host('h2').freeze();
+    await cluster[Symbol.asyncDispose]();
+    expect(inits.filter(alive)).toEqual([]);
+    expect(existsSync(cluster.state)).toBe(false);
+  });
+});

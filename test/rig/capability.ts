@@ -1,0 +1,55 @@
+/**
+ * What this machine lets a suite do. A suite that cannot run says why; where NCCLRUN_TEST_REQUIRE is set (CI) it fails instead,
+ * so that a missing package cannot hide tests. GPU suites are the exception: they never fail for want of a GPU.
+ */
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { describe } from 'vitest';
+
+/** The full path of a program of the PATH or the system's sbin directories, or null. */
+export function findProgram(name: string): string | null {
+  const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  for (const directory of directories) {
+    const path = join(directory, name);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // not here
+    }
+  }
+  return null;
+}
+
+/** Null, or the sentence why no cluster of namespaces can be made here. */
+export function clusterUnavailable(): string | null {
+  if (process.getuid?.() !== 0) return 'network namespaces with sshd need root';
+  const missing = ['unshare', 'nsenter', 'ip', 'mount', 'sshd', 'ssh', 'ssh-keygen', 'iptables'].filter(
+    (name) => findProgram(name) === null,
+  );
+  if (missing.length > 0) return `not installed: ${missing.join(', ')}`;
+  const attempt = spawnSync('unshare', ['--net', '--mount', '--uts', '--pid', '--fork', 'true'], { encoding: 'utf8' });
+  return attempt.status === 0 ? null : `unshare: ${attempt.stderr.trim() || String(attempt.error)}`;
+}
+
+/** Null, or the sentence why GPU tests cannot run here. */
+export function gpusUnavailable(wanted: number): string | null {
+  const directory = '/proc/driver/nvidia/gpus';
+  const found = existsSync(directory) ? readdirSync(directory).length : 0;
+  return found >= wanted ? null : `needs ${wanted} NVIDIA GPUs, found ${found}`;
+}
+
+export const required = (process.env['NCCLRUN_TEST_REQUIRE'] ?? '') !== '';
+
+/** `describe`, or a skip with its reason printed; `optional` suites never fail for the skip. */
+export function describeIf(unavailable: string | null, name: string, body: () => void, optional = false): void {
+  if (unavailable === null) {
+    describe(name, body);
+    return;
+  }
+  if (required && !optional)
+    throw new Error(`${name}: must run here (NCCLRUN_TEST_REQUIRE) but cannot: ${unavailable}`);
+  process.stderr.write(`SKIPPED ${name}: ${unavailable}\n`);
+  describe.skip(`${name} (skipped: ${unavailable})`, body);
+}

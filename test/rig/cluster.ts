@@ -1,0 +1,282 @@
+/**
+ * A cluster on one machine: a login node and hosts h1, h2… made of namespaces (network, UTS, pid, mount, IPC), each host with its own sshd, host
+ * key, name, /tmp, /dev/shm and a cable to a switch. All of it ends with the process that made it, whatever happens.
+ * Needs root, iproute2, OpenSSH (see capability.ts). Several clusters may exist at once; they do not see each other.
+ *
+ *     await using cluster = await Cluster.start(4);
+ *     await cluster.run(['ncclrun', '-H', 'h1,h2', 'hostname']);
+ *     await cluster.host('h2').cut();
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, watch } from 'node:fs';
+import { access, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import {
+  type HostAddress,
+  type SshClient,
+  type SshClientOptions,
+  makeStateDirectory,
+  writeClusterFiles,
+  writeSshClient,
+} from './cluster/files.ts';
+import { freeze } from './freezer.ts';
+import { type ProcessEntry, alive, inPidNamespaceOf } from './processes.ts';
+import { until } from './until.ts';
+
+const execFileAsync = promisify(execFile);
+const here = dirname(fileURLToPath(import.meta.url));
+export const repository = join(here, '../..');
+
+/** The login node's own address. */
+export const LOGIN_ADDRESS = '10.77.0.1';
+
+export interface ClusterOptions {
+  /** More lines for every sshd_config. */
+  readonly sshd?: string;
+}
+
+/** One host; every method that breaks it has its opposite. */
+export class ClusterHost {
+  readonly name: string;
+  readonly address: string;
+  #cluster: Cluster;
+  #thaw: (() => Promise<void>) | null = null;
+
+  constructor(cluster: Cluster, host: HostAddress) {
+    this.#cluster = cluster;
+    this.name = host.name;
+    this.address = host.address;
+  }
+
+  /** The machine's number for this host's first process. */
+  get init(): number {
+    return Number(readFileSync(join(this.#cluster.state, this.name, 'init.pid'), 'utf8'));
+  }
+
+  /** Everything that lives on this host, its init and listening sshd included. */
+  processes(): ProcessEntry[] {
+    return inPidNamespaceOf(this.init);
+  }
+
+  /** What lives on this host beside its init and its sshd. */
+  guests(): ProcessEntry[] {
+    return this.processes().filter((entry) => entry.pid !== this.init && !(entry.argv[0] ?? '').includes('sshd'));
+  }
+
+  /** Runs a command in all namespaces of this host; resolves with its stdout, rejects if it fails. */
+  async exec(...argv: readonly string[]): Promise<string> {
+    return (await execFileAsync('nsenter', ['--target', String(this.init), '--all', '--', ...argv])).stdout;
+  }
+
+  /** The cable is pulled at the switch: silence, no reset. */
+  cut(): Promise<void> {
+    return this.#cable('down');
+  }
+  uncut(): Promise<void> {
+    return this.#cable('up');
+  }
+  async #cable(state: 'up' | 'down'): Promise<void> {
+    await this.#cluster.inLogin('ip', 'link', 'set', `cable-${this.name}`, state);
+  }
+
+  /** A firewall that swallows everything. */
+  async drop(): Promise<void> {
+    await this.#inNetwork('iptables', '-I', 'INPUT', '-i', 'eth0', '-j', 'DROP');
+    await this.#inNetwork('iptables', '-I', 'OUTPUT', '-o', 'eth0', '-j', 'DROP');
+  }
+  /** A firewall that answers every TCP segment with a reset. */
+  async reset(): Promise<void> {
+    await this.#inNetwork(
+      'iptables',
+      '-I',
+      'INPUT',
+      '-i',
+      'eth0',
+      '-p',
+      'tcp',
+      '-j',
+      'REJECT',
+      '--reject-with',
+      'tcp-reset',
+    );
+  }
+  /** No firewall any more. */
+  async accept(): Promise<void> {
+    await this.#inNetwork('iptables', '-F');
+  }
+
+  /** Limits the cable both ways; `rate` as tc says it ("1gbit"). */
+  async rate(rate: string): Promise<void> {
+    const bucket = ['root', 'tbf', 'rate', rate, 'burst', '256kb', 'latency', '50ms'];
+    await this.#inNetwork('tc', 'qdisc', 'replace', 'dev', 'eth0', ...bucket);
+    await this.#cluster.inLogin('tc', 'qdisc', 'replace', 'dev', `cable-${this.name}`, ...bucket);
+  }
+  async unrate(): Promise<void> {
+    await this.#inNetwork('tc', 'qdisc', 'delete', 'dev', 'eth0', 'root');
+    await this.#cluster.inLogin('tc', 'qdisc', 'delete', 'dev', `cable-${this.name}`, 'root');
+  }
+
+  /** A hung host: its kernel still acknowledges, none of its processes runs. */
+  async freeze(): Promise<void> {
+    this.#thaw ??= await freeze(this.#cluster.state, this.name, this.init);
+  }
+  async thaw(): Promise<void> {
+    await this.#thaw?.();
+    this.#thaw = null;
+  }
+
+  /** Every process dies; the kernel stays and says so to the peers. */
+  async kill(): Promise<void> {
+    const { init } = this;
+    process.kill(init, 'SIGKILL');
+    await until(`${this.name} dead`, () => !alive(init));
+  }
+  /** Silence, then nothing. */
+  async powerloss(): Promise<void> {
+    await this.cut();
+    await this.kill();
+  }
+  /** Starts a host that was killed. */
+  async boot(): Promise<void> {
+    await this.uncut();
+    await rm(join(this.#cluster.state, this.name, 'sshd.pid'), { force: true });
+    this.#cluster.order(`boot ${this.name}`);
+    await this.#cluster.listening(this.name);
+  }
+
+  async #inNetwork(...argv: readonly string[]): Promise<void> {
+    await this.#cluster.inLogin('nsenter', `--net=${join(this.#cluster.state, this.name, 'net')}`, '--', ...argv);
+  }
+}
+
+export class Cluster implements AsyncDisposable {
+  readonly state: string;
+  readonly hosts: readonly ClusterHost[];
+  readonly ssh: SshClient;
+  #login: ChildProcess;
+  #loginPid = 0;
+
+  private constructor(state: string, hosts: readonly HostAddress[], ssh: SshClient, login: ChildProcess) {
+    this.state = state;
+    this.hosts = hosts.map((host) => new ClusterHost(this, host));
+    this.ssh = ssh;
+    this.#login = login;
+  }
+
+  /** Makes hosts h1…h`count` (at most 200) at 10.77.0.11 and up; resolves when every sshd listens. */
+  static async start(count: number, options: ClusterOptions = {}): Promise<Cluster> {
+    const state = await makeStateDirectory();
+    const hosts = Array.from({ length: count }, (_, index) => ({
+      name: `h${index + 1}`,
+      address: `10.77.0.${11 + index}`,
+    }));
+    const ssh = await writeClusterFiles(state, hosts, options.sshd ?? '');
+    const namespaces = ['--net', '--mount', '--uts', '--pid', '--fork', '--kill-child=KILL'];
+    const script = [join(here, 'cluster/login.sh'), state, repository, ...hosts.map((host) => host.name)];
+    const login = spawn('unshare', [...namespaces, ...script], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const cluster = new Cluster(state, hosts, ssh, login);
+    try {
+      await ready(login);
+      cluster.#loginPid = Number(readFileSync(join(state, 'login.pid'), 'utf8'));
+      await Promise.all(hosts.map((host) => cluster.listening(host.name)));
+      return cluster;
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  host(name: string): ClusterHost {
+    const found = this.hosts.find((host) => host.name === name);
+    if (found === undefined) throw new Error(`no host ${name} in this cluster`);
+    return found;
+  }
+
+  /** argv of a command so that it runs on the login node, in `directory`. The process keeps the pid that spawn gives. */
+  command(argv: readonly string[], directory = repository): [string, string[]] {
+    const enter = [
+      '--target',
+      String(this.#loginPid),
+      '--net',
+      '--mount',
+      '--uts',
+      '--',
+      'env',
+      `--chdir=${directory}`,
+    ];
+    return ['nsenter', [...enter, ...argv]];
+  }
+
+  /** The environment for commands of the login node: an `ssh` that knows the cluster leads the PATH. */
+  environment(ssh: SshClient = this.ssh): NodeJS.ProcessEnv {
+    return { ...process.env, PATH: `${ssh.bin}:${process.env['PATH'] ?? ''}` };
+  }
+
+  /** Another ssh client: other known hosts, identity or options. */
+  sshClient(name: string, options: Partial<SshClientOptions>): Promise<SshClient> {
+    const usual = { knownHosts: join(this.state, 'known_hosts'), identity: join(this.state, 'id') };
+    return writeSshClient(this.state, name, this.hosts, { ...usual, ...options });
+  }
+
+  /** Runs a tool on the login node; rejects if it fails. */
+  async inLogin(...argv: readonly string[]): Promise<string> {
+    const [file, parameters] = this.command(argv, '/');
+    return (await execFileAsync(file, parameters, { env: this.environment() })).stdout;
+  }
+
+  /** A line for login.sh. */
+  order(line: string): void {
+    this.#login.stdin?.write(`${line}\n`);
+  }
+
+  /** Resolves when the host's sshd has written its pid file, which it does once it listens. */
+  async listening(name: string): Promise<void> {
+    const directory = join(this.state, name);
+    const patience = new AbortController();
+    const timer = setTimeout(
+      () => patience.abort(new Error(`sshd of ${name} does not listen: see ${directory}`)),
+      20_000,
+    );
+    const watcher = watch(directory, { signal: patience.signal });
+    const file = join(directory, 'sshd.pid');
+    try {
+      while (!(await exists(file))) await once(watcher, 'change', { signal: patience.signal });
+    } finally {
+      clearTimeout(timer);
+      watcher.close();
+    }
+  }
+
+  /** Ends every process of the cluster and removes its state. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.hosts.map((host) => host.thaw()));
+    const ended = this.#login.exitCode !== null || this.#login.signalCode !== null ? null : once(this.#login, 'close');
+    this.#login.stdin?.end();
+    await ended;
+    await rm(this.state, { recursive: true, force: true });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** login.sh says one line when the network is there. */
+async function ready(login: ChildProcess): Promise<void> {
+  const { stdout } = login;
+  if (stdout === null) throw new Error('login.sh has no standard output');
+  const said = once(stdout, 'data');
+  const ended = once(login, 'exit').then(([code]) => {
+    throw new Error(`login.sh ended with ${String(code)}`);
+  });
+  await Promise.race([said, ended]);
+  ended.catch(() => {}); // later it may end as it likes
+}

@@ -1,0 +1,29 @@
+import { defineConfig } from 'vitest/config';
+
+/** Suites run one after another, in this order: unit tests may share the machine, the others start processes and measure time. */
+const order = ['unit', 'native', 'local', 'cluster', 'package', 'gpu'];
+
+const suite = (name: string, timeoutSeconds: number) => ({
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    testTimeout: timeoutSeconds * 1000,
+    hookTimeout: timeoutSeconds * 1000,
+    fileParallelism: name === 'unit',
+    sequence: { groupOrder: order.indexOf(name) },
+  },
+});
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    projects: [
+      suite('unit', 20), // pure and fast
+      suite('native', 900), // builds and runs the C++ tests
+      suite('local', 60), // the real command on this machine
+      suite('cluster', 90), // on hosts made of namespaces: root, Linux
+      suite('package', 300), // packed and installed elsewhere
+      suite('gpu', 300), // needs NVIDIA GPUs
+    ],
+  },
+});
