@@ -9,8 +9,8 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, watch } from 'node:fs';
-import { access, rm } from 'node:fs/promises';
+import { existsSync, readFileSync, watch } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -243,7 +243,8 @@ export class Cluster implements AsyncDisposable {
     const watcher = watch(directory, { signal: patience.signal });
     const file = join(directory, 'sshd.pid');
     try {
-      while (!(await exists(file))) await once(watcher, 'change', { signal: patience.signal });
+      // Looked up without an await in between: no change can slip through before the watcher is asked again.
+      while (!existsSync(file)) await once(watcher, 'change', { signal: patience.signal });
     } finally {
       clearTimeout(timer);
       watcher.close();
@@ -257,15 +258,6 @@ export class Cluster implements AsyncDisposable {
     this.#login.stdin?.end();
     await ended;
     await rm(this.state, { recursive: true, force: true });
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch {
-    return false;
   }
 }
 
