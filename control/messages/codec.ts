@@ -135,3 +135,8 @@ export class FrameDecoder {
     throw this.#failure;
   }
 }
+
+/** Payload of the kinds that carry JSON (link.ts). */
+export function encodeJson(value: object): Uint8Array {
+  return Buffer.from(JSON.stringify(value));
+}

@@ -38,7 +38,7 @@ export const FrameKind = {
   order: 0x30, // launcher → agent, first frame, sent with the exec; payload JSON AgentOrder
   hello: 0x31, // agent → launcher; payload JSON AgentHello
   start: 0x32, // launcher → agent: all hosts said hello; start the ranks; payload JSON AgentStart
-  failure: 0x33, // agent → launcher; payload JSON Failure (launcher/job's vocabulary)
+  failure: 0x33, // agent → launcher; payload JSON AgentReport
   suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them
 
   // engine ↔ agent (bootstrap.ts has the payloads)

@@ -23,6 +23,8 @@ export interface AgentOrder {
   /** This host's agent plans communicators that lie wholly on it; false with --plan FILE. */
   readonly plansLocally: boolean;
   readonly environment: Readonly<Record<string, string>>;
+  /** False: the ranks' directory is where the user stood; a host that lacks it runs them in the home directory. */
+  readonly workingDirectoryGiven: boolean;
 }
 
 /** A host's part of the rank map. */
@@ -61,3 +63,11 @@ export interface AgentHello {
   /** A TCP port that was free a moment ago, for MASTER_PORT. */
   readonly freePort: number;
 }
+
+/** Payload of FrameKind.failure: what an agent has to say beside the ranks' own ends. */
+export type AgentReport =
+  /** The agent cannot serve; it ends. */
+  | { readonly type: 'refusal'; readonly message: string; readonly remedy: string | null }
+  /** Its guardian died with ranks left; they were ended. */
+  | { readonly type: 'guardian-died'; readonly message: string }
+  | { readonly type: 'notice'; readonly message: string };

@@ -1,0 +1,66 @@
+/**
+ * Heartbeats and the judgement of the other side's silence. Any frame is a sign of life.
+ *
+ * Silence is counted in ticks of our own clock that came on time: while our event loop was blocked, or this process was stopped,
+ * nobody could have been heard, so such ticks do not count against the other side.
+ */
+export interface LeaseOptions {
+  readonly heartbeatMs: number;
+  /** Silence of the other side longer than this is its end; Infinity never. */
+  readonly leaseMs: number;
+  readonly sendHeartbeat: () => void;
+  readonly onSilent: (silentMs: number) => void;
+  /** For tests. */
+  readonly now?: () => number;
+}
+
+export class Lease {
+  readonly #options: LeaseOptions;
+  readonly #now: () => number;
+  readonly #timer: NodeJS.Timeout;
+  #heardAt: number;
+  #tickAt: number;
+  #silentTicks = 0;
+  #suspended = false;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#now = options.now ?? performance.now.bind(performance);
+    this.#heardAt = this.#now();
+    this.#tickAt = this.#heardAt;
+    this.#timer = setInterval(() => this.tick(), options.heartbeatMs);
+    this.#timer.unref();
+  }
+
+  heard(): void {
+    this.#silentTicks = 0;
+    this.#heardAt = this.#now();
+  }
+
+  /** No judgement while the job is stopped; heartbeats go on as long as this process does. */
+  suspend(): void {
+    this.#suspended = true;
+  }
+
+  resume(): void {
+    this.#suspended = false;
+    this.heard();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** The timer's work; tests call it themselves. */
+  tick(): void {
+    const now = this.#now();
+    const late = now - this.#tickAt > this.#options.heartbeatMs * 1.5;
+    this.#tickAt = now;
+    this.#options.sendHeartbeat();
+    if (late || this.#suspended) return;
+    this.#silentTicks += 1;
+    if (this.#silentTicks * this.#options.heartbeatMs <= this.#options.leaseMs) return;
+    this.stop();
+    this.#options.onSilent(Math.round(now - this.#heardAt));
+  }
+}

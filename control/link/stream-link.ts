@@ -1,0 +1,94 @@
+/** A link over byte streams: the standard streams of a remote command, or the socket to the guardian. */
+import type { Readable, Writable } from 'node:stream';
+import { encodeFrame, encodeHeader, FrameDecoder } from '../messages/codec.ts';
+import type { Frame } from '../messages/frame.ts';
+import { ProtocolError } from '../messages/protocol-error.ts';
+import type { Link, LinkHandler } from './link.ts';
+
+/** Payloads up to this size are copied behind their header; larger ones are written beside it. */
+const COPY_BYTES = 4096;
+/** More than credit and rendezvous can ever leave unsent: the other side takes nothing any more. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+
+export class StreamLink implements Link {
+  readonly #readable: Readable;
+  readonly #writable: Writable;
+  #closed = false;
+  #ending = false;
+  #corked = false;
+  #handler: LinkHandler | null = null;
+
+  /** `readable` and `writable` may be one duplex stream. */
+  constructor(readable: Readable, writable: Writable) {
+    this.#readable = readable;
+    this.#writable = writable;
+  }
+
+  get queuedBytes(): number {
+    return this.#writable.writableLength;
+  }
+
+  open(handler: LinkHandler): void {
+    this.#handler = handler;
+    const decoder = new FrameDecoder((frame) => {
+      if (!this.#closed) handler.frame(frame);
+    });
+    this.#readable.on('data', (chunk: Buffer) => {
+      this.#guard(() => decoder.push(chunk));
+    });
+    this.#readable.on('end', () => {
+      this.#guard(() => decoder.end());
+      this.#finish(null);
+    });
+    this.#readable.on('error', (error) => this.#finish(error.message));
+    this.#readable.on('close', () => this.#finish(null));
+    this.#writable.on('error', (error) => this.#finish(this.#ending ? null : error.message));
+  }
+
+  send(frame: Frame): void {
+    if (this.#closed || this.#ending || !this.#writable.writable) return;
+    this.#cork();
+    if (frame.payload.length <= COPY_BYTES) {
+      this.#writable.write(encodeFrame(frame));
+    } else {
+      this.#writable.write(encodeHeader(frame));
+      this.#writable.write(frame.payload);
+    }
+    if (this.#writable.writableLength > MAX_QUEUED_BYTES) this.#finish('the other side takes no more messages');
+  }
+
+  close(): void {
+    if (this.#ending) return;
+    this.#ending = true;
+    if (!this.#closed) this.#writable.end();
+  }
+
+  /** All frames of one turn of the event loop leave in one write. */
+  #cork(): void {
+    if (this.#corked) return;
+    this.#corked = true;
+    this.#writable.cork();
+    process.nextTick(() => {
+      this.#corked = false;
+      this.#writable.uncork();
+    });
+  }
+
+  #guard(read: () => void): void {
+    if (this.#closed) return;
+    try {
+      read();
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#finish(error.message);
+    }
+  }
+
+  #finish(problem: string | null): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#handler?.closed(problem);
+    this.#writable.destroy();
+    this.#readable.destroy();
+  }
+}

@@ -1,0 +1,96 @@
+/** The JSON payloads of the link, checked where they arrive. */
+import * as v from 'valibot';
+import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
+import { ProtocolError } from '../messages/protocol-error.ts';
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const environment = v.record(v.string(), v.string());
+
+const rank = v.object({
+  rank: count,
+  stdinPipe: v.boolean(),
+  workingDirectory: v.string(),
+  argv: v.pipe(v.array(v.string()), v.minLength(1)),
+  environment,
+  cpus: v.array(count),
+});
+
+const placement = v.object({ hostIndex: count, hostCount: count, rankCount: count, ranks: v.array(rank) });
+
+const order = v.object({
+  schemaVersion: v.literal(1),
+  version: v.string(),
+  jobId: v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/)),
+  epoch: count,
+  hostName: v.string(),
+  placement: v.nullable(placement),
+  uniqueId: v.string(),
+  leaseMs: v.pipe(count, v.minValue(1)),
+  heartbeatMs: v.pipe(count, v.minValue(1)),
+  outputCredit: count,
+  plansLocally: v.boolean(),
+  environment,
+  workingDirectoryGiven: v.boolean(),
+});
+
+const start = v.object({ placement: v.nullable(placement), environment });
+
+const hello = v.object({
+  schemaVersion: v.literal(1),
+  version: v.string(),
+  jobId: v.string(),
+  hostName: v.string(),
+  bootId: v.string(),
+  pid: count,
+  cores: count,
+  gpus: count,
+  nodeVersion: v.string(),
+  addresses: v.array(v.string()),
+  launcherAddress: v.nullable(v.string()),
+  freePort: count,
+});
+
+const report = v.variant('type', [
+  v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
+  v.object({ type: v.literal('guardian-died'), message: v.string() }),
+  v.object({ type: v.literal('notice'), message: v.string() }),
+]);
+
+/** The version alone, so that an order of another version can be refused by its version and not by its shape. */
+const versioned = v.object({ version: v.string() });
+
+export function parseOrder(payload: Uint8Array): AgentOrder {
+  return parse(order, payload, 'order');
+}
+
+export function parseOrderVersion(payload: Uint8Array): string {
+  return parse(versioned, payload, 'order').version;
+}
+
+export function parseStart(payload: Uint8Array): AgentStart {
+  return parse(start, payload, 'start');
+}
+
+export function parseHello(payload: Uint8Array): AgentHello {
+  return parse(hello, payload, 'hello');
+}
+
+export function parseReport(payload: Uint8Array): AgentReport {
+  return parse(report, payload, 'report');
+}
+
+/** @throws ProtocolError naming the message, the place in it and what was expected */
+function parse<T>(schema: v.GenericSchema<T>, payload: Uint8Array, what: string): T {
+  const result = v.safeParse(schema, decodeJson(payload, what), { abortEarly: true });
+  if (result.success) return result.output;
+  const [issue] = result.issues;
+  throw new ProtocolError(`${what}: ${v.getDotPath(issue) ?? 'the message'}: ${issue.message}`);
+}
+
+function decodeJson(payload: Uint8Array, what: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8'));
+  } catch {
+    throw new ProtocolError(`${what}: ${payload.byteLength} bytes that are no JSON`);
+  }
+}
