@@ -1,0 +1,40 @@
+/** What an option is: one entry of the table from which parser, settings and help are made. */
+
+/** How an option's value is read. All values stay strings as typed until they have passed `check` (values.ts). */
+export type OptionKind =
+  | { readonly type: 'flag' }
+  | { readonly type: 'integer'; readonly minimum: number; readonly maximum: number }
+  | { readonly type: 'seconds' }
+  | { readonly type: 'bytes' }
+  | { readonly type: 'text' }
+  | { readonly type: 'choice'; readonly choices: readonly string[] }
+  /** May be left out (then it means `implied`); given only as --option=value, never as the next word. */
+  | { readonly type: 'optional-choice'; readonly choices: readonly string[]; readonly implied: string }
+  /** May be given several times; the values add up. */
+  | { readonly type: 'list' };
+
+export interface Option {
+  /** Its key in ncclrun.json. */
+  readonly name: string;
+  /** With dashes, the usual one first. */
+  readonly flags: readonly string[];
+  /** Flags of this option that take two words, NAME and VALUE, and mean NAME=VALUE. */
+  readonly pairFlags?: readonly string[];
+  /** Environment variables, the stronger one first. Empty: only a flag makes sense. */
+  readonly environment: readonly string[];
+  readonly kind: OptionKind;
+  /** What stands for the value in --help; empty for flags. */
+  readonly argument: string;
+  readonly group: 'hosts' | 'ranks' | 'measure' | 'output' | 'limits' | 'other';
+  readonly help: string;
+  /** As a user would type it, or null where leaving the option out has a meaning of its own. */
+  readonly default: string | null;
+}
+
+/** A command's options and what its words are. */
+export interface CommandLine {
+  readonly command: 'run' | 'perf';
+  readonly options: readonly Option[];
+  /** `program`: the first word that is no option begins the user's program. `words`: such words are the command's own. */
+  readonly words: 'program' | 'words';
+}

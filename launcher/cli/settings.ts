@@ -1,0 +1,101 @@
+/** One value per option from five places: flag, NCCLRUN_* environment, ./ncclrun.json, the user's config.json, default. */
+import type { Option } from './option.ts';
+import type { GivenOption } from './split.ts';
+import { usageError } from './usage-error.ts';
+import { parseBytes, parseFlag, parseInteger, parseSeconds, wanted } from './values.ts';
+
+export interface Setting {
+  /** As typed; lists have one per mention. Each has passed its option's check. */
+  readonly values: readonly string[];
+  /** Where it comes from, for messages: `-np`, `NCCLRUN_NP`, a file's name, `default`. */
+  readonly source: string;
+}
+
+/** One place settings come from: values by option name, strongest place first in `mergeSettings`. */
+export type SettingsLayer = ReadonlyMap<string, Setting>;
+
+export class Settings<Name extends string> {
+  readonly #merged: ReadonlyMap<string, Setting>;
+
+  constructor(merged: ReadonlyMap<string, Setting>) {
+    this.#merged = merged;
+  }
+
+  setting(name: Name): Setting | null {
+    return this.#merged.get(name) ?? null;
+  }
+
+  list(name: Name): readonly string[] {
+    return this.#merged.get(name)?.values ?? [];
+  }
+
+  text(name: Name): string | null {
+    return this.list(name).at(-1) ?? null;
+  }
+
+  flag(name: Name): boolean {
+    const text = this.text(name);
+    return text !== null && parseFlag(text) === true;
+  }
+
+  integer(name: Name): number | null {
+    const text = this.text(name);
+    return text === null ? null : parseInteger(text, { minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+  }
+
+  seconds(name: Name): number | null {
+    const text = this.text(name);
+    return text === null ? null : parseSeconds(text);
+  }
+
+  bytes(name: Name): number | null {
+    const text = this.text(name);
+    return text === null ? null : parseBytes(text);
+  }
+}
+
+/** The strongest place's value wins whole; lists of different places are not joined. Throws a FailureError (usage). */
+export function mergeSettings(options: readonly Option[], layers: readonly SettingsLayer[]): Map<string, Setting> {
+  const merged = new Map<string, Setting>();
+  for (const option of options) {
+    const found = layers.map((layer) => layer.get(option.name)).find((setting) => setting !== undefined);
+    if (found !== undefined) merged.set(option.name, checked(option, found));
+    else if (option.default !== null) merged.set(option.name, { values: [option.default], source: 'default' });
+  }
+  return merged;
+}
+
+function checked(option: Option, setting: Setting): Setting {
+  for (const value of setting.values) {
+    const want = wanted(option.kind, value);
+    if (want !== null) throw usageError(`${setting.source} is "${value}"`, `${want} is wanted`);
+  }
+  return setting;
+}
+
+/** Of an option given twice the last mention counts; lists add up. */
+export function layerOfFlags(given: readonly GivenOption[]): SettingsLayer {
+  const layer = new Map<string, Setting>();
+  for (const { option, flag, value } of given) {
+    const earlier = option.kind.type === 'list' ? (layer.get(option.name)?.values ?? []) : [];
+    layer.set(option.name, { values: [...earlier, value], source: flag });
+  }
+  return layer;
+}
+
+/** A list in a variable is separated by commas. A variable that is set but empty counts as not set. */
+export function layerOfEnvironment(
+  options: readonly Option[],
+  environment: Readonly<Record<string, string | undefined>>,
+): SettingsLayer {
+  const layer = new Map<string, Setting>();
+  for (const option of options) {
+    for (const name of option.environment.toReversed()) {
+      const value = environment[name];
+      if (value === undefined || value === '') continue;
+      const values = option.kind.type === 'list' ? value.split(',') : [value];
+      layer.set(option.name, { values, source: name });
+    }
+  }
+  return layer;
+}

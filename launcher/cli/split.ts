@@ -1,0 +1,112 @@
+/**
+ * Splits the command line at the program: options are ours up to the first word that is neither an option nor an option's value;
+ * from there on everything is the user's, as typed. `--` ends the options too.
+ */
+import { nearest } from './nearest.ts';
+import type { CommandLine, Option } from './option.ts';
+import { usageError } from './usage-error.ts';
+
+/** An option as it was given. */
+export interface GivenOption {
+  readonly option: Option;
+  /** As typed, for messages. */
+  readonly flag: string;
+  readonly value: string;
+}
+
+export interface SplitCommandLine {
+  readonly given: readonly GivenOption[];
+  /** The program and its arguments, or the command's own words. */
+  readonly words: readonly string[];
+}
+
+/** Throws a FailureError (usage): unknown option, missing value. */
+export function splitCommandLine(argv: readonly string[], line: CommandLine): SplitCommandLine {
+  const given: GivenOption[] = [];
+  const words: string[] = [];
+  let index = 0;
+  while (index < argv.length) {
+    const word = argv[index] ?? '';
+    if (word === '--') return { given, words: [...words, ...argv.slice(index + 1)] };
+    if (!word.startsWith('-') || word === '-') {
+      if (line.words === 'program') return { given, words: argv.slice(index) };
+      words.push(word);
+      index += 1;
+      continue;
+    }
+    const { option, next } = readOption(argv, index, line);
+    given.push(option);
+    index = next;
+  }
+  return { given, words };
+}
+
+function readOption(argv: readonly string[], index: number, line: CommandLine): { option: GivenOption; next: number } {
+  const word = argv[index] ?? '';
+  const equals = word.indexOf('=');
+  const flag = equals === -1 ? word : word.slice(0, equals);
+  const attached = equals === -1 ? null : word.slice(equals + 1);
+
+  const pair = findByFlag(flag, line, (option) => option.pairFlags ?? []);
+  if (pair !== null) return readPair(argv, index, pair, flag);
+
+  const option = findByFlag(flag, line, (candidate) => candidate.flags);
+  if (option === null) throw unknownOption(word, flag, line);
+  if (attached !== null) return { option: { option, flag, value: attached }, next: index + 1 };
+
+  const implied = impliedValue(option);
+  if (implied !== null) return { option: { option, flag, value: implied }, next: index + 1 };
+
+  const value = argv[index + 1];
+  const swallowed =
+    value !== undefined && value.startsWith('-') && findByFlag(value, line, (other) => other.flags) !== null;
+  if (value === undefined || swallowed) {
+    const remedy = `write ${flag} ${option.argument}${swallowed ? `, or ${flag}=${value} if that is the value` : ''}`;
+    throw usageError(`${flag} needs a value`, remedy);
+  }
+  return { option: { option, flag, value }, next: index + 2 };
+}
+
+function readPair(
+  argv: readonly string[],
+  index: number,
+  option: Option,
+  flag: string,
+): { option: GivenOption; next: number } {
+  const name = argv[index + 1];
+  const value = argv[index + 2];
+  if (name === undefined || value === undefined)
+    throw usageError(`${flag} needs a name and a value`, `write ${flag} NAME VALUE`);
+  return { option: { option, flag, value: `${name}=${value}` }, next: index + 3 };
+}
+
+/** One or two dashes are alike (mpirun's -hostfile and --hostfile), capitals are not. */
+function findByFlag(flag: string, line: CommandLine, flagsOf: (option: Option) => readonly string[]): Option | null {
+  const bare = withoutDashes(flag);
+  if (bare === '') return null;
+  return line.options.find((option) => flagsOf(option).some((known) => withoutDashes(known) === bare)) ?? null;
+}
+
+function withoutDashes(flag: string): string {
+  return flag.replace(/^--?/u, '');
+}
+
+function impliedValue(option: Option): string | null {
+  if (option.kind.type === 'flag') return 'true';
+  return option.kind.type === 'optional-choice' ? option.kind.implied : null;
+}
+
+function unknownOption(word: string, flag: string, line: CommandLine): Error {
+  const command = line.command === 'run' ? 'ncclrun --help' : `ncclrun ${line.command} --help`;
+  const glued = /^-([A-Za-z])([0-9].*)$/u.exec(flag);
+  const letter = glued === null ? null : `-${glued[1]}`;
+  if (letter !== null && line.options.some((option) => option.flags.includes(letter))) {
+    return usageError(`unknown option ${word}`, `did you mean ${letter} ${glued?.[2]}?`);
+  }
+  const known = line.options.flatMap((option) => [...option.flags, ...(option.pairFlags ?? [])]);
+  const guess = nearest(
+    flag,
+    known.filter((candidate) => candidate.length > 2),
+  );
+  return usageError(`unknown option ${flag}`, `${guess === null ? '' : `did you mean ${guess}? `}${command} lists all`);
+}

@@ -1,0 +1,19 @@
+/** Several reporters as one. */
+import type { Reporter } from '../job/types.ts';
+
+/** Results are told in the order of the reporters, each to its end, so that the last one has the last word on the terminal. */
+export function composeReporters(reporters: readonly Reporter[]): Reporter {
+  const [only] = reporters;
+  if (only !== undefined && reporters.length === 1) return only;
+  return {
+    event(event) {
+      for (const reporter of reporters) reporter.event(event);
+    },
+    async output(chunk) {
+      await Promise.all(reporters.map((reporter) => reporter.output(chunk)));
+    },
+    async result(result) {
+      for (const reporter of reporters) await reporter.result(result);
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** --events: one line of JSON per event, each with its schema's version. */
+import { open } from 'node:fs/promises';
+import { finished } from 'node:stream/promises';
+import type { Writable } from 'node:stream';
+import { EVENT_SCHEMA_VERSION, type JobEvent } from '../job/event.ts';
+import type { Reporter } from '../job/types.ts';
+
+export class EventsReporter implements Reporter {
+  readonly #stream: Writable;
+  readonly #finished: Promise<void>;
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+    this.#finished = finished(stream);
+    // Told at the end, by result(); a full disk must not end the job.
+    this.#finished.catch(() => {});
+  }
+
+  /** Rejects as node:fs does. */
+  static async open(path: string): Promise<EventsReporter> {
+    const file = await open(path, 'w');
+    return new EventsReporter(file.createWriteStream());
+  }
+
+  event(event: JobEvent): void {
+    if (this.#stream.writable)
+      this.#stream.write(`${JSON.stringify({ schemaVersion: EVENT_SCHEMA_VERSION, ...event })}\n`);
+  }
+
+  async output(): Promise<void> {}
+
+  async result(): Promise<void> {
+    this.#stream.end();
+    await this.#finished;
+  }
+}

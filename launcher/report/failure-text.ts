@@ -1,0 +1,194 @@
+/** A failure in a sentence for people, with what to do next. */
+import type { Failure, HostUnreachableFailure, SourcePosition, SpawnFailure } from '../job/failure.ts';
+import { signalStatus } from '../job/failure-error.ts';
+import { signalName } from './signal-name.ts';
+
+export interface FailureText {
+  /** One sentence without a final full stop. */
+  readonly sentence: string;
+  /** Lines that belong to it: the place in a file, what a remote shell said. */
+  readonly details: readonly string[];
+  readonly remedy: string | null;
+}
+
+export function failureText(failure: Failure): FailureText {
+  switch (failure.type) {
+    case 'usage':
+    case 'allocation':
+      return { sentence: failure.message, details: [], remedy: failure.remedy };
+    case 'hostfile':
+      return hostfileText(failure.message, failure.position, failure.remedy);
+    case 'host-unreachable':
+      return unreachableText(failure);
+    case 'agent':
+      return {
+        sentence: `${failure.host}: ${failure.message} (${failure.phase})`,
+        details: [],
+        remedy: failure.remedy,
+      };
+    case 'host-lost':
+      return {
+        sentence: lostSentence(failure.host, failure.cause, failure.silentMs),
+        details: lines(failure.detail),
+        remedy: lostRemedy(failure.host, failure.cause),
+      };
+    case 'spawn':
+      return spawnText(failure);
+    case 'rank-exit':
+      return {
+        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) exited with status ${failure.exitCode}`,
+        details: [],
+        remedy: exitRemedy(failure.exitCode),
+      };
+    case 'rank-signal':
+      return {
+        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) died of ${signalName(failure.signal)}, status ${signalStatus(failure.signal)}`,
+        details: [],
+        remedy: signalRemedies[failure.signal]?.(failure.host) ?? null,
+      };
+    case 'rank-missing':
+      return {
+        sentence: `rank ${failure.rank} on ${failure.host} left without joining the others: ${failure.message}`,
+        details: [],
+        remedy: 'every rank of a communicator must initialise it; look for a rank that returns early',
+      };
+    case 'timeout':
+      return {
+        sentence: `the job did not end within ${failure.seconds} s and was ended`,
+        details: [],
+        remedy: 'raise --timeout, or find out which rank hangs',
+      };
+    case 'interrupt':
+      return { sentence: `ended by ${signalName(failure.signal)}`, details: [], remedy: null };
+    case 'internal':
+      return {
+        sentence: `internal error: ${failure.message}`,
+        details: [],
+        remedy: 'this is a defect of ncclrun; NCCLRUN_DEBUG=1 shows where it happened',
+      };
+    default:
+      return unknownFailure(failure);
+  }
+}
+
+function unknownFailure(failure: never): FailureText {
+  return { sentence: `unknown failure ${JSON.stringify(failure)}`, details: [], remedy: null };
+}
+
+function lines(text: string): string[] {
+  return text.split('\n').filter((line) => line.trim() !== '');
+}
+
+function hostfileText(message: string, position: SourcePosition | null, remedy: string | null): FailureText {
+  if (position === null) return { sentence: message, details: [], remedy };
+  const { source, line, column } = position;
+  return { sentence: `${source}:${line}:${column}: ${message}`, details: squiggle(position), remedy };
+}
+
+/** The line, and below it what is wrong with it; only the neighbourhood of a very long line. */
+function squiggle(position: SourcePosition): string[] {
+  const start = Math.max(0, position.column - 1 - 60);
+  const shown = position.text.slice(start, start + 120);
+  const before = shown.slice(0, position.column - 1 - start).replaceAll(/[^\t]/gu, ' ');
+  const marked = Math.max(1, Math.min(position.length, shown.length - (position.column - 1 - start)));
+  return [printable(shown), `${before}${'~'.repeat(marked)}`];
+}
+
+/** Control characters of a damaged file must not reach the terminal. */
+function printable(text: string): string {
+  return Array.from(text, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code === 9 || (code >= 32 && code !== 127 && !(code >= 128 && code < 160)) ? character : '?';
+  }).join('');
+}
+
+const unreachableCauses: Readonly<Record<HostUnreachableFailure['cause'], string>> = {
+  'unknown-host': 'no such host',
+  'no-route': 'no way to reach it',
+  refused: 'it refuses the connection',
+  'host-key': 'its host key is not the known one',
+  authentication: 'it does not let us in',
+  timeout: 'it does not answer',
+  shell: 'the remote shell could not start ncclrun',
+  other: 'the connection failed',
+};
+
+function unreachableText(failure: HostUnreachableFailure): FailureText {
+  return {
+    sentence: `cannot reach ${failure.host}: ${unreachableCauses[failure.cause]} (phase: ${failure.phase})`,
+    details: lines(failure.detail),
+    remedy: failure.remedy,
+  };
+}
+
+function lostSentence(
+  host: string,
+  cause: 'silent' | 'link-closed' | 'guardian-died',
+  silentMs: number | null,
+): string {
+  if (cause === 'guardian-died') return `${host} is lost: the guardian of its ranks died`;
+  if (cause === 'link-closed') return `${host} is lost: its connection closed in the middle of the job`;
+  const seconds = silentMs === null ? '' : ` for ${(silentMs / 1000).toFixed(1)} s`;
+  return `${host} is lost: nothing was heard of it${seconds}`;
+}
+
+function lostRemedy(host: string, cause: 'silent' | 'link-closed' | 'guardian-died'): string {
+  if (cause === 'guardian-died')
+    return `see who killed it on ${host}: the kernel's log (dmesg) tells of memory shortage`;
+  return `see whether ${host} is up and its network works; its own lease ends the ranks there`;
+}
+
+function spawnText(failure: SpawnFailure): FailureText {
+  const where = `on ${failure.host} for rank ${failure.rank}`;
+  const base = { details: [], remedy: failure.remedy };
+  switch (failure.cause) {
+    case 'not-found':
+      return {
+        ...base,
+        sentence: `cannot start ${failure.program} ${where}: there is no such program (${failure.errno})`,
+        remedy: failure.remedy ?? `check the name and the PATH; the program must exist on ${failure.host} too`,
+      };
+    case 'not-executable':
+      return {
+        ...base,
+        sentence: `cannot start ${failure.program} ${where}: it is not executable (${failure.errno})`,
+        remedy:
+          failure.remedy ??
+          `chmod +x ${failure.program}, or name the interpreter: ncclrun … python3 ${failure.program}`,
+      };
+    case 'working-directory':
+      return {
+        ...base,
+        sentence: `cannot start ${failure.program} ${where}: its working directory cannot be entered (${failure.errno})`,
+        remedy: failure.remedy ?? `give one that exists on ${failure.host} with --wdir`,
+      };
+    case 'system':
+      return { ...base, sentence: `cannot start ${failure.program} ${where}: ${failure.errno}` };
+    default:
+      return unknownFailure(failure.cause);
+  }
+}
+
+function exitRemedy(exitCode: number): string {
+  if (exitCode === 127) return 'status 127 is how a shell says that a program was not found';
+  if (exitCode === 126) return 'status 126 is how a shell says that a program is not executable';
+  if (exitCode > 128 && exitCode < 160)
+    return `status ${exitCode} may be a shell's way to say: died of signal ${exitCode - 128}`;
+  return 'its own messages above say why';
+}
+
+const crash = () => 'a core file (ulimit -c unlimited) and a debugger show where';
+const limit = (host: string) => `a resource limit of ${host} was hit: see ulimit -a there`;
+
+const signalRemedies: Partial<Record<NodeJS.Signals, (host: string) => string>> = {
+  SIGKILL: (host) =>
+    `if nobody sent it, ${host} may have run out of memory: see its kernel's log (dmesg | grep -i "killed process")`,
+  SIGBUS: (host) => `often a full /dev/shm or a file cut short while mapped: see df -h on ${host}`,
+  SIGSEGV: crash,
+  SIGABRT: crash,
+  SIGFPE: crash,
+  SIGILL: crash,
+  SIGTRAP: crash,
+  SIGXCPU: limit,
+  SIGXFSZ: limit,
+};

@@ -1,0 +1,101 @@
+/**
+ * Many ranks' output on one stream, lines whole. Chunks are whole lines, but a very long line comes in pieces: while one rank's line is
+ * open the others' chunks are held. A rank that stalls in the middle of a line must not stop the others for ever (they may be what it
+ * waits for): after `patienceMs` its line is broken.
+ */
+import type { OutputChunk } from '../job/event.ts';
+import { prefixLines } from './prefix.ts';
+import type { Writer } from './writer.ts';
+
+/** Held chunks up to this many bytes count as taken, so that the rank whose line is open can still get credit to finish it. */
+const heldLimit = 16 * 1024 * 1024;
+const patienceMs = 250;
+const newline = Uint8Array.of(0x0a);
+
+interface Held {
+  readonly chunk: OutputChunk;
+  readonly settle: (taken: Promise<void>) => void;
+}
+
+export class Lane {
+  readonly #writer: Writer;
+  readonly #prefixOf: (chunk: OutputChunk) => string;
+  /** The rank whose line has no newline yet. */
+  #open: number | null = null;
+  #held: Held[] = [];
+  #heldBytes = 0;
+  #timer: NodeJS.Timeout | null = null;
+  readonly #ended = new Set<number>();
+
+  constructor(writer: Writer, prefixOf: (chunk: OutputChunk) => string) {
+    this.#writer = writer;
+    this.#prefixOf = prefixOf;
+  }
+
+  /** Resolves when the system has the bytes, or we hold them; rejects as Writer.write does. */
+  output(chunk: OutputChunk): Promise<void> {
+    if (this.#open === null || this.#open === chunk.rank) {
+      const taken = this.#emit(chunk);
+      if (this.#held.length > 0) this.#release();
+      return taken;
+    }
+    if (this.#ended.has(this.#open)) {
+      this.#breakLine();
+      return this.output(chunk);
+    }
+    return this.#hold(chunk);
+  }
+
+  /** The rank writes no more by itself: whoever waits for the end of its line need not. */
+  rankEnded(rank: number): void {
+    this.#ended.add(rank);
+    if (this.#open === rank && this.#held.length > 0) this.#breakLine();
+  }
+
+  get lineOpen(): boolean {
+    return this.#open !== null;
+  }
+
+  /** Ends an open line, so that something else can be written; held chunks follow. */
+  endLine(): void {
+    if (this.#open !== null) this.#breakLine();
+  }
+
+  #emit(chunk: OutputChunk): Promise<void> {
+    const bytes = prefixLines(chunk.bytes, this.#prefixOf(chunk), this.#open === null);
+    if (chunk.bytes.length > 0) this.#open = chunk.partial ? chunk.rank : null;
+    return this.#writer.write(bytes);
+  }
+
+  #hold(chunk: OutputChunk): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held.push({ chunk, settle: resolve });
+      this.#heldBytes += chunk.bytes.length;
+      if (this.#heldBytes <= heldLimit) resolve();
+      this.#timer ??= setTimeout(() => this.#breakLine(), patienceMs);
+    });
+  }
+
+  /** Writes held chunks in their order, as far as open lines allow. */
+  #release(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    for (;;) {
+      const index = this.#held.findIndex(({ chunk }) => this.#open === null || this.#open === chunk.rank);
+      const [next] = index === -1 ? [] : this.#held.splice(index, 1);
+      if (next === undefined) break;
+      this.#heldBytes -= next.chunk.bytes.length;
+      const taken = this.#emit(next.chunk);
+      // Where the chunk was counted as taken already nobody looks at `taken`; the next output() reports a broken stream.
+      taken.catch(() => {});
+      next.settle(taken);
+    }
+    if (this.#held.length > 0) this.#timer = setTimeout(() => this.#breakLine(), patienceMs);
+  }
+
+  #breakLine(): void {
+    this.#open = null;
+    this.#writer.write(newline).catch(() => {});
+    this.#release();
+  }
+}

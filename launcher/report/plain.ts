@@ -1,0 +1,118 @@
+/** The reporter for people: ranks' output where it belongs, everything of ours to stderr. */
+import { unreachableEvent } from './unreachable-event.ts';
+import type { JobEvent, OutputChunk } from '../job/event.ts';
+import type { Failure } from '../job/failure.ts';
+import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
+import { makePaint, type Paint } from './colour.ts';
+import { Lane } from './lane.ts';
+import type { StandardStreams } from './standard-streams.ts';
+import { failureBlock, ourLine, resultSummary } from './summary.ts';
+import { verboseText, waitingText } from './verbose-text.ts';
+
+export interface PlainOptions {
+  readonly streams: StandardStreams;
+  readonly tagOutput: JobRequest['tagOutput'];
+  /** stdout is taken by a JSON result: the ranks' stdout goes to stderr. */
+  readonly stdoutTaken: boolean;
+  readonly verbose: boolean;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+export class PlainReporter implements Reporter {
+  readonly #options: PlainOptions;
+  readonly #stdout: Lane;
+  readonly #stderr: Lane;
+  #ranks = 1;
+  #told: Failure | null = null;
+  #paint: Paint | null = null;
+
+  constructor(options: PlainOptions) {
+    this.#options = options;
+    const prefixOf = (chunk: OutputChunk) => this.#prefixOf(chunk);
+    this.#stderr = new Lane(options.streams.stderr, prefixOf);
+    this.#stdout = options.stdoutTaken ? this.#stderr : new Lane(options.streams.stdout, prefixOf);
+  }
+
+  output(chunk: OutputChunk): Promise<void> {
+    return (chunk.stream === 'stdout' ? this.#stdout : this.#stderr).output(chunk);
+  }
+
+  event(event: JobEvent): void {
+    if (this.#options.verbose) this.#sayLine(verboseText(event));
+    switch (event.type) {
+      case 'job-started':
+        this.#ranks = event.ranks;
+        return;
+      case 'rank-exited':
+        this.#stdout.rankEnded(event.rank);
+        this.#stderr.rankEnded(event.rank);
+        return;
+      case 'failure':
+        if (event.primary) this.#tell(event.failure);
+        return;
+      case 'notice':
+        this.#sayLine(event.message);
+        return;
+      case 'waiting':
+        this.#sayLine(waitingText(event));
+        return;
+      case 'phase':
+      case 'host-connecting':
+      case 'host-up':
+      case 'host-ended':
+      case 'rank-started':
+      case 'communicator':
+      case 'signal':
+      case 'job-ended':
+        return;
+      default:
+        unreachableEvent(event);
+    }
+  }
+
+  async result(result: JobResult): Promise<void> {
+    if (this.#ranks > 1) {
+      this.#stdout.endLine();
+      this.#stderr.endLine();
+    }
+    if (!result.ok) this.#say(resultSummary(result, this.#told, this.#colours));
+    await Promise.all([this.#options.streams.stdout.flush(), this.#options.streams.stderr.flush()]);
+  }
+
+  #tell(failure: Failure): void {
+    this.#told = failure;
+    this.#say(failureBlock(failure, this.#colours));
+  }
+
+  #sayLine(text: string | null): void {
+    if (text !== null) this.#say(ourLine(text, this.#colours));
+  }
+
+  /** Whoever reads stderr may be gone; that is no reason to end the job for a message of ours. */
+  #say(text: string): void {
+    if (text === '') return;
+    this.#stderr.endLine();
+    if (this.#stdout.lineOpen && this.#options.streams.onOneTerminal()) this.#stdout.endLine();
+    this.#options.streams.stderr.write(Buffer.from(text)).catch(() => {});
+  }
+
+  get #colours(): Paint {
+    this.#paint ??= makePaint(this.#options.streams.stderrIsTerminal(), this.#options.environment);
+    return this.#paint;
+  }
+
+  #prefixOf(chunk: OutputChunk): string {
+    switch (this.#options.tagOutput) {
+      case 'none':
+        return '';
+      case 'auto':
+        return this.#ranks > 1 ? `[${chunk.rank}] ` : '';
+      case 'rank':
+        return `[${chunk.rank}] `;
+      case 'host':
+        return `[${chunk.rank}@${chunk.host}] `;
+      default:
+        return this.#options.tagOutput satisfies never;
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/** `[0, 1, 2, 5]` → `0-2,5`; the numbers ascend. */
+export function ranges(numbers: readonly number[]): string {
+  const parts: string[] = [];
+  let start: number | undefined;
+  let end: number | undefined;
+  for (const number of [...numbers, Number.NaN]) {
+    if (end !== undefined && number === end + 1) {
+      end = number;
+      continue;
+    }
+    if (start !== undefined && end !== undefined) parts.push(start === end ? `${start}` : `${start}-${end}`);
+    start = number;
+    end = number;
+  }
+  return parts.join(',');
+}

@@ -1,0 +1,44 @@
+/** The result object: to stdout for --json, to a file for --report. */
+import { type FileHandle, open } from 'node:fs/promises';
+import type { JobResult, Reporter } from '../job/types.ts';
+import type { Writer } from './writer.ts';
+
+/** Prints one line, the result object as JSON. */
+export class JsonResultReporter implements Reporter {
+  readonly #writer: Writer;
+
+  constructor(writer: Writer) {
+    this.#writer = writer;
+  }
+
+  event(): void {}
+
+  async output(): Promise<void> {}
+
+  async result(result: JobResult): Promise<void> {
+    await this.#writer.write(Buffer.from(`${JSON.stringify(result)}\n`));
+  }
+}
+
+/** Writes the result object to a file. */
+export class ResultFileReporter implements Reporter {
+  readonly #file: FileHandle;
+
+  private constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  /** Empties the file at once: a report must never be an older job's. Rejects as node:fs does. */
+  static async open(path: string): Promise<ResultFileReporter> {
+    return new ResultFileReporter(await open(path, 'w'));
+  }
+
+  event(): void {}
+
+  async output(): Promise<void> {}
+
+  async result(result: JobResult): Promise<void> {
+    await this.#file.writeFile(`${JSON.stringify(result, null, 2)}\n`);
+    await this.#file.close();
+  }
+}

@@ -1,0 +1,47 @@
+/** What people read when a job has failed: the primary failure first, then what followed from it. */
+import type { Failure } from '../job/failure.ts';
+import type { JobResult } from '../job/types.ts';
+import type { Paint } from './colour.ts';
+import { failureText } from './failure-text.ts';
+import { ranges } from './ranges.ts';
+
+/** Failures beyond the primary one that are told one by one. */
+const shownFailures = 8;
+
+/** One line of ours, as it stands on stderr. */
+export function ourLine(text: string, paint: Paint): string {
+  return `${paint('dim', 'ncclrun:')} ${text}\n`;
+}
+
+/** The sentence, the place it is about and what to do next, each on a line of its own. Empty for a broken pipe: that ends quietly. */
+export function failureBlock(failure: Failure, paint: Paint): string {
+  if (failure.type === 'interrupt' && failure.signal === 'SIGPIPE') return '';
+  const { sentence, details, remedy } = failureText(failure);
+  const head = `${paint('red', 'ncclrun:')} ${paint('bold', sentence)}\n`;
+  const body = details.map((line) => `    ${line}\n`).join('');
+  return remedy === null ? head + body : `${head}${body}  ${paint('yellow', 'next:')} ${remedy}\n`;
+}
+
+/** `told`: the primary failure that has been shown already, or null. */
+export function resultSummary(result: JobResult, told: Failure | null, paint: Paint): string {
+  const [primary, ...others] = result.failures;
+  if (primary === undefined) return '';
+  if (primary.type === 'interrupt' && primary.signal === 'SIGPIPE') return '';
+  let text = told === primary || isSame(told, primary) ? '' : failureBlock(primary, paint);
+  for (const failure of others.slice(0, shownFailures))
+    text += ourLine(`also: ${failureText(failure).sentence}`, paint);
+  if (others.length > shownFailures) text += ourLine(`and ${others.length - shownFailures} more failures`, paint);
+  return text + endedSummary(result, primary, paint);
+}
+
+function isSame(told: Failure | null, primary: Failure): boolean {
+  return told !== null && JSON.stringify(told) === JSON.stringify(primary);
+}
+
+function endedSummary(result: JobResult, primary: Failure, paint: Paint): string {
+  const ended = result.ranks.filter((rank) => rank.endedByUs).map((rank) => rank.rank);
+  if (ended.length === 0) return '';
+  const concerns = 'rank' in primary ? 'other ' : '';
+  const noun = ended.length === 1 ? 'rank was' : 'ranks were';
+  return ourLine(`${ended.length} ${concerns}${noun} ended because of it: ${ranges(ended)}`, paint);
+}

@@ -1,0 +1,52 @@
+/** Events as lines for --verbose, and the line that tells whom a job waits for. */
+import type { JobEvent } from '../job/event.ts';
+import { failureText } from './failure-text.ts';
+import { signalName } from './signal-name.ts';
+import { unreachableEvent } from './unreachable-event.ts';
+
+/** Names shown before the rest becomes a number. */
+const shownNames = 6;
+
+/** null where the plain reporter says it anyway. */
+export function verboseText(event: JobEvent): string | null {
+  switch (event.type) {
+    case 'job-started':
+      return `job ${event.jobId}: ${event.ranks} ranks of ${event.program.join(' ')} on ${nameList(event.hosts)}`;
+    case 'phase':
+      return `phase: ${event.phase}`;
+    case 'host-connecting':
+      return `${event.host}: connecting`;
+    case 'host-up':
+      return `${event.host}: up, ${event.cores} cores, ${event.gpus} GPUs, agent pid ${event.pid}`;
+    case 'host-ended':
+      return `${event.host}: ended`;
+    case 'rank-started':
+      return `rank ${event.rank} on ${event.host}: started, pid ${event.pid}`;
+    case 'rank-exited': {
+      const how = event.signal === null ? `status ${event.exitCode ?? 'unknown'}` : signalName(event.signal);
+      return `rank ${event.rank} on ${event.host}: ended, ${how}`;
+    }
+    case 'communicator':
+      return `communicator of ${event.ranks} ranks on ${event.hosts} hosts wired up`;
+    case 'signal':
+      return `${event.signal} ${event.forwarded ? 'forwarded to the ranks' : 'received'}`;
+    case 'failure':
+      return event.primary ? null : `also: ${failureText(event.failure).sentence}`;
+    case 'job-ended':
+      return `job ended: ${event.reason}, status ${event.exitCode}`;
+    case 'notice':
+    case 'waiting':
+      return null;
+    default:
+      return unreachableEvent(event);
+  }
+}
+
+export function waitingText(event: Extract<JobEvent, { type: 'waiting' }>): string {
+  return `${event.what}: waiting for ${nameList(event.missing)} (${event.seconds} s)`;
+}
+
+function nameList(names: readonly string[]): string {
+  const shown = names.slice(0, shownNames).join(', ');
+  return names.length > shownNames ? `${shown} and ${names.length - shownNames} more` : shown;
+}

@@ -1,0 +1,101 @@
+/**
+ * Writes to stdout or stderr without ever blocking the event loop (a blocked launcher is a silent one: hosts would think it dead),
+ * in batches, and says when the system has taken the bytes.
+ */
+import type { Writable } from 'node:stream';
+import { FailureError } from '../job/failure-error.ts';
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class Writer {
+  readonly #open: () => Writable;
+  #stream: Writable | null = null;
+  #pending: Uint8Array[] = [];
+  #waiters: Waiter[] = [];
+  #busy = false;
+  #broken: FailureError | null = null;
+
+  /** `open` is called at the first write: a job without output should not pay for setting up the streams. */
+  constructor(open: () => Writable) {
+    this.#open = open;
+  }
+
+  /** The stream, set up for use. */
+  get stream(): Writable {
+    if (this.#stream === null) {
+      this.#stream = this.#open();
+      unblock(this.#stream);
+      this.#stream.on('error', (error) => this.#break(error));
+    }
+    return this.#stream;
+  }
+
+  /** Rejects with a FailureError: interrupt (SIGPIPE) when nobody reads any more, internal when the system refuses otherwise. */
+  write(bytes: Uint8Array): Promise<void> {
+    if (this.#broken !== null) return Promise.reject(this.#broken);
+    if (bytes.length === 0) return Promise.resolve();
+    this.#pending.push(bytes);
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ resolve, reject });
+      if (!this.#busy) this.#send();
+    });
+  }
+
+  /** Resolves when everything written so far has been taken, or never will be. */
+  async flush(): Promise<void> {
+    while (this.#busy) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#waiters.push({ resolve, reject: () => resolve() });
+      await promise;
+    }
+  }
+
+  #send(): void {
+    const [first, ...more] = this.#pending;
+    const waiters = this.#waiters;
+    this.#pending = [];
+    this.#waiters = [];
+    if (first === undefined) {
+      for (const waiter of waiters) waiter.resolve();
+      return;
+    }
+    this.#busy = true;
+    const stream = this.stream;
+    const taken = (error?: Error | null): void => {
+      this.#busy = false;
+      if (error) this.#break(error);
+      for (const waiter of waiters) {
+        if (this.#broken === null) waiter.resolve();
+        else waiter.reject(this.#broken);
+      }
+      if (this.#broken === null) this.#send();
+    };
+    stream.write(more.length === 0 ? first : Buffer.concat([first, ...more]), taken);
+  }
+
+  #break(error: Error): void {
+    this.#broken ??= failureOf(error);
+    const waiters = this.#waiters;
+    this.#pending = [];
+    this.#waiters = [];
+    for (const waiter of waiters) waiter.reject(this.#broken);
+  }
+}
+
+function failureOf(error: Error): FailureError {
+  const code = 'code' in error ? error.code : null;
+  if (code === 'EPIPE' || code === 'ECONNRESET' || code === 'ERR_STREAM_DESTROYED') {
+    return new FailureError({ type: 'interrupt', signal: 'SIGPIPE' }, { cause: error });
+  }
+  return new FailureError({ type: 'internal', message: `cannot write the output: ${error.message}` }, { cause: error });
+}
+
+/** Node makes terminals blocking; ^S would then stop the launcher's heartbeats. The handle is Node's own, so look before use. */
+function unblock(stream: Writable): void {
+  const handle: unknown = 'isTTY' in stream ? Reflect.get(stream, '_handle') : null;
+  if (typeof handle !== 'object' || handle === null || !('setBlocking' in handle)) return;
+  if (typeof handle.setBlocking === 'function') handle.setBlocking(false);
+}
