@@ -1,0 +1,98 @@
+/** The tables of a HostPlan that are the same on every host, read back. */
+import {
+  ALGORITHMS,
+  COLLECTIVES,
+  FORM_RECORD,
+  HEADER,
+  HOST_RECORD,
+  PEER_RECORD,
+  PRECONDITIONS,
+  PROTOCOLS,
+  STRIDE,
+  TUNING_RECORD,
+} from './layout.ts';
+import { named } from './plan-reader.ts';
+import type { PlanReader, SectionReader } from './plan-reader.ts';
+import type { Channel, Form, PlanHost, PlanPeer, TuningRow } from './types.ts';
+import { PlanError } from './validate.ts';
+
+export function decodePeers(reader: PlanReader, ranks: number): PlanPeer[] {
+  const table = reader.section(HEADER.peerTable, STRIDE.peer, 'peerTable');
+  if (ranks === 0) throw new PlanError('ranks: 0, a communicator has at least one');
+  if (table.count !== ranks) throw new PlanError(`peerTable: ${table.count} records for ${ranks} ranks`);
+  return Array.from({ length: ranks }, (_, rank) => {
+    const at = table.at(rank);
+    return { host: reader.u32(at + PEER_RECORD.host), listenPort: reader.u32(at + PEER_RECORD.listenPort) };
+  });
+}
+
+export function decodeHosts(reader: PlanReader, hosts: number): PlanHost[] {
+  const table = reader.section(HEADER.hostTable, STRIDE.host, 'hostTable');
+  const strings = reader.section(HEADER.stringTable, STRIDE.string, 'stringTable');
+  if (table.count !== hosts) throw new PlanError(`hostTable: ${table.count} records for ${hosts} hosts`);
+  return Array.from({ length: hosts }, (_, index) => {
+    const at = table.at(index);
+    const text = (offsetField: number, lengthField: number): string =>
+      readString(reader, strings, reader.u32(at + offsetField), reader.u32(at + lengthField), `hostTable[${index}]`);
+    return {
+      name: text(HOST_RECORD.nameOffset, HOST_RECORD.nameBytes),
+      address: text(HOST_RECORD.addressOffset, HOST_RECORD.addressBytes),
+    };
+  });
+}
+
+function readString(reader: PlanReader, strings: SectionReader, offset: number, length: number, what: string): string {
+  if (offset + length > strings.count)
+    throw new PlanError(`${what}: a string beyond the ${strings.count} bytes there are`);
+  return Buffer.from(reader.bytes(strings.at(offset), length)).toString('utf8');
+}
+
+export function decodeRings(reader: PlanReader, channels: number, ranks: number): Channel[] {
+  const table = reader.section(HEADER.ringTable, STRIDE.ring, 'ringTable');
+  if (table.count !== channels * ranks) {
+    throw new PlanError(`ringTable: ${table.count} entries for ${channels} channels of ${ranks} ranks`);
+  }
+  return Array.from({ length: channels }, (_, channel) => ({
+    ring: Array.from({ length: ranks }, (_entry, place) => reader.u32(table.at(channel * ranks + place))),
+  }));
+}
+
+export function decodeTuning(reader: PlanReader): TuningRow[] {
+  const rows = reader.section(HEADER.tuningTable, STRIDE.tuning, 'tuningTable');
+  const forms = reader.section(HEADER.formTable, STRIDE.form, 'formTable');
+  let used = 0;
+  return Array.from({ length: rows.count }, (_, index) => {
+    const at = rows.at(index);
+    const what = `tuningTable[${index}]`;
+    const first = reader.u32(at + TUNING_RECORD.firstForm);
+    const count = reader.u32(at + TUNING_RECORD.formCount);
+    used += count; // rows that share forms could make a small file fill the memory
+    if (Math.max(first + count, used) > forms.count) {
+      throw new PlanError(`${what}: forms beyond the ${forms.count} there are`);
+    }
+    return {
+      collective: named(COLLECTIVES, reader.u8(at + TUNING_RECORD.collective), `${what}.collective`),
+      upToBytes: reader.isOpenEnded(at + TUNING_RECORD.upToBytes)
+        ? null
+        : reader.u64(at + TUNING_RECORD.upToBytes, `${what}.upToBytes`),
+      forms: Array.from({ length: count }, (_form, place) => decodeForm(reader, forms, first + place)),
+    };
+  });
+}
+
+function decodeForm(reader: PlanReader, forms: SectionReader, index: number): Form {
+  const at = forms.at(index);
+  const what = `formTable[${index}]`;
+  const bits = reader.u32(at + FORM_RECORD.requires);
+  if (bits >>> PRECONDITIONS.length !== 0)
+    throw new PlanError(`${what}.requires: bits ${bits.toString(2)} are unknown`);
+  return {
+    algorithm: named(ALGORITHMS, reader.u8(at + FORM_RECORD.algorithm), `${what}.algorithm`),
+    protocol: named(PROTOCOLS, reader.u8(at + FORM_RECORD.protocol), `${what}.protocol`),
+    channels: reader.u16(at + FORM_RECORD.channels),
+    chunkBytes: reader.u64(at + FORM_RECORD.chunkBytes, `${what}.chunkBytes`),
+    threads: reader.u32(at + FORM_RECORD.threads),
+    requires: PRECONDITIONS.filter((_, place) => (bits & (1 << place)) !== 0),
+    predictedMicroseconds: reader.f32(at + FORM_RECORD.predictedMicroseconds),
+  };
+}

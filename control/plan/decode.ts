@@ -1,0 +1,140 @@
+/** HostPlan bytes → what they say. For `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
+import {
+  CONNECTION_HEADER_BYTES,
+  EDGE_RECORD,
+  HEADER,
+  LOCAL_RECORD,
+  STRIDE,
+  TOKEN_BYTES,
+  TRANSPORTS,
+} from './layout.ts';
+import { decodeHosts, decodePeers, decodeRings, decodeTuning } from './decode-shared.ts';
+import { named, openPlan } from './plan-reader.ts';
+import type { PlanReader } from './plan-reader.ts';
+import type { CommPlan, TransportName } from './types.ts';
+import { PlanError, validatePlan } from './validate.ts';
+
+export interface DecodedEdge {
+  readonly channel: number;
+  readonly peer: number;
+  readonly transport: TransportName;
+  readonly sends: boolean;
+  /** Of the Connection in the host segment; 0 without one. */
+  readonly segmentOffset: number;
+}
+
+export interface DecodedLocal {
+  readonly rank: number;
+  readonly edges: readonly DecodedEdge[];
+}
+
+/** Offsets and sizes in bytes, see segment_format.h. */
+export interface DecodedSegment {
+  readonly segmentBytes: number;
+  readonly abortOffset: number;
+  readonly doorbellOffset: number;
+  readonly barrierOffset: number;
+  readonly pairOffset: number;
+  readonly pairStride: number;
+}
+
+export interface DecodedHostPlan {
+  readonly plan: CommPlan;
+  /** Of the host that this HostPlan is for. */
+  readonly hostIndex: number;
+  readonly segment: DecodedSegment;
+  /** By local index. */
+  readonly locals: readonly DecodedLocal[];
+}
+
+export function isHostPlan(bytes: Uint8Array): boolean {
+  return bytes.length >= 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).toString('latin1') === 'NCPL';
+}
+
+export function decodeHostPlan(bytes: Uint8Array): DecodedHostPlan {
+  const reader = openPlan(bytes);
+  const plan = decodePlan(reader);
+  validatePlan(plan);
+  const hostIndex = reader.u32(HEADER.hostIndex);
+  if (hostIndex >= plan.hosts.length)
+    throw new PlanError(`hostIndex: ${hostIndex}, there are ${plan.hosts.length} hosts`);
+  const segment = decodeSegment(reader);
+  return { plan, hostIndex, segment, locals: decodeLocals(reader, plan, hostIndex, segment) };
+}
+
+/** Only where the engine and its agent meet; the rest of the plan is not looked at. */
+export function decodeSegmentOf(hostPlan: Uint8Array): DecodedSegment & { readonly localRanks: number } {
+  const reader = openPlan(hostPlan);
+  return { ...decodeSegment(reader), localRanks: reader.u32(HEADER.localRanks) };
+}
+
+function decodePlan(reader: PlanReader): CommPlan {
+  const ranks = reader.u32(HEADER.ranks);
+  return {
+    formatVersion: 1,
+    peers: decodePeers(reader, ranks),
+    hosts: decodeHosts(reader, reader.u32(HEADER.hosts)),
+    channels: decodeRings(reader, reader.u32(HEADER.channels), ranks),
+    transports: {
+      sameHost: named(TRANSPORTS, reader.u8(HEADER.sameHostTransport), 'sameHostTransport'),
+      otherHost: named(TRANSPORTS, reader.u8(HEADER.otherHostTransport), 'otherHostTransport'),
+    },
+    ringBuffer: { steps: reader.u32(HEADER.ringSteps), stepBytes: reader.u32(HEADER.ringStepBytes) },
+    pairBuffer: { steps: reader.u32(HEADER.pairSteps), stepBytes: reader.u32(HEADER.pairStepBytes) },
+    tuning: decodeTuning(reader),
+    spinNanoseconds: reader.u64(HEADER.spinNanoseconds, 'spinNanoseconds'),
+    token: Buffer.from(reader.bytes(HEADER.token, TOKEN_BYTES)).toString('hex'),
+  };
+}
+
+function decodeSegment(reader: PlanReader): DecodedSegment {
+  return {
+    segmentBytes: reader.u64(HEADER.segmentBytes, 'segmentBytes'),
+    abortOffset: reader.u64(HEADER.abortOffset, 'abortOffset'),
+    doorbellOffset: reader.u64(HEADER.doorbellOffset, 'doorbellOffset'),
+    barrierOffset: reader.u64(HEADER.barrierOffset, 'barrierOffset'),
+    pairOffset: reader.u64(HEADER.pairOffset, 'pairOffset'),
+    pairStride: reader.u64(HEADER.pairStride, 'pairStride'),
+  };
+}
+
+function decodeLocals(reader: PlanReader, plan: CommPlan, host: number, segment: DecodedSegment): DecodedLocal[] {
+  const expected = plan.peers.flatMap((peer, rank) => (peer.host === host ? [rank] : []));
+  const table = reader.section(HEADER.localTable, STRIDE.local, 'localTable');
+  const edges = decodeEdges(reader, plan, segment);
+  if (table.count !== expected.length || reader.u32(HEADER.localRanks) !== expected.length) {
+    throw new PlanError(`localTable: ${table.count} ranks, ${expected.length} belong to ${plan.hosts[host]?.name}`);
+  }
+  let used = 0;
+  return expected.map((rank, index) => {
+    const at = table.at(index);
+    const [first, count] = [reader.u32(at + LOCAL_RECORD.firstEdge), reader.u32(at + LOCAL_RECORD.edgeCount)];
+    if (reader.u32(at + LOCAL_RECORD.rank) !== rank) throw new PlanError(`localTable[${index}]: expected rank ${rank}`);
+    used += count;
+    if (Math.max(first + count, used) > edges.length)
+      throw new PlanError(`localTable[${index}]: edges beyond the ${edges.length} there are`);
+    return { rank, edges: edges.slice(first, first + count) };
+  });
+}
+
+function decodeEdges(reader: PlanReader, plan: CommPlan, segment: DecodedSegment): DecodedEdge[] {
+  const table = reader.section(HEADER.edgeTable, STRIDE.edge, 'edgeTable');
+  const connectionBytes = CONNECTION_HEADER_BYTES + plan.ringBuffer.steps * plan.ringBuffer.stepBytes;
+  return Array.from({ length: table.count }, (_, index) => {
+    const at = table.at(index);
+    const edge = {
+      channel: reader.u32(at + EDGE_RECORD.channel),
+      peer: reader.u32(at + EDGE_RECORD.peer),
+      transport: named(TRANSPORTS, reader.u8(at + EDGE_RECORD.transport), `edgeTable[${index}].transport`),
+      sends: reader.u8(at + EDGE_RECORD.sends) !== 0,
+      segmentOffset: reader.u64(at + EDGE_RECORD.segmentOffset, `edgeTable[${index}].segmentOffset`),
+    };
+    if (edge.channel >= plan.channels.length || edge.peer >= plan.peers.length) {
+      throw new PlanError(`edgeTable[${index}]: channel ${edge.channel}, peer ${edge.peer} do not exist`);
+    }
+    if (edge.transport === 'shm' && edge.segmentOffset + connectionBytes > segment.segmentBytes) {
+      throw new PlanError(`edgeTable[${index}]: lies beyond the segment's ${segment.segmentBytes} bytes`);
+    }
+    return edge;
+  });
+}

@@ -1,0 +1,61 @@
+/** The tables of a HostPlan that speak of one host's ranks: who they are, and their ring edges. */
+import { EDGE_RECORD, LOCAL_RECORD, STRIDE, TRANSPORTS } from './layout.ts';
+import type { SegmentLayout } from './segment.ts';
+import type { CommPlan } from './types.ts';
+import { writeU64 } from './u64.ts';
+
+/** Of one channel's ring, by rank. */
+export interface RingNeighbours {
+  readonly next: Uint32Array;
+  readonly previous: Uint32Array;
+}
+
+/** `bytes`: LocalRecord × ranks, then EdgeRecord × edges. */
+export interface LocalTables {
+  readonly bytes: Uint8Array;
+  readonly edges: number;
+}
+
+/** Each rank's edges lie together: for every channel the one it sends on, then the one it receives on. `ranks`: of this host, ascending. */
+export function encodeLocalTables(
+  plan: CommPlan,
+  ranks: readonly number[],
+  neighbours: readonly RingNeighbours[],
+  localIndex: Uint32Array,
+  segment: SegmentLayout,
+): LocalTables {
+  const perRank = plan.peers.length > 1 ? 2 * plan.channels.length : 0;
+  const edges = ranks.length * perRank;
+  const edgesAt = ranks.length * STRIDE.local;
+  const view = new DataView(new ArrayBuffer(edgesAt + edges * STRIDE.edge));
+  const hostOf = (rank: number): number => plan.peers[rank]?.host ?? -1;
+
+  const writeEdge = (edge: number, channel: number, rank: number, peer: number, sends: boolean): void => {
+    const sameHost = hostOf(rank) === hostOf(peer);
+    const transport = sameHost ? plan.transports.sameHost : plan.transports.otherHost;
+    const at = edgesAt + edge * STRIDE.edge;
+    view.setUint32(at + EDGE_RECORD.channel, channel, true);
+    view.setUint32(at + EDGE_RECORD.peer, peer, true);
+    view.setUint8(at + EDGE_RECORD.transport, TRANSPORTS.indexOf(transport));
+    view.setUint8(at + EDGE_RECORD.sends, sends ? 1 : 0);
+    if (transport !== 'shm') return;
+    // A connection belongs to its sender, so both ends find the same place.
+    const sender = localIndex[sends ? rank : peer] ?? 0;
+    const connection = channel * ranks.length + sender;
+    writeU64(view, at + EDGE_RECORD.segmentOffset, segment.ringOffset + connection * segment.ringStride);
+  };
+
+  ranks.forEach((rank, index) => {
+    const at = index * STRIDE.local;
+    view.setUint32(at + LOCAL_RECORD.rank, rank, true);
+    view.setUint32(at + LOCAL_RECORD.firstEdge, index * perRank, true);
+    view.setUint32(at + LOCAL_RECORD.edgeCount, perRank, true);
+    if (perRank === 0) return;
+    neighbours.forEach(({ next, previous }, channel) => {
+      const edge = index * perRank + 2 * channel;
+      writeEdge(edge, channel, rank, next[rank] ?? 0, true);
+      writeEdge(edge + 1, channel, rank, previous[rank] ?? 0, false);
+    });
+  });
+  return { bytes: new Uint8Array(view.buffer), edges };
+}

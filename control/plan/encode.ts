@@ -1,0 +1,126 @@
+/**
+ * CommPlan → HostPlan (native/core/plan_format.h). What all hosts share (hosts, peers, rings, tuning, strings) is encoded once and lies
+ * right behind the header; a host's own records (its ranks and their ring edges) follow it.
+ */
+import { encodeLocalTables } from './encode-local.ts';
+import type { RingNeighbours } from './encode-local.ts';
+import { encodeSharedTables } from './encode-shared.ts';
+import type { SharedTables } from './encode-shared.ts';
+import { HEADER, HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
+import { layOutSegment } from './segment.ts';
+import type { CommPlan } from './types.ts';
+import { writeU64 } from './u64.ts';
+
+/** What one host needs beside the shared part. */
+export interface HostPart {
+  /** The header, then everything behind the shared part. */
+  readonly bytes: Uint8Array;
+  /** Size of the host segment. */
+  readonly segmentBytes: number;
+}
+
+export interface EncodedPlan {
+  /** Lies at HEADER_BYTES of every host's HostPlan. */
+  readonly body: Uint8Array;
+  /** `index` into the plan's hosts. */
+  host(index: number): HostPart;
+}
+
+/** The plan must be valid (validate.ts). */
+export function encodePlan(plan: CommPlan): EncodedPlan {
+  const shared = encodeSharedTables(plan);
+  const members = ranksByHost(plan);
+  const neighbours = plan.channels.map((channel) => ringNeighbours(channel.ring));
+  return { body: shared.bytes, host: (index) => encodeHost(plan, shared, members[index] ?? [], neighbours, index) };
+}
+
+/** The whole HostPlan from its two parts. */
+export function assembleHostPlan(body: Uint8Array, part: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(body.length + part.length);
+  bytes.set(part.subarray(0, HEADER_BYTES), 0);
+  bytes.set(body, HEADER_BYTES);
+  bytes.set(part.subarray(HEADER_BYTES), HEADER_BYTES + body.length);
+  return bytes;
+}
+
+/** One host's HostPlan in one piece. */
+export function encodeHostPlan(plan: CommPlan, hostIndex: number): Uint8Array {
+  const encoded = encodePlan(plan);
+  return assembleHostPlan(encoded.body, encoded.host(hostIndex).bytes);
+}
+
+/** The ranks of each host, ascending. */
+export function ranksByHost(plan: CommPlan): number[][] {
+  const members: number[][] = plan.hosts.map(() => []);
+  plan.peers.forEach((peer, rank) => members[peer.host]?.push(rank));
+  return members;
+}
+
+function ringNeighbours(ring: readonly number[]): RingNeighbours {
+  const next = new Uint32Array(ring.length);
+  const previous = new Uint32Array(ring.length);
+  let before = ring.at(-1) ?? 0;
+  for (const rank of ring) {
+    next[before] = rank;
+    previous[rank] = before;
+    before = rank;
+  }
+  return { next, previous };
+}
+
+function encodeHost(
+  plan: CommPlan,
+  shared: SharedTables,
+  ranks: readonly number[],
+  neighbours: readonly RingNeighbours[],
+  hostIndex: number,
+): HostPart {
+  const sharedRings = ranks.length > 1 && plan.transports.sameHost === 'shm' ? ranks.length * plan.channels.length : 0;
+  const segment = layOutSegment(plan, ranks.length, sharedRings);
+  const local = encodeLocalTables(plan, ranks, neighbours, shared.localIndex, segment);
+  const bytes = new Uint8Array(HEADER_BYTES + local.bytes.length);
+  bytes.set(local.bytes, HEADER_BYTES);
+  const view = new DataView(bytes.buffer);
+  writeHeader(view, plan, hostIndex, ranks.length, HEADER_BYTES + shared.bytes.length + local.bytes.length);
+  for (const name of ['abortOffset', 'doorbellOffset', 'barrierOffset', 'pairOffset', 'pairStride'] as const) {
+    writeU64(view, HEADER[name], segment[name]);
+  }
+  writeU64(view, HEADER.segmentBytes, segment.totalBytes);
+  const tail = HEADER_BYTES + shared.bytes.length;
+  writeSection(view, HEADER.hostTable, shared.offsets.host, plan.hosts.length, STRIDE.host);
+  writeSection(view, HEADER.peerTable, shared.offsets.peer, plan.peers.length, STRIDE.peer);
+  writeSection(view, HEADER.ringTable, shared.offsets.ring, plan.channels.length * plan.peers.length, STRIDE.ring);
+  writeSection(view, HEADER.tuningTable, shared.offsets.tuning, plan.tuning.length, STRIDE.tuning);
+  writeSection(view, HEADER.formTable, shared.offsets.form, shared.forms, STRIDE.form);
+  writeSection(view, HEADER.stringTable, shared.offsets.string, shared.stringBytes, STRIDE.string);
+  writeSection(view, HEADER.localTable, tail, ranks.length, STRIDE.local);
+  writeSection(view, HEADER.edgeTable, tail + ranks.length * STRIDE.local, local.edges, STRIDE.edge);
+  return { bytes, segmentBytes: segment.totalBytes };
+}
+
+function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRanks: number, totalBytes: number): void {
+  view.setUint32(HEADER.magic, PLAN_MAGIC, true);
+  view.setUint16(HEADER.version, PLAN_VERSION, true);
+  view.setUint16(HEADER.headerBytes, HEADER_BYTES, true);
+  writeU64(view, HEADER.totalBytes, totalBytes);
+  view.setUint32(HEADER.ranks, plan.peers.length, true);
+  view.setUint32(HEADER.hosts, plan.hosts.length, true);
+  view.setUint32(HEADER.hostIndex, hostIndex, true);
+  view.setUint32(HEADER.localRanks, localRanks, true);
+  view.setUint32(HEADER.channels, plan.channels.length, true);
+  view.setUint32(HEADER.ringSteps, plan.ringBuffer.steps, true);
+  view.setUint32(HEADER.ringStepBytes, plan.ringBuffer.stepBytes, true);
+  view.setUint32(HEADER.pairSteps, plan.pairBuffer.steps, true);
+  view.setUint32(HEADER.pairStepBytes, plan.pairBuffer.stepBytes, true);
+  view.setUint8(HEADER.sameHostTransport, TRANSPORTS.indexOf(plan.transports.sameHost));
+  view.setUint8(HEADER.otherHostTransport, TRANSPORTS.indexOf(plan.transports.otherHost));
+  writeU64(view, HEADER.spinNanoseconds, plan.spinNanoseconds);
+  const token = Buffer.from(plan.token, 'hex');
+  new Uint8Array(view.buffer, view.byteOffset).set(token, HEADER.token);
+}
+
+function writeSection(view: DataView, at: number, offset: number, count: number, stride: number): void {
+  writeU64(view, at + SECTION.offset, offset);
+  view.setUint32(at + SECTION.count, count, true);
+  view.setUint32(at + SECTION.stride, stride, true);
+}

@@ -1,0 +1,26 @@
+/** `--plan FILE`: a CommPlan as JSON, or the HostPlan of any of its hosts (each holds the whole CommPlan). */
+import { readFileSync } from 'node:fs';
+import { decodeHostPlan, isHostPlan } from './decode.ts';
+import { planFromJson } from './json.ts';
+import type { CommPlan } from './types.ts';
+import { PlanError } from './validate.ts';
+
+/** Throws a PlanError that begins with the file's name. */
+export function readPlanFile(path: string): CommPlan {
+  const bytes = readBytes(path);
+  if (!isHostPlan(bytes)) return planFromJson(bytes.toString('utf8'), path);
+  try {
+    return decodeHostPlan(bytes).plan;
+  } catch (error) {
+    if (error instanceof PlanError) throw new PlanError(`${path}: ${error.message}`);
+    throw error;
+  }
+}
+
+function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new PlanError(`${path}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,61 @@
+/** A CommPlan as JSON: what `--plan FILE` reads and people edit. */
+import * as v from 'valibot';
+import { ALGORITHMS, COLLECTIVES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
+import type { CommPlan } from './types.ts';
+import { PlanError, validatePlan } from './validate.ts';
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const buffer = v.strictObject({ steps: count, stepBytes: count });
+
+const form = v.strictObject({
+  algorithm: v.picklist(ALGORITHMS),
+  protocol: v.picklist(PROTOCOLS),
+  channels: count,
+  chunkBytes: count,
+  threads: count,
+  requires: v.optional(v.array(v.picklist(PRECONDITIONS)), []),
+  predictedMicroseconds: v.optional(v.number(), 0),
+});
+
+const planSchema = v.strictObject({
+  formatVersion: v.literal(1),
+  peers: v.array(v.strictObject({ host: count, listenPort: v.optional(count, 0) })),
+  hosts: v.array(v.strictObject({ name: v.string(), address: v.string() })),
+  channels: v.array(v.strictObject({ ring: v.array(count) })),
+  transports: v.strictObject({ sameHost: v.picklist(TRANSPORTS), otherHost: v.picklist(TRANSPORTS) }),
+  ringBuffer: buffer,
+  pairBuffer: buffer,
+  tuning: v.array(
+    v.strictObject({ collective: v.picklist(COLLECTIVES), upToBytes: v.nullable(count), forms: v.array(form) }),
+  ),
+  spinNanoseconds: count,
+  token: v.optional(v.string(), '0'.repeat(32)),
+});
+
+/** Throws a PlanError that names the place ("tuning.0.forms.1.algorithm: …"); `source` is named too. */
+export function planFromJson(text: string, source: string): CommPlan {
+  const parsed = v.safeParse(planSchema, parseJson(text, source));
+  if (!parsed.success) {
+    const [issue] = parsed.issues;
+    throw new PlanError(`${source}: ${v.getDotPath(issue) ?? 'plan'}: ${issue.message}`);
+  }
+  try {
+    validatePlan(parsed.output);
+  } catch (error) {
+    if (error instanceof PlanError) throw new PlanError(`${source}: ${error.message}`);
+    throw error;
+  }
+  return parsed.output;
+}
+
+export function planToJson(plan: CommPlan): string {
+  return `${JSON.stringify(plan, null, 2)}\n`;
+}
+
+function parseJson(text: string, source: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new PlanError(`${source}: no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * HostPlan and host segment, byte by byte. The native twins are native/core/plan_format.h and native/core/segment_format.h; a test reads
+ * those headers and compares every field. Offsets are within a record, in bytes.
+ */
+import type { AlgorithmName, CollectiveName, Precondition, ProtocolName, TransportName } from './types.ts';
+
+export const PLAN_MAGIC = 0x4c50_434e;
+export const PLAN_VERSION = 1;
+
+export const HEADER = {
+  magic: 0,
+  version: 4,
+  headerBytes: 6,
+  totalBytes: 8,
+  ranks: 16,
+  hosts: 20,
+  hostIndex: 24,
+  localRanks: 28,
+  channels: 32,
+  ringSteps: 36,
+  ringStepBytes: 40,
+  pairSteps: 44,
+  pairStepBytes: 48,
+  sameHostTransport: 52,
+  otherHostTransport: 53,
+  reserved: 54,
+  spinNanoseconds: 56,
+  token: 64,
+  segmentBytes: 80,
+  abortOffset: 88,
+  doorbellOffset: 96,
+  barrierOffset: 104,
+  pairOffset: 112,
+  pairStride: 120,
+  hostTable: 128,
+  peerTable: 144,
+  localTable: 160,
+  ringTable: 176,
+  edgeTable: 192,
+  tuningTable: 208,
+  formTable: 224,
+  stringTable: 240,
+} as const;
+export const HEADER_BYTES = 256;
+export const TOKEN_BYTES = 16;
+
+/** A section in the header: u64 offset, u32 count, u32 stride. */
+export const SECTION = { offset: 0, count: 8, stride: 12 } as const;
+export const SECTION_BYTES = 16;
+
+export const HOST_RECORD = { nameOffset: 0, nameBytes: 4, addressOffset: 8, addressBytes: 12 } as const;
+export const PEER_RECORD = { host: 0, localIndex: 4, listenPort: 8, reserved: 12 } as const;
+export const LOCAL_RECORD = { rank: 0, firstEdge: 4, edgeCount: 8, reserved: 12 } as const;
+export const EDGE_RECORD = {
+  channel: 0,
+  peer: 4,
+  transport: 8,
+  sends: 9,
+  reserved: 10,
+  reserved2: 12,
+  segmentOffset: 16,
+} as const;
+export const TUNING_RECORD = {
+  collective: 0,
+  reserved: 1,
+  firstForm: 4,
+  formCount: 8,
+  reserved2: 12,
+  upToBytes: 16,
+} as const;
+export const FORM_RECORD = {
+  algorithm: 0,
+  protocol: 1,
+  channels: 2,
+  threads: 4,
+  chunkBytes: 8,
+  requires: 16,
+  predictedMicroseconds: 20,
+} as const;
+/** Bytes of one record of each section; a ring entry is one u32, a string one byte. */
+export const STRIDE = { host: 16, peer: 16, local: 16, ring: 4, edge: 24, tuning: 24, form: 24, string: 1 } as const;
+
+/** Numbers on the wire: the place in these lists. */
+export const ALGORITHMS: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'collnet'];
+export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
+export const TRANSPORTS: readonly TransportName[] = ['shm', 'socket', 'p2p', 'ib', 'plugin'];
+export const COLLECTIVES: readonly CollectiveName[] = [
+  'allReduce',
+  'allGather',
+  'reduceScatter',
+  'broadcast',
+  'reduce',
+  'allToAll',
+  'gather',
+  'scatter',
+  'sendRecv',
+  'barrier',
+];
+/** Bit 1 << place. */
+export const PRECONDITIONS: readonly Precondition[] = ['registeredBuffers', 'notCaptured', 'publishedAddresses'];
+
+/** Sizes inside the host segment. */
+export const ABORT_BLOCK_BYTES = 512;
+export const DOORBELL_BYTES = 64;
+export const NODE_BARRIER_BYTES = 128;
+export const CONNECTION_HEADER_BYTES = 256;
+/** A Connection has room for the payload sizes of this many slots. */
+export const MAX_STEPS = 16;
+export const CONNECTION_ALIGNMENT = 4096;

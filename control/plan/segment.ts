@@ -1,0 +1,47 @@
+/** What lies where in a host segment: the shared memory of one communicator on one host (native/core/segment_format.h). */
+import {
+  ABORT_BLOCK_BYTES,
+  CONNECTION_ALIGNMENT,
+  CONNECTION_HEADER_BYTES,
+  DOORBELL_BYTES,
+  NODE_BARRIER_BYTES,
+} from './layout.ts';
+import type { CommPlan, ConnectionBuffer } from './types.ts';
+
+/** Offsets and sizes in bytes. */
+export interface SegmentLayout {
+  readonly abortOffset: number;
+  readonly doorbellOffset: number;
+  readonly barrierOffset: number;
+  /** The pair connection from local rank i to local rank j lies at pairOffset + (i * localRanks + j) * pairStride. */
+  readonly pairOffset: number;
+  readonly pairStride: number;
+  /** Ring connection k of this host lies at ringOffset + k * ringStride. */
+  readonly ringOffset: number;
+  readonly ringStride: number;
+  readonly totalBytes: number;
+}
+
+/** Pages that nobody touches cost nothing, so every pair has its place from the start. `sharedRings`: ring edges inside the host. */
+export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: number): SegmentLayout {
+  const doorbellOffset = ABORT_BLOCK_BYTES;
+  const barrierOffset = doorbellOffset + localRanks * DOORBELL_BYTES;
+  const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES, CONNECTION_ALIGNMENT);
+  const pairStride = connectionBytes(plan.pairBuffer);
+  const pairs = plan.transports.sameHost === 'shm' ? localRanks * localRanks : 0;
+  const ringOffset = pairOffset + pairs * pairStride;
+  const ringStride = connectionBytes(plan.ringBuffer);
+  const totalBytes = ringOffset + sharedRings * ringStride;
+  if (!Number.isSafeInteger(totalBytes)) {
+    throw new RangeError(`the shared memory of ${localRanks} ranks of one host would have ${totalBytes} bytes`);
+  }
+  return { abortOffset: 0, doorbellOffset, barrierOffset, pairOffset, pairStride, ringOffset, ringStride, totalBytes };
+}
+
+function connectionBytes(buffer: ConnectionBuffer): number {
+  return roundUp(CONNECTION_HEADER_BYTES + buffer.steps * buffer.stepBytes, CONNECTION_ALIGNMENT);
+}
+
+function roundUp(value: number, multiple: number): number {
+  return Math.ceil(value / multiple) * multiple;
+}

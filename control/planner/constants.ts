@@ -1,0 +1,25 @@
+/**
+ * What the host device's plans are made of. Sizes in bytes, times in nanoseconds. Measured with `npm run bench` on 2 cores with 2 ranks in
+ * shared memory; a table per machine replaces them once `ncclrun tune` exists.
+ */
+
+/** A waiting rank polls this long before it sleeps: about twice what a sleeping thread takes to wake. */
+export const SPIN_NANOSECONDS = 50_000;
+
+/** Slots of a connection: large enough to amortise the hand-over, small enough that all slots of a pair stay in a core's L2 cache. */
+export const RING_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+export const PAIR_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+
+export const CHUNK_BYTES = 256 * 1024;
+
+/** Granularity of chunks on the host device: (64 - 32) * 8 bytes. */
+export const HOST_THREADS = 64;
+
+/** Inside a host: up to this many bytes, divided by the number of ranks, each rank reads all others' data itself. */
+export const ONE_SHOT_BYTES_TIMES_RANKS = 32 * 1024;
+
+/** Direct forms use a connection per pair; beyond this many ranks a ring needs less memory and fewer messages. */
+export const DIRECT_MAX_RANKS = 32;
+
+/** Between hosts: beyond this many bytes a ring, whose every edge carries the data only twice, wins over all pairs at once. */
+export const DIRECT_BETWEEN_HOSTS_BYTES = 4 * 1024;

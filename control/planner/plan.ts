@@ -1,0 +1,54 @@
+/** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory of shapes. */
+import type { CommPlan } from '../plan/types.ts';
+import { checkDevices } from './check.ts';
+import { PAIR_BUFFER, RING_BUFFER, SPIN_NANOSECONDS } from './constants.ts';
+import type { PlanInput } from './input.ts';
+import { ringByHost } from './ring.ts';
+import { hostTuning } from './tuning.ts';
+
+/** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
+export type Decisions = Pick<
+  CommPlan,
+  'channels' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'tuning' | 'spinNanoseconds'
+>;
+
+/** Throws UnplannableError when the ranks' devices contradict each other. */
+export function planCommunicator(input: PlanInput): CommPlan {
+  checkDevices(input);
+  return bindPlan(input, decide(input));
+}
+
+/** Decisions made for a shape (or read from a file), with the ranks and hosts that are really there. */
+export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
+  const { channels, transports, ringBuffer, pairBuffer, tuning, spinNanoseconds } = decisions;
+  return {
+    formatVersion: 1,
+    peers: input.peers.map(({ host, listenPort }) => ({ host, listenPort })),
+    hosts: input.hosts.map(({ name, address }) => ({ name, address })),
+    channels,
+    transports,
+    ringBuffer,
+    pairBuffer,
+    tuning,
+    spinNanoseconds,
+    token: input.token,
+  };
+}
+
+export function decide(input: PlanInput): Decisions {
+  return {
+    channels: [{ ring: ringByHost(input.peers) }],
+    transports: { sameHost: 'shm', otherHost: 'socket' },
+    ringBuffer: RING_BUFFER,
+    pairBuffer: PAIR_BUFFER,
+    tuning: hostTuning(input.peers.length, input.hosts.length),
+    spinNanoseconds: isOversubscribed(input) ? 0 : SPIN_NANOSECONDS,
+  };
+}
+
+/** A rank that polls takes the core from the rank that it waits for. */
+function isOversubscribed(input: PlanInput): boolean {
+  const ranksOf = new Uint32Array(input.hosts.length);
+  for (const { host } of input.peers) ranksOf[host] = (ranksOf[host] ?? 0) + 1;
+  return input.hosts.some((host, index) => (ranksOf[index] ?? 0) > host.cores);
+}

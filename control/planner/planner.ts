@@ -1,0 +1,59 @@
+/** A planner that remembers what it decided: programs make many communicators of few shapes. */
+import type { CommPlan } from '../plan/types.ts';
+import { checkDevices, UnplannableError } from './check.ts';
+import type { PlanInput } from './input.ts';
+import { bindPlan, decide } from './plan.ts';
+import type { Decisions } from './plan.ts';
+
+const REMEMBERED_SHAPES = 64;
+
+/** A plan given by the user, and where from. */
+export interface GivenPlan {
+  readonly source: string;
+  readonly plan: CommPlan;
+}
+
+export class Planner {
+  readonly #decided = new Map<string, Decisions>();
+  readonly #given: GivenPlan | null;
+
+  /** `given` decides every communicator with as many ranks as it has. */
+  constructor(given: GivenPlan | null) {
+    this.#given = given;
+  }
+
+  /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError. */
+  plan(input: PlanInput, wholeJob: boolean): CommPlan {
+    checkDevices(input);
+    return bindPlan(input, this.#givenFor(input, wholeJob) ?? this.#remembered(input));
+  }
+
+  #givenFor(input: PlanInput, wholeJob: boolean): Decisions | null {
+    if (this.#given === null) return null;
+    const { source, plan } = this.#given;
+    if (plan.peers.length === input.peers.length) return plan;
+    if (!wholeJob) return null;
+    throw new UnplannableError(
+      `the plan in ${source} is for ${plan.peers.length} ranks, this communicator has ${input.peers.length}: give a plan for ` +
+        `${input.peers.length} ranks, or leave --plan out`,
+    );
+  }
+
+  #remembered(input: PlanInput): Decisions {
+    const shape = shapeOf(input);
+    const known = this.#decided.get(shape);
+    if (known !== undefined) return known;
+    const decisions = decide(input);
+    const [oldest] = this.#decided.keys();
+    if (this.#decided.size >= REMEMBERED_SHAPES && oldest !== undefined) this.#decided.delete(oldest);
+    this.#decided.set(shape, decisions);
+    return decisions;
+  }
+}
+
+/** Everything that decide() looks at, as text. */
+function shapeOf(input: PlanInput): string {
+  const cores = input.hosts.map((host) => host.cores).join(',');
+  const hosts = Buffer.from(Uint32Array.from(input.peers, (peer) => peer.host).buffer).toString('latin1');
+  return `${input.peers[0]?.device}/${cores}/${hosts}`;
+}

@@ -1,0 +1,73 @@
+/** CommPlans to test with. */
+import type { CommPlan, Form } from '../../control/plan/types.ts';
+import { shuffled } from './random.ts';
+import type { Random } from './random.ts';
+
+const form: Form = {
+  algorithm: 'ring',
+  protocol: 'simple',
+  channels: 1,
+  chunkBytes: 4097,
+  threads: 64,
+  requires: [],
+  predictedMicroseconds: 0,
+};
+
+/** Five ranks on two hosts, three channels, every kind of entry. */
+export function samplePlan(): CommPlan {
+  return {
+    formatVersion: 1,
+    peers: [
+      { host: 0, listenPort: 4100 },
+      { host: 1, listenPort: 4101 },
+      { host: 0, listenPort: 4102 },
+      { host: 1, listenPort: 4103 },
+      { host: 0, listenPort: 65_535 },
+    ],
+    hosts: [
+      { name: 'node0', address: '10.77.0.10' },
+      { name: 'knoten-ö', address: 'fe80::1' },
+    ],
+    channels: [{ ring: [0, 2, 4, 1, 3] }, { ring: [3, 0, 1, 4, 2] }, { ring: [4, 3, 2, 1, 0] }],
+    transports: { sameHost: 'shm', otherHost: 'socket' },
+    ringBuffer: { steps: 8, stepBytes: 4160 },
+    pairBuffer: { steps: 16, stepBytes: 64 },
+    tuning: [
+      { collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'directOneShot' }] },
+      {
+        collective: 'allReduce',
+        upToBytes: 65_536,
+        forms: [
+          { ...form, algorithm: 'directTwoShot', protocol: 'll', requires: ['registeredBuffers', 'notCaptured'] },
+          { ...form, channels: 2, threads: 512, predictedMicroseconds: 12.5 },
+        ],
+      },
+      { collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 3 }] },
+      { collective: 'sendRecv', upToBytes: null, forms: [form] },
+    ],
+    spinNanoseconds: 20_000,
+    token: '00112233445566778899aabbccddeeff',
+  };
+}
+
+/** A valid plan of 1 to 24 ranks on up to 5 hosts. */
+export function randomPlan(random: Random): CommPlan {
+  const hostCount = 1 + random(5);
+  const extra = random(20);
+  const hostOf = shuffled(
+    Array.from({ length: hostCount + extra }, (_, index) => (index < hostCount ? index : random(hostCount))),
+    random,
+  );
+  const ranks = hostOf.map((_, rank) => rank);
+  const channels = 1 + random(4);
+  return {
+    ...samplePlan(),
+    peers: hostOf.map((host) => ({ host, listenPort: 1 + random(65_535) })),
+    hosts: Array.from({ length: hostCount }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}` })),
+    channels: Array.from({ length: channels }, () => ({ ring: shuffled(ranks, random) })),
+    transports: { sameHost: random(4) === 0 ? 'socket' : 'shm', otherHost: 'socket' },
+    ringBuffer: { steps: 1 + random(16), stepBytes: 64 * (1 + random(1000)) },
+    pairBuffer: { steps: 1 + random(16), stepBytes: 64 * (1 + random(1000)) },
+    tuning: [{ collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 1 + random(channels) }] }],
+  };
+}

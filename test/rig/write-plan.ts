@@ -1,0 +1,29 @@
+/** node test/rig/write-plan.ts PLAN.json DIRECTORY: writes DIRECTORY/host-0.plan, host-1.plan, …: the HostPlans that native tests read. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { assembleHostPlan, encodePlan } from '../../control/plan/encode.ts';
+import { planFromJson } from '../../control/plan/json.ts';
+import type { CommPlan } from '../../control/plan/types.ts';
+
+/** The paths written, by host. */
+export function writeHostPlans(plan: CommPlan, directory: string): string[] {
+  mkdirSync(directory, { recursive: true });
+  const encoded = encodePlan(plan);
+  return plan.hosts.map((_, index) => {
+    const path = join(directory, `host-${index}.plan`);
+    writeFileSync(path, assembleHostPlan(encoded.body, encoded.host(index).bytes));
+    return path;
+  });
+}
+
+if (import.meta.main) {
+  const [source, directory] = process.argv.slice(2);
+  if (source === undefined || directory === undefined) {
+    process.stderr.write('usage: node test/rig/write-plan.ts PLAN.json DIRECTORY\n');
+    process.exitCode = 2;
+  } else {
+    for (const path of writeHostPlans(planFromJson(readFileSync(source, 'utf8'), source), directory)) {
+      process.stdout.write(`${path}\n`);
+    }
+  }
+}

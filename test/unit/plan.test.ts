@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import { decodeHostPlan, isHostPlan } from '../../control/plan/decode.ts';
+import { encodeHostPlan, encodePlan, assembleHostPlan } from '../../control/plan/encode.ts';
+import { planFromJson, planToJson } from '../../control/plan/json.ts';
+import { PlanError, validatePlan } from '../../control/plan/validate.ts';
+import { randomPlan, samplePlan } from '../rig/plans.ts';
+import { seededRandom } from '../rig/random.ts';
+
+describe('HostPlan', () => {
+  test('says on every host what the CommPlan says', () => {
+    const plan = samplePlan();
+    plan.hosts.forEach((_, index) => {
+      const bytes = encodeHostPlan(plan, index);
+      expect(isHostPlan(bytes)).toBe(true);
+      const decoded = decodeHostPlan(bytes);
+      expect(decoded.plan).toEqual(plan);
+      expect(decoded.hostIndex).toBe(index);
+    });
+  });
+
+  test('gives both ends of an edge inside a host the same connection, and no two edges the same', () => {
+    const random = seededRandom(7);
+    for (let round = 0; round < 200; round++) {
+      const plan = randomPlan(random);
+      validatePlan(plan);
+      const encoded = encodePlan(plan);
+      plan.hosts.forEach((_, host) => {
+        const { locals, segment } = decodeHostPlan(assembleHostPlan(encoded.body, encoded.host(host).bytes));
+        const pairsEnd = segment.pairOffset + locals.length ** 2 * segment.pairStride;
+        const senders = new Map<number, string>();
+        const receivers = new Map<number, string>();
+        for (const { rank, edges } of locals) {
+          expect(edges).toHaveLength(plan.peers.length > 1 ? 2 * plan.channels.length : 0);
+          for (const edge of edges) {
+            const ring = plan.channels[edge.channel]?.ring ?? [];
+            const place = ring.indexOf(rank);
+            const neighbour = edge.sends ? ring[(place + 1) % ring.length] : ring.at(place - 1);
+            expect(edge.peer).toBe(neighbour);
+            const sameHost = plan.peers[edge.peer]?.host === host;
+            expect(edge.transport).toBe(sameHost ? plan.transports.sameHost : plan.transports.otherHost);
+            if (edge.transport !== 'shm') {
+              expect(edge.segmentOffset).toBe(0);
+              continue;
+            }
+            expect(edge.segmentOffset % 4096).toBe(0);
+            expect(edge.segmentOffset).toBeGreaterThanOrEqual(pairsEnd);
+            const name = edge.sends
+              ? `${edge.channel}: ${rank} → ${edge.peer}`
+              : `${edge.channel}: ${edge.peer} → ${rank}`;
+            const ends = edge.sends ? senders : receivers;
+            expect(ends.has(edge.segmentOffset)).toBe(false);
+            ends.set(edge.segmentOffset, name);
+          }
+        }
+        expect(senders).toEqual(receivers);
+      });
+    }
+  });
+
+  test('is refused, never misread, when it is cut or damaged', () => {
+    const random = seededRandom(11);
+    const bytes = encodeHostPlan(samplePlan(), 0);
+    for (let length = 0; length < bytes.length; length += 7) {
+      expect(() => decodeHostPlan(bytes.subarray(0, length))).toThrow(PlanError);
+    }
+    for (let round = 0; round < 3000; round++) {
+      const damaged = bytes.slice();
+      for (let change = 0; change <= random(4); change++) damaged[random(damaged.length)] = random(256);
+      try {
+        validatePlan(decodeHostPlan(damaged).plan);
+      } catch (error) {
+        expect(error).toBeInstanceOf(PlanError);
+      }
+    }
+  });
+
+  test('of 100,000 ranks is encoded within seconds, whatever the number of hosts', () => {
+    const hosts = Array.from({ length: 12_500 }, (_, index) => ({ name: `node${index}`, address: '10.0.0.1' }));
+    const peers = Array.from({ length: 100_000 }, (_, rank) => ({ host: Math.floor(rank / 8), listenPort: 4000 }));
+    const ring = peers.map((_, rank) => rank);
+    const plan = { ...samplePlan(), hosts, peers, channels: [{ ring }, { ring: ring.toReversed() }, { ring }] };
+    const start = performance.now();
+    const encoded = encodePlan(plan);
+    const bytes = hosts.reduce((sum, _, index) => sum + encoded.host(index).bytes.length, 0);
+    expect(bytes / hosts.length).toBeLessThan(2048);
+    expect(performance.now() - start).toBeLessThan(5000);
+  });
+});
+
+describe('a CommPlan as JSON', () => {
+  test('comes back as it was', () => {
+    expect(planFromJson(planToJson(samplePlan()), 'plan.json')).toEqual(samplePlan());
+  });
+
+  const cases: readonly (readonly [string, (text: string) => string, RegExp])[] = [
+    ['no JSON', (text) => text.slice(0, 40), /^p\.json: no JSON: /],
+    [
+      'an unknown algorithm',
+      (text) => text.replace('"directTwoShot"', '"magic"'),
+      /^p\.json: tuning\.1\.forms\.0\.algorithm: /,
+    ],
+    ['an unknown field', (text) => text.replace('"stepBytes"', '"stepByte"'), /^p\.json: ringBuffer\./],
+    ['a number as text', (text) => text.replace('"steps": 8', '"steps": "8"'), /^p\.json: ringBuffer\.steps: /],
+    [
+      'a broken ring',
+      (text) => text.replace(/"ring": \[\s*\d+/, '"ring": [1'),
+      /^p\.json: channels\[0\]\.ring\[\d\]: rank 1 comes twice/,
+    ],
+  ];
+  test.each(cases)('with %s is refused by place', (_, damage, expected) => {
+    const text = damage(planToJson(samplePlan()));
+    expect(() => planFromJson(text, 'p.json')).toThrow(expected);
+  });
+});
