@@ -10,7 +10,7 @@ namespace ncclrun {
 struct AbortBlock {
   alignas(64) std::atomic<uint32_t> word;  // 0 = fine; 1 = being written; else 2 + ncclResult_t
   uint32_t rank;                           // who broke the communicator; ~0: nobody in particular
-  char sentence[440];                      // NUL-terminated UTF-8
+  char sentence[504];                      // NUL-terminated UTF-8
 };
 static_assert(sizeof(AbortBlock) == 512);
 
