@@ -1,0 +1,93 @@
+/** The C programs that contestants start, compiled once per run into a directory of their own. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findProgram } from '../test/rig/capability.ts';
+import { repository } from '../test/rig/cluster.ts';
+
+const execFileAsync = promisify(execFile);
+
+/** A message-passing launcher with the compiler for its library. */
+export interface Peer {
+  readonly name: 'openmpi' | 'mpich';
+  readonly compiler: string;
+  /** Command line up to the program for `ranks` on this machine, or `perHost` ranks on each of `hosts`. */
+  readonly launch: (ranks: number, hosts: readonly string[], perHost: number) => string[];
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+const openmpi: Peer = {
+  name: 'openmpi',
+  compiler: 'mpicc.openmpi',
+  launch: (ranks, hosts, perHost) => {
+    const local = ['mpirun.openmpi', '--oversubscribe', '--bind-to', 'none', '-n', String(ranks)];
+    if (hosts.length === 0) return local;
+    // Else it tries every interface it finds, those without a way to the others too.
+    const network = ['btl_tcp_if_include', 'oob_tcp_if_include'].flatMap((name) => ['--mca', name, '10.77.0.0/24']);
+    return [...local, '-H', hosts.map((host) => `${host}:${perHost}`).join(','), ...network];
+  },
+  // It refuses to run as root without both.
+  environment: { OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' },
+};
+
+const mpich: Peer = {
+  name: 'mpich',
+  compiler: 'mpicc.mpich',
+  launch: (ranks, hosts, perHost) => {
+    const local = ['mpiexec.hydra', '-n', String(ranks)];
+    return hosts.length === 0 ? local : [...local, '-hosts', hosts.join(','), '-ppn', String(perHost)];
+  },
+  environment: {},
+};
+
+export class Programs implements AsyncDisposable {
+  readonly directory: string;
+  /** Peers that are installed. */
+  readonly peers: readonly Peer[];
+  #compiled = new Map<string, Promise<string>>();
+
+  private constructor(directory: string, peers: readonly Peer[]) {
+    this.directory = directory;
+    this.peers = peers;
+  }
+
+  /** Under /var/tmp: hosts of a cluster have a /tmp of their own. */
+  static async open(): Promise<Programs> {
+    const peers = [openmpi, mpich].filter((peer) => findProgram(peer.launch(1, [], 1)[0] ?? '') !== null);
+    return new Programs(await mkdtemp('/var/tmp/ncclrun-bench-'), peers);
+  }
+
+  #compile(name: string, compiler: string, source: string, ...options: string[]): Promise<string> {
+    const output = join(this.directory, name);
+    const known = this.#compiled.get(name);
+    if (known !== undefined) return known;
+    const done = execFileAsync(compiler, ['-O2', '-o', output, source, ...options]).then(() => output);
+    this.#compiled.set(name, done);
+    return done;
+  }
+
+  /** A program of bench/programs that needs no library. */
+  plain(name: string): Promise<string> {
+    return this.#compile(name, 'cc', join(repository, `bench/programs/${name}.c`));
+  }
+
+  /** A program of bench/programs, built for a peer. */
+  forPeer(peer: Peer, name: string): Promise<string> {
+    return this.#compile(`${name}.${peer.name}`, peer.compiler, join(repository, `bench/programs/${name}.c`));
+  }
+
+  /** Our C program that joins the communicator of all ranks, passes a barrier and ends. */
+  initBarrier(): Promise<string> {
+    const build = join(repository, 'build');
+    const library = ['libnccl.so.2', 'libnccl.so'].map((name) => join(build, name)).find(existsSync) ?? 'libnccl.so.2';
+    const include = `-I${join(repository, 'native/include')}`;
+    const source = join(repository, 'native/test/init_barrier.c');
+    return this.#compile('init_barrier', 'cc', source, include, library, `-Wl,-rpath,${build}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
