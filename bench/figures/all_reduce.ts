@@ -6,7 +6,7 @@ import { median, runCommand } from '../measure.ts';
 
 /** Sizes of one run share a number of iterations, so that a run takes about a second. */
 const ranges = [
-  { begin: 8, end: 16 << 10, warmup: 200, iterations: 2000 },
+  { begin: 16, end: 16 << 10, warmup: 200, iterations: 2000 },
   { begin: 64 << 10, end: 1 << 20, warmup: 20, iterations: 200 },
   { begin: 4 << 20, end: 64 << 20, warmup: 3, iterations: 10 },
 ] as const;

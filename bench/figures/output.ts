@@ -24,7 +24,7 @@ function peakMegabytes(pid: number): number {
   }
 }
 
-/** A launcher's stdout goes through a real pipe into the checker; null unless every line came whole and in order. */
+/** A launcher's stdout goes through a real pipe into the checker; null unless every line of the checked ranks came whole and in order. */
 async function sample(
   argv: readonly string[],
   environment: NodeJS.ProcessEnv,
@@ -33,10 +33,14 @@ async function sample(
   const fifo = join(checker, '../fifo');
   execFileSync('mkfifo', [fifo]);
   try {
-    const check = spawn('sh', ['-c', 'exec "$@" <"$FIFO"', 'sh', checker, String(RANKS), String(BYTES_PER_RANK)], {
-      env: { ...process.env, FIFO: fifo },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const check = spawn(
+      'sh',
+      ['-c', 'exec "$@" <"$FIFO"', 'sh', checker, String(checkedRanks), String(BYTES_PER_RANK)],
+      {
+        env: { ...process.env, FIFO: fifo },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     let verdict = '';
     check.stdout.on('data', (bytes: Buffer) => (verdict += bytes.toString()));
     const started = performance.now();
@@ -73,7 +77,7 @@ export const output: Figure = {
     const rates = new Map([['ours', new Array<number | null>()]]);
     const peaks: (number | null)[] = [];
     for (let round = 0; round < Math.min(samples, 7); round++) {
-      const mine = await sample([join(repository, 'bin/ncclrun'), ...command], {}, check);
+      const mine = await sample([join(repository, 'bin/ncclrun'), ...command], {}, check, RANKS);
       rates.get('ours')?.push(mine?.megabytesPerSecond ?? 0);
       peaks.push(mine?.peakMegabytes ?? null);
       if (round > 2) continue; // the peers take long and are only for comparison
@@ -82,6 +86,7 @@ export const output: Figure = {
           [...peer.launch(RANKS, [], RANKS), write, String(BYTES_PER_RANK)],
           peer.environment,
           check,
+          0,
         );
         rates.set(peer.name, [...(rates.get(peer.name) ?? []), theirs?.megabytesPerSecond ?? 0]);
       }

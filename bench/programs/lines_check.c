@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   static char buffer[1 << 20];
   size_t held = 0;
   for (ssize_t n; (n = read(STDIN_FILENO, buffer + held, sizeof buffer - held)) > 0;) {
+    if (ranks == 0) continue;
     held += (size_t)n;
     char* line = buffer;
     for (char* newline; (newline = memchr(line, '\n', held - (size_t)(line - buffer))) != NULL; line = newline + 1) {
