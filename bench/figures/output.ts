@@ -29,6 +29,7 @@ async function sample(
   argv: readonly string[],
   environment: NodeJS.ProcessEnv,
   checker: string,
+  checkedRanks: number,
 ): Promise<Sample | null> {
   const fifo = join(checker, '../fifo');
   execFileSync('mkfifo', [fifo]);
