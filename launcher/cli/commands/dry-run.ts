@@ -1,0 +1,15 @@
+/** Prints what a run would do, for people or with --json. */
+import type { JobRequest } from '../../job/types.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { dryRun, dryRunText } from '../dry-run.ts';
+import { normalisedCommand } from '../normalise.ts';
+import { type JobOptionName, runCommandLine } from '../options.ts';
+import type { Settings } from '../settings.ts';
+
+/** Throws a FailureError (hostfile, allocation). */
+export async function printDryRun(settings: Settings<JobOptionName>, request: JobRequest): Promise<number> {
+  const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.program));
+  const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry);
+  await standardStreams().stdout.write(Buffer.from(text));
+  return 0;
+}

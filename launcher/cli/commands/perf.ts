@@ -1,0 +1,67 @@
+/** `ncclrun perf COLLECTIVE [options]`: the native measuring program as the ranks of an ordinary job. */
+import { composeReporters } from '../../report/compose.ts';
+import { PerfReporter } from '../../report/perf.ts';
+import { wrongElements } from '../../report/perf-table.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { perfProgram } from '../installation.ts';
+import { jobRequest } from '../job-request.ts';
+import { fileReporters, plainReporter, runReported } from '../launch.ts';
+import { nearest } from '../nearest.ts';
+import { type JobOptionName, type MeasureOptionName, perfCommandLine } from '../options.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import type { Settings } from '../settings.ts';
+import { usageError } from '../usage-error.ts';
+
+const collectives = ['all_reduce'] as const;
+
+/** Returns the exit status: the job's, or 1 where elements were wrong. Throws a FailureError (usage). */
+export async function perf(argv: readonly string[]): Promise<number> {
+  type Names = JobOptionName | MeasureOptionName;
+  const { asked, settings, words } = readCommandLine<Names>(argv, perfCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('perf');
+  if (asked === 'version') return (await import('./version.ts')).version();
+
+  const request = jobRequest(settings, [perfProgram, collectiveOf(words), ...measureArguments(settings)]);
+  if (settings.flag('dry-run')) return (await import('./dry-run.ts')).printDryRun(settings, request);
+
+  const json = settings.flag('json');
+  const options = {
+    json,
+    verbose: settings.flag('verbose'),
+    eventsFile: settings.text('events'),
+    reportFile: settings.text('report'),
+  };
+  const streams = standardStreams();
+  const plain = plainReporter(streams, request, options);
+  const reporter = new PerfReporter(composeReporters([plain, ...(await fileReporters(options))]), streams.stdout, json);
+  const result = await runReported(request, reporter);
+  return result.ok && (wrongElements(reporter.rows) ?? 0) > 0 ? 1 : result.exitCode;
+}
+
+function collectiveOf(words: readonly string[]): string {
+  const known = collectives.join(', ');
+  const [collective, extra] = words;
+  if (collective === undefined)
+    throw usageError('no collective to measure', `write: ncclrun perf all_reduce -n 4; known: ${known}`);
+  if (extra !== undefined) throw usageError(`"${extra}" after ${collective} has no meaning`, 'ncclrun perf --help');
+  if (collectives.some((name) => name === collective)) return collective;
+  const guess = nearest(collective, collectives);
+  throw usageError(`unknown collective "${collective}"`, guess === null ? `known: ${known}` : `did you mean ${guess}?`);
+}
+
+function measureArguments(settings: Settings<MeasureOptionName>): string[] {
+  const begin = settings.bytes('begin') ?? 0;
+  const end = settings.bytes('end') ?? 0;
+  if (end < begin) throw usageError(`-e ${end} is less than -b ${begin}`, 'sizes go from -b up to -e');
+  const pairs: readonly (readonly [string, string])[] = [
+    ['--begin', `${begin}`],
+    ['--end', `${end}`],
+    ['--factor', settings.text('factor') ?? ''],
+    ['--iters', settings.text('iters') ?? ''],
+    ['--warmup', settings.text('warmup') ?? ''],
+    ['--check', settings.flag('check') ? '1' : '0'],
+    ['--type', settings.text('type') ?? ''],
+    ['--op', settings.text('op') ?? ''],
+  ];
+  return pairs.flat();
+}

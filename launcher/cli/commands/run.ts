@@ -1,0 +1,24 @@
+/** `ncclrun [options] PROGRAM [arguments]` */
+import { readCommandLine } from '../read-command-line.ts';
+import { jobRequest } from '../job-request.ts';
+import { type JobOptionName, runCommandLine } from '../options.ts';
+import { usageError } from '../usage-error.ts';
+import { launch } from '../launch.ts';
+
+/** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
+export async function run(argv: readonly string[]): Promise<number> {
+  const { asked, settings, words } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('run');
+  if (asked === 'version') return (await import('./version.ts')).version();
+  if (words.length === 0)
+    throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; ncclrun --help says more');
+
+  const request = jobRequest(settings, words);
+  if (settings.flag('dry-run')) return (await import('./dry-run.ts')).printDryRun(settings, request);
+  return launch(request, {
+    json: settings.flag('json'),
+    verbose: settings.flag('verbose'),
+    eventsFile: settings.text('events'),
+    reportFile: settings.text('report'),
+  });
+}

@@ -1,0 +1,87 @@
+/** Reporters, then the job, then its exit status. */
+import { exitStatus, FailureError } from '../job/failure-error.ts';
+import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
+import { composeReporters } from '../report/compose.ts';
+import { PlainReporter } from '../report/plain.ts';
+import { type StandardStreams, standardStreams } from '../report/standard-streams.ts';
+import { usageError } from './usage-error.ts';
+
+export interface LaunchOptions {
+  readonly json: boolean;
+  readonly verbose: boolean;
+  readonly eventsFile: string | null;
+  readonly reportFile: string | null;
+}
+
+/** Runs the job, tells of it, and returns its exit status. Rejects with a FailureError where a report cannot be written. */
+export async function launch(request: JobRequest, options: LaunchOptions): Promise<number> {
+  const streams = standardStreams();
+  const reporters: Reporter[] = [plainReporter(streams, request, options), ...(await fileReporters(options))];
+  if (options.json) {
+    const { JsonResultReporter } = await import('../report/result.ts');
+    reporters.push(new JsonResultReporter(streams.stdout));
+  }
+  const result = await runReported(request, composeReporters(reporters));
+  return result.exitCode;
+}
+
+export function plainReporter(streams: StandardStreams, request: JobRequest, options: LaunchOptions): PlainReporter {
+  return new PlainReporter({
+    streams,
+    tagOutput: request.tagOutput,
+    stdoutTaken: options.json,
+    verbose: options.verbose,
+    environment: process.env,
+  });
+}
+
+/** Opens the files of --events and --report. Rejects with a FailureError (usage) where one cannot be written. */
+export async function fileReporters(options: LaunchOptions): Promise<Reporter[]> {
+  const reporters: Reporter[] = [];
+  if (options.eventsFile !== null) {
+    const { EventsReporter } = await import('../report/events.ts');
+    reporters.push(await writable('--events', options.eventsFile, (path) => EventsReporter.open(path)));
+  }
+  if (options.reportFile !== null) {
+    const { ResultFileReporter } = await import('../report/result.ts');
+    reporters.push(await writable('--report', options.reportFile, (path) => ResultFileReporter.open(path)));
+  }
+  return reporters;
+}
+
+async function writable(flag: string, path: string, open: (path: string) => Promise<Reporter>): Promise<Reporter> {
+  try {
+    return await open(path);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw usageError(`${flag} ${path} cannot be written: ${reason}`, 'name a file in a directory you may write to');
+  }
+}
+
+/** The job with any reporter. A failure before there is a job becomes a result like every other, so that --json prints one. */
+export async function runReported(request: JobRequest, reporter: Reporter): Promise<JobResult> {
+  const { runJob } = await import('../job/run.ts');
+  try {
+    return await runJob({ request, reporter });
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    reporter.event({ type: 'failure', time: Date.now(), failure: error.failure, primary: true });
+    const result = resultWithoutJob(error);
+    await reporter.result(result);
+    return result;
+  }
+}
+
+function resultWithoutJob({ failure }: FailureError): JobResult {
+  return {
+    schemaVersion: 1,
+    jobId: '',
+    ok: false,
+    reason: failure.type,
+    exitCode: exitStatus(failure),
+    failures: [failure],
+    hosts: [],
+    ranks: [],
+    phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },
+  };
+}

@@ -1,0 +1,94 @@
+/** The reporter of `ncclrun perf`: rank 0's stdout is the measurement, everything else is told as in any job. */
+import type { JobEvent, OutputChunk } from '../job/event.ts';
+import type { JobResult, Reporter } from '../job/types.ts';
+import { isRow, parsePerfLine, type PerfHead, type PerfRow } from './perf-rows.ts';
+import { tableFoot, tableHead, tableRow } from './perf-table.ts';
+import type { Writer } from './writer.ts';
+
+export class PerfReporter implements Reporter {
+  readonly #inner: Reporter;
+  readonly #stdout: Writer;
+  readonly #json: boolean;
+  #text = '';
+  #head: PerfHead | null = null;
+  #outOfPlace: PerfRow | null = null;
+  readonly rows: PerfRow[] = [];
+
+  /** `inner` gets all that is not a measurement; with `json` one document is printed at the end instead of the table. */
+  constructor(inner: Reporter, stdout: Writer, json: boolean) {
+    this.#inner = inner;
+    this.#stdout = stdout;
+    this.#json = json;
+  }
+
+  event(event: JobEvent): void {
+    this.#inner.event(event);
+  }
+
+  async output(chunk: OutputChunk): Promise<void> {
+    if (chunk.stream !== 'stdout' || chunk.rank !== 0) return this.#inner.output(chunk);
+    this.#text += Buffer.from(chunk.bytes).toString('utf8');
+    const lines = this.#text.split('\n');
+    this.#text = lines.pop() ?? '';
+    for (const line of lines) await this.#line(line, chunk);
+  }
+
+  async result(result: JobResult): Promise<void> {
+    if (this.#json) await this.#stdout.write(Buffer.from(`${JSON.stringify(this.#document(result))}\n`));
+    else await this.#print(tableRow(this.#outOfPlace, null) + tableFoot(this.rows));
+    await this.#inner.result(result);
+  }
+
+  async #line(line: string, chunk: OutputChunk): Promise<void> {
+    const parsed = parsePerfLine(line);
+    if (parsed === null) {
+      await this.#inner.output({ ...chunk, stream: 'stderr', bytes: Buffer.from(`${line}\n`), partial: false });
+    } else if (isRow(parsed)) {
+      this.rows.push(parsed);
+      await this.#print(this.#tableRows(parsed));
+    } else {
+      this.#head = parsed;
+      await this.#print(tableHead(parsed));
+    }
+  }
+
+  /** Out of place comes first; with its partner in place it makes one line of the table. */
+  #tableRows(row: PerfRow): string {
+    const waiting = this.#outOfPlace;
+    if (row.inPlace) {
+      this.#outOfPlace = null;
+      if (waiting === null || waiting.bytes === row.bytes) return tableRow(waiting, row);
+      return tableRow(waiting, null) + tableRow(null, row);
+    }
+    this.#outOfPlace = row;
+    return tableRow(waiting, null);
+  }
+
+  async #print(text: string): Promise<void> {
+    if (!this.#json && text !== '') await this.#stdout.write(Buffer.from(text));
+  }
+
+  #document(result: JobResult) {
+    const { jobId, ok, reason, exitCode, failures } = result;
+    const head = this.#head ?? {
+      collective: null,
+      device: null,
+      ranks: result.ranks.length,
+      hosts: result.hosts.length,
+    };
+    const { collective, device, ranks, hosts } = head;
+    return {
+      schemaVersion: 1,
+      collective,
+      device,
+      ranks,
+      hosts,
+      rows: this.rows,
+      jobId,
+      ok,
+      reason,
+      exitCode,
+      failures,
+    };
+  }
+}
