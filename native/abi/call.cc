@@ -1,0 +1,25 @@
+#include "abi/call.h"
+
+#include "core/registry.h"
+
+namespace ncclrun {
+
+std::shared_ptr<Communicator> lookUp(const char* function, ncclComm_t comm) {
+  if (comm == nullptr) {
+    fail(ncclInvalidArgument, "%s: comm is NULL", function);
+    return nullptr;
+  }
+  auto communicator = Registry::get().find(comm);
+  if (communicator == nullptr) {
+    fail(ncclInvalidArgument,
+         "%s: comm %p is no communicator of this process: it was destroyed or aborted, or never was one", function,
+         static_cast<const void*>(comm));
+  }
+  return communicator;
+}
+
+ncclResult_t checkPointer(const char* function, const char* name, const void* pointer) {
+  return pointer != nullptr ? ncclSuccess : fail(ncclInvalidArgument, "%s: %s is NULL", function, name);
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,50 @@
+// What every function of the C interface does around its body.
+#pragma once
+#include <exception>
+#include <memory>
+
+#include "core/communicator.h"
+#include "core/error.h"
+#include "core/fork.h"
+#include "core/group.h"
+
+#define NCCLRUN_EXPORT extern "C" __attribute__((visibility("default")))
+// The same function under its profiling name, in the file that defines it.
+#define NCCLRUN_TWIN(name) NCCLRUN_EXPORT decltype(name) p##name __attribute__((alias(#name)))
+
+namespace ncclrun {
+
+// Runs `body` unless this is a forked child; no exception leaves.
+template <typename Body>
+ncclResult_t call(const char* function, Body&& body) noexcept {
+  if (inForkedChild()) {
+    return fail(
+        ncclInvalidUsage,
+        "%s: this process was forked from one that uses the engine and cannot use it itself; start it with exec",
+        function);
+  }
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(ncclSystemError, "%s: out of memory", function);
+  } catch (const std::exception& exception) {
+    return fail(ncclInternalError, "%s: %s", function, exception.what());
+  }
+}
+
+// The same for a call that a group may hold: its failure is the group's.
+template <typename Body>
+ncclResult_t callInGroup(const char* function, Body&& body) noexcept {
+  return call(function, [&] {
+    const ncclResult_t result = body();
+    return result == ncclSuccess || result == ncclInProgress ? result : Group::current().noteFailure(result);
+  });
+}
+
+// The communicator of a handle, or null with the sentence set.
+std::shared_ptr<Communicator> lookUp(const char* function, ncclComm_t comm);
+
+// ncclSuccess, or the sentence that `function` was given NULL for its parameter `name`.
+ncclResult_t checkPointer(const char* function, const char* name, const void* pointer);
+
+}  // namespace ncclrun

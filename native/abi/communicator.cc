@@ -1,0 +1,135 @@
+// What can be asked of a communicator, and its end.
+#include "core/communicator.h"
+
+#include <span>
+
+#include "abi/call.h"
+#include "core/registry.h"
+#include "ncclrun.h"
+
+using namespace ncclrun;
+
+namespace {
+
+// Looks the communicator up, then runs body(communicator).
+template <typename Body>
+ncclResult_t withCommunicator(const char* function, ncclComm_t comm, Body&& body) noexcept {
+  return call(function, [&] {
+    const auto communicator = lookUp(function, comm);
+    return communicator == nullptr ? ncclInvalidArgument : body(*communicator);
+  });
+}
+
+// The same for a communicator that is ready: body(dataPath).
+template <typename Body>
+ncclResult_t withDataPath(const char* function, ncclComm_t comm, Body&& body) noexcept {
+  return withCommunicator(function, comm, [&](Communicator& communicator) {
+    DataPath* path = communicator.ready(function);
+    if (path != nullptr) return body(*path);
+    const Status status = communicator.asyncError();
+    return status.ok() || status.code == ncclInProgress ? ncclInvalidUsage : status.code;
+  });
+}
+
+ncclResult_t resultOf(const Status& status) {
+  return status.ok() || status.code == ncclInProgress ? status.code : fail(status);
+}
+
+ncclResult_t answer(const char* function, const char* name, int* target, uint32_t value) {
+  if (const auto bad = checkPointer(function, name, target); bad != ncclSuccess) return bad;
+  *target = static_cast<int>(value);
+  return ncclSuccess;
+}
+
+}  // namespace
+
+NCCLRUN_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return withCommunicator("ncclCommFinalize", comm,
+                          [](Communicator& communicator) { return resultOf(communicator.finalize()); });
+}
+NCCLRUN_TWIN(ncclCommFinalize);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return withCommunicator("ncclCommDestroy", comm, [comm](Communicator& communicator) {
+    if (Status status = communicator.close(); !status.ok()) return fail(status);
+    Registry::get().remove(comm);
+    return ncclSuccess;
+  });
+}
+NCCLRUN_TWIN(ncclCommDestroy);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return withCommunicator("ncclCommAbort", comm, [comm](Communicator& communicator) {
+    Registry::get().remove(comm);
+    communicator.abort();
+    return ncclSuccess;
+  });
+}
+NCCLRUN_TWIN(ncclCommAbort);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
+  return withCommunicator("ncclCommGetAsyncError", comm, [&](Communicator& communicator) {
+    if (const auto bad = checkPointer("ncclCommGetAsyncError", "asyncError", asyncError); bad != ncclSuccess)
+      return bad;
+    *asyncError = resultOf(communicator.asyncError());
+    return ncclSuccess;
+  });
+}
+NCCLRUN_TWIN(ncclCommGetAsyncError);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  return withCommunicator("ncclCommCount", comm, [&](const Communicator& communicator) {
+    return answer("ncclCommCount", "count", count, communicator.size());
+  });
+}
+NCCLRUN_TWIN(ncclCommCount);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  return withCommunicator("ncclCommUserRank", comm, [&](const Communicator& communicator) {
+    return answer("ncclCommUserRank", "rank", rank, communicator.rank());
+  });
+}
+NCCLRUN_TWIN(ncclCommUserRank);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int*) {
+  return withCommunicator("ncclCommCuDevice", comm, [](const Communicator&) {
+    return fail(ncclInvalidUsage,
+                "ncclCommCuDevice: this communicator lives on the host device and has no CUDA device");
+  });
+}
+NCCLRUN_TWIN(ncclCommCuDevice);
+
+NCCLRUN_EXPORT ncclResult_t ncclrunNodeBarrier(ncclComm_t comm) {
+  return withDataPath("ncclrunNodeBarrier", comm, [](DataPath& path) { return path.nodeBarrier(); });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommGetInfo(ncclComm_t comm, ncclrunCommInfo* info) {
+  return withDataPath("ncclrunCommGetInfo", comm, [&](const DataPath& path) {
+    if (const auto bad = checkPointer("ncclrunCommGetInfo", "info", info); bad != ncclSuccess) return bad;
+    path.info(*info);
+    return ncclSuccess;
+  });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommHostName(ncclComm_t comm, uint32_t index, const char** name) {
+  return withDataPath("ncclrunCommHostName", comm, [&](const DataPath& path) {
+    if (const auto bad = checkPointer("ncclrunCommHostName", "name", name); bad != ncclSuccess) return bad;
+    *name = path.hostName(index);
+    if (*name != nullptr) return ncclSuccess;
+    return fail(ncclInvalidArgument, "ncclrunCommHostName: the communicator has no host %u", index);
+  });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommGetEdges(ncclComm_t comm, ncclrunEdge* edges, size_t* count) {
+  return withDataPath("ncclrunCommGetEdges", comm, [&](const DataPath& path) {
+    if (const auto bad = checkPointer("ncclrunCommGetEdges", "count", count); bad != ncclSuccess) return bad;
+    if (edges == nullptr && *count > 0) {
+      return fail(ncclInvalidArgument, "ncclrunCommGetEdges: edges is NULL, *count is %zu", *count);
+    }
+    *count = path.edges(std::span(edges, *count));
+    return ncclSuccess;
+  });
+}

@@ -1,0 +1,60 @@
+// Joining a communicator.
+#include "abi/call.h"
+#include "core/config.h"
+#include "core/environment.h"
+#include "core/unique_id.h"
+#include "ncclrun.h"
+
+using namespace ncclrun;
+
+namespace {
+
+ncclResult_t refuse(const char* function, const Status& status) {
+  return fail({status.code, std::string(function) + ": " + status.sentence});
+}
+
+ncclResult_t join(const char* function, ncclComm_t* comm, int size, const ncclUniqueId& id, int rank,
+                  const ncclConfig_t* config) {
+  if (const auto bad = checkPointer(function, "comm", comm); bad != ncclSuccess) return bad;
+  *comm = nullptr;
+  if (size < 1 || rank < 0 || rank >= size) {
+    return fail(ncclInvalidArgument, "%s: rank %d of %d ranks; ranks go from 0 to nranks - 1", function, rank, size);
+  }
+  CommSettings settings;
+  if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
+  if (Status status = checkDevice(); !status.ok()) return refuse(function, status);
+  if (Status status = checkUniqueId(id); !status.ok()) return refuse(function, status);
+  return Group::current().join(
+      std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings.blocking),
+      comm);
+}
+
+}  // namespace
+
+NCCLRUN_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return callInGroup("ncclCommInitRank", [&] { return join("ncclCommInitRank", comm, nranks, commId, rank, nullptr); });
+}
+NCCLRUN_TWIN(ncclCommInitRank);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                                   ncclConfig_t* config) {
+  return callInGroup("ncclCommInitRankConfig",
+                     [&] { return join("ncclCommInitRankConfig", comm, nranks, commId, rank, config); });
+}
+NCCLRUN_TWIN(ncclCommInitRankConfig);
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommInitPlan(ncclComm_t* comm, const void* plan, size_t planBytes, int segmentFd,
+                                                uint32_t rank, int listenFd) {
+  return callInGroup("ncclrunCommInitPlan", [&] {
+    if (const auto bad = checkPointer("ncclrunCommInitPlan", "comm", comm); bad != ncclSuccess) return bad;
+    if (const auto bad = checkPointer("ncclrunCommInitPlan", "plan", plan); bad != ncclSuccess) return bad;
+    *comm = nullptr;
+    const auto* bytes = static_cast<const std::byte*>(plan);
+    std::shared_ptr<Communicator> communicator;
+    if (Status status = Communicator::fromPlan({bytes, bytes + planBytes}, segmentFd, rank, listenFd, communicator);
+        !status.ok()) {
+      return refuse("ncclrunCommInitPlan", status);
+    }
+    return Group::current().join(std::move(communicator), comm);
+  });
+}

@@ -1,0 +1,147 @@
+// Operations and groups: check the arguments, then queue.
+#include <limits>
+
+#include "abi/call.h"
+#include "ncclrun.h"
+
+using namespace ncclrun;
+using plan::Collective;
+
+namespace {
+
+// What a call brings, for the checks. Buffers that a rank does not use are not given.
+struct Request {
+  const char* function;
+  Collective collective;
+  ncclComm_t comm;
+  cudaStream_t stream;
+  size_t count = 0;
+  ncclDataType_t type = ncclInt8;
+  ncclRedOp_t op = ncclSum;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  bool sends = false;
+  bool receives = false;
+  const char* otherName = nullptr;  // "peer" or "root", if there is one
+  int other = 0;
+};
+
+constexpr size_t kTypeBytes[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+// Stands for the buffer of a call that moves no element: which of send and receive is set still tells them apart.
+char nothing;
+
+ncclResult_t check(const Request& request, const Communicator& communicator) {
+  const char* function = request.function;
+  if (request.type < 0 || request.type >= ncclNumTypes) {
+    return fail(ncclInvalidArgument, "%s: datatype %d does not exist", function, request.type);
+  }
+  if (request.op < 0 || request.op >= ncclNumOps) {
+    return fail(ncclInvalidArgument, "%s: operator %d does not exist", function, request.op);
+  }
+  if (request.otherName != nullptr &&
+      (request.other < 0 || static_cast<uint32_t>(request.other) >= communicator.size())) {
+    return fail(ncclInvalidArgument, "%s: %s is %d; the communicator has ranks 0 to %u", function, request.otherName,
+                request.other, communicator.size() - 1);
+  }
+  if (request.count > std::numeric_limits<ptrdiff_t>::max() / kTypeBytes[request.type] / communicator.size()) {
+    return fail(ncclInvalidArgument, "%s: count %zu is more than memory can hold", function, request.count);
+  }
+  for (const auto& [used, buffer, name] :
+       {std::tuple(request.sends, request.send, "sendbuff"),
+        std::tuple(request.receives, static_cast<const void*>(request.receive), "recvbuff")}) {
+    if (used && buffer == nullptr && request.count > 0) {
+      return fail(ncclInvalidArgument, "%s: %s is NULL, count is %zu", function, name, request.count);
+    }
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t queue(const Request& request) noexcept {
+  return callInGroup(request.function, [&] {
+    const auto communicator = lookUp(request.function, request.comm);
+    if (communicator == nullptr) return ncclInvalidArgument;
+    if (communicator->ready(request.function) == nullptr) {
+      const Status status = communicator->asyncError();
+      return status.ok() || status.code == ncclInProgress ? ncclInvalidUsage : status.code;
+    }
+    if (const auto bad = check(request, *communicator); bad != ncclSuccess) return bad;
+    Operation operation;
+    operation.collective = request.collective;
+    operation.send = request.sends && request.send == nullptr ? &nothing : request.send;
+    operation.receive = request.receives && request.receive == nullptr ? &nothing : request.receive;
+    operation.count = request.count;
+    operation.type = request.type;
+    operation.op = request.op;
+    operation.peer = static_cast<uint32_t>(request.other);
+    return Group::current().add(communicator, operation, reinterpret_cast<ncclrunStream_t>(request.stream));
+  });
+}
+
+}  // namespace
+
+NCCLRUN_EXPORT ncclResult_t ncclGroupStart(void) {
+  return call("ncclGroupStart", [] {
+    Group::current().begin();
+    return ncclSuccess;
+  });
+}
+NCCLRUN_TWIN(ncclGroupStart);
+
+NCCLRUN_EXPORT ncclResult_t ncclGroupEnd(void) {
+  return call("ncclGroupEnd", [] { return Group::current().end(); });
+}
+NCCLRUN_TWIN(ncclGroupEnd);
+
+NCCLRUN_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                          ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclAllReduce",
+                .collective = Collective::allReduce,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = datatype,
+                .op = op,
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sends = true,
+                .receives = true});
+}
+NCCLRUN_TWIN(ncclAllReduce);
+
+NCCLRUN_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                                     ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclSend",
+                .collective = Collective::sendRecv,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = datatype,
+                .send = sendbuff,
+                .sends = true,
+                .otherName = "peer",
+                .other = peer});
+}
+NCCLRUN_TWIN(ncclSend);
+
+NCCLRUN_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                                     cudaStream_t stream) {
+  return queue({.function = "ncclRecv",
+                .collective = Collective::sendRecv,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = datatype,
+                .receive = recvbuff,
+                .receives = true,
+                .otherName = "peer",
+                .other = peer});
+}
+NCCLRUN_TWIN(ncclRecv);
+
+NCCLRUN_EXPORT ncclResult_t ncclrunBarrier(ncclComm_t comm, ncclrunStream_t stream) {
+  return queue({.function = "ncclrunBarrier",
+                .collective = Collective::barrier,
+                .comm = comm,
+                .stream = reinterpret_cast<cudaStream_t>(stream)});
+}

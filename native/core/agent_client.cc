@@ -1,0 +1,127 @@
+#include "core/agent_client.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "core/control_thread.h"
+#include "core/environment.h"
+#include "core/version.h"
+
+namespace ncclrun {
+
+AgentClient& AgentClient::get() {
+  static auto& client = *new AgentClient;  // never destroyed: the control thread uses it until the process is gone
+  return client;
+}
+
+void AgentClient::connect(Welcomed welcomed) {
+  if (state_ == State::welcomed) return welcomed({}, welcome_);
+  if (state_ == State::lost) return welcomed(lostBecause_, welcome_);
+  greeting_.push_back(std::move(welcomed));
+  if (state_ == State::greeting) return;
+
+  const Environment environment = readEnvironment();
+  if (environment.agent.empty()) {
+    return settleGreeting(
+        {ncclSystemError,
+         "NCCLRUN_AGENT is not set: this process was not started by ncclrun. Start it with: ncclrun -n N PROGRAM"});
+  }
+  if (Status status = connection_.open(environment.agent); !status.ok()) return settleGreeting(status);
+  jobRank_ = environment.jobRank;
+  state_ = State::greeting;
+  ControlThread::get().watch(connection_.descriptor(), POLLIN, [this](short events) { handleEvents(events); });
+  request(FrameKind::engineHello,
+          encodeHello(static_cast<uint32_t>(getpid()), environment.jobRank, environment.jobId, engineVersion()),
+          FrameKind::welcome, 1, [this](Answer answer) { receiveWelcome(std::move(answer)); });
+}
+
+void AgentClient::request(FrameKind question, const Bytes& payload, FrameKind answer, size_t descriptors,
+                          Answered answered) {
+  if (state_ == State::lost) return answered({lostBecause_, {}, {}});
+  const uint32_t number = ++lastRequest_;
+  pending_.emplace(number, Pending{answer, descriptors, std::move(answered)});
+  if (Status status = connection_.send(question, number, payload); !status.ok()) return lose(status);
+  ControlThread::get().changeEvents(connection_.wantedEvents());
+}
+
+void AgentClient::tell(FrameKind kind, const Bytes& payload) {
+  if (state_ != State::welcomed) return;
+  if (Status status = connection_.send(kind, 0, payload); !status.ok()) return lose(status);
+  ControlThread::get().changeEvents(connection_.wantedEvents());
+}
+
+void AgentClient::handleEvents(short events) {
+  Status status;
+  if ((events & POLLOUT) != 0) status = connection_.flush();
+  if (status.ok() && (events & ~POLLOUT) != 0) {
+    status = connection_.receive([this](const ReceivedFrame& frame) { receive(frame); });
+  }
+  if (!connection_.isOpen()) return;
+  if (!status.ok()) return lose(status);
+  ControlThread::get().changeEvents(connection_.wantedEvents());
+}
+
+void AgentClient::receive(const ReceivedFrame& frame) {
+  if (frame.kind != FrameKind::aborted) return receiveAnswer(frame);
+  AbortedMessage message;
+  if (!decodeAborted(frame.payload, message)) {
+    return lose({ncclInternalError, "the agent of this host sent an abort that this engine cannot read"});
+  }
+  if (aborted_) aborted_(message);
+}
+
+void AgentClient::receiveAnswer(const ReceivedFrame& frame) {
+  const auto found = pending_.find(frame.request);
+  Answer answer;
+  const bool refused = frame.kind == FrameKind::refused;
+  if (found == pending_.end() || (!refused && frame.kind != found->second.answer) ||
+      (refused && !decodeRefused(frame.payload, answer.status))) {
+    return lose(
+        {ncclInternalError, formatSentence("the agent of this host sent an unexpected frame: kind 0x%02x, request %u",
+                                           static_cast<unsigned>(frame.kind), frame.request)});
+  }
+  const Pending pending = std::move(found->second);
+  pending_.erase(found);
+  if (!refused) {
+    answer.payload.assign(frame.payload.begin(), frame.payload.end());
+    for (size_t i = 0; i < pending.descriptors; i++) answer.descriptors.push_back(connection_.takeDescriptor());
+    for (const Descriptor& descriptor : answer.descriptors) {
+      if (!descriptor.valid())
+        answer.status = {ncclInternalError, "the agent's answer came without its file descriptors"};
+    }
+  }
+  pending.answered(std::move(answer));
+}
+
+void AgentClient::receiveWelcome(Answer answer) {
+  Status status = answer.status;
+  if (status.ok() && !decodeWelcome(answer.payload, welcome_)) {
+    status = {ncclInternalError, "the agent of this host sent a welcome that this engine cannot read"};
+  }
+  if (status.ok()) status = telemetry_.open(answer.descriptors[0].get(), jobRank_);
+  if (status.ok()) {
+    state_ = State::welcomed;
+    return settleGreeting({});
+  }
+  if (state_ != State::lost) lose(status);
+  settleGreeting(status);
+}
+
+void AgentClient::lose(const Status& reason) {
+  if (state_ == State::lost) return;
+  state_ = State::lost;
+  lostBecause_ = reason;
+  ControlThread::get().watch(-1, 0, nullptr);
+  connection_.close();
+  auto pending = std::move(pending_);
+  pending_.clear();
+  for (auto& [number, request] : pending) request.answered({lostBecause_, {}, {}});
+}
+
+void AgentClient::settleGreeting(const Status& status) {
+  auto waiting = std::move(greeting_);
+  greeting_.clear();
+  for (Welcomed& welcomed : waiting) welcomed(status, welcome_);
+}
+
+}  // namespace ncclrun

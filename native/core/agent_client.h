@@ -1,0 +1,67 @@
+// This process's side of the agent's socket: one connection, numbered requests, any number of them in flight.
+// Everything here happens on the control thread; nobody holds a lock while an answer is awaited.
+#pragma once
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/agent_connection.h"
+#include "core/messages.h"
+#include "core/telemetry_page.h"
+
+namespace ncclrun {
+
+struct Answer {
+  Status status;  // not ok: refused, or the connection is lost
+  Bytes payload;
+  std::vector<Descriptor> descriptors;
+};
+
+class AgentClient {
+ public:
+  using Welcomed = std::function<void(const Status&, const WelcomeMessage&)>;
+  using Answered = std::function<void(Answer)>;
+  using Aborted = std::function<void(const AbortedMessage&)>;
+
+  static AgentClient& get();
+
+  // Calls `welcomed` once the agent has said welcome, or with the reason why it cannot be reached. A connection that
+  // never stood is tried again; one that was lost is not.
+  void connect(Welcomed welcomed);
+  // After welcome: asks, and calls `answered` once.
+  void request(FrameKind question, const Bytes& payload, FrameKind answer, size_t descriptors, Answered answered);
+  // After welcome: tells.
+  void tell(FrameKind kind, const Bytes& payload);
+  // Who hears that a communicator is broken.
+  void onAborted(Aborted aborted) { aborted_ = std::move(aborted); }
+
+  TelemetryPage& telemetry() { return telemetry_; }
+
+ private:
+  struct Pending {
+    FrameKind answer;
+    size_t descriptors;
+    Answered answered;
+  };
+  enum class State { apart, greeting, welcomed, lost };
+
+  void handleEvents(short events);
+  void receive(const ReceivedFrame& frame);
+  void receiveWelcome(Answer answer);
+  void receiveAnswer(const ReceivedFrame& frame);
+  void lose(const Status& reason);
+  void settleGreeting(const Status& status);
+
+  AgentConnection connection_;
+  State state_ = State::apart;
+  Status lostBecause_;
+  WelcomeMessage welcome_;
+  TelemetryPage telemetry_;
+  std::vector<Welcomed> greeting_;
+  std::unordered_map<uint32_t, Pending> pending_;
+  uint32_t lastRequest_ = 0;
+  int32_t jobRank_ = -1;
+  Aborted aborted_;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,226 @@
+#include "core/communicator.h"
+
+#include <algorithm>
+
+#include "core/control_thread.h"
+#include "core/operation_hash.h"
+#include "core/unique_id.h"
+
+namespace ncclrun {
+namespace {
+constexpr auto kFirstPause = std::chrono::microseconds(20);
+constexpr auto kLastPause = std::chrono::microseconds(1000);
+constexpr auto kLeavePatience = std::chrono::milliseconds(50);
+}  // namespace
+
+Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking)
+    : membership_{id, 0, size, rank}, blocking_(blocking) {}
+
+Communicator::~Communicator() {
+  dataPath_.reset();  // before the plan and the slot that it uses
+  AgentClient::get().telemetry().release(telemetry_);
+}
+
+bool Communicator::settled() const {
+  const State now = state();
+  return now == State::ready || now == State::finalized || now == State::failed || now == State::aborted;
+}
+
+bool Communicator::enter(State from, State to) {
+  {
+    std::lock_guard lock(mutex_);
+    if (state() != from) return false;
+    state_.store(to, std::memory_order_release);
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void Communicator::failWith(Status status, bool tellOthers) {
+  bool tell = false;
+  DataPath* path = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    const State now = state();
+    if (now == State::failed || now == State::aborted || now == State::finalized) return;
+    tell = tellOthers && joined_;
+    path = dataPath_.get();
+    status_ = std::move(status);
+    state_.store(State::failed, std::memory_order_release);
+  }
+  changed_.notify_all();
+  if (path != nullptr) path->abort(statusNow());
+  if (tell) tellLeaving(LeaveHow::aborted, failure());
+}
+
+Status Communicator::statusNow() {
+  std::lock_guard lock(mutex_);
+  return status_;
+}
+
+std::string Communicator::failure() { return statusNow().sentence; }
+
+std::string Communicator::context() {
+  std::lock_guard lock(mutex_);
+  return formatSentence("rank %u of %u%s%s", rank(), size(), hostName_.empty() ? "" : " on ", hostName_.c_str());
+}
+
+Status Communicator::waitReady() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return settled() || (callerCloses_ && state() == State::closing); });
+  }
+  if (state() == State::closing) {
+    runClosing();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return settled(); });
+  }
+  return statusNow();
+}
+
+Status Communicator::asyncError() {
+  switch (state()) {
+    case State::joining:
+    case State::wiring:
+    case State::closing:
+    case State::finalizing:
+      return {ncclInProgress, {}};
+    case State::ready:
+      if (Status status = dataPath_->asyncError(); !status.ok()) failWith(std::move(status), false);
+      return statusNow();
+    case State::finalized:
+    case State::failed:
+    case State::aborted:
+      return statusNow();
+  }
+  return statusNow();
+}
+
+DataPath* Communicator::ready(const char* function) {
+  switch (state()) {
+    case State::ready:
+      return dataPath_.get();
+    case State::failed:
+    case State::aborted:
+      fail(statusNow());
+      return nullptr;
+    case State::finalizing:
+    case State::finalized:
+      fail(ncclInvalidUsage, "%s: the communicator was finalized; only ncclCommDestroy may follow", function);
+      return nullptr;
+    case State::joining:
+    case State::wiring:
+    case State::closing:
+      fail(ncclInvalidUsage,
+           "%s: the communicator is still being set up; wait until ncclCommGetAsyncError no longer says ncclInProgress",
+           function);
+      return nullptr;
+  }
+  return nullptr;
+}
+
+ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
+  std::lock_guard lock(queueMutex_);
+  if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
+  for (Operation& operation : operations) {
+    operation.number = ++operations_;
+    hash_ = hashOperation(hash_, operation);
+    operation.hash = hash_;
+  }
+  return dataPath_->enqueue(operations, stream);
+}
+
+Status Communicator::finalize() {
+  if (!enter(State::ready, State::finalizing)) {
+    if (state() == State::failed || state() == State::aborted) return statusNow();
+    return {ncclInvalidUsage,
+            settled() || state() == State::finalizing
+                ? "ncclCommFinalize: the communicator was finalized before"
+                : "ncclCommFinalize: the communicator is still being set up; wait until ncclCommGetAsyncError no "
+                  "longer says ncclInProgress, or call ncclCommAbort"};
+  }
+  if (stepFinalizing()) return statusNow();
+  if (!blocking_) {
+    ControlThread::get().repeat([self = shared_from_this()] { return self->stepFinalizing(); });
+    return {ncclInProgress, {}};
+  }
+  auto pause = kFirstPause;
+  while (!stepFinalizing()) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, pause, [this] { return settled(); });
+    pause = std::min(pause * 2, kLastPause);
+  }
+  return statusNow();
+}
+
+bool Communicator::stepFinalizing() {
+  if (state() != State::finalizing) return true;
+  if (Status status = dataPath_->asyncError(); !status.ok()) {
+    failWith(std::move(status), false);
+    return true;
+  }
+  if (!dataPath_->idle()) return false;
+  if (enter(State::finalizing, State::finalized)) tellLeaving(LeaveHow::finalized, {});
+  return true;
+}
+
+Status Communicator::close() {
+  switch (state()) {
+    case State::joining:
+    case State::wiring:
+    case State::closing:
+      return {
+          ncclInvalidUsage,
+          "ncclCommDestroy: the communicator is still being set up; wait until ncclCommGetAsyncError no longer says "
+          "ncclInProgress, or call ncclCommAbort"};
+    case State::ready:
+      finalize();
+      break;
+    case State::finalizing:
+    case State::finalized:
+    case State::failed:
+    case State::aborted:
+      break;
+  }
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return settled() && state() != State::ready; });
+  }
+  if (state() == State::failed) tellLeaving(LeaveHow::aborted, failure());
+  return {};
+}
+
+void Communicator::abort() {
+  const std::string reason = context() + " called ncclCommAbort";
+  DataPath* path = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (state() == State::aborted) return;
+    if (state() != State::failed) status_ = {ncclInvalidUsage, reason};
+    path = dataPath_.get();
+    state_.store(State::aborted, std::memory_order_release);
+  }
+  changed_.notify_all();
+  if (path != nullptr) path->abort(statusNow());
+  tellLeaving(LeaveHow::aborted, failure());
+}
+
+void Communicator::brokenByAgent(const AbortedMessage& message) {
+  const bool ours = sameId(message.id, membership_.id) && message.epoch == membership_.epoch;
+  if (ours) failWith(message.status, false);
+}
+
+// Once, and only if the agent was told that we join. Waits a moment for the frame to be on its way, because the process
+// may end next.
+void Communicator::tellLeaving(LeaveHow how, const std::string& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!joined_) return;
+    joined_ = false;
+  }
+  ControlThread::get().runSoon(kLeavePatience, [membership = membership_, how, reason] {
+    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason));
+  });
+}
+
+}  // namespace ncclrun

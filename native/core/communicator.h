@@ -1,0 +1,109 @@
+// One rank's membership in a communicator, from the call that joins to the call that frees.
+//
+//   joining ──plan──▶ wiring ──connected──▶ closing ──barriers──▶ ready ──▶ finalizing ──▶ finalized
+//      │                 │                     │                    │           │
+//      └─────────────────┴──────── failed, or aborted by the user ──┴───────────┘
+//
+// The control thread moves it on: blocking callers wait for a state, the others poll. `closing` is the set-up's last
+// barrier: it waits for peers, so it runs on the caller that waits for it or on a thread of its own, never on the
+// control thread.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/agent_client.h"
+#include "core/data_path.h"
+#include "core/descriptor.h"
+#include "core/messages.h"
+
+namespace ncclrun {
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  enum class State { joining, wiring, closing, ready, finalizing, finalized, failed, aborted };
+
+  // Not yet begun. A communicator of the agent's plan, or of one given by hand.
+  Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking);
+  static Status fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
+                         std::shared_ptr<Communicator>& out);
+  ~Communicator();
+
+  uint32_t rank() const { return membership_.rank; }
+  uint32_t size() const { return membership_.size; }
+  bool blocking() const { return blocking_; }
+  State state() const { return state_.load(std::memory_order_acquire); }
+
+  // Begins the way to `ready`. `callerCloses`: the caller goes on to waitReady() at once and waits for nothing else
+  // first.
+  void start(bool callerCloses);
+  // Waits until the communicator is ready, failed or aborted. Success or the reason.
+  Status waitReady();
+
+  // ncclInProgress, success, or what broke the communicator.
+  Status asyncError();
+  // The sentence of what broke it; empty if nothing did.
+  std::string failure();
+
+  // Queues operations; numbers and hashes them in this order.
+  ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream);
+  // The data path of a ready communicator, else null with the sentence set; `function` names the caller.
+  DataPath* ready(const char* function);
+
+  // Blocking: returns when finalized. Else ncclInProgress, unless there is nothing to wait for.
+  Status finalize();
+  // What has to happen before the last reference goes: finalizes, tells the agent. ncclInvalidUsage: it is still
+  // joining, nothing was done.
+  Status close();
+  // Ends everything here at once and tells the agent.
+  void abort();
+
+  // On the control thread: the agent says that the communicator is broken.
+  void brokenByAgent(const AbortedMessage& message);
+
+ private:
+  bool settled() const;
+  bool enter(State from, State to);
+  void failWith(Status status, bool tellOthers);
+  Status statusNow();
+
+  void onWelcome(const Status& status, const WelcomeMessage& welcome);
+  void onPlan(Answer answer);
+  Status openPlan(Answer& answer);
+  bool stepWiring();
+  void beginClosing();
+  void runClosing();
+  void finishClosing();
+  bool stepFinalizing();
+  void tellLeaving(LeaveHow how, const std::string& reason);
+  std::string context();  // who we are, for sentences
+
+  Membership membership_;
+  const bool blocking_;
+  bool usesAgent_ = true;
+  uint32_t hosts_ = 1;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<State> state_{State::joining};
+  Status status_;         // why failed or aborted; guarded by mutex_
+  std::string hostName_;  // guarded by mutex_
+  bool joined_ = false;   // the agent may count on us; guarded by mutex_
+  bool callerCloses_ = false;
+
+  Descriptor listener_;
+  std::variant<Mapping, std::vector<std::byte>> plan_;
+  ncclrunTelemetrySlot* telemetry_ = nullptr;
+  std::unique_ptr<DataPath> dataPath_;  // set under mutex_ before `wiring`, then constant
+
+  std::mutex queueMutex_;  // order of numbers = order in the data path
+  uint64_t operations_ = 0;
+  uint64_t hash_ = 0;
+};
+
+}  // namespace ncclrun

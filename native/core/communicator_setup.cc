@@ -1,0 +1,181 @@
+// The way of a communicator from the first call to `ready`.
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "core/communicator.h"
+#include "core/control_thread.h"
+#include "core/peer_info.h"
+#include "core/thread.h"
+
+namespace ncclrun {
+namespace {
+
+constexpr uint32_t kSetUpRound = 0;  // of the agent's gather that closes the set-up across hosts
+
+Status mapPlan(int descriptor, Mapping& mapping) {
+  struct stat facts {};
+  if (fstat(descriptor, &facts) != 0 || facts.st_size <= 0) {
+    return {ncclInternalError, "the agent sent an empty plan"};
+  }
+  const auto bytes = static_cast<size_t>(facts.st_size);
+  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (address == MAP_FAILED)
+    return {ncclSystemError, formatSentence("plan: mmap of %zu bytes: %s", bytes, std::strerror(errno))};
+  mapping = Mapping(address, bytes);
+  return {};
+}
+
+}  // namespace
+
+Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
+                              std::shared_ptr<Communicator>& out) {
+  auto made = std::make_shared<Communicator>(ncclUniqueId{}, 0, rank, true);
+  made->usesAgent_ = false;
+  made->plan_ = std::move(plan);
+  const DataPath::Setup setup = {.plan = std::get<std::vector<std::byte>>(made->plan_),
+                                 .segmentFd = segmentFd,
+                                 .rank = rank,
+                                 .listenFd = listenFd};
+  if (const ncclResult_t result = DataPath::open(setup, made->dataPath_); result != ncclSuccess)
+    return {result, lastError()};
+  ncclrunCommInfo info{};
+  made->dataPath_->info(info);
+  made->membership_.size = info.size;
+  made->hosts_ = info.hosts;
+  out = std::move(made);
+  return {};
+}
+
+void Communicator::start(bool callerCloses) {
+  callerCloses_ = callerCloses;
+  if (!usesAgent_) {
+    enter(State::joining, State::wiring);
+    ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
+    return;
+  }
+  ControlThread::get().post([self = shared_from_this()] {
+    AgentClient::get().connect(
+        [self](const Status& status, const WelcomeMessage& welcome) { self->onWelcome(status, welcome); });
+  });
+}
+
+void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome) {
+  if (state() != State::joining) return;
+  if (!status.ok()) return failWith({status.code, context() + ": " + status.sentence}, false);
+  uint16_t port = 0;
+  if (welcome.hostCount > 1) {
+    int listener = -1;
+    if (Status failed = listenForPeers(listener, port); !failed.ok()) {
+      return failWith({failed.code, context() + ": " + failed.sentence}, false);
+    }
+    listener_.reset(listener);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (state() != State::joining) return;
+    hostName_ = welcome.hostName;
+    membership_.epoch = welcome.epoch;
+    joined_ = true;
+  }
+  AgentClient::get().request(
+      FrameKind::join, encodeJoin(membership_, describePeer(membership_.id, welcome.hostName, port)), FrameKind::plan,
+      2, [self = shared_from_this()](Answer answer) { self->onPlan(std::move(answer)); });
+}
+
+void Communicator::onPlan(Answer answer) {
+  if (!answer.status.ok()) {
+    {
+      std::lock_guard lock(mutex_);
+      joined_ = false;  // refused: nobody counts on us
+    }
+    return failWith({answer.status.code, context() + ": " + answer.status.sentence}, false);
+  }
+  if (state() != State::joining) return;
+  if (Status status = openPlan(answer); !status.ok()) {
+    return failWith({status.code, context() + ": " + status.sentence}, true);
+  }
+  if (!enter(State::joining, State::wiring)) return;
+  ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
+}
+
+Status Communicator::openPlan(Answer& answer) {
+  Mapping mapping;
+  if (Status status = mapPlan(answer.descriptors[0].get(), mapping); !status.ok()) return status;
+  plan_ = std::move(mapping);
+  telemetry_ = AgentClient::get().telemetry().claim(membership_);
+  const DataPath::Setup setup = {
+      .plan = std::get<Mapping>(plan_).bytes(),
+      .segmentFd = answer.descriptors[1].get(),
+      .rank = rank(),
+      .listenFd = listener_.release(),
+      .telemetry = telemetry_,
+  };
+  std::unique_ptr<DataPath> opened;
+  if (const ncclResult_t result = DataPath::open(setup, opened); result != ncclSuccess) return {result, lastError()};
+  ncclrunCommInfo info{};
+  opened->info(info);
+  if (info.size != size()) {
+    return {ncclInternalError, formatSentence("the agent sent a plan for %u ranks", info.size)};
+  }
+  hosts_ = info.hosts;
+  std::lock_guard lock(mutex_);
+  dataPath_ = std::move(opened);
+  return {};
+}
+
+bool Communicator::stepWiring() {
+  if (state() != State::wiring) return true;
+  Status status = dataPath_->connect();
+  if (status.ok() || status.code == ncclInProgress) {
+    if (Status broken = dataPath_->asyncError(); !broken.ok()) status = std::move(broken);
+  }
+  if (status.code == ncclInProgress) return false;
+  if (!status.ok()) {
+    failWith({status.code, context() + ": " + status.sentence}, true);
+  } else if (usesAgent_) {
+    beginClosing();
+  } else {
+    enter(State::wiring, State::ready);  // a plan given by hand: nobody says that its ranks are there at the same time
+  }
+  return true;
+}
+
+void Communicator::beginClosing() {
+  if (!enter(State::wiring, State::closing) || callerCloses_) return;
+  try {
+    startThread("ncclrun-setup", [self = shared_from_this()] { self->runClosing(); }).detach();
+  } catch (const std::system_error& error) {
+    failWith({ncclSystemError, context() + ": cannot start a thread: " + error.what()}, true);
+  }
+}
+
+void Communicator::runClosing() {
+  if (const ncclResult_t result = dataPath_->nodeBarrier(); result != ncclSuccess) {
+    Status status = dataPath_->asyncError();
+    if (status.ok()) status = {result, lastError()};
+    return failWith({status.code, context() + ": " + status.sentence}, true);
+  }
+  if (hosts_ == 1) {
+    enter(State::closing, State::ready);
+    return;
+  }
+  ControlThread::get().post([self = shared_from_this()] { self->finishClosing(); });
+}
+
+void Communicator::finishClosing() {
+  AgentClient::get().request(
+      FrameKind::gather, encodeBarrier(membership_, kSetUpRound), FrameKind::table, 0,
+      [self = shared_from_this()](const Answer& answer) {
+        if (answer.status.ok()) {
+          self->enter(State::closing, State::ready);
+        } else {
+          self->failWith({answer.status.code, self->context() + ": " + answer.status.sentence}, false);
+        }
+      });
+}
+
+}  // namespace ncclrun

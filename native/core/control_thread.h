@@ -1,0 +1,57 @@
+// The one thread of a process that talks to the agent and drives communicators from state to state. Started by the
+// first use, never by a constructor (the library is preloaded into every child of a rank); lives as long as the
+// process. Takes no signals.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/descriptor.h"
+
+namespace ncclrun {
+
+class ControlThread {
+ public:
+  using Task = std::function<void()>;
+  using Step = std::function<bool()>;
+  using Handler = std::function<void(short readyEvents)>;
+
+  // Throws std::system_error if the thread cannot be started.
+  static ControlThread& get();
+
+  // From any thread: runs `task` on this thread, after those posted before.
+  void post(Task task);
+  // From any thread: like post, and waits until `task` has run, but no longer than `patience`.
+  void runSoon(std::chrono::milliseconds patience, Task task);
+  // From any thread: calls `step` on this thread at once and then at growing intervals, up to a millisecond, until it
+  // returns true.
+  void repeat(Step step);
+
+  // On this thread only: `handler` is called when one of `events` (poll) holds for `descriptor`; events 0 ends that.
+  // One descriptor at a time.
+  void watch(int descriptor, short events, Handler handler);
+  void changeEvents(short events) { watchedEvents_ = events; }
+
+ private:
+  ControlThread();
+  [[noreturn]] void run();
+  void wake();
+  void runTasks();
+  bool runSteps();  // true if one of them ended
+
+  Descriptor wakeup_;  // eventfd
+  std::thread::id id_;
+  std::mutex mutex_;
+  std::vector<Task> tasks_;  // guarded by mutex_
+
+  // Of this thread.
+  std::vector<Step> steps_;
+  long stepNanoseconds_ = 0;
+  int watched_ = -1;
+  short watchedEvents_ = 0;
+  Handler handler_;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,75 @@
+#include "core/environment.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "core/base64.h"
+
+namespace ncclrun {
+namespace {
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+// -1 unless the variable is a whole number from 0 up.
+int32_t number(const char* name) {
+  const std::string_view text = variable(name);
+  int32_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
+}
+
+Status unusable(const char* name) {
+  const std::string value(variable(name));
+  if (std::getenv(name) == nullptr) {
+    return {
+        ncclInvalidUsage,
+        formatSentence("%s is not set: this process is no rank of a job. Start it with: ncclrun -n N PROGRAM", name)};
+  }
+  return {ncclInvalidUsage, formatSentence("%s=%s is not what ncclrun sets; do not change it", name, value.c_str())};
+}
+
+}  // namespace
+
+Environment readEnvironment() {
+  return {
+      .agent = std::string(variable("NCCLRUN_AGENT")),
+      .jobId = std::string(variable("NCCLRUN_JOB_ID")),
+      .jobRank = number("NCCLRUN_RANK"),
+      .jobSize = number("NCCLRUN_SIZE"),
+  };
+}
+
+Status readJob(ncclUniqueId& id, int& size, int& rank) {
+  const Environment environment = readEnvironment();
+  std::vector<uint8_t> bytes;
+  if (!decodeBase64(variable("NCCLRUN_UNIQUE_ID"), bytes) || bytes.size() != sizeof id) {
+    return unusable("NCCLRUN_UNIQUE_ID");
+  }
+  if (environment.jobSize < 1) return unusable("NCCLRUN_SIZE");
+  if (environment.jobRank < 0 || environment.jobRank >= environment.jobSize) return unusable("NCCLRUN_RANK");
+  std::memcpy(&id, bytes.data(), sizeof id);
+  size = environment.jobSize;
+  rank = environment.jobRank;
+  return {};
+}
+
+Status checkDevice() {
+  const std::string_view device = variable("NCCLRUN_DEVICE");
+  if (device.empty() || device == "host" || device == "auto") return {};
+  if (device == "cuda") {
+    return {
+        ncclInvalidUsage,
+        "NCCLRUN_DEVICE=cuda: this build of the engine moves host memory only. Unset it, or use NCCLRUN_DEVICE=host "
+        "with buffers in ordinary memory"};
+  }
+  return {ncclInvalidUsage,
+          formatSentence("NCCLRUN_DEVICE=%s: known devices are cuda, host and auto", std::string(device).c_str())};
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,95 @@
+#include "core/group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/registry.h"
+
+namespace ncclrun {
+
+Group& Group::current() {
+  static thread_local Group group;
+  return group;
+}
+
+ncclResult_t Group::end() {
+  if (depth_ == 0) return fail(ncclInvalidUsage, "ncclGroupEnd: no ncclGroupStart of this thread is open");
+  if (--depth_ > 0) return ncclSuccess;
+  const Status failure = std::exchange(failure_, {});
+  const std::vector<Joining> joining = std::exchange(joining_, {});
+  std::vector<Queued> queued = std::exchange(queued_, {});
+  if (!failure.ok()) {
+    for (const Joining& one : joining) forget(one);
+    return fail(failure);
+  }
+  const ncclResult_t joined = joinAll(joining);
+  const ncclResult_t enqueued = enqueueAll(std::move(queued));
+  return enqueued != ncclSuccess ? enqueued : joined;
+}
+
+ncclResult_t Group::add(const std::shared_ptr<Communicator>& communicator, const Operation& operation,
+                        ncclrunStream_t stream) {
+  if (depth_ == 0) {
+    Operation one = operation;
+    return communicator->enqueue({&one, 1}, stream);
+  }
+  queued_.push_back({communicator, stream, operation});
+  return ncclSuccess;
+}
+
+ncclResult_t Group::join(std::shared_ptr<Communicator> communicator, ncclComm_t* out) {
+  *out = Registry::get().add(communicator);  // at once: another thread may abort a set-up that this one waits for
+  if (depth_ == 0) return joinAll({{std::move(communicator), out}});
+  joining_.push_back({std::move(communicator), out});
+  return ncclSuccess;
+}
+
+ncclResult_t Group::noteFailure(ncclResult_t code) {
+  if (depth_ > 0 && failure_.ok()) failure_ = {code, lastError()};
+  return code;
+}
+
+ncclResult_t Group::joinAll(const std::vector<Joining>& joining) {
+  for (const Joining& one : joining) one.communicator->start(joining.size() == 1 && one.communicator->blocking());
+  Status first;
+  bool underWay = false;
+  for (const Joining& one : joining) {
+    if (!one.communicator->blocking()) {
+      underWay = true;
+      continue;
+    }
+    Status status = one.communicator->waitReady();
+    if (status.ok()) continue;
+    forget(one);
+    if (first.ok()) first = std::move(status);
+  }
+  if (!first.ok()) return fail(first);
+  return underWay ? ncclInProgress : ncclSuccess;
+}
+
+void Group::forget(const Joining& joining) {
+  Registry::get().remove(*joining.out);
+  *joining.out = nullptr;
+}
+
+// Per communicator and stream, in the order of the calls.
+ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
+  ncclResult_t first = ncclSuccess;
+  std::vector<Operation> together;
+  while (!queued.empty()) {
+    const std::shared_ptr<Communicator> communicator = queued.front().communicator;
+    const ncclrunStream_t stream = queued.front().stream;
+    const auto others = std::stable_partition(queued.begin(), queued.end(), [&](const Queued& one) {
+      return one.communicator == communicator && one.stream == stream;
+    });
+    together.clear();
+    std::transform(queued.begin(), others, std::back_inserter(together),
+                   [](const Queued& one) { return one.operation; });
+    const ncclResult_t result = communicator->enqueue(together, stream);
+    if (first == ncclSuccess) first = result;
+    queued.erase(queued.begin(), others);
+  }
+  return first;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,63 @@
+#include "core/messages.h"
+
+namespace ncclrun {
+namespace {
+
+ncclResult_t resultOf(uint32_t code) {
+  return code > ncclSuccess && code < ncclNumResults ? static_cast<ncclResult_t>(code) : ncclInternalError;
+}
+
+ByteWriter keyed(const Membership& membership) {
+  ByteWriter writer;
+  writer.raw(&membership.id, sizeof membership.id).u32(membership.epoch);
+  return writer;
+}
+
+}  // namespace
+
+Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion) {
+  ByteWriter writer;
+  return writer.u32(kBootstrapProtocol).u32(pid).i32(jobRank).text(jobId).text(engineVersion).take();
+}
+
+Bytes encodeJoin(const Membership& membership, const PeerInfo& info) {
+  return keyed(membership).u32(membership.size).u32(membership.rank).raw(&info, sizeof info).take();
+}
+
+Bytes encodeBarrier(const Membership& membership, uint32_t round) {
+  return keyed(membership).u32(round).u32(membership.size).u32(membership.rank).u32(0).take();
+}
+
+Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason) {
+  return keyed(membership).u32(membership.rank).u32(static_cast<uint32_t>(how)).text(reason).take();
+}
+
+bool decodeWelcome(std::span<const std::byte> payload, WelcomeMessage& message) {
+  ByteReader reader(payload);
+  message.hostIndex = reader.u32();
+  message.hostCount = reader.u32();
+  message.rankCount = reader.u32();
+  message.epoch = reader.u32();
+  message.jobId = reader.text();
+  message.hostName = reader.text();
+  return reader.complete();
+}
+
+bool decodeRefused(std::span<const std::byte> payload, Status& status) {
+  ByteReader reader(payload);
+  status.code = resultOf(reader.u32());
+  status.sentence = reader.text();
+  return reader.complete();
+}
+
+bool decodeAborted(std::span<const std::byte> payload, AbortedMessage& message) {
+  ByteReader reader(payload);
+  reader.raw(&message.id, sizeof message.id);
+  message.epoch = reader.u32();
+  message.rank = reader.u32();
+  message.status.code = resultOf(reader.u32());
+  message.status.sentence = reader.text();
+  return reader.complete();
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,67 @@
+// What an engine and its host's agent say to each other. The twin of control/messages/bootstrap.ts, which explains each
+// message; here are those that an engine writes or reads.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/bytes.h"
+#include "core/error.h"
+#include "nccl.h"
+
+namespace ncclrun {
+
+inline constexpr uint32_t kBootstrapProtocol = 1;
+
+// A communicator as one rank of it is known to the agent.
+struct Membership {
+  ncclUniqueId id;
+  uint32_t epoch;
+  uint32_t size;
+  uint32_t rank;
+};
+
+// What a rank contributes to a communicator.
+struct PeerInfo {
+  uint32_t version;
+  uint32_t device;  // 0 host, 1 cuda
+  uint32_t cudaDevice;
+  uint32_t listenPort;
+  uint64_t hostHash;
+  uint64_t pidHash;
+  uint64_t shmDevice;
+  uint64_t busId;
+  uint32_t flags;
+  uint32_t reserved;
+  uint64_t reserved2;
+};
+static_assert(sizeof(PeerInfo) == 64);
+
+enum class LeaveHow : uint32_t { finalized = 0, aborted = 1 };
+
+struct WelcomeMessage {
+  uint32_t hostIndex = 0;
+  uint32_t hostCount = 0;
+  uint32_t rankCount = 0;
+  uint32_t epoch = 0;
+  std::string jobId;
+  std::string hostName;
+};
+
+struct AbortedMessage {
+  ncclUniqueId id{};
+  uint32_t epoch = 0;
+  uint32_t rank = 0;
+  Status status;
+};
+
+Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion);
+Bytes encodeJoin(const Membership& membership, const PeerInfo& info);
+Bytes encodeBarrier(const Membership& membership, uint32_t round);  // a gather of 0 bytes
+Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason);
+
+// False: not what bootstrap.ts describes.
+bool decodeWelcome(std::span<const std::byte> payload, WelcomeMessage& message);
+bool decodeRefused(std::span<const std::byte> payload, Status& status);
+bool decodeAborted(std::span<const std::byte> payload, AbortedMessage& message);
+
+}  // namespace ncclrun

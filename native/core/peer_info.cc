@@ -1,0 +1,110 @@
+#include "core/peer_info.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "core/descriptor.h"
+
+namespace ncclrun {
+namespace {
+
+constexpr int kBacklog = 4096;
+
+class Hash {
+ public:
+  explicit Hash(const ncclUniqueId& salt) { add(salt.internal, sizeof salt); }
+  void add(const void* data, size_t bytes) {
+    const auto* first = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < bytes; i++) value_ = (value_ ^ first[i]) * 0x100000001b3;
+  }
+  void add(const std::string& text) { add(text.data(), text.size()); }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+const std::string& bootId() {
+  static const auto& id = *new std::string([] {
+    std::string line;
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::getline(file, line);
+    return line;
+  }());
+  return id;
+}
+
+// Process ids repeat in pid namespaces; the namespace and the pid together do not.
+std::string pidNamespace() {
+  char target[64];
+  const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof target);
+  return length < 0 ? std::string() : std::string(target, static_cast<size_t>(length));
+}
+
+Status systemError(const char* what) {
+  return {ncclSystemError, formatSentence("%s for connections from other hosts: %s", what, std::strerror(errno))};
+}
+
+}  // namespace
+
+PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort) {
+  Hash host(id);
+  if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
+    host.add(std::string(given));
+  } else {
+    host.add(hostName + bootId());
+  }
+  Hash process(id);
+  const pid_t pid = getpid();
+  process.add(hostName + bootId() + pidNamespace());
+  process.add(&pid, sizeof pid);
+  struct stat sharedMemory {};
+  const bool known = stat("/dev/shm", &sharedMemory) == 0;
+  return {
+      .version = 1,
+      .device = 0,
+      .cudaDevice = 0,
+      .listenPort = listenPort,
+      .hostHash = host.value(),
+      .pidHash = process.value(),
+      .shmDevice = known ? static_cast<uint64_t>(sharedMemory.st_dev) : 0,
+      .busId = 0,
+      .flags = 0,
+      .reserved = 0,
+      .reserved2 = 0,
+  };
+}
+
+Status listenForPeers(int& descriptor, uint16_t& port) {
+  Descriptor listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_storage address{};
+  socklen_t length = sizeof(sockaddr_in6);
+  if (listener.valid()) {
+    const int both = 0;
+    setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both);
+    reinterpret_cast<sockaddr_in6&>(address).sin6_family = AF_INET6;
+  } else {  // a kernel without IPv6
+    listener.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!listener.valid()) return systemError("socket");
+    reinterpret_cast<sockaddr_in&>(address).sin_family = AF_INET;
+    length = sizeof(sockaddr_in);
+  }
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener.get(), generic, length) != 0) return systemError("bind");
+  if (listen(listener.get(), kBacklog) != 0) return systemError("listen");
+  if (getsockname(listener.get(), generic, &length) != 0) return systemError("getsockname");
+  port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  descriptor = listener.release();
+  return {};
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,57 @@
+#include "core/registry.h"
+
+#include <mutex>
+#include <vector>
+
+#include "core/control_thread.h"
+
+namespace ncclrun {
+namespace {
+// Far from any address, and easy to recognise in a debugger.
+constexpr uintptr_t kFirstHandle = 0x4e43434c000000;
+constexpr uintptr_t kHandleStep = 16;
+}  // namespace
+
+Registry& Registry::get() {
+  static auto& registry = *new Registry;  // never destroyed: communicators may outlive main
+  return registry;
+}
+
+Registry::Registry() : last_(kFirstHandle) {
+  ControlThread::get().post(
+      [this] { AgentClient::get().onAborted([this](const AbortedMessage& message) { tellAll(message); }); });
+}
+
+ncclComm_t Registry::add(std::shared_ptr<Communicator> communicator) {
+  std::unique_lock lock(mutex_);
+  last_ += kHandleStep;
+  const auto handle = reinterpret_cast<ncclComm_t>(last_);
+  communicators_.emplace(handle, std::move(communicator));
+  return handle;
+}
+
+std::shared_ptr<Communicator> Registry::find(ncclComm_t handle) {
+  std::shared_lock lock(mutex_);
+  const auto found = communicators_.find(handle);
+  return found == communicators_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Communicator> Registry::remove(ncclComm_t handle) {
+  std::unique_lock lock(mutex_);
+  const auto found = communicators_.find(handle);
+  if (found == communicators_.end()) return nullptr;
+  std::shared_ptr<Communicator> communicator = std::move(found->second);
+  communicators_.erase(found);
+  return communicator;
+}
+
+void Registry::tellAll(const AbortedMessage& message) {
+  std::vector<std::shared_ptr<Communicator>> all;
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [handle, communicator] : communicators_) all.push_back(communicator);
+  }
+  for (const auto& communicator : all) communicator->brokenByAgent(message);
+}
+
+}  // namespace ncclrun
