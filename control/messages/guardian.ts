@@ -11,7 +11,8 @@
  *     u32 flags            bit 0: stdin is a pipe fed by FrameKind.stdin, else /dev/null
  *     str workingDirectory
  *     u32 argc, argc × str program and arguments; program is looked up in the PATH of the rank's environment
- *     u32 envc, envc × str "NAME=value", laid over the guardian's own environment
+ *     u32 envc, envc × str "NAME=value", laid over the guardian's own environment; of two
+ *                          with one name the later counts
  *     u32 cpuc, cpuc × u32 CPUs to run on; 0 = wherever the guardian may run
  */
 export const SPAWN_STDIN_PIPE = 1;

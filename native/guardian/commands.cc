@@ -1,0 +1,144 @@
+// What the agent's frames ask for.
+#include <signal.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "guardian/clock.h"
+#include "guardian/guardian.h"
+#include "guardian/spawn_order.h"
+
+namespace ncclrun::guardian {
+namespace {
+
+// A payload that is exactly one integer.
+template <typename Integer>
+bool readInteger(std::span<const char> payload, Integer& out) {
+  if (payload.size() != sizeof out) return false;
+  memcpy(&out, payload.data(), sizeof out);
+  return true;
+}
+
+template <typename First, typename Second>
+void sendPair(Channel& channel, FrameKind kind, uint32_t rank, First first, Second second) {
+  char payload[sizeof first + sizeof second];
+  memcpy(payload, &first, sizeof first);
+  memcpy(payload + sizeof first, &second, sizeof second);
+  channel.send(kind, 0, rank, payload, sizeof payload);
+}
+
+}  // namespace
+
+bool Guardian::handleFrames() {
+  Frame frame;
+  for (;;) {
+    switch (channel_.next(frame)) {
+      case Channel::Next::none:
+        return true;
+      case Channel::Next::garbage:
+        dprintf(2, "ncclrun-guardian: the agent sent bytes that are no frame of version %u; ending the ranks\n",
+                kFrameVersion);
+        return false;
+      case Channel::Next::frame:
+        if (handle(frame)) break;
+        dprintf(2,
+                "ncclrun-guardian: the agent sent a frame of kind 0x%02x with %u bytes that makes no sense here; "
+                "ending the ranks\n",
+                frame.header.kind, frame.header.payloadBytes);
+        return false;
+    }
+  }
+}
+
+bool Guardian::handle(const Frame& frame) {
+  switch (static_cast<FrameKind>(frame.header.kind)) {
+    case FrameKind::spawn:
+      return spawn(frame);
+    case FrameKind::outputCredit: {
+      uint64_t bytes = 0;
+      if (!readInteger(frame.payload, bytes)) return false;
+      credit_.add(bytes);
+      return true;
+    }
+    case FrameKind::standardInput:
+      feed(frame);
+      return true;
+    case FrameKind::signal: {
+      int32_t number = 0;
+      if (!readInteger(frame.payload, number)) return false;
+      signalRanks(frame.header.subject, number);
+      return true;
+    }
+    case FrameKind::lease: {
+      uint32_t milliseconds = 0;
+      if (!readInteger(frame.payload, milliseconds)) return false;
+      leaseMs_ = milliseconds;
+      return true;
+    }
+    case FrameKind::heartbeat:
+      channel_.send(FrameKind::heartbeat, 0, frame.header.subject);
+      return true;
+    case FrameKind::end:
+      ending_ = true;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Guardian::spawn(const Frame& frame) {
+  SpawnOrder order;
+  size_t offset = 0;
+  const char* complaint = ordered_ ? "there was one already" : parseSpawnOrder(frame.payload, order, &offset);
+  if (complaint != nullptr) {
+    dprintf(2, "ncclrun-guardian: bad order to start ranks, at byte %zu of %zu: %s\n", offset, frame.payload.size(),
+            complaint);
+    return false;
+  }
+  ordered_ = true;
+  leaseMs_ = order.leaseMs;
+  runtimeDirectory_ = order.runtimeDirectory;
+  credit_.add(order.outputCredit);
+  ranks_.reserve(order.ranks.size());
+
+  Spawner spawner(order.ranks.size());
+  for (const RankOrder& rank : order.ranks) {
+    const Spawned spawned = spawner.spawn(rank);
+    if (spawned.pid < 0) {
+      sendPair(channel_, FrameKind::spawnFailed, rank.rank, static_cast<uint32_t>(spawned.error),
+               static_cast<uint32_t>(spawned.step));
+      continue;
+    }
+    sendPair(channel_, FrameKind::spawned, rank.rank, static_cast<uint32_t>(spawned.pid), realtimeNs());
+    const Rank& started = ranks_.emplace_back(rank.rank, spawned);
+    const uint64_t tag = (ranks_.size() - 1) * 2;
+    watchOutput(started.output, tag);
+    watchOutput(started.error, tag + 1);
+  }
+  return true;
+}
+
+void Guardian::signalRanks(uint32_t subject, int number) {
+  for (const Rank& rank : ranks_) {
+    // A dead rank's number may be another process's by now; what it left behind is ended with the job.
+    if (rank.state == Rank::State::running && (subject == kAllRanks || subject == rank.number)) kill(-rank.pid, number);
+  }
+}
+
+void Guardian::feed(const Frame& frame) {
+  const bool end = (frame.header.flags & kStdinEnd) != 0;
+  for (Rank& rank : ranks_) {
+    if (rank.number == frame.header.subject) return rank.input.accept(frame.payload, end, channel_);
+  }
+  InputStream(-1, frame.header.subject).accept(frame.payload, end, channel_);  // it could not be started
+}
+
+void Guardian::report(Rank& rank) {
+  const bool output = rank.output.settle(channel_, credit_);
+  const bool error = rank.error.settle(channel_, credit_);
+  if (!output || !error) return;  // credit is short: we come back
+  sendPair(channel_, FrameKind::exited, rank.number, static_cast<int32_t>(rank.waitStatus), rank.endedAt);
+  rank.state = Rank::State::reported;
+}
+
+}  // namespace ncclrun::guardian

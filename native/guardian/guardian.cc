@@ -1,0 +1,187 @@
+#include "guardian/guardian.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+
+#include "guardian/clock.h"
+
+namespace ncclrun::guardian {
+namespace {
+
+// What epoll says is ready. Input pipes need no number: there are few, and all that wait are tried.
+enum Ready : uint64_t { kSocket, kSignals, kOutputs, kInputs };
+
+// Output that waits for the socket beyond this makes us stop reading the pipes, which stops the ranks.
+constexpr size_t kQueuedBytes = 1 << 20;
+constexpr int kBatch = 8;    // pipes read between two looks at credit and queue
+constexpr int kBatches = 8;  // between two looks at everything else
+
+void control(int epoll, int operation, int fd, uint32_t events, uint64_t tag) {
+  epoll_event event = {.events = events, .data = {.u64 = tag}};
+  epoll_ctl(epoll, operation, fd, &event);
+}
+
+}  // namespace
+
+Guardian::Guardian(int socket, int signals)
+    : channel_(socket),
+      socket_(socket),
+      signals_(signals),
+      everything_(epoll_create1(EPOLL_CLOEXEC)),
+      outputs_(epoll_create1(EPOLL_CLOEXEC)),
+      socketEvents_(EPOLLIN),
+      heardAtMs_(monotonicMs()) {
+  control(everything_, EPOLL_CTL_ADD, socket_, socketEvents_, kSocket);
+  control(everything_, EPOLL_CTL_ADD, signals_, EPOLLIN, kSignals);
+  control(everything_, EPOLL_CTL_ADD, outputs_, EPOLLIN, kOutputs);
+}
+
+Outcome Guardian::run() {
+  for (;;) {
+    watch();
+    epoll_event ready[8];
+    const int count = epoll_wait(everything_, ready, 8, leaseTimeout());
+    for (int i = 0; i < count; ++i) {
+      switch (ready[i].data.u64) {
+        case kSocket:
+          agentThere_ = channel_.receive();
+          if (!handleFrames()) return finish(Outcome::garbage);
+          break;
+        case kSignals:
+          if (!takeSignals()) return finish(Outcome::stopped);
+          reap();
+          break;
+        case kOutputs:
+          readOutputs();
+          break;
+        case kInputs:
+          writeInputs();
+          break;
+      }
+    }
+    settle();
+    if (ending_) return finish(Outcome::ended);
+    if (!agentThere_ || !channel_.flush()) return finish(Outcome::agentGone);
+    if (leaseRanOut()) return finish(Outcome::silence);
+  }
+}
+
+// Tells epoll what we want to hear of now.
+void Guardian::watch() {
+  const uint32_t socketEvents = channel_.queued() > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  if (socketEvents != socketEvents_) control(everything_, EPOLL_CTL_MOD, socket_, socketEvents, kSocket);
+  socketEvents_ = socketEvents;
+
+  const bool readOutput = mayReadOutput();
+  const uint32_t outputEvents = readOutput ? EPOLLIN : 0u;
+  if (readOutput != outputsWatched_) control(everything_, EPOLL_CTL_MOD, outputs_, outputEvents, kOutputs);
+  outputsWatched_ = readOutput;
+
+  for (Rank& rank : ranks_) {
+    InputStream& input = rank.input;
+    if (input.waiting() && !rank.inputWatched) control(everything_, EPOLL_CTL_ADD, input.fd(), EPOLLOUT, kInputs);
+    if (!input.waiting() && rank.inputWatched && input.open())
+      control(everything_, EPOLL_CTL_DEL, input.fd(), 0, kInputs);
+    rank.inputWatched = input.waiting();
+  }
+}
+
+// False: somebody wants the guardian itself to end.
+bool Guardian::takeSignals() {
+  signalfd_siginfo information;
+  while (read(signals_, &information, sizeof information) == sizeof information) {
+    if (information.ssi_signo == SIGCHLD) continue;
+    dprintf(2, "ncclrun-guardian: got signal %u from process %u; ending the ranks\n", information.ssi_signo,
+            information.ssi_pid);
+    return false;
+  }
+  return true;
+}
+
+bool Guardian::mayReadOutput() const {
+  return credit_.available() >= credit_.lineLimit() && channel_.queued() < kQueuedBytes;
+}
+
+void Guardian::readOutputs() {
+  for (int batch = 0; batch < kBatches && mayReadOutput(); ++batch) {
+    epoll_event ready[kBatch];
+    const int count = epoll_wait(outputs_, ready, kBatch, 0);
+    if (count <= 0) return;
+    ++turn_;  // where credit is short, each pipe is first at times
+    for (int i = 0; i < count && mayReadOutput(); ++i) readOutput(ready[(i + turn_) % count].data.u64);
+    channel_.flush();
+  }
+}
+
+void Guardian::readOutput(uint64_t tag) {
+  Rank& rank = ranks_[tag / 2];
+  OutputStream& stream = tag % 2 == 0 ? rank.output : rank.error;
+  if (stream.open()) stream.read(channel_, credit_);
+}
+
+void Guardian::watchOutput(const OutputStream& stream, uint64_t tag) {
+  control(outputs_, EPOLL_CTL_ADD, stream.fd(), EPOLLIN, tag);  // closing the pipe takes it out again
+}
+
+void Guardian::writeInputs() {
+  for (Rank& rank : ranks_) {
+    if (rank.input.waiting()) rank.input.write(channel_);
+  }
+}
+
+// Takes in the deaths of ranks, and of orphans that came to us. False: no child is left, alive or dead.
+bool Guardian::reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return pid == 0;
+    for (Rank& rank : ranks_) {
+      if (rank.pid != pid || rank.state != Rank::State::running) continue;
+      rank.state = Rank::State::dead;
+      rank.waitStatus = status;
+      rank.endedAt = realtimeNs();
+      rank.output.writersDied();
+      rank.error.writersDied();
+      rank.input.close(channel_);
+    }
+  }
+}
+
+// Reports the dead whose last words are sent.
+void Guardian::settle() {
+  for (Rank& rank : ranks_) {
+    if (rank.state == Rank::State::dead) report(rank);
+  }
+}
+
+int Guardian::leaseTimeout() const {
+  if (leaseMs_ == 0) return -1;
+  const uint64_t end = heardAtMs_ + leaseMs_;
+  const uint64_t now = monotonicMs();
+  const uint64_t left = end > now ? end - now + 1 : 0;
+  return left > INT_MAX ? INT_MAX : static_cast<int>(left);
+}
+
+bool Guardian::leaseRanOut() {
+  const uint64_t now = monotonicMs();
+  if (channel_.received() != heardBytes_) {
+    heardBytes_ = channel_.received();
+    heardAtMs_ = now;
+  }
+  if (leaseMs_ == 0 || now < heardAtMs_ + leaseMs_) return false;
+  // One more look: perhaps it was we who slept (SIGSTOP, a frozen machine), and the agent's word waits in the socket.
+  pollfd socket = {.fd = socket_, .events = POLLIN, .revents = 0};
+  if (poll(&socket, 1, 0) > 0) return false;
+  dprintf(2, "ncclrun-guardian: no word from the agent for %llu ms; ending the ranks\n",
+          static_cast<unsigned long long>(now - heardAtMs_));
+  return true;
+}
+
+}  // namespace ncclrun::guardian

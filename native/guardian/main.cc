@@ -1,0 +1,64 @@
+// ncclrun-guardian: started by the agent with a socket as descriptor 3, it starts the ranks of one host, hands on what
+// they write, and ends them and all that descends from them when told so, when the agent goes away or falls silent.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "guardian/guardian.h"
+
+namespace {
+
+constexpr int kAgentSocket = 3;
+
+// The ranks shall find signals as a login shell leaves them, whatever our parents ignored. We ourselves read ours from
+// a descriptor.
+int takeOverSignals() {
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);  // refused for KILL and STOP
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&ours, number);
+  return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Nothing that we inherited reaches a rank, and 0, 1 and 2 are taken so that no pipe gets these numbers.
+void takeOverDescriptors() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR);
+  }
+  fcntl(kAgentSocket, F_SETFD, FD_CLOEXEC);
+  if (syscall(SYS_close_range, kAgentSocket + 1, ~0u, 0) == 0) return;
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  for (int fd = kAgentSocket + 1; fd < static_cast<int>(files.rlim_cur) && fd < 65536; ++fd) close(fd);
+}
+
+}  // namespace
+
+int main() {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(kAgentSocket, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM) {
+    dprintf(2,
+            "ncclrun-guardian: descriptor 3 is not a stream socket; this program is started by ncclrun's agent, not by "
+            "hand\n");
+    return 2;
+  }
+  takeOverDescriptors();
+  setsid();  // a terminal's ^C and ^Z are the launcher's to answer
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
+    perror("ncclrun-guardian: cannot become the reaper of orphans (PR_SET_CHILD_SUBREAPER)");
+    return 2;
+  }
+  const int signals = takeOverSignals();
+  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, signals).run());
+}
