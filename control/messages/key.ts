@@ -33,9 +33,9 @@ export function keyName(key: Key): string {
   return `${key.id}${key.epoch}:${key.round}`;
 }
 
-/** How people read a key: the first distinguishing bytes of the id, in hexadecimal. */
+/** How people read a key: four of the random bytes of its unique id. */
 export function describeKey(key: Key): string {
-  const short = Buffer.from(key.id.replace(/\0+$/, ''), 'latin1').toString('hex').slice(-8) || '00';
+  const short = Buffer.from(key.id.slice(16, 20), 'latin1').toString('hex');
   return key.round === JOIN_ROUND ? `communicator ${short}` : `round ${key.round} of communicator ${short}`;
 }
 

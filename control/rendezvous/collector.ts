@@ -1,0 +1,144 @@
+/**
+ * Collects one contribution per rank under a key. A key is known from its first contribution until it completes or fails:
+ *
+ *   (unknown) ── first ──► waiting ── last ──► complete (forgotten)
+ *                             └── double, another size, fail() ──► failed (remembered for latecomers)
+ */
+import { NcclResult } from '../messages/bootstrap.ts';
+import { describeKey, keyName } from '../messages/key.ts';
+import type { Key } from '../messages/key.ts';
+import type { Entry } from '../messages/rendezvous-codec.ts';
+import { describeRank } from './failure.ts';
+import type { RendezvousFailure } from './failure.ts';
+import { RecentMap } from './memory.ts';
+
+/** No communicator is larger; keeps a damaged size from filling the memory. */
+export const MAX_RANKS = 1 << 20;
+const REMEMBERED_FAILURES = 256;
+
+export interface Contributed extends Entry {
+  /** Index of the host it came from. */
+  readonly host: number;
+}
+
+export interface Gathering {
+  readonly key: Key;
+  readonly size: number;
+  /** By rank. */
+  readonly entries: Map<number, Contributed>;
+  /** Hosts that contributed, also those whose contribution was refused. */
+  readonly hosts: Set<number>;
+  /** Of the first contribution; ms since 1970. */
+  readonly since: number;
+}
+
+export type Outcome =
+  | { readonly type: 'waiting'; readonly gathering: Gathering }
+  | { readonly type: 'complete'; readonly gathering: Gathering }
+  /** Everybody who waits must be told; `gathering` is null where nobody but this contributor waits. */
+  | { readonly type: 'failed'; readonly gathering: Gathering | null; readonly failure: RendezvousFailure };
+
+export interface CollectorOptions {
+  readonly epoch: number;
+  readonly hostName: (host: number) => string;
+}
+
+export class Collector {
+  readonly #options: CollectorOptions;
+  readonly #waiting = new Map<string, Gathering>();
+  readonly #failed = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
+
+  constructor(options: CollectorOptions) {
+    this.#options = options;
+  }
+
+  /** Keys that still wait for somebody, oldest first. */
+  waiting(): Gathering[] {
+    return [...this.#waiting.values()];
+  }
+
+  get(key: Key): Gathering | undefined {
+    return this.#waiting.get(keyName(key));
+  }
+
+  add(key: Key, size: number, entry: Contributed): Outcome {
+    const name = keyName(key);
+    const known = this.#waiting.get(name);
+    const earlier = known === undefined ? this.#failed.get(name) : undefined;
+    if (earlier !== undefined) return { type: 'failed', gathering: null, failure: earlier };
+    const problem = this.#wrongInItself(key, size, entry) ?? (known && this.#contradiction(known, size, entry));
+    if (problem !== undefined) {
+      if (known === undefined) return { type: 'failed', gathering: null, failure: problem };
+      known.hosts.add(entry.host);
+      this.fail(key, problem);
+      return { type: 'failed', gathering: known, failure: problem };
+    }
+    const gathering = known ?? { key, size, entries: new Map(), hosts: new Set(), since: Date.now() };
+    gathering.entries.set(entry.rank, entry);
+    gathering.hosts.add(entry.host);
+    if (gathering.entries.size === size) {
+      this.#waiting.delete(name);
+      return { type: 'complete', gathering };
+    }
+    if (known === undefined) this.#waiting.set(name, gathering);
+    return { type: 'waiting', gathering };
+  }
+
+  /** Ends a key; returns what had been collected, if it was known. */
+  fail(key: Key, failure: RendezvousFailure): Gathering | undefined {
+    const name = keyName(key);
+    const gathering = this.#waiting.get(name);
+    this.#waiting.delete(name);
+    this.#failed.set(name, failure);
+    return gathering;
+  }
+
+  /** Forgets a key without a trace: it is somebody else's now. */
+  forget(key: Key): void {
+    this.#waiting.delete(keyName(key));
+  }
+
+  #wrongInItself(key: Key, size: number, entry: Contributed): RendezvousFailure | undefined {
+    const who = this.#who(entry);
+    const { epoch } = this.#options;
+    if (key.epoch !== epoch) {
+      return {
+        result: NcclResult.remoteError,
+        sentence:
+          key.epoch < epoch
+            ? `restarted: ${who} speaks of epoch ${key.epoch}, the job is in epoch ${epoch} now`
+            : `${who} speaks of epoch ${key.epoch}, the job is in epoch ${epoch}`,
+      };
+    }
+    if (size < 1 || size > MAX_RANKS || entry.rank >= size) {
+      return {
+        result: NcclResult.invalidArgument,
+        sentence: `${who} is no rank of ${describeKey(key)} with ${size} ranks`,
+      };
+    }
+    return undefined;
+  }
+
+  #contradiction(gathering: Gathering, size: number, entry: Contributed): RendezvousFailure | undefined {
+    const what = describeKey(gathering.key);
+    const same = gathering.entries.get(entry.rank);
+    if (size !== gathering.size) {
+      const [first] = gathering.entries.values();
+      const says = first === undefined ? '' : `, ${this.#who(first)} says ${gathering.size}`;
+      return {
+        result: NcclResult.invalidArgument,
+        sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${says}`,
+      };
+    }
+    if (same === undefined) return undefined;
+    const hostName = this.#options.hostName(same.host);
+    return {
+      result: NcclResult.invalidUsage,
+      sentence: `rank ${entry.rank} of ${what} is claimed twice: by ${this.#who(entry)} and by pid ${same.pid} on ${hostName}`,
+    };
+  }
+
+  #who(entry: Contributed): string {
+    return describeRank(entry.rank, this.#options.hostName(entry.host), entry.pid);
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * The rendezvous of a whole job, at the launcher: what the hosts' agents could not settle among their own ranks. It knows keys, hosts and
+ * who has ended; what a communicator is made of is its owner's business (`join`).
+ */
+import { NcclResult } from '../messages/bootstrap.ts';
+import { makeFrame } from '../messages/codec.ts';
+import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
+import type { Frame } from '../messages/frame.ts';
+import { describeKey } from '../messages/key.ts';
+import type { Key } from '../messages/key.ts';
+import {
+  decodeLeft,
+  decodeMerged,
+  decodeRouted,
+  encodeCompleted,
+  encodeKeyFailed,
+} from '../messages/rendezvous-codec.ts';
+import { encodeRouted } from '../messages/rendezvous-codec.ts';
+import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
+import { ENDED_CLEANLY, JOIN_ROUND, LeftHow, POST_ROUND, ROUTED_WANTED } from '../messages/rendezvous.ts';
+import { Collector } from './collector.ts';
+import type { Gathering } from './collector.ts';
+import type { RendezvousFailure } from './failure.ts';
+import { LateWatch } from './late.ts';
+import type { LateReport } from './late.ts';
+import { LiveCommunicators } from './live.ts';
+import { Mailbox } from './mailbox.ts';
+import { Roster } from './roster.ts';
+
+export interface HubOptions {
+  readonly epoch: number;
+  /** By host index. */
+  readonly hostNames: readonly string[];
+  /** By rank of the job: index of its host. */
+  readonly rankHosts: readonly number[];
+  send(host: number, frame: Frame): void;
+  /** All ranks have joined: sends each host its part of the plan. Throws an Error whose message says why it cannot be. */
+  join(gathering: Gathering): void;
+  late(report: LateReport): void;
+  /** A rank ended that others wait for; `message` says who and for what. */
+  missing(rank: number, message: string): void;
+  /** A key waits this long before its missing ranks are named. */
+  readonly lateAfterMs?: number;
+}
+
+/** A key that cannot complete any more is given this long: what ended ranks had sent may still be on its way. */
+const DOOMED_GRACE_MS = 250;
+const LATE_AFTER_MS = 10_000;
+/** A table is one frame; this much is left for its lengths and the key. */
+const MAX_TABLE_BYTES = 15 * 1024 * 1024;
+
+export class Hub {
+  readonly #options: HubOptions;
+  readonly #collector: Collector;
+  readonly #live: LiveCommunicators;
+  readonly #roster: Roster;
+  readonly #late: LateWatch;
+  readonly #mailbox = new Mailbox<number>();
+  #doomTimer: NodeJS.Timeout | null = null;
+
+  constructor(options: HubOptions) {
+    this.#options = options;
+    const hostName = (host: number): string => options.hostNames[host] ?? `host ${host}`;
+    this.#collector = new Collector({ epoch: options.epoch, hostName });
+    this.#live = new LiveCommunicators((host, frame) => options.send(host, frame));
+    this.#roster = new Roster(options.rankHosts, hostName);
+    this.#late = new LateWatch(
+      options.lateAfterMs ?? LATE_AFTER_MS,
+      () => this.#collector.waiting(),
+      (gathering, seconds) => this.#reportLate(gathering, seconds),
+    );
+  }
+
+  /** A frame of an agent; throws ProtocolError if it is malformed. */
+  receive(host: number, frame: Frame): void {
+    switch (frame.kind) {
+      case FrameKind.merged:
+        return this.#merged(host, decodeMerged(frame.payload));
+      case FrameKind.left:
+        return this.#left(host, decodeLeft(frame.payload), (frame.flags & ENDED_CLEANLY) !== 0);
+      case FrameKind.routed:
+        return this.#routed(host, decodeRouted(frame.payload), (frame.flags & ROUTED_WANTED) !== 0);
+      default:
+        return undefined;
+    }
+  }
+
+  /** A rank of the job is no more; `sentence` says which and how. */
+  rankEnded(rank: number, sentence: string): void {
+    this.#roster.end(rank, sentence);
+    for (const gathering of this.#collector.waiting()) {
+      if ([...gathering.entries.values()].some((entry) => entry.jobRank === rank)) {
+        this.#fail(gathering.key, {
+          result: NcclResult.remoteError,
+          sentence: `${sentence} while others waited in ${describeKey(gathering.key)}`,
+        });
+        this.#options.missing(rank, `${sentence} while others waited in ${describeKey(gathering.key)}`);
+      }
+    }
+    this.#watchDoomed();
+  }
+
+  hostLost(host: number, sentence: string): void {
+    const failure = { result: NcclResult.remoteError, sentence };
+    this.#live.hostLost(host, failure);
+    for (const gathering of this.#collector.waiting()) {
+      if (gathering.hosts.has(host)) this.#fail(gathering.key, failure);
+    }
+    this.#mailbox.dropWaiters((waiter) => waiter === host);
+    this.#roster.endHost(host, sentence);
+    this.#watchDoomed();
+  }
+
+  close(): void {
+    this.#late.close();
+    if (this.#doomTimer !== null) clearTimeout(this.#doomTimer);
+  }
+
+  /** Keys and communicators that are remembered; 0 after the last has ended. */
+  get size(): number {
+    return this.#collector.waiting().length + this.#live.size;
+  }
+
+  #merged(host: number, { key, size, entries }: Merged): void {
+    const broken = this.#live.failureOf(key);
+    for (const entry of entries) {
+      if (broken !== undefined) return this.#tell(host, key, broken);
+      const outcome = this.#collector.add(key, size, { ...entry, host });
+      switch (outcome.type) {
+        case 'waiting':
+          break;
+        case 'complete':
+          this.#complete(outcome.gathering);
+          break;
+        case 'failed':
+          for (const concerned of outcome.gathering?.hosts ?? [host]) this.#tell(concerned, key, outcome.failure);
+          break;
+        default:
+          outcome satisfies never;
+      }
+    }
+    if (this.#collector.get(key) === undefined) return undefined;
+    this.#late.watch();
+    return this.#watchDoomed();
+  }
+
+  #complete(gathering: Gathering): void {
+    const { key, size, entries, hosts } = gathering;
+    if (key.round === JOIN_ROUND) return this.#join(gathering);
+    let bytes = 0;
+    for (const entry of entries.values()) bytes += entry.bytes.length + 4;
+    if (bytes > MAX_TABLE_BYTES) {
+      const sentence = `${size} ranks gather ${bytes} bytes in ${describeKey(key)}, at most ${MAX_TABLE_BYTES} are possible`;
+      for (const host of hosts) this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
+      return undefined;
+    }
+    const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
+    const frame = makeFrame(FrameKind.completed, { payload: encodeCompleted(key, table) });
+    for (const host of hosts) this.#options.send(host, frame);
+    return undefined;
+  }
+
+  #join(gathering: Gathering): void {
+    const { key, hosts } = gathering;
+    const inUse = this.#live.has(key);
+    try {
+      if (inUse)
+        throw new Error(
+          `${describeKey(key)} is still in use: its ranks have not left it, and an id names one at a time`,
+        );
+      this.#options.join(gathering);
+      this.#live.add(key, hosts);
+    } catch (error) {
+      const sentence = error instanceof Error ? error.message : String(error);
+      for (const host of hosts) this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
+    }
+  }
+
+  #left(host: number, left: Left, cleanly: boolean): void {
+    const { key, rank, how, reason } = left;
+    if (how === LeftHow.finalized) {
+      if (rank === ALL_RANKS && this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
+      return;
+    }
+    const failure = { result: NcclResult.remoteError, sentence: reason };
+    if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
+    else if (this.#live.break(key, host, rank, failure, cleanly) && !cleanly) this.#failRounds(key, failure);
+  }
+
+  #routed(host: number, message: Routed, wanted: boolean): void {
+    if (wanted) {
+      const bytes = this.#mailbox.fetch(message, host);
+      if (bytes !== undefined) this.#deliver(host, message, bytes);
+      return;
+    }
+    const outcome = this.#mailbox.post(message, message.bytes);
+    if (outcome === 'stored') return;
+    if (outcome === 'full') {
+      const key = { ...message.key, round: POST_ROUND };
+      const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
+      this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
+    } else this.#deliver(outcome.waiter, message, message.bytes);
+  }
+
+  #deliver(host: number, message: Routed, bytes: Uint8Array): void {
+    this.#options.send(host, makeFrame(FrameKind.routed, { payload: encodeRouted({ ...message, bytes }) }));
+  }
+
+  /** Gathers and messages of a communicator that broke. */
+  #failRounds(key: Key, failure: RendezvousFailure): void {
+    for (const { key: waiting } of this.#collector.waiting()) {
+      if (waiting.id === key.id && waiting.epoch === key.epoch) this.#fail(waiting, failure);
+    }
+    this.#mailbox.end(key.id, key.epoch);
+  }
+
+  #fail(key: Key, failure: RendezvousFailure): void {
+    const gathering = this.#collector.fail(key, failure);
+    for (const host of gathering?.hosts ?? []) this.#tell(host, key, failure);
+  }
+
+  #tell(host: number, key: Key, failure: RendezvousFailure): void {
+    this.#options.send(host, makeFrame(FrameKind.keyFailed, { payload: encodeKeyFailed({ key, ...failure }) }));
+  }
+
+  #watchDoomed(): void {
+    if (this.#doomTimer !== null || !this.#collector.waiting().some((one) => this.#roster.isDoomed(one))) return;
+    this.#doomTimer = setTimeout(() => {
+      this.#doomTimer = null;
+      for (const gathering of this.#collector.waiting()) {
+        const doom = this.#roster.isDoomed(gathering) ? this.#roster.describeDoom(gathering) : null;
+        if (doom === null) continue;
+        this.#fail(gathering.key, { result: NcclResult.remoteError, sentence: doom.sentence });
+        this.#options.missing(doom.rank, doom.sentence);
+      }
+    }, DOOMED_GRACE_MS);
+  }
+
+  #reportLate(gathering: Gathering, seconds: number): void {
+    this.#options.late({ what: describeKey(gathering.key), missing: this.#roster.missingFrom(gathering), seconds });
+  }
+}

@@ -1,0 +1,83 @@
+/** Communicators that have been planned and not yet left by everybody, as the launcher knows them: hosts only, no ranks. */
+import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
+import type { Frame } from '../messages/frame.ts';
+import { makeFrame } from '../messages/codec.ts';
+import { keyName } from '../messages/key.ts';
+import type { Key } from '../messages/key.ts';
+import { encodeBroken } from '../messages/rendezvous-codec.ts';
+import { ENDED_CLEANLY, JOIN_ROUND } from '../messages/rendezvous.ts';
+import type { RendezvousFailure } from './failure.ts';
+import { RecentMap } from './memory.ts';
+
+const REMEMBERED_FAILURES = 256;
+
+interface Live {
+  readonly key: Key;
+  /** Those that have not finished. */
+  readonly hosts: Set<number>;
+}
+
+export class LiveCommunicators {
+  readonly #send: (host: number, frame: Frame) => void;
+  readonly #live = new Map<string, Live>();
+  readonly #broken = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
+
+  constructor(send: (host: number, frame: Frame) => void) {
+    this.#send = send;
+  }
+
+  get size(): number {
+    return this.#live.size;
+  }
+
+  add(key: Key, hosts: Iterable<number>): void {
+    this.#live.set(nameOf(key), { key, hosts: new Set(hosts) });
+  }
+
+  /** Whatever the round of `key`. */
+  has(key: Key): boolean {
+    return this.#live.has(nameOf(key));
+  }
+
+  /** Why the communicator of this id broke, if it did lately. */
+  failureOf(key: Key): RendezvousFailure | undefined {
+    return this.#broken.get(nameOf(key));
+  }
+
+  /** Every rank of a host has left. True when that was the last host. */
+  hostFinished(key: Key, host: number): boolean {
+    const live = this.#live.get(nameOf(key));
+    live?.hosts.delete(host);
+    if (live === undefined || live.hosts.size > 0) return false;
+    return this.#live.delete(nameOf(key));
+  }
+
+  /**
+   * A rank on `host` broke it: the other hosts raise their abort words. `cleanly`: its process ended with status 0, so only those who wait
+   * in vain are told, and the communicator lives on. False if there is no such communicator.
+   */
+  break(key: Key, host: number, rank: number, failure: RendezvousFailure, cleanly: boolean): boolean {
+    const live = this.#live.get(nameOf(key));
+    if (live === undefined) return false;
+    if (!cleanly) {
+      this.#live.delete(nameOf(key));
+      this.#broken.set(nameOf(key), failure);
+    }
+    const frame = makeFrame(FrameKind.broken, {
+      flags: cleanly ? ENDED_CLEANLY : 0,
+      payload: encodeBroken({ key: { ...key, round: JOIN_ROUND }, rank, ...failure }),
+    });
+    for (const other of live.hosts) if (other !== host) this.#send(other, frame);
+    return true;
+  }
+
+  hostLost(host: number, failure: RendezvousFailure): void {
+    for (const { key, hosts } of Array.from(this.#live.values())) {
+      if (hosts.has(host)) this.break(key, host, ALL_RANKS, failure, false);
+    }
+  }
+}
+
+function nameOf(key: Key): string {
+  return keyName({ ...key, round: JOIN_ROUND });
+}

@@ -1,0 +1,21 @@
+/** Unique ids: 128 bytes that name a communicator to be (messages/bootstrap.ts has the layout). */
+import { randomFillSync } from 'node:crypto';
+import { UNIQUE_ID_BYTES, UNIQUE_ID_MAGIC } from '../messages/bootstrap.ts';
+
+const RANDOM_AT = 16;
+const RANDOM_BYTES = 16;
+
+export function makeUniqueId(jobId: string): Buffer {
+  const id = Buffer.alloc(UNIQUE_ID_BYTES);
+  id.writeBigUInt64LE(UNIQUE_ID_MAGIC, 0);
+  id.writeBigUInt64LE(hashJobId(jobId), 8);
+  randomFillSync(id, RANDOM_AT, RANDOM_BYTES);
+  return id;
+}
+
+/** 64-bit FNV-1a of the UTF-8 bytes. */
+export function hashJobId(jobId: string): bigint {
+  let hash = 0xcbf2_9ce4_8422_2325n;
+  for (const byte of Buffer.from(jobId)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100_0000_01b3n);
+  return hash;
+}

@@ -1,0 +1,94 @@
+/** The rendezvous of a job at its launcher: the hub of control/rendezvous with the planner and the job's events. */
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { encodeHostPlan, encodePlanBody } from '../../control/messages/rendezvous-codec.ts';
+import type { PlannedHost } from '../../control/planner/input.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import type { GivenPlan } from '../../control/planner/planner.ts';
+import type { Gathering } from '../../control/rendezvous/collector.ts';
+import { Hub } from '../../control/rendezvous/hub.ts';
+import { planJoined } from '../../control/rendezvous/planning.ts';
+import type { JobEvent } from './event.ts';
+
+export interface RendezvousHubOptions {
+  readonly jobId: string;
+  readonly epoch: number;
+  /** By host index. */
+  readonly hosts: readonly PlannedHost[];
+  /** By rank: index of its host. */
+  readonly rankHosts: readonly number[];
+  /** Decides instead of the planner (--plan; readGivenPlan), or null. */
+  readonly plan: GivenPlan | null;
+  send(hostIndex: number, frame: Frame): void;
+  onEvent(event: JobEvent): void;
+  /** A rank ended that others wait for (failure 'rank-missing'); the ranks that wait have been told. */
+  onMissing?(rank: number, message: string): void;
+  /** A key waits this long before its missing ranks are named (default 10,000). */
+  readonly lateAfterMs?: number;
+}
+
+/** Reads --plan FILE; throws a PlanError that names the file and the place in it. */
+export async function readGivenPlan(path: string): Promise<GivenPlan> {
+  const { readPlanFile } = await import('../../control/plan/file.ts');
+  return { source: path, plan: readPlanFile(path) };
+}
+
+export class RendezvousHub {
+  readonly #options: RendezvousHubOptions;
+  readonly #hub: Hub;
+  readonly #planner: Planner;
+
+  constructor(options: RendezvousHubOptions) {
+    this.#options = options;
+    this.#planner = new Planner(options.plan);
+    const { epoch, hosts, rankHosts, lateAfterMs } = options;
+    this.#hub = new Hub({
+      epoch,
+      hostNames: hosts.map((host) => host.name),
+      rankHosts,
+      send: (host, frame) => options.send(host, frame),
+      join: (gathering) => this.#join(gathering),
+      late: (report) => options.onEvent({ type: 'waiting', time: Date.now(), ...report }),
+      missing: (rank, message) => options.onMissing?.(rank, message),
+      ...(lateAfterMs === undefined ? {} : { lateAfterMs }),
+    });
+  }
+
+  /** A rendezvous frame of an agent (merged, routed, left). Throws ProtocolError if it is malformed. */
+  receive(hostIndex: number, frame: Frame): void {
+    this.#hub.receive(hostIndex, frame);
+  }
+
+  /** `phrase` follows the rank's name: "exited with status 3", "was killed by SIGKILL". */
+  rankEnded(rank: number, phrase: string): void {
+    const host = this.#options.hosts[this.#options.rankHosts[rank] ?? -1];
+    this.#hub.rankEnded(rank, `rank ${rank} (${host?.name ?? 'unknown host'}) ${phrase}`);
+  }
+
+  /** `sentence` names the host and what happened to it. */
+  hostLost(hostIndex: number, sentence: string): void {
+    this.#hub.hostLost(hostIndex, sentence);
+  }
+
+  /** Ends timers; nothing is sent any more. */
+  close(): void {
+    this.#hub.close();
+  }
+
+  #join(gathering: Gathering): void {
+    const { hosts, rankHosts } = this.#options;
+    const { key, size } = gathering;
+    const planned = planJoined(gathering, hosts, this.#planner, size === rankHosts.length);
+    const body = makeFrame(FrameKind.planBody, { payload: encodePlanBody(key, planned.encoded.body) });
+    planned.hosts.forEach((host, place) => {
+      const { bytes, segmentBytes } = planned.encoded.host(place);
+      this.#options.send(host, body);
+      this.#options.send(
+        host,
+        makeFrame(FrameKind.hostPlan, { payload: encodeHostPlan({ key, segmentBytes, part: bytes }) }),
+      );
+    });
+    this.#options.onEvent({ type: 'communicator', time: Date.now(), ranks: size, hosts: planned.hosts.length });
+  }
+}
