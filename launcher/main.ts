@@ -24,12 +24,15 @@ async function report(error: unknown): Promise<number> {
   const { standardStreams } = await import('./report/standard-streams.ts');
   const { failureBlock } = await import('./report/summary.ts');
   const { makePaint } = await import('./report/colour.ts');
-  const { stderr, stderrIsTerminal } = standardStreams();
+  const streams = standardStreams();
   const failure = failureOf(error);
   const stack = process.env['NCCLRUN_DEBUG'] === '1' && error instanceof Error ? `${error.stack}\n` : '';
-  const text = stack + failureBlock(failure, makePaint(stderrIsTerminal(), process.env));
-  // Nobody may be left to read it; the status still tells.
-  await stderr.write(Buffer.from(text)).catch(() => {});
+  const text = stack + failureBlock(failure, makePaint(streams.stderrIsTerminal(), process.env));
+  try {
+    await streams.stderr.write(Buffer.from(text));
+  } catch {
+    // Nobody is left to read it; the status still tells.
+  }
   return exitStatus(failure);
 }
 
@@ -38,6 +41,14 @@ function failureOf(error: unknown): Failure {
   return { type: 'internal', message: error instanceof Error ? error.message : String(error) };
 }
 
-// A defect in a callback: say so and end. The hosts' leases and guardians end what runs there.
-process.on('uncaughtException', (error) => void report(error).then((status) => process.exit(status)));
-void main(process.argv.slice(2)).then((status) => process.exit(status));
+/** A defect in a callback: say so and end. The hosts' leases and guardians end what runs there. */
+async function crash(error: unknown): Promise<void> {
+  process.exit(await report(error));
+}
+
+async function start(): Promise<void> {
+  process.exit(await main(process.argv.slice(2)));
+}
+
+process.on('uncaughtException', (error) => void crash(error));
+void start();

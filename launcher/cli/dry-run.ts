@@ -41,22 +41,27 @@ function withLocalSlots(allocation: Allocation): Allocation {
 export function dryRunText(dry: DryRun): string {
   const lines = [`command  ${shellLine(dry.command)}`];
   const width = Math.max(...dry.hosts.map((host) => host.name.length), 4);
-  const names = new Map<string, number[]>();
+  const ranksOf = new Map<string, number[]>();
   for (const { rank, host } of dry.ranks ?? []) {
-    const list = names.get(host);
-    if (list === undefined) names.set(host, [rank]);
+    const list = ranksOf.get(host);
+    if (list === undefined) ranksOf.set(host, [rank]);
     else list.push(rank);
   }
   for (const host of dry.hosts) {
-    const ranks = names.get(host.name);
-    const slots = host.slots === null ? 'slots not known yet' : host.slots === 1 ? '1 slot' : `${host.slots} slots`;
+    const ranks = ranksOf.get(host.name);
     const shown = ranks === undefined ? '' : `ranks ${firstAndLast(ranks)}   `;
-    lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slots} (${host.origin.text})`);
+    lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)} (${host.origin.text})`);
   }
   if (dry.ranks === null) {
     lines.push('ranks    not known yet: they depend on what the hosts have; state slots (host:4), or use -N');
   }
   return `${lines.join('\n')}\n`;
+}
+
+function slotText(host: HostSlots): string {
+  if (host.origin.kind === 'localhost-unlimited') return 'any number of slots';
+  if (host.slots === null) return 'slots not known yet';
+  return host.slots === 1 ? '1 slot' : `${host.slots} slots`;
 }
 
 function firstAndLast(ranks: readonly number[]): string {

@@ -1,0 +1,13 @@
+import type { Failure } from '../../launcher/job/failure.ts';
+import { FailureError } from '../../launcher/job/failure-error.ts';
+
+/** The failure that `run` throws; anything else it does is an error of the test. */
+export function failureFrom(run: () => unknown): Failure {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof FailureError) return error.failure;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}

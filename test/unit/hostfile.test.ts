@@ -1,0 +1,255 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { addUp } from '../../launcher/allocation/add-up.ts';
+import { allocate } from '../../launcher/allocation/allocate.ts';
+import { parseHostfile } from '../../launcher/allocation/hostfile.ts';
+import { isLocal, type Machine } from '../../launcher/allocation/machine.ts';
+import type { HostfileFailure } from '../../launcher/job/failure.ts';
+import { failureFrom } from './failure-from.ts';
+
+const machine = (files: Readonly<Record<string, string>> = {}, hostName = 'head.cluster'): Machine => ({
+  hostName,
+  userName: () => 'me',
+  readFile(path) {
+    const content = files[path];
+    if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
+    return content;
+  },
+});
+
+function hostfileFailure(run: () => unknown): HostfileFailure {
+  const failure = failureFrom(run);
+  if (failure.type !== 'hostfile') throw new Error(`a failure of type ${failure.type}`);
+  return failure;
+}
+
+/** `name: slots/max user port`, what a table needs of a host. */
+function hostsOf(content: string, hostList: string | null = null): string[] {
+  const { hosts } = allocate({ hostfile: 'hosts', hostList }, machine({ hosts: content }));
+  return hosts.map(({ name, user, port, slots, maxSlots, local }) => {
+    const extras = [user && `user=${user}`, port && `port=${port}`, local && 'local'].filter(Boolean);
+    return [`${name}:${slots ?? '?'}${maxSlots === null ? '' : `/${maxSlots}`}`, ...extras].join(' ');
+  });
+}
+
+describe('hostfiles that mean something', () => {
+  test.each([
+    ['one host', 'node1', ['node1:?']],
+    ['slots', 'node1 slots=4', ['node1:4']],
+    ['blanks around =', 'node1 slots = 4', ['node1:4']],
+    ['tabs and trailing blanks', '\tnode1\tslots=4  ', ['node1:4']],
+    ['max_slots', 'node1 slots=4 max_slots=8', ['node1:4/8']],
+    ['max-slots', 'node1 max-slots=8 slots=4', ['node1:4/8']],
+    ['max_slots alone', 'node1 max_slots=8', ['node1:?/8']],
+    ['user', 'alice@node1 slots=1', ['node1:1 user=alice']],
+    ['user with an @', 'alice@corp@node1:1', ['node1:1 user=alice@corp']],
+    ['port', 'node1 port=2222 slots=1', ['node1:1 port=2222']],
+    ['MPICH', 'node1:4', ['node1:4']],
+    ['MPICH with user', 'alice@node1:4', ['node1:4 user=alice']],
+    ['IPv6', '[fe80::1]:4', ['fe80::1:4']],
+    ['IPv6 with scope', '[fe80::1%eth0] slots=2', ['fe80::1%eth0:2']],
+    ['IPv4', '10.0.0.1:4', ['10.0.0.1:4']],
+    ['comments and blank lines', '# head\n\nnode1:1 # first\n  # more\nnode2:2#x', ['node1:1', 'node2:2']],
+    ['Windows line ends and a BOM', '\uFEFFnode1:1\r\nnode2 slots=2\r\n', ['node1:1', 'node2:2']],
+    ['mixed grammars', 'node1:1\nnode2 slots=2', ['node1:1', 'node2:2']],
+    ['the same host adds up', 'node1:1\nnode2:2\nnode1 slots=3', ['node1:4', 'node2:2']],
+    ['letter case does not matter', 'Node1:1\nnode1:3', ['Node1:4']],
+    ['mentions without count are one slot each', 'node1\nnode1\nnode1', ['node1:3']],
+    ['max_slots adds up', 'node1 slots=1 max_slots=2\nnode1 slots=1 max_slots=2', ['node1:2/4']],
+    ['a user stated once', 'node1:1\nalice@node1:1', ['node1:2 user=alice']],
+    ['exclusion after', 'node1:1\nnode2:1\n^node1', ['node2:1']],
+    ['exclusion before', '^node1\nnode1:1\nnode2:1', ['node2:1']],
+    ['exclusion of nobody', 'node1:1\n^node7', ['node1:1']],
+    ['this machine', 'localhost:2', ['localhost:2 local']],
+    ['this machine by its names', 'localhost:2\nhead:1\nhead.cluster:1\n127.0.0.1:1', ['localhost:5 local']],
+    ['zero padding survives', 'n08:1\nn8:1', ['n08:1', 'n8:1']],
+  ])('%s', (_name, content, hosts) => {
+    expect(hostsOf(content)).toEqual(hosts);
+  });
+});
+
+describe('-H', () => {
+  test.each([
+    ['a', ['a:?']],
+    ['a:8,b:8', ['a:8', 'b:8']],
+    ['a, b:2', ['a:?', 'b:2']],
+    ['a,a,b', ['a:2', 'b:?']],
+    ['a:2,a', ['a:3']],
+    ['me@localhost', ['localhost:? user=me local']],
+    ['you@localhost', ['localhost:? user=you']],
+    ['[::1]:4', ['::1:4 local']],
+  ])('%s', (hostList, hosts) => {
+    const allocation = allocate({ hostfile: null, hostList }, machine());
+    const seen = allocation.hosts.map((host) =>
+      [`${host.name}:${host.slots ?? '?'}`, host.user && `user=${host.user}`, host.local && 'local']
+        .filter(Boolean)
+        .join(' '),
+    );
+    expect(seen).toEqual(hosts);
+  });
+
+  test('filters a hostfile, in the order of -H', () => {
+    const content = 'node1 slots=4\nnode2 slots=4\nalice@node3 slots=4 port=22';
+    expect(hostsOf(content, 'node3,node1')).toEqual(['node3:4 user=alice port=22', 'node1:4']);
+    expect(hostsOf(content, 'node2:2')).toEqual(['node2:2']);
+  });
+
+  test('cannot add to a hostfile', () => {
+    const failure = hostfileFailure(() => hostsOf('node1 slots=4', 'node1,node2'));
+    expect(failure.message).toBe('node2 is not in hosts');
+    expect(failure.position).toMatchObject({ source: '-H', line: 1, column: 7, length: 5 });
+    expect(hostfileFailure(() => hostsOf('node1 slots=4', 'node1:5')).message).toBe(
+      '-H wants 5 slots of node1, hosts gives it 4',
+    );
+  });
+});
+
+describe('hostfiles that are wrong', () => {
+  test.each([
+    ['node1 slots=four', 1, 13, 4, 'the number of slots is "four"'],
+    ['node1 slots=0', 1, 13, 1, 'the number of slots is 0'],
+    ['node1 slots=-1', 1, 13, 2, 'the number of slots is "-1"'],
+    ['node1 slots=1e3', 1, 13, 3, 'the number of slots is "1e3"'],
+    ['node1 slots=99999', 1, 13, 5, 'the number of slots is "99999"'],
+    ['node1 slots=', 1, 12, 1, 'slots has no value'],
+    ['node1 slots', 1, 7, 5, '"slots" is not a setting of a host'],
+    ['node1 node2', 1, 7, 5, '"node2" is not a setting of a host'],
+    ['node1 slot=4', 1, 7, 4, 'unknown setting "slot"'],
+    ['node1 slots=4 slots=5', 1, 15, 5, 'slots is stated twice for one host'],
+    ['node1 slots=4 max_slots=2', 1, 25, 1, 'max_slots is 2, less than slots, which is 4'],
+    ['node1 port=70000', 1, 12, 5, 'the port is "70000"'],
+    ['node1:', 1, 7, 1, 'the number of slots is missing'],
+    ['node1:x', 1, 7, 1, 'the number of slots is "x"'],
+    ['node1:4 slots=4', 1, 9, 5, '"slots" after node1:4 has no meaning'],
+    ['fe80::1', 1, 1, 7, '"fe80::1" has more than one colon'],
+    ['[fe80::1', 1, 1, 8, 'the "[" of an IPv6 address is not closed'],
+    ['[node1]:4', 1, 2, 5, '"node1" is not an IPv6 address'],
+    ['[fe80::1]x', 1, 10, 1, '"x" after "]" has no meaning'],
+    ['-oProxyCommand=touch', 1, 1, 14, '"-oProxyCommand" is not a host name'],
+    ['node1;reboot', 1, 1, 12, '"node1;reboot" is not a host name'],
+    ['$(reboot):4', 1, 1, 9, '"$(reboot)" is not a host name'],
+    ['-l@node1', 1, 1, 2, '"-l" is not a user name'],
+    ['@node1', 1, 1, 1, '"" is not a user name'],
+    ['alice@', 1, 7, 1, 'a host name is missing'],
+    ['^node1 slots=4', 1, 1, 6, 'an excluded host has no settings'],
+    ['= 4', 1, 1, 1, '"=" is not a host name'],
+    ['# fine\nnode1:1\n  node2 slots=?', 3, 15, 1, 'the number of slots is "?"'],
+  ])('%s', (content, line, column, length, message) => {
+    const failure = hostfileFailure(() => hostsOf(content));
+    expect(failure.message).toBe(message);
+    expect(failure.position).toEqual({ source: 'hosts', line, column, length, text: content.split('\n')[line - 1] });
+    expect(failure.remedy).toBeTruthy();
+  });
+
+  test('two users for one host', () => {
+    const failure = hostfileFailure(() => hostsOf('alice@node1:1\nbob@node1:1'));
+    expect(failure.message).toBe('node1 has two users: alice and bob');
+    expect(failure.position?.line).toBe(2);
+  });
+
+  test.each([
+    ['a,,b', 3, 'a host name is missing'],
+    ['', 1, 'a host name is missing'],
+    ['a:2,b:x', 7, 'the number of slots is "x"'],
+  ])('-H %s', (hostList, column, message) => {
+    const failure = hostfileFailure(() => allocate({ hostfile: null, hostList }, machine()));
+    expect(failure.message).toBe(message);
+    expect(failure.position).toMatchObject({ source: '-H', line: 1, column });
+  });
+
+  test('a hostfile that is missing, empty, or excludes all', () => {
+    const missing = hostfileFailure(() => allocate({ hostfile: 'nowhere', hostList: null }, machine()));
+    expect(missing.message).toBe('cannot read the hostfile nowhere: there is no such file');
+    expect(hostfileFailure(() => hostsOf('# nobody\n')).message).toBe('hosts names no host to use');
+    expect(hostfileFailure(() => hostsOf('node1:1\n^node1')).message).toBe('hosts names no host to use');
+  });
+
+  test('whatever the bytes, only the diagnostic is thrown', () => {
+    let state = 12345;
+    const random = (below: number) => {
+      state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
+      return state % below;
+    };
+    const pieces = [
+      'node1',
+      ':',
+      '4',
+      ' ',
+      'slots',
+      '=',
+      '[',
+      ']',
+      '::1',
+      '@',
+      '^',
+      '#',
+      '\n',
+      ',',
+      '\t',
+      '\0',
+      '\u00e9',
+      'max_slots',
+    ];
+    for (let round = 0; round < 3000; round += 1) {
+      const content = Array.from({ length: random(12) }, () => pieces[random(pieces.length)]).join('');
+      try {
+        addUp(parseHostfile(content, 'fuzz'), machine());
+      } catch (error) {
+        const { position } = hostfileFailure(() => {
+          throw error;
+        });
+        const line = content.split(/\r?\n/u)[(position?.line ?? 0) - 1];
+        expect(position?.text).toBe(line);
+        expect(position?.column).toBeLessThanOrEqual((line?.length ?? 0) + 1);
+      }
+    }
+  });
+});
+
+test('no hosts given: this machine, without a limit', () => {
+  const { hosts } = allocate({ hostfile: null, hostList: null }, machine());
+  expect(hosts).toMatchObject([
+    { name: 'localhost', local: true, slots: null, origin: { kind: 'localhost-unlimited' } },
+  ]);
+});
+
+describe('names of this machine', () => {
+  test.each([
+    ['localhost', true],
+    ['LOCALHOST', true],
+    ['127.0.0.1', true],
+    ['127.1.2.3', true],
+    ['::1', true],
+    ['head', true],
+    ['head.cluster', true],
+    ['HEAD', true],
+    ['head.other', false],
+    ['header', false],
+    ['128.0.0.1', false],
+    ['node1', false],
+  ])('%s: %s', (name, local) => {
+    expect(isLocal(name, null, machine())).toBe(local);
+  });
+
+  test('an address is not shortened at its dots', () => {
+    expect(isLocal('10.0.0.1', null, machine({}, '10'))).toBe(false);
+  });
+});
+
+const sample = (name: string) => hostsOf(readFileSync(new URL(`../../hostfiles/${name}`, import.meta.url), 'utf8'));
+
+describe('the samples in hostfiles/', () => {
+  test('openmpi', () => {
+    expect(sample('openmpi')).toEqual([
+      'node1:10',
+      'node2:8/16',
+      'node3:4 user=alice',
+      'node4:2 port=2222',
+      'fe80::1:4',
+    ]);
+  });
+
+  test('mpich', () => {
+    expect(sample('mpich')).toEqual(['node1:8', 'node2:10', 'node3:4 user=alice', 'node4:?', 'fe80::1:4']);
+  });
+});
