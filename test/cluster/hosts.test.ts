@@ -1,0 +1,98 @@
+/** A job on several hosts: who runs where, what reaches them, how they talk. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { Steering } from '../rig/steering.ts';
+
+describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await Cluster.start(3);
+  });
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  it('fills hosts in the order given and gives ranks their numbers', async () => {
+    const script = 'echo $RANK $LOCAL_RANK $GROUP_RANK $(hostname)';
+    const { status, stdout } = await Command.run(['-H', 'h2:2,h1:1', '--tag-output=none', 'sh', '-c', script], {
+      cluster,
+    });
+    expect(status).toBe(0);
+    expect(stdout.trim().split('\n').toSorted()).toEqual(['0 0 0 h2', '1 1 0 h2', '2 0 1 h1']);
+  });
+
+  it('reads a hostfile, the local host among the others', async () => {
+    const result = await Command.result(['-H', 'localhost:1,h1:1,h3:2', 'hostname'], { cluster });
+    expect(result).toMatchObject({ ok: true, ranks: [{}, { host: 'h1' }, { host: 'h3' }, { host: 'h3' }] });
+    expect(result.outcome.stderr.split('\n').toSorted()).toEqual(['', '[0] login', '[1] h1', '[2] h3', '[3] h3']);
+  });
+
+  it('passes arguments, -x and --wdir through ssh as they were typed', async () => {
+    const typed = ['a b', "it's", '$HOME', '*', '"', ';', '\\', 'ü', ''];
+    const script = 'printf "%s\\0" "$PWD" "$GIVEN" "$@"';
+    const options = ['-H', 'h1:1', '--wdir', `${repository}/test`, '-x', 'GIVEN=x $(y)'];
+    const { stdout } = await Command.run([...options, 'sh', '-c', script, 'sh', ...typed], { cluster });
+    expect(stdout.split('\0').slice(0, -1)).toEqual([`${repository}/test`, 'x $(y)', ...typed]);
+  });
+
+  it('brings stdin to rank 0 and its output back, whole', async () => {
+    const text = Array.from({ length: 200_000 }, (_, line) => `line ${line}\n`).join('');
+    await using command = Command.start(['-H', 'h1:1', 'cat'], { cluster, stdin: 'pipe' });
+    command.process.stdin?.end(text);
+    const { status, stdout } = await command.outcome;
+    expect({ status, same: stdout === text }).toEqual({ status: 0, same: true });
+  });
+
+  it('joins ranks of all hosts into one communicator', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-H', 'h1:2,h2:1,h3:1', ...steering.options, steering.program], { cluster });
+    const ranks = await steering.ranks(4);
+    expect(await Promise.all(ranks.map((rank) => rank.init()))).toEqual([
+      '0/4 0/2 h1,h2,h3',
+      '1/4 1/2 h1,h2,h3',
+      '2/4 0/1 h1,h2,h3',
+      '3/4 0/1 h1,h2,h3',
+    ]);
+    const sums = await Promise.all(ranks.map((rank) => rank.allReduce(rank.rank, 1, 0.5)));
+    expect(sums).toEqual([1, 2, 3, 4].map(() => [6, 4, 2]));
+    const received = ranks[3]?.receive(0, 2);
+    await ranks[0]?.tell({ do: 'send', to: 3, values: [7, 8] });
+    expect(await received).toEqual([7, 8]);
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'barrier' })));
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
+    for (const rank of ranks) rank.tell({ do: 'exit', code: 0 }).catch(() => {});
+    expect((await command.outcome).status).toBe(0);
+  });
+
+  it('measures across hosts, exactly', async () => {
+    const argv = ['perf', 'all_reduce', '-H', 'h1:2,h2:2', '-b', '8', '-e', '4M', '-f', '8', '--check', '--json'];
+    const { status, stdout } = await Command.run(argv, { cluster });
+    expect(status).toBe(0);
+    const document: { ranks: number; hosts: number; rows: { wrong: number }[] } = JSON.parse(stdout);
+    expect(document).toMatchObject({ ranks: 4, hosts: 2 });
+    expect(document.rows.length).toBeGreaterThan(10);
+    expect(document.rows.every((row) => row.wrong === 0)).toBe(true);
+  });
+
+  it('leaves nothing on any host afterwards', async () => {
+    await Command.run(['-H', 'h1:4,h2:4,h3:4', '/bin/true'], { cluster });
+    expect(cluster.hosts.flatMap((host) => host.guests())).toEqual([]);
+    for (const host of cluster.hosts) expect(await host.exec('ls', '/tmp')).toMatch(/^(ncclrun-\d+\n)?$/);
+  });
+
+  describe('two jobs on the same hosts', () => {
+    it('do not disturb each other', async () => {
+      await using first = await Steering.open();
+      await using second = await Steering.open();
+      await using one = Command.start(['-H', 'h1:1,h2:1', ...first.options, first.program], { cluster });
+      await using two = Command.start(['-H', 'h1:1,h2:1', ...second.options, second.program], { cluster });
+      const [firsts, seconds] = await Promise.all([first.ranks(2), second.ranks(2)]);
+      await Promise.all([...firsts, ...seconds].map((rank) => rank.init()));
+      await firsts[1]?.kill('SIGKILL');
+      expect((await one.outcome).status).toBe(137);
+      expect(await Promise.all(seconds.map((rank) => rank.allReduce(1)))).toEqual([[2], [2]]);
+      for (const rank of seconds) rank.tell({ do: 'exit', code: 0 }).catch(() => {});
+      expect((await two.outcome).status).toBe(0);
+    });
+  });
+});

@@ -1,0 +1,130 @@
+/** Hosts, agents and launchers that go away in the middle of a job: named in seconds, and nothing runs on anywhere. */
+import { expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, type ClusterHost } from '../rig/cluster.ts';
+import { Command, type Outcome } from '../rig/command.ts';
+import { agentOn, guardianOn, killHard } from '../rig/faults.ts';
+import { parseResult } from '../rig/result.ts';
+import { type SteerableRank, Steering } from '../rig/steering.ts';
+import { until } from '../rig/until.ts';
+
+interface Running {
+  readonly cluster: Cluster;
+  readonly command: Command;
+  readonly ranks: readonly SteerableRank[];
+  readonly lost: ClusterHost;
+}
+
+/** A job of one rank on each of three hosts, wired, each with a daemon; h2 is the one that will be lost. */
+async function withJob(body: (running: Running) => Promise<void>): Promise<void> {
+  await using cluster = await Cluster.start(3);
+  await using steering = await Steering.open();
+  const argv = ['--json', '-H', 'h1:1,h2:1,h3:1', ...steering.options, steering.program];
+  await using command = Command.start(argv, { cluster });
+  const ranks = await steering.ranks(3);
+  await Promise.all(ranks.map((rank) => rank.init()));
+  await Promise.all(ranks.map((rank) => rank.spawn('setsid')));
+  await body({ cluster, command, ranks, lost: cluster.host('h2') });
+}
+
+async function nothingOn(hosts: readonly ClusterHost[], limitMs: number): Promise<void> {
+  for (const host of hosts) {
+    await until(`nothing left on ${host.name}`, () => host.guests().length === 0, limitMs);
+  }
+}
+
+async function endedWithin(command: Command, limitMs: number): Promise<Outcome> {
+  const started = performance.now();
+  const outcome = await command.outcome;
+  expect(performance.now() - started).toBeLessThan(limitMs);
+  return outcome;
+}
+
+describeIf(clusterUnavailable(), 'in the middle of a job', () => {
+  it('a cut cable is noticed within 10 s, the host named, and nothing is left on either side', async () => {
+    await withJob(async ({ cluster, command, lost }) => {
+      await lost.cut();
+      const { status, stdout } = await endedWithin(command, 10_000);
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2', cause: 'silent' });
+      await nothingOn(cluster.hosts, 10_000); // the far side ends itself: nobody can tell it to
+    });
+  });
+
+  it('a frozen host is noticed within 10 s and cleans up when it thaws', async () => {
+    await withJob(async ({ cluster, command, lost }) => {
+      await lost.freeze();
+      const { status, stdout } = await endedWithin(command, 10_000);
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2', cause: 'silent' });
+      await nothingOn(
+        cluster.hosts.filter((host) => host !== lost),
+        1000,
+      );
+      await lost.thaw();
+      await nothingOn([lost], 10_000);
+    });
+  });
+
+  it('a host that dies is named at once', async () => {
+    await withJob(async ({ cluster, command, lost }) => {
+      await lost.kill();
+      const { status, stdout } = await endedWithin(command, 5000);
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2' });
+      await nothingOn(
+        cluster.hosts.filter((host) => host !== lost),
+        1000,
+      );
+    });
+  });
+
+  it('a waiting rank learns within a second that another host’s rank died', async () => {
+    await withJob(async ({ command, ranks }) => {
+      const [first, second, third] = ranks;
+      const waiting = Promise.allSettled([first?.allReduce(1), third?.allReduce(1)]);
+      await second?.kill('SIGKILL');
+      const started = performance.now();
+      const outcomes = await waiting;
+      expect(performance.now() - started).toBeLessThan(1000);
+      expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'rejected']);
+      expect((await command.outcome).status).toBe(137);
+    });
+  });
+
+  it('kill -9 of the launcher leaves nothing on any host', async () => {
+    await withJob(async ({ cluster, command }) => {
+      killHard(command.pid);
+      await command.outcome;
+      await nothingOn(cluster.hosts, 10_000);
+    });
+  });
+
+  it('kill -9 of an agent leaves nothing on its host and is named', async () => {
+    await withJob(async ({ cluster, command }) => {
+      killHard(agentOn(cluster, 'h2'));
+      const { status, stdout } = await endedWithin(command, 10_000);
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ host: 'h2' });
+      await nothingOn(cluster.hosts, 5000);
+    });
+  });
+
+  it('kill -9 of a guardian leaves nothing on its host and is named', async () => {
+    await withJob(async ({ cluster, command }) => {
+      killHard(guardianOn(cluster, 'h2'));
+      const { status, stdout } = await endedWithin(command, 10_000);
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ host: 'h2', cause: 'guardian-died' });
+      await nothingOn(cluster.hosts, 5000);
+    });
+  });
+
+  it('^C ends the ranks of all hosts', async () => {
+    await withJob(async ({ cluster, command }) => {
+      command.signal('SIGINT');
+      expect((await endedWithin(command, 5000)).status).toBe(130);
+      await nothingOn(cluster.hosts, 1000);
+    });
+  });
+});

@@ -1,0 +1,112 @@
+/** Hosts that cannot be reached or cannot serve: each by name, with the phase and a sentence, and nothing left on the others. */
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { JobResult } from '../../launcher/job/types.ts';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import type { SshClient } from '../rig/cluster/files.ts';
+import { Command } from '../rig/command.ts';
+
+describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await Cluster.start(2);
+  });
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  async function failing(hosts: string, ssh: SshClient = cluster.ssh): Promise<JobResult & { text: string }> {
+    const environment = cluster.environment(ssh);
+    const result = await Command.result(['-H', hosts, '/bin/true'], { cluster, environment });
+    expect(result.outcome.status).toBe(125);
+    expect(result.outcome.stderr).not.toMatch(/^\s+at .*:\d+:\d+/m);
+    for (const host of cluster.hosts) expect(host.guests()).toEqual([]);
+    return { ...result, text: result.outcome.stderr };
+  }
+
+  it('unknown by name', async () => {
+    const { failures, text } = await failing('h1:1,nowhere:1');
+    expect(failures[0]).toMatchObject({
+      type: 'host-unreachable',
+      host: 'nowhere',
+      phase: 'connect',
+      cause: 'unknown-host',
+    });
+    expect(text).toContain('nowhere');
+  });
+
+  it('without a route to it', async () => {
+    const { failures } = await failing('h1:1,10.99.0.1:1');
+    expect(failures[0]).toMatchObject({ host: '10.99.0.1', cause: 'no-route' });
+  });
+
+  it('that refuses connections', async () => {
+    await cluster.host('h2').reset();
+    try {
+      const { failures } = await failing('h1:1,h2:1');
+      expect(failures[0]).toMatchObject({ host: 'h2', phase: 'connect', cause: 'refused' });
+    } finally {
+      await cluster.host('h2').accept();
+    }
+  });
+
+  it('that does not let this user in', async () => {
+    const identity = join(cluster.state, 'stranger');
+    await cluster.inLogin('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', identity);
+    const { failures, text } = await failing('h2:1', await cluster.sshClient('stranger-bin', { identity }));
+    expect(failures[0]).toMatchObject({ host: 'h2', phase: 'connect', cause: 'authentication' });
+    expect(text).toMatch(/Permission denied/);
+  });
+
+  it('whose key is not known', async () => {
+    const knownHosts = join(cluster.state, 'knows-none');
+    await writeFile(knownHosts, '');
+    const { failures } = await failing('h1:1', await cluster.sshClient('knows-none-bin', { knownHosts }));
+    expect(failures[0]).toMatchObject({ host: 'h1', cause: 'host-key' });
+  });
+
+  it('whose key has changed', async () => {
+    const knownHosts = join(cluster.state, 'knows-other');
+    const other = await cluster.inLogin('cat', join(cluster.state, 'h2/hostkey.pub'));
+    await writeFile(knownHosts, `h1,10.77.0.11 ${other.split(' ').slice(0, 2).join(' ')}\n`);
+    const { failures, text } = await failing('h1:1', await cluster.sshClient('knows-other-bin', { knownHosts }));
+    expect(failures[0]).toMatchObject({ host: 'h1', cause: 'host-key' });
+    expect(text).toMatch(/h1/);
+  });
+
+  it('on which ncclrun is not installed', async () => {
+    const empty = join(cluster.state, 'empty');
+    await mkdir(empty);
+    const { init } = cluster.host('h2');
+    await cluster.host('h2').exec('mount', '--bind', empty, repository);
+    try {
+      const { failures, text } = await failing('h1:1,h2:1');
+      expect(failures[0]).toMatchObject({ host: 'h2' });
+      expect(text).toMatch(/h2/);
+      expect(text).toContain(repository);
+    } finally {
+      expect(cluster.host('h2').init).toBe(init);
+      await cluster.host('h2').exec('umount', repository);
+    }
+  });
+
+  it('on which the program is missing: status 127', async () => {
+    const directory = join(cluster.state, 'programs');
+    await mkdir(directory);
+    await writeFile(join(directory, 'program'), '#!/bin/sh\nexit 0\n');
+    await chmod(join(directory, 'program'), 0o755);
+    await mkdir(join(cluster.state, 'none'));
+    await cluster.host('h2').exec('mount', '--bind', join(cluster.state, 'none'), directory);
+    const result = await Command.result(['-H', 'h1:1,h2:1', join(directory, 'program')], { cluster });
+    expect(result.outcome.status).toBe(127);
+    expect(result.failures[0]).toMatchObject({ type: 'spawn', host: 'h2', rank: 1, cause: 'not-found' });
+    for (const host of cluster.hosts) expect(host.guests()).toEqual([]);
+    await cluster.host('h2').exec('umount', directory);
+    await rm(directory, { recursive: true });
+  });
+
+  it('that is slow to accept many: several jobs at once all start', async () => {
+    const jobs = Array.from({ length: 6 }, () => Command.run(['-H', 'h1:1,h2:1', '/bin/true'], { cluster }));
+    expect((await Promise.all(jobs)).map((outcome) => outcome.status)).toEqual(jobs.map(() => 0));
+  });
+});

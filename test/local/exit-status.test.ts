@@ -1,0 +1,175 @@
+/** What `$?` is after each way in which a job can end, and whom the result names. */
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+import { Steering } from '../rig/steering.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ncclrun-exit-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+describe('a job without trouble', () => {
+  it('ends with 0', async () => {
+    const { status, stdout, stderr } = await Command.run(['-n', '4', '/bin/true']);
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+  });
+});
+
+describe('a rank that fails', () => {
+  it('gives its own status, is named, and the others are ended', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['--json', '-n', '3', ...steering.options, steering.program]);
+    const [, second] = await steering.ranks(3);
+    await second?.exit(3);
+    const { status, stdout, stderr } = await command.outcome;
+    const result: unknown = JSON.parse(stdout);
+    expect(status).toBe(3);
+    expect(result).toMatchObject({
+      ok: false,
+      reason: 'rank-exit',
+      exitCode: 3,
+      failures: [{ type: 'rank-exit', rank: 1, exitCode: 3 }],
+      ranks: [
+        { rank: 0, endedByUs: true },
+        { rank: 1, exitCode: 3, signal: null, endedByUs: false },
+        { rank: 2, endedByUs: true },
+      ],
+    });
+    expect(stderr).toMatch(/rank 1 on .*exited with status 3/);
+    await command.nothingLeft(0);
+  });
+
+  it('gives 128 + signal, and the signal by name', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['--json', '-n', '2', ...steering.options, steering.program]);
+    const [first] = await steering.ranks(2);
+    await first?.kill('SIGKILL');
+    const { status, stdout } = await command.outcome;
+    expect(status).toBe(137);
+    expect(JSON.parse(stdout)).toMatchObject({
+      reason: 'rank-signal',
+      failures: [{ type: 'rank-signal', rank: 0, signal: 'SIGKILL' }],
+    });
+  });
+
+  it('is told from those that fail because of it', async () => {
+    // The others answer SIGTERM with a status of their own; the first one's counts.
+    const script = 'if [ "$RANK" = 2 ]; then exit 7; fi; trap "exit 9" TERM INT; while :; do sleep 0.01; done';
+    const result = await Command.result(['-n', '4', 'sh', '-c', script]);
+    expect(result).toMatchObject({ exitCode: 7, reason: 'rank-exit', failures: [{ rank: 2, exitCode: 7 }] });
+    expect(result.ranks.filter((rank) => rank.endedByUs).map((rank) => rank.rank)).toEqual([0, 1, 3]);
+  });
+
+  it('is killed after --grace where it ignores what it is told', async () => {
+    const script =
+      'if [ "$RANK" = 1 ]; then exit 5; fi; trap "" TERM INT HUP; echo there; while :; do sleep 0.05; done';
+    const started = performance.now();
+    const { status } = await Command.run(['-n', '2', '--grace', '0.5', 'sh', '-c', script]);
+    expect(status).toBe(5);
+    expect(performance.now() - started).toBeLessThan(4000);
+  });
+
+  it('ends well when only some ranks are done early', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
+    const [first, second] = await steering.ranks(2);
+    await first?.exit(0);
+    await second?.print('still here\n');
+    await second?.exit(0);
+    expect(await command.outcome).toMatchObject({ status: 0, stdout: '[1] still here\n' });
+  });
+});
+
+describe('a program that cannot be started', () => {
+  it('gives 127 where there is none, with host and rank', async () => {
+    const result = await Command.result(['-n', '2', 'no-such-program-here']);
+    expect(result).toMatchObject({
+      exitCode: 127,
+      reason: 'spawn',
+      failures: [{ cause: 'not-found', errno: 'ENOENT' }],
+    });
+    expect(result.outcome.status).toBe(127);
+    expect(result.outcome.stderr).toContain('no-such-program-here');
+    expect(result.outcome.stderr).toContain(result.hosts[0]?.name);
+  });
+
+  it('gives 126 where it is not executable', async () => {
+    const file = join(directory, 'not-executable');
+    await writeFile(file, '#!/bin/sh\n');
+    await chmod(file, 0o644);
+    expect(await Command.result(['-n', '2', file])).toMatchObject({
+      exitCode: 126,
+      reason: 'spawn',
+      failures: [{ cause: 'not-executable', errno: 'EACCES' }],
+    });
+  });
+
+  it('names a working directory that is not there', async () => {
+    const result = await Command.result(['--wdir', '/no/such/directory', '/bin/true']);
+    expect(result).toMatchObject({ reason: 'spawn', failures: [{ cause: 'working-directory' }] });
+    expect(result.outcome.stderr).toContain('/no/such/directory');
+  });
+});
+
+describe('limits and signals', () => {
+  it('gives 124 after --timeout', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start([
+      '--json',
+      '--timeout',
+      '0.3',
+      '-n',
+      '2',
+      ...steering.options,
+      steering.program,
+    ]);
+    const { status, stdout } = await command.outcome;
+    expect(status).toBe(124);
+    expect(JSON.parse(stdout)).toMatchObject({ reason: 'timeout', exitCode: 124 });
+    await command.nothingLeft(0);
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('gives %s its status %i after a clean teardown', async (signal, expected) => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['--json', '-n', '3', ...steering.options, steering.program]);
+    await steering.ranks(3);
+    command.signal(signal);
+    const { status, stdout } = await command.outcome;
+    expect(status).toBe(expected);
+    expect(JSON.parse(stdout)).toMatchObject({ reason: 'interrupt', exitCode: expected });
+    await command.nothingLeft(0);
+  });
+
+  it('passes SIGINT on first, and kills only after the second', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['--grace', '0.2', '-n', '1', ...steering.options, steering.program]);
+    const rank = await steering.rank(0);
+    await rank.tell({ do: 'ignore', signals: ['SIGINT', 'SIGTERM'] });
+    const arrived = rank.tell({ do: 'awaitSignal', signal: 'SIGINT' });
+    await command.line('stderr', /rank waits for SIGINT/);
+    command.signal('SIGINT');
+    await arrived;
+    command.signal('SIGINT');
+    expect((await command.outcome).status).toBe(130);
+    await command.nothingLeft(0);
+  });
+
+  it('forwards SIGUSR1 and goes on', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-n', '1', ...steering.options, steering.program]);
+    const rank = await steering.rank(0);
+    const arrived = rank.tell({ do: 'awaitSignal', signal: 'SIGUSR2' });
+    await command.line('stderr', /rank waits for SIGUSR2/);
+    command.signal('SIGUSR2');
+    expect(await arrived).toBe('SIGUSR2');
+    await rank.exit(0);
+    expect((await command.outcome).status).toBe(0);
+  });
+});

@@ -1,0 +1,124 @@
+/** Nothing outlives its job, whoever is taken away and however well its processes hide. */
+import { readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+import { killHard, localGuardian } from '../rig/faults.ts';
+import { Steering } from '../rig/steering.ts';
+
+const hidings = ['child', 'setsid', 'double-fork', 'setsid-twice'] as const;
+
+/** Every rank starts one process in each of the ways to hide. */
+async function withHiddenProcesses(
+  ranks: number,
+  body: (command: Command, steering: Steering) => Promise<void>,
+): Promise<void> {
+  await using steering = await Steering.open();
+  await using command = Command.start(['-n', String(ranks), ...steering.options, steering.program]);
+  const all = await steering.ranks(ranks);
+  await Promise.all(all.flatMap((rank) => hidings.map((how) => rank.spawn(how))));
+  expect(command.survivors().filter((entry) => entry.argv[0] === 'sleep')).toHaveLength(ranks * hidings.length);
+  await body(command, steering);
+}
+
+/** Our own files in the directories where a runtime directory may be. */
+async function runtimeDirectories(): Promise<string[]> {
+  const homes = [process.env['XDG_RUNTIME_DIR'], tmpdir()].filter((home) => home !== undefined);
+  const uid = process.getuid?.() ?? 0;
+  const lists = homes.map(async (home) => {
+    try {
+      return await readdir(join(home, `ncclrun-${uid}`));
+    } catch {
+      return [];
+    }
+  });
+  return (await Promise.all(lists)).flat().toSorted();
+}
+
+describe('children, daemons and setsid grandchildren are gone', () => {
+  it('after a rank failed', async () => {
+    const before = await runtimeDirectories();
+    await withHiddenProcesses(2, async (command, steering) => {
+      await (await steering.rank(1)).exit(1);
+      expect((await command.outcome).status).toBe(1);
+      await command.nothingLeft(0);
+    });
+    expect(await runtimeDirectories()).toEqual(before);
+  });
+
+  it('after every rank ended well', async () => {
+    await withHiddenProcesses(2, async (command, steering) => {
+      for (const rank of await steering.ranks(2)) await rank.exit(0);
+      expect((await command.outcome).status).toBe(0);
+      await command.nothingLeft(0);
+    });
+  });
+
+  it('after ^C', async () => {
+    await withHiddenProcesses(2, async (command) => {
+      command.signal('SIGINT');
+      expect((await command.outcome).status).toBe(130);
+      await command.nothingLeft(0);
+    });
+  });
+
+  it('after kill -9 of the launcher', async () => {
+    const before = await runtimeDirectories();
+    await withHiddenProcesses(3, async (command) => {
+      killHard(command.pid);
+      expect(await command.nothingLeft(2000)).toBeLessThan(2000);
+    });
+    expect(await runtimeDirectories()).toEqual(before);
+  });
+
+  it('after kill -9 of the guardian, which is named', async () => {
+    await withHiddenProcesses(3, async (command) => {
+      killHard(localGuardian(command));
+      const { status, stderr } = await command.outcome;
+      expect(status).toBe(125);
+      expect(stderr).toMatch(/guardian/);
+      await command.nothingLeft(0);
+    });
+  });
+
+  it('after kill -9 of launcher and guardian at once', async () => {
+    await withHiddenProcesses(2, async (command, steering) => {
+      const guardian = localGuardian(command);
+      const ranks = await steering.ranks(2);
+      killHard(guardian);
+      killHard(command.pid);
+      // Nobody is left to look for what hid; the ranks themselves end with the guardian.
+      await Promise.all(ranks.map((rank) => rank.gone));
+    });
+  });
+});
+
+describe('two jobs at once', () => {
+  it('do not disturb each other, whichever ends first and however', async () => {
+    await using first = await Steering.open();
+    await using second = await Steering.open();
+    await using one = Command.start(['-n', '2', ...first.options, first.program]);
+    await using two = Command.start(['-n', '2', ...second.options, second.program]);
+    const [firsts, seconds] = await Promise.all([first.ranks(2), second.ranks(2)]);
+    await Promise.all([...firsts, ...seconds].map((rank) => rank.init()));
+    await firsts[0]?.kill('SIGSEGV');
+    expect((await one.outcome).status).toBe(139);
+    await one.nothingLeft(0);
+    const sums = await Promise.all(seconds.map((rank) => rank.allReduce(1, 2, rank.rank)));
+    expect(sums).toEqual([
+      [2, 4, 1],
+      [2, 4, 1],
+    ]);
+    for (const rank of seconds) await rank.exit(0);
+    expect((await two.outcome).status).toBe(0);
+  });
+});
+
+it('never hangs over ranks that exit at once', { timeout: 120_000 }, async () => {
+  const times = Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 100);
+  for (let round = 0; round < times; round++) {
+    const { status, stderr } = await Command.run(['-n', '32', '--timeout', '20', '/bin/true']);
+    expect({ round, status, stderr }).toEqual({ round, status: 0, stderr: '' });
+  }
+});

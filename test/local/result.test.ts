@@ -1,0 +1,69 @@
+/** The result object, the report, the event file: what scripts read. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+import { parseResult } from '../rig/result.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ncclrun-result-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+it('is all that stdout gets with --json; the ranks’ stdout goes to stderr', async () => {
+  const result = await Command.result(['-n', '2', 'sh', '-c', 'echo said by $RANK']);
+  expect(result).toMatchObject({ ok: true, reason: 'ok', exitCode: 0, failures: [] });
+  expect(result.outcome.stderr.split('\n').toSorted()).toEqual(['', '[0] said by 0', '[1] said by 1']);
+});
+
+it('tells of every rank: host, pid, status, times', async () => {
+  const before = Date.now();
+  const result = await Command.result(['-n', '3', '/bin/true']);
+  const after = Date.now();
+  expect(result.ranks.map((rank) => rank.rank)).toEqual([0, 1, 2]);
+  expect(new Set(result.ranks.map((rank) => rank.pid)).size).toBe(3);
+  for (const rank of result.ranks) {
+    expect(rank).toMatchObject({ exitCode: 0, signal: null, endedByUs: false, host: result.hosts[0]?.name });
+    const [started, ended] = [Date.parse(rank.startedAt ?? ''), Date.parse(rank.endedAt ?? '')];
+    expect(started).toBeGreaterThanOrEqual(before - 1);
+    expect(ended).toBeGreaterThanOrEqual(started);
+    expect(ended).toBeLessThanOrEqual(after + 1);
+  }
+  expect(result.hosts).toEqual([{ name: result.hosts[0]?.name, ranks: [0, 1, 2], state: 'ok' }]);
+});
+
+it('is written to --report as well, while people read text', async () => {
+  const file = join(directory, 'report.json');
+  const { status, stdout } = await Command.run(['-n', '2', '--report', file, 'sh', '-c', 'echo out; exit 4']);
+  expect(status).toBe(4);
+  expect(stdout).toMatch(/\] out\n/);
+  expect(parseResult(await readFile(file, 'utf8'))).toMatchObject({ exitCode: 4, reason: 'rank-exit' });
+});
+
+it('has a jobId of its own for every job', async () => {
+  const [first, second] = await Promise.all([Command.result(['/bin/true']), Command.result(['/bin/true'])]);
+  expect(first.jobId).not.toBe(second.jobId);
+});
+
+it('comes also for what is refused', async () => {
+  const result = await Command.result(['-H', 'localhost:1', '-n', '2', '/bin/true']);
+  expect(result).toMatchObject({ ok: false, reason: 'allocation', exitCode: 2 });
+});
+
+it('is told as it happens in --events, a line of JSON each', async () => {
+  const file = join(directory, 'events.jsonl');
+  await Command.run(['-n', '2', '--events', file, 'sh', '-c', 'exit $RANK']);
+  const text = await readFile(file, 'utf8');
+  const events = text
+    .trim()
+    .split('\n')
+    .map((line): Record<string, unknown> => JSON.parse(line));
+  expect(events.every((event) => event['schemaVersion'] === 1 && Number.isInteger(event['time']))).toBe(true);
+  const types = events.map((event) => event['type']);
+  expect(types[0]).toBe('job-started');
+  expect(types.at(-1)).toBe('job-ended');
+  expect(types.filter((type) => type === 'rank-started')).toHaveLength(2);
+  expect(types).toContain('failure');
+});

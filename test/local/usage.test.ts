@@ -1,0 +1,72 @@
+/** What is refused before anything starts: status 2, one sentence, no stack trace. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ncclrun-usage-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+async function refused(...argv: string[]): Promise<string> {
+  const { status, stdout, stderr } = await Command.run(argv);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).not.toMatch(/^\s+at .*:\d+:\d+/m);
+  return stderr;
+}
+
+it('says which option it does not know, and which it may have been', async () => {
+  expect(await refused('--hostfle', 'x', '/bin/true')).toMatch(/--hostfle[\s\S]*--hostfile/);
+});
+
+it('wants a program and numbers where they belong', async () => {
+  expect(await refused('-n', '2')).toMatch(/program/);
+  expect(await refused('-n', 'two', '/bin/true')).toMatch(/-n[\s\S]*two/);
+  expect(await refused('-n', '0', '/bin/true')).toMatch(/-n/);
+  expect(await refused('--timeout', 'soon', '/bin/true')).toMatch(/--timeout[\s\S]*soon/);
+});
+
+it('points at the place in a hostfile', async () => {
+  const file = join(directory, 'hosts');
+  await writeFile(file, '# two hosts\nlocalhost slots=2\nlocalhost slot=2\n');
+  const stderr = await refused('--hostfile', file, '-n', '2', '/bin/true');
+  expect(stderr).toContain(`${file}:3:11`);
+  expect(stderr).toMatch(/^ {4}localhost slot=2\n {14}~/m);
+});
+
+it('points at the place in a -H list', async () => {
+  expect(await refused('-H', 'localhost:two', '/bin/true')).toMatch(/-H:1:11[\s\S]*localhost:two/);
+});
+
+it('never takes a missing hostfile for the local machine', async () => {
+  expect(await refused('--hostfile', join(directory, 'missing'), '/bin/true')).toContain(join(directory, 'missing'));
+});
+
+it('compares ranks and slots, with the way out', async () => {
+  const stderr = await refused('-H', 'localhost:2', '-n', '3', '/bin/true');
+  expect(stderr).toMatch(/\b3\b/);
+  expect(stderr).toMatch(/\b2\b/);
+  expect(stderr).toContain('--oversubscribe');
+  const { status } = await Command.run(['-H', 'localhost:2', '-n', '3', '--oversubscribe', '/bin/true']);
+  expect(status).toBe(0);
+});
+
+it('runs any number of ranks on a localhost that nobody gave slots', async () => {
+  expect((await Command.run(['-n', '40', '/bin/true'])).status).toBe(0);
+});
+
+it('shows with --dry-run where each rank would run, and starts nothing', async () => {
+  const { status, stdout } = await Command.run([
+    '--dry-run',
+    '-n',
+    '3',
+    '-H',
+    'localhost:2,elsewhere:1',
+    'no-such-program',
+  ]);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/elsewhere/);
+});

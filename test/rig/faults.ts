@@ -1,0 +1,38 @@
+/** Finds the processes of a running command by their part in it, so that a test can take them away. */
+import { type ProcessEntry, descendants, withEnvironment } from './processes.ts';
+import type { Cluster } from './cluster.ts';
+import type { Command } from './command.ts';
+
+const isGuardian = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-guardian');
+const isAgent = (entry: ProcessEntry): boolean => entry.argv.some((word) => /\bagent\.cjs$/.test(word));
+
+function one(entries: readonly ProcessEntry[], what: string): number {
+  const [first, ...others] = entries;
+  if (first === undefined || others.length > 0) throw new Error(`${entries.length} processes are ${what}, wanted 1`);
+  return first.pid;
+}
+
+/** The guardian that a launcher started on its own machine. */
+export function localGuardian(command: Command): number {
+  return one(descendants(command.pid).filter(isGuardian), 'the local guardian');
+}
+
+/** The guardian of the only job on a host. */
+export function guardianOn(cluster: Cluster, host: string): number {
+  return one(cluster.host(host).guests().filter(isGuardian), `the guardian on ${host}`);
+}
+
+/** The agent of the only job on a host. */
+export function agentOn(cluster: Cluster, host: string): number {
+  return one(cluster.host(host).guests().filter(isAgent), `the agent on ${host}`);
+}
+
+/** kill -9, at once. */
+export function killHard(pid: number): void {
+  process.kill(pid, 'SIGKILL');
+}
+
+/** Every living process of a job, wherever on this machine, by the id that its ranks carry. */
+export function ofJob(jobId: string): ProcessEntry[] {
+  return withEnvironment(`NCCLRUN_JOB_ID=${jobId}`);
+}
