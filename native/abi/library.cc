@@ -43,6 +43,7 @@ NCCLRUN_EXPORT const char* ncclGetErrorString(ncclResult_t result) {
 NCCLRUN_TWIN(ncclGetErrorString);
 
 NCCLRUN_EXPORT const char* ncclGetLastError(ncclComm_t comm) {
+  if (inForkedChild()) return lastError();
   call("ncclGetLastError", [&] {
     const auto communicator = comm == nullptr ? nullptr : Registry::get().find(comm);
     if (communicator == nullptr) return ncclSuccess;

@@ -1,0 +1,19 @@
+// The command line of ncclrun-perf, as `ncclrun perf` writes it.
+#pragma once
+#include <cstddef>
+#include <string>
+
+struct Options {
+  std::string collective;
+  size_t begin = 0;   // bytes
+  size_t end = 0;     // bytes
+  size_t factor = 2;  // from one size to the next
+  int iterations = 20;
+  int warmup = 5;
+  bool check = false;
+  std::string type = "float";
+  std::string op = "sum";
+};
+
+// Throws std::invalid_argument with a sentence.
+Options readOptions(int argc, char** argv);
