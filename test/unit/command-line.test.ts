@@ -1,0 +1,334 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { helpText } from '../../launcher/cli/commands/help.ts';
+import { jobRequest } from '../../launcher/cli/job-request.ts';
+import { editDistance, nearest } from '../../launcher/cli/nearest.ts';
+import { normalisedCommand, shellLine } from '../../launcher/cli/normalise.ts';
+import {
+  type JobOptionName,
+  type MeasureOptionName,
+  perfCommandLine,
+  runCommandLine,
+} from '../../launcher/cli/options.ts';
+import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
+import { layerOfJson, settingsFiles } from '../../launcher/cli/settings-file.ts';
+import { splitCommandLine } from '../../launcher/cli/split.ts';
+import { parseBytes } from '../../launcher/cli/values.ts';
+import { failureFrom } from './failure-from.ts';
+
+/** No settings file is found there. */
+const nowhere = { XDG_CONFIG_HOME: '/nonexistent' };
+
+const read = (argv: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
+  readCommandLine<JobOptionName>(argv, runCommandLine, { ...nowhere, ...environment });
+
+const requestOf = (argv: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
+  const { settings, words } = read(argv, environment);
+  return jobRequest(settings, words);
+};
+
+const usage = (run: () => unknown): string => {
+  const failure = failureFrom(run);
+  if (failure.type !== 'usage') throw new Error(`a failure of type ${failure.type}`);
+  return `${failure.message}; ${failure.remedy ?? ''}`;
+};
+
+describe('the program begins at the first word that is not ours', () => {
+  test.each<[string, string[], string[]]>([
+    ['a program', ['prog'], ['prog']],
+    ['its options', ['-n', '4', 'prog', '-n', '7', '--json'], ['prog', '-n', '7', '--json']],
+    [
+      'numbers as typed',
+      ['-n', '4', 'train.py', '--lr', '007', '1e3', '0x10'],
+      ['train.py', '--lr', '007', '1e3', '0x10'],
+    ],
+    ['dots and negations as typed', ['prog', '--a.b', '1', '--no-x'], ['prog', '--a.b', '1', '--no-x']],
+    ['an option with =', ['--np=4', 'prog'], ['prog']],
+    ['a flag takes no word', ['--json', 'prog', 'x'], ['prog', 'x']],
+    ['--tag-output takes no word', ['--tag-output', 'host'], ['host']],
+    ['after --', ['-n', '2', '--', '-weird', '--'], ['-weird', '--']],
+    ['-- of the program', ['prog', '--', 'x'], ['prog', '--', 'x']],
+    ['a lone dash', ['-n', '2', '-', 'x'], ['-', 'x']],
+    ['an empty word', ['-n', '2', '', 'x'], ['', 'x']],
+    ['a pair', ['-genv', 'A', '1', 'prog'], ['prog']],
+    ['nothing', ['-n', '2'], []],
+  ])('%s', (_name, argv, words) => {
+    expect(splitCommandLine(argv, runCommandLine).words).toEqual(words);
+  });
+
+  test('perf has words of its own, between its options', () => {
+    expect(splitCommandLine(['all_reduce', '-n', '4', '-b', '8'], perfCommandLine).words).toEqual(['all_reduce']);
+    expect(splitCommandLine(['-n', '4', 'all_reduce', '-f', '2'], perfCommandLine).words).toEqual(['all_reduce']);
+  });
+});
+
+describe('every spelling', () => {
+  test.each<[string[], Partial<ReturnType<typeof requestOf>>]>([
+    [['-n', '4'], { ranks: 4 }],
+    [['-np', '4'], { ranks: 4 }],
+    [['--np', '4'], { ranks: 4 }],
+    [['--np=4'], { ranks: 4 }],
+    [['--ntasks', '4'], { ranks: 4 }],
+    [['-N', '2'], { ranksPerHost: 2 }],
+    [['--npernode', '2'], { ranksPerHost: 2 }],
+    [['-npernode', '2'], { ranksPerHost: 2 }],
+    [['-ppn', '2'], { ranksPerHost: 2 }],
+    [['--nproc-per-node', '2'], { ranksPerHost: 2 }],
+    [['--ntasks-per-node=2'], { ranksPerHost: 2 }],
+    [['-H', 'a:8,b:8'], { hostList: 'a:8,b:8' }],
+    [['--host', 'a', '-H', 'b'], { hostList: 'a,b' }],
+    [['-host', 'a'], { hostList: 'a' }],
+    [['-hosts', 'a'], { hostList: 'a' }],
+    [['-w', 'a'], { hostList: 'a' }],
+    [['--hostfile', 'f'], { hostfile: 'f' }],
+    [['-hostfile', 'f'], { hostfile: 'f' }],
+    [['--machinefile', 'f'], { hostfile: 'f' }],
+    [['-machinefile', 'f'], { hostfile: 'f' }],
+    [['-f', 'f'], { hostfile: 'f' }],
+    [['-x', 'A', '-x', 'B=1=2', '--export', 'C*'], { exports: ['A', 'B=1=2', 'C*'] }],
+    [['-genv', 'A', 'x y'], { exports: ['A=x y'] }],
+    [['-x', 'A='], { exports: ['A='] }],
+    [['--wdir', '/d'], { workingDirectory: '/d' }],
+    [['-wdir', '/d'], { workingDirectory: '/d' }],
+    [['-wd', '/d'], { workingDirectory: '/d' }],
+    [['--chdir', '/d'], { workingDirectory: '/d' }],
+    [['--timeout', '30'], { timeoutSeconds: 30 }],
+    [['--timeout', '0.5'], { timeoutSeconds: 0.5 }],
+    [['--grace', '2'], { graceSeconds: 2 }],
+    [['--tag-output'], { tagOutput: 'rank' }],
+    [['-l'], { tagOutput: 'rank' }],
+    [['--tag-output=host'], { tagOutput: 'host' }],
+    [['--tag-output=none'], { tagOutput: 'none' }],
+    [['--rsh', 'openssh'], { rsh: 'openssh' }],
+    [['--oversubscribe'], { oversubscribe: true }],
+    [['-oversubscribe'], { oversubscribe: true }],
+    [['--oversubscribe=false'], { oversubscribe: false }],
+    [['--plan', 'p.json'], { planFile: 'p.json' }],
+    [['-n', '4', '-n', '8'], { ranks: 8 }],
+  ])('%o', (argv, expected) => {
+    expect(requestOf([...argv, 'prog'])).toMatchObject({ ...expected, program: ['prog'] });
+  });
+
+  test('nothing given', () => {
+    expect(requestOf(['prog'])).toEqual({
+      program: ['prog'],
+      ranks: null,
+      ranksPerHost: null,
+      hostList: null,
+      hostfile: null,
+      exports: [],
+      workingDirectory: null,
+      timeoutSeconds: null,
+      graceSeconds: 5,
+      tagOutput: 'auto',
+      rsh: 'openssh',
+      oversubscribe: false,
+      planFile: null,
+    });
+  });
+
+  test('no two options share a flag', () => {
+    for (const line of [runCommandLine, perfCommandLine]) {
+      const owners = new Map<string, string>();
+      for (const { name, flags, pairFlags = [] } of line.options) {
+        for (const flag of [...flags, ...pairFlags]) {
+          const bare = flag.replace(/^--?/u, '');
+          expect(owners.get(bare) ?? name, flag).toBe(name);
+          owners.set(bare, name);
+        }
+      }
+    }
+  });
+});
+
+describe('command lines that cannot be meant', () => {
+  test.each<[string[], string]>([
+    [['--hotsfile', 'f', 'prog'], 'unknown option --hotsfile; did you mean --hostfile?'],
+    [['--time', '3', 'prog'], 'unknown option --time; '],
+    [['--timout=3', 'prog'], 'unknown option --timout; did you mean --timeout?'],
+    [['-n4', 'prog'], 'unknown option -n4; did you mean -n 4?'],
+    [['--zzzzzz', 'prog'], 'unknown option --zzzzzz; ncclrun --help lists all'],
+    [['-n', 'four', 'prog'], '-n is "four"; a whole number from 1'],
+    [['-np', '0', 'prog'], '-np is "0"; a whole number from 1'],
+    [['-n', '-1', 'prog'], '-n is "-1"; a whole number from 1'],
+    [['-n', '4.5', 'prog'], '-n is "4.5"'],
+    [['-n', '1e3', 'prog'], '-n is "1e3"'],
+    [['-n', '0x10', 'prog'], '-n is "0x10"'],
+    [['-n', '', 'prog'], '-n is ""'],
+    [['-n'], '-n needs a value; write -n N'],
+    [['-n', '--json', 'prog'], '-n needs a value; write -n N, or -n=--json if that is the value'],
+    [['-genv', 'A'], '-genv needs a name and a value; write -genv NAME VALUE'],
+    [['--timeout', 'soon', 'prog'], '--timeout is "soon"; a number of seconds'],
+    [['--timeout', '0', 'prog'], '--timeout is "0"; a number of seconds'],
+    [['--timeout', '99999999', 'prog'], '--timeout is "99999999"'],
+    [['--tag-output=colour', 'prog'], '--tag-output is "colour"; one of auto, rank, host, none'],
+    [['--rsh', 'telnet', 'prog'], '--rsh is "telnet"; openssh is wanted'],
+    [['--json=maybe', 'prog'], '--json is "maybe"; 1 or 0'],
+    [['-x', '=1', 'prog'], `-x is "=1"; VAR, VAR=value or 'PREFIX*'`],
+    [['-x', 'A*=1', 'prog'], '-x is "A*=1"'],
+    [['-x', '', 'prog'], '-x is ""'],
+    [['---n', '4', 'prog'], 'unknown option ---n'],
+  ])('%o', (argv, message) => {
+    expect(usage(() => requestOf(argv))).toContain(message);
+  });
+});
+
+describe('settings: the strongest place wins', () => {
+  const options = runCommandLine.options;
+
+  test('flag before environment before default', () => {
+    expect(requestOf(['--grace', '1', 'p'], { NCCLRUN_GRACE: '2' }).graceSeconds).toBe(1);
+    expect(requestOf(['p'], { NCCLRUN_GRACE: '2' }).graceSeconds).toBe(2);
+    expect(requestOf(['p'], { NCCLRUN_GRACE: '' }).graceSeconds).toBe(5);
+  });
+
+  test('NCCLRUN_TIMEOUT before MPIEXEC_TIMEOUT', () => {
+    expect(requestOf(['p'], { MPIEXEC_TIMEOUT: '9' }).timeoutSeconds).toBe(9);
+    expect(requestOf(['p'], { MPIEXEC_TIMEOUT: '9', NCCLRUN_TIMEOUT: '8' }).timeoutSeconds).toBe(8);
+  });
+
+  test('lists in the environment are separated by commas', () => {
+    expect(requestOf(['p'], { NCCLRUN_EXPORT: 'A,B=1' }).exports).toEqual(['A', 'B=1']);
+    expect(requestOf(['p'], { NCCLRUN_HOST: 'a:2,b' }).hostList).toBe('a:2,b');
+    expect(requestOf(['-x', 'C', 'p'], { NCCLRUN_EXPORT: 'A,B=1' }).exports).toEqual(['C']);
+  });
+
+  test('a wrong variable is named', () => {
+    expect(usage(() => requestOf(['p'], { NCCLRUN_NP: 'x' }))).toContain('NCCLRUN_NP is "x"');
+    expect(usage(() => requestOf(['p'], { MPIEXEC_TIMEOUT: 'x' }))).toContain('MPIEXEC_TIMEOUT is "x"');
+    expect(requestOf(['-n', '1', 'p'], { NCCLRUN_NP: 'x' }).ranks).toBe(1);
+  });
+
+  test('--help stands before settings that are wrong', () => {
+    expect(read(['--help'], { NCCLRUN_NP: 'x' }).asked).toBe('help');
+    expect(read(['--version', 'p'], { NCCLRUN_NP: 'x' }).asked).toBe('version');
+    expect(read(['p', '--help']).asked).toBeNull();
+  });
+
+  test("the user's file", () => {
+    const home = mkdtempSync(join(tmpdir(), 'ncclrun-settings-'));
+    const environment = { XDG_CONFIG_HOME: home };
+    expect(settingsFiles(environment)).toEqual(['ncclrun.json', join(home, 'ncclrun', 'config.json')]);
+    expect(settingsFiles({ HOME: '/h' }).at(-1)).toBe('/h/.config/ncclrun/config.json');
+    expect(settingsFiles({})).toEqual(['ncclrun.json']);
+    writeFileSync(join(home, 'ncclrun'), ''); // not a directory: as good as no file
+    expect(requestOf(['p'], environment).graceSeconds).toBe(5);
+  });
+
+  test('JSON values become words', () => {
+    const layer = layerOfJson('{"np": 4, "oversubscribe": true, "export": ["A", "B=1"], "host": "a:2"}', 'f', options);
+    expect(Object.fromEntries(Array.from(layer, ([name, { values }]) => [name, values]))).toEqual({
+      np: ['4'],
+      oversubscribe: ['true'],
+      export: ['A', 'B=1'],
+      host: ['a:2'],
+    });
+  });
+
+  test.each([
+    ['{"np": 4', 'f is not JSON: '],
+    ['[4]', 'f is not a JSON object'],
+    ['null', 'f is not a JSON object'],
+    ['{"hotsfile": "x"}', 'unknown setting "hotsfile" in f; did you mean "hostfile"?'],
+    ['{"dry-run": true}', 'unknown setting "dry-run" in f'],
+    ['{"np": [1, 2]}', '"np" in f is [1,2]; a string, a number, true or false is wanted'],
+    ['{"np": {}}', '"np" in f is {}'],
+    ['{"export": [{}]}', '"export" in f is [{}]; a string or an array of strings'],
+  ])('%s', (content, message) => {
+    expect(usage(() => layerOfJson(content, 'f', options))).toContain(message);
+  });
+});
+
+const normal = (argv: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
+  const { settings, words } = read(argv, environment);
+  return shellLine(normalisedCommand(runCommandLine, settings, words));
+};
+
+describe('the command as understood', () => {
+  test.each<[string[], string]>([
+    [['-np', '4', 'prog', '-n', '7'], 'ncclrun -n 4 prog -n 7'],
+    [['-hosts', 'a:2,b', '-ppn', '2', 'prog'], 'ncclrun -N 2 -H a:2,b prog'],
+    [
+      ['-genv', 'A', "it's", '-l', '--oversubscribe', 'prog', 'a b', '$x'],
+      `ncclrun --oversubscribe -x 'A=it'\\''s' --tag-output=rank prog 'a b' '$x'`,
+    ],
+    [['--dry-run', '--json', '--grace=5', '--', '-odd'], 'ncclrun --grace 5 -- -odd'],
+    [['--oversubscribe=0', 'prog', ''], "ncclrun prog ''"],
+  ])('%o', (argv, line) => {
+    expect(normal(argv)).toBe(line);
+  });
+
+  test('the environment is written out', () => {
+    expect(normal(['prog'], { NCCLRUN_NP: '3' })).toBe('ncclrun -n 3 prog');
+  });
+
+  test('means the same again', () => {
+    const argv = ['-np', '4', '-x', 'A', '-genv', 'B', '1 2', '-l', '--timeout=3', '--', '-prog', '-n'];
+    const { settings, words } = read(argv);
+    const again = normalisedCommand(runCommandLine, settings, words).slice(1);
+    expect(requestOf(again)).toEqual(requestOf(argv));
+  });
+});
+
+test('perf: -f is the factor, -d the type, -o the operator', () => {
+  const argv = [
+    'all_reduce',
+    '-n',
+    '4',
+    '-b',
+    '8',
+    '-e',
+    '64M',
+    '-f',
+    '4',
+    '-d',
+    'double',
+    '-o',
+    'max',
+    '--hostfile',
+    'h',
+  ];
+  const { settings } = readCommandLine<JobOptionName | MeasureOptionName>(argv, perfCommandLine, nowhere);
+  expect([settings.bytes('begin'), settings.bytes('end'), settings.integer('factor')]).toEqual([8, 64 * 1024 ** 2, 4]);
+  expect([settings.text('type'), settings.text('op'), settings.text('hostfile')]).toEqual(['double', 'max', 'h']);
+  expect(settings.integer('iters')).toBe(20);
+});
+
+test.each([
+  ['8', 8],
+  ['0', 0],
+  ['64K', 65_536],
+  ['64k', 65_536],
+  ['1.5M', 1_572_864],
+  ['2GiB', 2_147_483_648],
+  ['1GB', 1_073_741_824],
+  ['1T', 1_099_511_627_776],
+  ['', null],
+  ['K', null],
+  ['-1', null],
+  ['1.3', null],
+  ['1e3', null],
+  ['8 K', null],
+  ['9999999999T', null],
+])('size %s is %s bytes', (text, bytes) => {
+  expect(parseBytes(text)).toBe(bytes);
+});
+
+test('edit distance counts swaps as one', () => {
+  expect(editDistance('hotsfile', 'hostfile')).toBe(1);
+  expect(editDistance('', 'abc')).toBe(3);
+  expect(editDistance('kitten', 'sitting')).toBe(3);
+  expect(nearest('--hots', ['--host', '--hostfile'])).toBe('--host');
+  expect(nearest('--nothing-like-it', ['--host', '--hostfile'])).toBeNull();
+});
+
+test('help names every flag and every variable, examples first', () => {
+  const text = helpText('run');
+  for (const { flags, environment, help } of runCommandLine.options) {
+    for (const word of [...flags, ...environment, help]) expect(text).toContain(word);
+  }
+  expect(text.split('\n')[0]).toContain('ncclrun -n 4');
+  expect(helpText('perf')).toContain('--minbytes');
+});
