@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import type { Failure } from '../../launcher/job/failure.ts';
+import { exitStatus } from '../../launcher/job/failure-error.ts';
+import { makePaint } from '../../launcher/report/colour.ts';
+import { failureBlock } from '../../launcher/report/summary.ts';
+
+const plain = makePaint(false, {});
+const rank = { host: 'node1', rank: 2, pid: 4711 };
+const spawn = { type: 'spawn', host: 'node1', rank: 0, program: './prog', errno: 'ENOENT', remedy: null } as const;
+const unreachable = { type: 'host-unreachable', host: 'node1', phase: 'connect', remedy: 'try ssh node1' } as const;
+const position = { source: 'hosts', line: 3, column: 13, text: 'node1 slots=four', length: 4 };
+
+describe('every failure: its status, its sentence', () => {
+  test.each<[Failure, number, string]>([
+    [{ type: 'usage', message: 'm', remedy: 'r' }, 2, 'ncclrun: m\n  next: r\n'],
+    [{ type: 'allocation', message: 'm', remedy: null }, 2, 'ncclrun: m\n'],
+    [
+      { type: 'hostfile', message: 'm', position, remedy: 'r' },
+      2,
+      'ncclrun: hosts:3:13: m\n    node1 slots=four\n                ~~~~\n  next: r\n',
+    ],
+    [{ type: 'hostfile', message: 'm', position: null, remedy: null }, 2, 'ncclrun: m\n'],
+    [
+      { ...unreachable, cause: 'authentication', detail: 'Permission denied (publickey).\n' },
+      125,
+      'ncclrun: cannot reach node1: it does not let us in (phase: connect)\n    Permission denied (publickey).\n  next: try ssh node1\n',
+    ],
+    [
+      { type: 'agent', host: 'node1', phase: 'hello', message: 'other version', remedy: null },
+      125,
+      'node1: other version (hello)',
+    ],
+    [
+      { type: 'host-lost', host: 'node1', cause: 'silent', silentMs: 6400, detail: '' },
+      125,
+      'node1 is lost: nothing was heard of it for 6.4 s',
+    ],
+    [
+      { type: 'host-lost', host: 'node1', cause: 'link-closed', silentMs: null, detail: 'x' },
+      125,
+      'its connection closed',
+    ],
+    [
+      { type: 'host-lost', host: 'node1', cause: 'guardian-died', silentMs: null, detail: '' },
+      125,
+      'the guardian of its ranks died',
+    ],
+    [
+      { ...spawn, cause: 'not-found' },
+      127,
+      'cannot start ./prog on node1 for rank 0: there is no such program (ENOENT)',
+    ],
+    [{ ...spawn, cause: 'not-executable', errno: 'EACCES' }, 126, 'it is not executable (EACCES)'],
+    [{ ...spawn, cause: 'working-directory' }, 125, 'its working directory cannot be entered (ENOENT)'],
+    [{ ...spawn, cause: 'system', errno: 'EAGAIN' }, 125, 'cannot start ./prog on node1 for rank 0: EAGAIN'],
+    [{ type: 'rank-exit', ...rank, exitCode: 3 }, 3, 'rank 2 on node1 (pid 4711) exited with status 3'],
+    [{ type: 'rank-exit', ...rank, exitCode: 139 }, 139, 'died of signal 11'],
+    [{ type: 'rank-signal', ...rank, signal: 'SIGKILL' }, 137, 'died of SIGKILL (killed), status 137'],
+    [{ type: 'rank-signal', ...rank, signal: 'SIGUSR1' }, 138, 'died of SIGUSR1, status 138'],
+    [
+      { type: 'rank-missing', host: 'node1', rank: 2, message: 'it exited' },
+      125,
+      'rank 2 on node1 left without joining the others',
+    ],
+    [{ type: 'timeout', seconds: 1.5 }, 124, 'the job did not end within 1.5 s'],
+    [{ type: 'interrupt', signal: 'SIGINT' }, 130, 'ended by SIGINT (interrupted)'],
+    [{ type: 'interrupt', signal: 'SIGTERM' }, 143, 'ended by SIGTERM (terminated)'],
+    [{ type: 'interrupt', signal: 'SIGHUP' }, 129, 'ended by SIGHUP'],
+    [{ type: 'interrupt', signal: 'SIGPIPE' }, 141, ''],
+    [{ type: 'internal', message: 'm' }, 125, 'internal error: m'],
+  ])('%o', (failure, status, text) => {
+    expect(exitStatus(failure)).toBe(status);
+    expect(failureBlock(failure, plain)).toContain(text);
+  });
+});
+
+const squiggle = (text: string, column: number, length: number) => {
+  const failure: Failure = {
+    type: 'hostfile',
+    message: 'm',
+    position: { ...position, text, column, length },
+    remedy: null,
+  };
+  return failureBlock(failure, plain).split('\n').slice(1, 3);
+};
+
+describe('the place in a file', () => {
+  test('tabs keep the squiggle in place', () => {
+    expect(squiggle('\tnode1\tslots=x', 14, 1)).toEqual(['    \tnode1\tslots=x', '    \t     \t      ~']);
+  });
+
+  test('only the neighbourhood of a long line is shown', () => {
+    const [shown = '', marks = ''] = squiggle(`${'a'.repeat(500)}!${'b'.repeat(500)}`, 501, 1);
+    expect(shown.length).toBeLessThan(130);
+    expect(shown[marks.indexOf('~')]).toBe('!');
+  });
+
+  test('control characters do not reach the terminal', () => {
+    expect(squiggle('\u001b[31mnode1 x', 12, 1)[0]).toBe('    ?[31mnode1 x');
+  });
+});
+
+test('colour only where it is wanted', () => {
+  const failure: Failure = { type: 'usage', message: 'm', remedy: 'r' };
+  expect(failureBlock(failure, makePaint(true, {}))).toContain('\u001b[');
+  expect(failureBlock(failure, makePaint(true, { NO_COLOR: '1' }))).not.toContain('\u001b');
+});
