@@ -1,11 +1,11 @@
 /** The C programs that contestants start, compiled once per run into a directory of their own. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from '../test/rig/capability.ts';
 import { repository } from '../test/rig/cluster.ts';
+import { compile, compileWithEngine } from '../test/rig/compile.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -59,32 +59,30 @@ export class Programs implements AsyncDisposable {
     return new Programs(await mkdtemp('/var/tmp/ncclrun-bench-'), peers);
   }
 
-  #compile(name: string, compiler: string, source: string, ...options: string[]): Promise<string> {
-    const output = join(this.directory, name);
-    const known = this.#compiled.get(name);
-    if (known !== undefined) return known;
-    const done = execFileAsync(compiler, ['-O2', '-o', output, source, ...options]).then(() => output);
-    this.#compiled.set(name, done);
-    return done;
-  }
-
   /** A program of bench/programs that needs no library. */
   plain(name: string): Promise<string> {
-    return this.#compile(name, 'cc', join(repository, `bench/programs/${name}.c`));
+    return this.#once(name, () => compile(`bench/programs/${name}.c`, this.directory));
   }
 
   /** A program of bench/programs, built for a peer. */
   forPeer(peer: Peer, name: string): Promise<string> {
-    return this.#compile(`${name}.${peer.name}`, peer.compiler, join(repository, `bench/programs/${name}.c`));
+    const output = join(this.directory, `${name}.${peer.name}`);
+    return this.#once(output, async () => {
+      const source = join(repository, `bench/programs/${name}.c`);
+      await execFileAsync(peer.compiler, ['-O2', '-o', output, source]);
+      return output;
+    });
   }
 
   /** Our C program that joins the communicator of all ranks, passes a barrier and ends. */
   initBarrier(): Promise<string> {
-    const build = join(repository, 'build');
-    const library = ['libnccl.so.2', 'libnccl.so'].map((name) => join(build, name)).find(existsSync) ?? 'libnccl.so.2';
-    const include = `-I${join(repository, 'native/include')}`;
-    const source = join(repository, 'native/test/init_barrier.c');
-    return this.#compile('init_barrier', 'cc', source, include, library, `-Wl,-rpath,${build}`);
+    return this.#once('init_barrier', () => compileWithEngine('native/test/init_barrier.c', this.directory));
+  }
+
+  #once(name: string, make: () => Promise<string>): Promise<string> {
+    const made = this.#compiled.get(name) ?? make();
+    this.#compiled.set(name, made);
+    return made;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,15 +7,14 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { compile } from '../rig/compile.ts';
+import { residentBytes } from '../rig/processes.ts';
 import { Steering } from '../rig/steering.ts';
 
 let directory = '';
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'ncclrun-output-'));
-  const compile = promisify(execFile);
-  for (const name of ['lines_write', 'lines_check']) {
-    await compile('cc', ['-O2', '-o', join(directory, name), join(repository, `bench/programs/${name}.c`)]);
-  }
+  for (const name of ['lines_write', 'lines_check']) await compile(`bench/programs/${name}.c`, directory);
 });
 afterAll(() => rm(directory, { recursive: true }));
 
@@ -76,7 +75,6 @@ it('waits for a slow reader instead of filling memory', async () => {
   await using command = Command.start(['-n', '2', join(directory, 'lines_write'), '30000000'], { stdin: 'ignore' });
   const { stdout } = command.process;
   stdout?.pause();
-  const { residentBytes } = await import('../rig/processes.ts');
   const deadline = performance.now() + 1500;
   while (performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
   expect(residentBytes(command.pid)).toBeLessThan(200e6);

@@ -1,0 +1,121 @@
+/** The TypeScript interface and the measuring command on this machine, through the whole way. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { Steering } from '../rig/steering.ts';
+
+describe('examples', () => {
+  const examples = readdirSync(join(repository, 'examples')).filter((name) => name.endsWith('.ts'));
+  it.each(examples)('%s runs', async (name) => {
+    const { status, stdout, stderr } = await Command.run(['-n', '4', join(repository, 'examples', name)]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).not.toBe('');
+  });
+});
+
+describe('a communicator of all ranks', () => {
+  it('reduces, sends, receives and passes barriers', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-n', '4', ...steering.options, steering.program]);
+    const ranks = await steering.ranks(4);
+    const greetings = await Promise.all(ranks.map((rank) => rank.init()));
+    expect(greetings.map((text) => text.split(' ').slice(0, 2).join(' '))).toEqual([
+      '0/4 0/4',
+      '1/4 1/4',
+      '2/4 2/4',
+      '3/4 3/4',
+    ]);
+    expect(await Promise.all(ranks.map((rank) => rank.allReduce(rank.rank, 0.25)))).toEqual(ranks.map(() => [6, 1]));
+    const received = ranks[3]?.receive(1, 3);
+    await ranks[1]?.tell({ do: 'send', to: 3, values: [1, 2, 3] });
+    expect(await received).toEqual([1, 2, 3]);
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'barrier' })));
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
+    for (const rank of ranks) rank.tell({ do: 'exit', code: 0 }).catch(() => {});
+    expect((await command.outcome).status).toBe(0);
+  });
+
+  it('tells waiting ranks within a second who died', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-n', '3', '--grace', '20', ...steering.options, steering.program]);
+    const ranks = await steering.ranks(3);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    // They are to survive the launcher's SIGTERM long enough to say what their engine told them.
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'ignore', signals: ['SIGTERM', 'SIGINT'] })));
+    const waiting = Promise.allSettled([ranks[0]?.allReduce(1), ranks[2]?.allReduce(1)]);
+    const started = performance.now();
+    await ranks[1]?.kill('SIGKILL');
+    const outcomes = await waiting;
+    expect(performance.now() - started).toBeLessThan(1000);
+    for (const outcome of outcomes) {
+      expect(outcome.status).toBe('rejected');
+      if (outcome.status === 'rejected') expect(String(outcome.reason)).toMatch(/rank 1\b/);
+    }
+    for (const rank of ranks) rank.tell({ do: 'exit', code: 0 }).catch(() => {});
+    expect((await command.outcome).status).toBe(137);
+  });
+
+  it('fails everywhere, naming the rank, when one ends without joining', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['--json', '-n', '3', '--grace', '20', ...steering.options, steering.program]);
+    const ranks = await steering.ranks(3);
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'ignore', signals: ['SIGTERM', 'SIGINT'] })));
+    const waiting = Promise.allSettled([ranks[0]?.init(), ranks[1]?.init()]);
+    const started = performance.now();
+    await ranks[2]?.exit(0);
+    const outcomes = await waiting;
+    expect(performance.now() - started).toBeLessThan(1500);
+    for (const outcome of outcomes) {
+      expect(outcome.status).toBe('rejected');
+      if (outcome.status === 'rejected') expect(String(outcome.reason)).toMatch(/rank 2\b/);
+    }
+    for (const rank of ranks) rank.tell({ do: 'exit', code: 1 }).catch(() => {});
+    const { status, stderr } = await command.outcome;
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(/rank 2\b/);
+  });
+
+  it('abort reaches the others', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
+    const ranks = await steering.ranks(2);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    const waiting = ranks[0]?.allReduce(1) ?? Promise.resolve([]);
+    const refused = expect(waiting).rejects.toThrow(/rank 1\b/);
+    await ranks[1]?.tell({ do: 'abort' });
+    await refused;
+    await ranks[0]?.exit(0);
+    await ranks[1]?.exit(0);
+    expect((await command.outcome).status).toBe(0);
+  });
+});
+
+describe('perf all_reduce', () => {
+  const measure = ['perf', 'all_reduce', '-n', '4', '-b', '8', '-e', '1M', '-f', '8', '--iters', '5', '--check'];
+
+  it('prints JSON rows whose every element was right', async () => {
+    const { status, stdout } = await Command.run([...measure, '--json']);
+    expect(status).toBe(0);
+    const document: { rows: Record<string, unknown>[] } = JSON.parse(stdout);
+    expect(document).toMatchObject({ collective: 'all_reduce', device: 'host', ranks: 4, hosts: 1 });
+    expect(document.rows.map((row) => [row['bytes'], row['inPlace']])).toEqual(
+      [8, 64, 512, 4096, 32_768, 262_144].flatMap((bytes) => [
+        [bytes, false],
+        [bytes, true],
+      ]),
+    );
+    for (const row of document.rows) {
+      expect(row).toMatchObject({ count: Number(row['bytes']) / 4, type: 'float', op: 'sum', root: -1, wrong: 0 });
+      expect(Number(row['timeUs'])).toBeGreaterThan(0);
+      expect(Number(row['busbw'])).toBeCloseTo(Number(row['algbw']) * 1.5, 1);
+    }
+  });
+
+  it('prints a table for people', async () => {
+    const { status, stdout } = await Command.run(measure);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^\s+262144\s+65536\s+float\s+sum\s+-1\s/m);
+  });
+});

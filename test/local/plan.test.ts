@@ -1,0 +1,144 @@
+/** A plan written by hand is carried out as written: the bytes on every connection prove it. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { CommPlan, Form } from '../../control/plan/types.ts';
+import { planToJson } from '../../control/plan/json.ts';
+import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+
+const RANKS = 4;
+const rings = [
+  [0, 2, 1, 3],
+  [3, 1, 0, 2],
+  [1, 3, 2, 0],
+];
+const form: Form = {
+  algorithm: 'ring',
+  protocol: 'simple',
+  channels: 3,
+  chunkBytes: 5003,
+  threads: 64,
+  requires: [],
+  predictedMicroseconds: 0,
+};
+const plan: CommPlan = {
+  formatVersion: 1,
+  peers: Array.from({ length: RANKS }, () => ({ host: 0, listenPort: 0 })),
+  hosts: [{ name: hostname(), address: '127.0.0.1' }],
+  channels: rings.map((ring) => ({ ring })),
+  transports: { sameHost: 'shm', otherHost: 'socket' },
+  ringBuffer: { steps: 3, stepBytes: 4160 },
+  pairBuffer: { steps: 2, stepBytes: 1024 },
+  tuning: [
+    { collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'directOneShot', channels: 1 }] },
+    { collective: 'allReduce', upToBytes: 65_536, forms: [{ ...form, algorithm: 'directTwoShot', channels: 1 }] },
+    { collective: 'allReduce', upToBytes: 1 << 20, forms: [{ ...form, channels: 2 }] },
+    { collective: 'allReduce', upToBytes: null, forms: [form] },
+  ],
+  spinNanoseconds: 0,
+  token: 'f'.repeat(32),
+};
+
+interface Moved {
+  readonly rank: number;
+  /** -1: the connection of a pair. */
+  readonly channel: number;
+  readonly peer: number;
+  readonly sends: boolean;
+  readonly bytes: number;
+}
+
+/** What the connections carried, by size of the all_reduce. */
+function parse(stdout: string): Map<number, Moved[]> {
+  const bySize = new Map<number, Moved[]>();
+  for (const line of stdout.trim().split('\n')) {
+    const field = (name: string): number => Number(new RegExp(`\\b${name}=(-?\\d+)`).exec(line)?.[1]);
+    const size = field('bytes');
+    const moved = {
+      rank: field('rank'),
+      channel: field('channel'),
+      peer: field('peer'),
+      sends: field('sends') === 1,
+      bytes: field('moved'),
+    };
+    bySize.set(size, [...(bySize.get(size) ?? []), moved]);
+  }
+  return bySize;
+}
+
+let directory = '';
+let file = '';
+let program = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ncclrun-plan-'));
+  file = join(directory, 'plan.json');
+  await writeFile(file, planToJson(plan));
+  program = await compileWithEngine('test/rig/programs/edges.c', directory);
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+async function carriedOut(...sizes: number[]): Promise<Map<number, Moved[]>> {
+  const options = ['-n', String(RANKS), '--plan', file, '--tag-output=none'];
+  const { status, stdout, stderr } = await Command.run([...options, program, ...sizes.map(String)]);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return parse(stdout);
+}
+
+const busy = (moved: readonly Moved[]): Moved[] => moved.filter((edge) => edge.bytes > 0);
+const summary = (moved: readonly Moved[]): string[] =>
+  moved.map((edge) => `${edge.channel === -1 ? 'pair' : edge.channel} ${edge.peer}: ${edge.bytes}`).toSorted();
+const sum = (moved: readonly Moved[]): number => moved.reduce((total, edge) => total + edge.bytes, 0);
+
+it('another algorithm for each size', async () => {
+  const [oneShot, twoShot, ring] = [800, 48_000, 4_800_000];
+  const bySize = await carriedOut(oneShot, twoShot, ring);
+  for (let rank = 0; rank < RANKS; rank++) {
+    const sent = (size: number): Moved[] =>
+      busy(bySize.get(size) ?? []).filter((edge) => edge.rank === rank && edge.sends);
+    const peers = [0, 1, 2, 3].filter((peer) => peer !== rank);
+    // Everything to everybody.
+    expect(summary(sent(oneShot))).toEqual(peers.map((peer) => `pair ${peer}: ${oneShot}`));
+    // A quarter to everybody, twice.
+    expect(summary(sent(twoShot))).toEqual(peers.map((peer) => `pair ${peer}: ${twoShot / 2}`));
+    // Along the rings alone, 2(n-1)/n of the data in all.
+    expect(sent(ring).every((edge) => edge.channel >= 0)).toBe(true);
+    expect(sum(sent(ring))).toBe((ring * 2 * (RANKS - 1)) / RANKS);
+  }
+});
+
+it('its rings in their order, and as many channels as it says', async () => {
+  const [two, three] = [900_000, 3_000_000];
+  const bySize = await carriedOut(two, three);
+  for (const [size, channels] of [
+    [two, 2],
+    [three, 3],
+  ] as const) {
+    const edges = busy(bySize.get(size) ?? []);
+    const expected = rings.slice(0, channels).flatMap((ring, channel) =>
+      ring.flatMap((rank, position) => {
+        const next = ring[(position + 1) % RANKS] ?? 0;
+        return [`${channel}: ${rank} sends ${next}`, `${channel}: ${next} receives ${rank}`];
+      }),
+    );
+    const seen = edges.map((edge) => `${edge.channel}: ${edge.rank} ${edge.sends ? 'sends' : 'receives'} ${edge.peer}`);
+    expect(seen.toSorted()).toEqual(expected.toSorted());
+    for (const edge of edges.filter((candidate) => candidate.sends)) {
+      const received = edges.find(
+        (other) =>
+          !other.sends && other.rank === edge.peer && other.peer === edge.rank && other.channel === edge.channel,
+      );
+      expect(received?.bytes).toBe(edge.bytes);
+    }
+  }
+});
+
+it('is refused, with the place, where it is wrong', async () => {
+  const broken = join(directory, 'broken.json');
+  await writeFile(broken, planToJson({ ...plan, channels: [{ ring: [0, 0, 1, 2] }] }));
+  const { status, stderr } = await Command.run(['-n', String(RANKS), '--plan', broken, program, '100']);
+  expect(status).not.toBe(0);
+  expect(stderr).toContain(broken);
+  expect(stderr).toMatch(/ring/);
+});
