@@ -1,0 +1,218 @@
+/**
+ * One host's life as the launcher knows it: its agent's connection, hello, lease and end.
+ *
+ *   connecting ── hello ──► up ── start ──► running ── end ──► ending ── ended ──► ended
+ *        │                  │                  │                  │
+ *        └──────────────────┴── link closed, silence, refusal ────┴──────────────► lost
+ */
+import { Lease } from '../../control/link/lease.ts';
+import { parseHello, parseReport } from '../../control/link/validate.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
+import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
+import type { HostSlots } from './types.ts';
+
+export type HostState =
+  | { readonly name: 'connecting' }
+  | { readonly name: 'up'; readonly hello: AgentHello }
+  | { readonly name: 'running'; readonly hello: AgentHello }
+  /** `hello` null: ended before it came. */
+  | { readonly name: 'ending'; readonly hello: AgentHello | null }
+  | { readonly name: 'ended'; readonly hello: AgentHello | null }
+  | { readonly name: 'lost'; readonly failure: Failure };
+
+export interface HostHandler {
+  hello(host: Host): void;
+  /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
+  frame(host: Host, frame: Frame): void;
+  notice(host: Host, message: string): void;
+  /** No process of the job is left there. */
+  ended(host: Host): void;
+  lost(host: Host, failure: Failure): void;
+}
+
+export class Host {
+  readonly slots: HostSlots;
+  readonly #order: AgentOrder;
+  readonly #handler: HostHandler;
+  #connection: AgentConnection | null = null;
+  #lease: Lease | null = null;
+  #state: HostState = { name: 'connecting' };
+
+  constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler) {
+    this.slots = slots;
+    this.#order = order;
+    this.#handler = handler;
+  }
+
+  get name(): string {
+    return this.slots.name;
+  }
+
+  get state(): HostState {
+    return this.#state;
+  }
+
+  /** Null before its hello and after its loss. */
+  get hello(): AgentHello | null {
+    return 'hello' in this.#state ? this.#state.hello : null;
+  }
+
+  get isOver(): boolean {
+    return this.#state.name === 'ended' || this.#state.name === 'lost';
+  }
+
+  connect(startAgent: StartAgent): void {
+    if (this.#state.name !== 'connecting') return;
+    this.#connection = startAgent(this.slots, this.#order, {
+      frame: (frame) => this.#receive(frame),
+      closed: (end) => this.#closed(end),
+    });
+  }
+
+  send(frame: Frame): void {
+    this.#connection?.send(frame);
+  }
+
+  start(start: AgentStart): void {
+    if (this.#state.name !== 'up') return;
+    this.#state = { name: 'running', hello: this.#state.hello };
+    this.send(makeFrame(FrameKind.start, { payload: encodeJson(start) }));
+  }
+
+  /** Ends what is left of the job there; `ended` or `lost` follows. */
+  end(): void {
+    switch (this.#state.name) {
+      case 'connecting':
+        if (this.#connection === null) return this.#end(null);
+        break;
+      case 'up':
+      case 'running':
+        break;
+      case 'ending':
+      case 'ended':
+      case 'lost':
+        return undefined;
+      default:
+        return this.#state satisfies never;
+    }
+    const unheard = this.#state.name === 'connecting';
+    this.#state = { name: 'ending', hello: this.hello };
+    this.send(makeFrame(FrameKind.end));
+    // An agent that has not spoken yet has started nothing; its stdin's end is all it needs to know.
+    if (unheard && !this.slots.local) this.#end(null);
+    return undefined;
+  }
+
+  suspend(suspended: boolean): void {
+    if (suspended) this.#lease?.suspend();
+    else this.#lease?.resume();
+    this.send(makeFrame(FrameKind.suspend, { flags: suspended ? 1 : 0 }));
+  }
+
+  /** Gives the host up. */
+  lose(failure: Failure): void {
+    if (this.isOver) return;
+    this.#lease?.stop();
+    this.#state = { name: 'lost', failure };
+    this.#handler.lost(this, failure);
+  }
+
+  /** Resolves when no process of the connection is left on our side. */
+  async close(): Promise<void> {
+    this.#lease?.stop();
+    await this.#connection?.close();
+  }
+
+  #receive(frame: Frame): void {
+    if (this.isOver) return;
+    this.#lease?.heard();
+    try {
+      this.#dispatch(frame);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.lose(this.#linkFailure(`a message that makes no sense: ${error.message}`));
+    }
+  }
+
+  #dispatch(frame: Frame): void {
+    switch (frame.kind) {
+      case FrameKind.hello:
+        return this.#hello(parseHello(frame.payload));
+      case FrameKind.heartbeat:
+        return undefined;
+      case FrameKind.failure:
+        return this.#report(parseReport(frame.payload));
+      case FrameKind.ended:
+        return this.#end(this.hello);
+      default:
+        return this.#handler.frame(this, frame);
+    }
+  }
+
+  #hello(hello: AgentHello): void {
+    if (this.#state.name !== 'connecting') return;
+    if (hello.jobId !== this.#order.jobId || hello.version !== this.#order.version) {
+      const message = `an agent of job ${hello.jobId}, version ${hello.version} answered; ours is job ${this.#order.jobId}, version ${this.#order.version}`;
+      this.lose(this.#agentFailure(message, 'install the same version on every host'));
+      return;
+    }
+    this.#state = { name: 'up', hello };
+    this.#lease = new Lease({
+      heartbeatMs: this.#order.heartbeatMs,
+      leaseMs: this.slots.local ? Infinity : this.#order.leaseMs,
+      sendHeartbeat: () => {
+        if (!this.slots.local) this.send(makeFrame(FrameKind.heartbeat));
+      },
+      onSilent: (silentMs) => this.lose(this.#silence(silentMs)),
+    });
+    this.#handler.hello(this);
+  }
+
+  #report(report: AgentReport): void {
+    switch (report.type) {
+      case 'notice':
+        return this.#handler.notice(this, report.message);
+      case 'refusal':
+        return this.lose(this.#agentFailure(report.message, report.remedy));
+      case 'guardian-died': {
+        const { message: detail } = report;
+        return this.lose({ type: 'host-lost', host: this.name, cause: 'guardian-died', silentMs: null, detail });
+      }
+      default:
+        return report satisfies never;
+    }
+  }
+
+  #end(hello: AgentHello | null): void {
+    this.#lease?.stop();
+    this.#state = { name: 'ended', hello };
+    this.#handler.ended(this);
+  }
+
+  #closed({ problem, failure }: ConnectionEnd): void {
+    if (this.isOver) return;
+    if (this.#state.name === 'connecting') {
+      this.lose(failure ?? this.#agentFailure(problem ?? 'the agent ended before it said hello', null));
+    } else {
+      this.lose(this.#linkFailure(problem ?? 'the connection to its agent ended'));
+    }
+  }
+
+  #silence(silentMs: number): HostLostFailure {
+    const detail = `nothing was heard from it for ${(silentMs / 1000).toFixed(1)} s`;
+    return { type: 'host-lost', host: this.name, cause: 'silent', silentMs, detail };
+  }
+
+  #linkFailure(detail: string): HostLostFailure {
+    return { type: 'host-lost', host: this.name, cause: 'link-closed', silentMs: null, detail };
+  }
+
+  #agentFailure(message: string, remedy: string | null): AgentFailure {
+    return { type: 'agent', host: this.name, phase: 'hello', message, remedy };
+  }
+}

@@ -1,0 +1,435 @@
+/**
+ * One job from its first host to its last. Everything that happens comes in as a frame, a signal, a timer or the end of a
+ * connection, and is answered at once; the methods below are the arrows.
+ *
+ *   connecting ── every host said hello ──► spawning ── every rank started ──► running
+ *        │                                     │                                  │
+ *        └────────── failure, signal, --timeout ─────────► stopping ◄─────────────┤
+ *                                                             │                   │ all ranks over
+ *                                            all ranks over ──┴────► teardown ◄───┘
+ *                                                                       │ all hosts over
+ *                                                                       ▼
+ *                                                                     over
+ */
+import { makeFrame } from '../../control/messages/codec.ts';
+import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import {
+  decodeCredit,
+  decodeExited,
+  decodeSpawned,
+  decodeSpawnFailed,
+  encodeSignal,
+} from '../../control/messages/payload.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import type { StartAgent } from '../remote/connection.ts';
+import type { JobEvent } from './event.ts';
+import type { Failure } from './failure.ts';
+import { FailureError } from './failure-error.ts';
+import { FailurePolicy } from './failure-policy.ts';
+import { Host } from './host.ts';
+import type { HostHandler } from './host.ts';
+import { outputWindow } from './order.ts';
+import { OutputFlow } from './output-flow.ts';
+import type { PhaseClock } from './phase-clock.ts';
+import { exit, isOver, lose, waiting } from './rank.ts';
+import type { ExitedRank, RankState } from './rank.ts';
+import { signalNumber } from './signal-number.ts';
+import { spawnFailure } from './spawn-failure.ts';
+import { StdinFlow } from './stdin-flow.ts';
+import type { JobRequest, RankMap, Reporter } from './types.ts';
+
+export type JobState =
+  | { readonly name: 'connecting' }
+  | { readonly name: 'spawning' }
+  | { readonly name: 'running' }
+  /** The ranks were asked to end; `kill` ends them after the grace, null while they may take their time. */
+  | { readonly name: 'stopping'; readonly kill: NodeJS.Timeout | null }
+  | { readonly name: 'teardown' }
+  | { readonly name: 'over' };
+
+/** What the job needs of the rendezvous across hosts. */
+export interface Rendezvous {
+  receive(hostIndex: number, frame: Frame): void;
+  rankEnded(rank: number, sentence: string): void;
+  hostLost(hostIndex: number, sentence: string): void;
+  close(): void;
+}
+
+export interface JobParts {
+  readonly request: JobRequest;
+  readonly reporter: Reporter;
+  readonly clock: PhaseClock;
+  readonly policy: FailurePolicy;
+}
+
+/** Events without their time, which `emit` adds. */
+type Untimed<Event> = Event extends JobEvent ? Omit<Event, 'time'> : never;
+
+export class Job {
+  readonly #parts: JobParts;
+  readonly #output: OutputFlow;
+  readonly #stdin: StdinFlow;
+  readonly #allUp = Promise.withResolvers<void>();
+  readonly #over = Promise.withResolvers<void>();
+  #hosts: readonly Host[] = [];
+  #map: RankMap | null = null;
+  #ranks: RankState[] = [];
+  #ranksWaiting = 0;
+  #ranksLeft = 0;
+  #rendezvous: Rendezvous | null = null;
+  #makeRendezvous: (() => Rendezvous) | null = null;
+  #deciding = false;
+  #state: JobState = { name: 'connecting' };
+
+  constructor(parts: JobParts, hostCount: number) {
+    this.#parts = parts;
+    this.#output = new OutputFlow(parts.reporter, outputWindow(hostCount), (error) => this.#outputFailed(error));
+    this.#stdin = new StdinFlow((payload, end) => this.#sendStdin(payload, end));
+  }
+
+  /** Resolves when every host has said hello, or the job is ending before that. */
+  get allUp(): Promise<void> {
+    return this.#allUp.promise;
+  }
+
+  /** Resolves when no process of the job is left that we can reach, and its output has been taken. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  get state(): JobState {
+    return this.#state;
+  }
+
+  get hosts(): readonly Host[] {
+    return this.#hosts;
+  }
+
+  get ranks(): readonly RankState[] {
+    return this.#ranks;
+  }
+
+  /** How each host's news reach the job. */
+  get handler(): HostHandler {
+    return {
+      hello: (host) => this.#hello(host),
+      frame: (host, frame) => this.#frame(host, frame),
+      notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
+      ended: (host) => this.#hostEnded(host),
+      lost: (host, failure) => this.#hostLost(host, failure),
+    };
+  }
+
+  emit(event: Untimed<JobEvent>): void {
+    this.#parts.reporter.event({ ...event, time: Date.now() });
+  }
+
+  connect(hosts: readonly Host[], startAgent: StartAgent): void {
+    this.#hosts = hosts;
+    for (const host of hosts) {
+      this.emit({ type: 'host-connecting', host: host.name });
+      host.connect(startAgent);
+    }
+  }
+
+  /** Starts the ranks; `hosts` are the map's, in its order. Others that were asked for their slots are let go. */
+  spawn(
+    map: RankMap,
+    hosts: readonly Host[],
+    starts: readonly Parameters<Host['start']>[0][],
+    rendezvous: () => Rendezvous,
+  ): void {
+    if (this.#state.name !== 'connecting') return;
+    this.#state = { name: 'spawning' };
+    this.#map = map;
+    this.#ranks = map.ranks.map(() => waiting);
+    this.#ranksWaiting = this.#ranks.length;
+    this.#ranksLeft = this.#ranks.length;
+    this.#makeRendezvous = rendezvous;
+    for (const host of this.#hosts) if (!hosts.includes(host)) host.end();
+    for (const [index, host] of hosts.entries()) {
+      const start = starts[index];
+      if (start !== undefined) host.start(start);
+    }
+  }
+
+  /** What went wrong; the first one ends the job. */
+  fail(failure: Failure, time = Date.now()): void {
+    const { policy } = this.#parts;
+    policy.record(failure, time);
+    if (policy.primary !== null) {
+      this.emit({ type: 'failure', failure, primary: false });
+      return;
+    }
+    if (this.#deciding) return;
+    this.#deciding = true;
+    setImmediate(() => this.#decide());
+  }
+
+  /** The user's ^C: the ranks get it and take their time. */
+  interrupt(): void {
+    this.emit({ type: 'signal', signal: 'SIGINT', forwarded: this.#ranksLeft > 0 });
+    const message =
+      'interrupted; the ranks got SIGINT. Press ^C again to end them with SIGTERM, a third time to leave them';
+    if (this.#ranksLeft > 0) this.emit({ type: 'notice', message });
+    if (!this.#parts.policy.any) {
+      this.#parts.policy.record({ type: 'interrupt', signal: 'SIGINT' }, Date.now());
+      this.#announce();
+    }
+    this.#signalRanks('SIGINT');
+    this.#beginStopping(null);
+  }
+
+  terminate(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
+    this.emit({ type: 'signal', signal, forwarded: this.#ranksLeft > 0 });
+    if (!this.#parts.policy.any) {
+      this.#parts.policy.record({ type: 'interrupt', signal }, Date.now());
+      this.#announce();
+    }
+    this.#terminateRanks();
+  }
+
+  forward(signal: NodeJS.Signals): void {
+    this.emit({ type: 'signal', signal, forwarded: true });
+    this.#signalRanks(signal);
+  }
+
+  /** ^Z: everything stops, nothing counts as silent; the caller stops this process next. */
+  stop(): void {
+    this.#signalRanks('SIGSTOP');
+    for (const host of this.#hosts) host.suspend(true);
+  }
+
+  resume(): void {
+    for (const host of this.#hosts) host.suspend(false);
+    this.#signalRanks('SIGCONT');
+    if (this.#ranks[0]?.name === 'running') this.#stdin.start();
+  }
+
+  /** Gives up waiting for anybody. */
+  leave(): void {
+    this.#finish();
+  }
+
+  #hello(host: Host): void {
+    const { hello } = host;
+    if (hello !== null) {
+      const { cores, gpus, pid } = hello;
+      this.emit({ type: 'host-up', host: host.name, cores, gpus, pid });
+    }
+    if (this.#hosts.every((one) => one.state.name === 'up')) this.#allUp.resolve();
+  }
+
+  #frame(host: Host, frame: Frame): void {
+    switch (frame.kind) {
+      case FrameKind.output:
+        return this.#output.take(host, frame);
+      case FrameKind.spawned:
+        return this.#spawned(host, frame);
+      case FrameKind.exited:
+        return this.#exited(host, frame);
+      case FrameKind.spawnFailed:
+        return this.#spawnFailed(host, frame);
+      case FrameKind.stdinCredit:
+        return this.#stdin.credit(decodeCredit(frame.payload));
+      case FrameKind.merged:
+      case FrameKind.routed:
+      case FrameKind.left:
+        return this.#theRendezvous()?.receive(this.#hostIndex(host), frame);
+      default:
+        throw new ProtocolError(`a frame of kind ${frame.kind}`);
+    }
+  }
+
+  #spawned(host: Host, frame: Frame): void {
+    const { rank } = this.#rankOn(host, frame, 'waiting');
+    const { pid, time } = decodeSpawned(frame.payload);
+    this.#ranks[rank] = { name: 'running', pid, startedAt: time };
+    this.emit({ type: 'rank-started', rank, host: host.name, pid });
+    if (rank === 0) this.#stdin.start();
+    this.#oneLessWaiting();
+  }
+
+  #exited(host: Host, frame: Frame): void {
+    const { rank, state } = this.#rankOn(host, frame, 'running');
+    if (state.name !== 'running') return;
+    const exited = exit(state, decodeExited(frame.payload), this.#state.name === 'stopping');
+    this.#ranks[rank] = exited;
+    if (rank === 0) this.#stdin.stop();
+    const { exitCode, signal } = exited;
+    this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
+    this.#rendezvous?.rankEnded(rank, describeEnd(exited));
+    if (!exited.endedByUs) this.#judgeExit(host, rank, exited);
+    this.#oneLessLeft();
+  }
+
+  #judgeExit(host: Host, rank: number, { pid, exitCode, signal, endedAt }: ExitedRank): void {
+    const place = { host: host.name, rank, pid };
+    if (signal !== null) this.fail({ type: 'rank-signal', ...place, signal }, endedAt);
+    else if (exitCode !== null && exitCode !== 0) this.fail({ type: 'rank-exit', ...place, exitCode }, endedAt);
+  }
+
+  #spawnFailed(host: Host, frame: Frame): void {
+    const { rank } = this.#rankOn(host, frame, 'waiting');
+    this.#ranks[rank] = { name: 'unstarted' };
+    const [program = ''] = this.#parts.request.program;
+    this.#rendezvous?.rankEnded(rank, 'could not be started');
+    this.fail(spawnFailure({ host: host.name, rank, program }, decodeSpawnFailed(frame.payload)));
+    this.#oneLessWaiting();
+    this.#oneLessLeft();
+  }
+
+  /** @throws ProtocolError if the host speaks of a rank that it does not have, or that is not in that state */
+  #rankOn(host: Host, { subject: rank, kind }: Frame, expected: RankState['name']): { rank: number; state: RankState } {
+    const state = this.#ranks[rank];
+    const place = this.#map?.ranks[rank];
+    if (state === undefined || place === undefined || this.#map?.hosts[place.host] !== host.slots) {
+      throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which does not run there`);
+    }
+    if (state.name !== expected)
+      throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which is ${state.name}`);
+    return { rank, state };
+  }
+
+  #oneLessWaiting(): void {
+    this.#ranksWaiting -= 1;
+    if (this.#ranksWaiting > 0 || this.#state.name !== 'spawning') return;
+    this.#state = { name: 'running' };
+    this.#enter('run');
+  }
+
+  #oneLessLeft(): void {
+    this.#ranksLeft -= 1;
+    if (this.#ranksLeft === 0) this.#ranksOver();
+  }
+
+  /** Nothing runs any more. Failures of this turn are judged first, so that their event precedes the teardown. */
+  #ranksOver(): void {
+    if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
+    if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
+    this.#state = { name: 'teardown' };
+    this.#enter('teardown');
+    this.#allUp.resolve();
+    for (const host of this.#hosts) host.end();
+    this.#checkOver();
+  }
+
+  #hostEnded(host: Host): void {
+    this.emit({ type: 'host-ended', host: host.name });
+    this.#loseRanks(host);
+    this.#checkOver();
+  }
+
+  #hostLost(host: Host, failure: Failure): void {
+    this.#loseRanks(host);
+    if (this.#map !== null)
+      this.#theRendezvous()?.hostLost(this.#hostIndex(host), `was on ${host.name}, which was lost`);
+    this.fail(failure);
+    this.#checkOver();
+  }
+
+  /** Ranks of a host that is over cannot be heard of any more. */
+  #loseRanks(host: Host): void {
+    for (const { rank, host: index } of this.#map?.ranks ?? []) {
+      const state = this.#ranks[rank];
+      if (state === undefined || this.#map?.hosts[index] !== host.slots || isOver(state)) continue;
+      if (rank === 0) this.#stdin.stop();
+      this.#ranks[rank] = lose(state);
+      if (state.name === 'waiting') this.#ranksWaiting -= 1;
+      this.#oneLessLeft();
+    }
+  }
+
+  #decide(): void {
+    this.#deciding = false;
+    if (this.#parts.policy.primary !== null) return;
+    this.#announce();
+    this.#terminateRanks();
+    this.#checkOver();
+  }
+
+  /** Chooses the primary failure and tells of it and those beside it. */
+  #announce(): void {
+    const primary = this.#parts.policy.decide();
+    for (const failure of this.#parts.policy.failures) {
+      this.emit({ type: 'failure', failure, primary: failure === primary });
+    }
+  }
+
+  /** SIGTERM now, SIGKILL to whatever is left after the grace. */
+  #terminateRanks(): void {
+    this.#signalRanks('SIGTERM');
+    this.#signalRanks('SIGCONT');
+    this.#beginStopping(setTimeout(() => this.#killRanks(), this.#parts.request.graceSeconds * 1000));
+  }
+
+  #killRanks(): void {
+    for (const host of this.#hosts) host.end();
+  }
+
+  #beginStopping(kill: NodeJS.Timeout | null): void {
+    if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
+    if (this.#state.name === 'teardown' || this.#state.name === 'over') {
+      if (kill !== null) clearTimeout(kill);
+      return;
+    }
+    this.#state = { name: 'stopping', kill };
+    if (this.#ranksLeft === 0) this.#ranksOver();
+  }
+
+  #signalRanks(signal: NodeJS.Signals): void {
+    const frame = makeFrame(FrameKind.signal, { subject: ALL_RANKS, payload: encodeSignal(signalNumber(signal)) });
+    for (const host of this.#hosts) if (host.state.name === 'running') host.send(frame);
+  }
+
+  #sendStdin(payload: Uint8Array, end: boolean): void {
+    const place = this.#map?.ranks[0];
+    const host = this.#hosts.find(({ slots }) => place !== undefined && slots === this.#map?.hosts[place.host]);
+    host?.send(makeFrame(FrameKind.stdin, { subject: 0, flags: end ? STDIN_END : 0, payload }));
+  }
+
+  #outputFailed(error: unknown): void {
+    if (this.#parts.policy.any) return;
+    const message = error instanceof Error ? error.message : String(error);
+    this.fail(error instanceof FailureError ? error.failure : { type: 'internal', message });
+  }
+
+  #theRendezvous(): Rendezvous | null {
+    if (this.#rendezvous !== null || this.#makeRendezvous === null) return this.#rendezvous;
+    this.#rendezvous = this.#makeRendezvous();
+    for (const [rank, state] of this.#ranks.entries()) {
+      if (state.name === 'exited') this.#rendezvous.rankEnded(rank, describeEnd(state));
+      else if (isOver(state)) this.#rendezvous.rankEnded(rank, 'could not be started');
+    }
+    return this.#rendezvous;
+  }
+
+  #hostIndex(host: Host): number {
+    return this.#map?.hosts.indexOf(host.slots) ?? -1;
+  }
+
+  #enter(phase: Parameters<PhaseClock['enter']>[0]): void {
+    this.#parts.clock.enter(phase);
+    this.emit({ type: 'phase', phase });
+  }
+
+  #checkOver(): void {
+    if (this.#state.name === 'teardown' && !this.#deciding && this.#hosts.every((host) => host.isOver)) this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#state.name === 'over') return;
+    if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
+    this.#state = { name: 'over' };
+    this.#stdin.stop();
+    this.#rendezvous?.close();
+    this.#allUp.resolve();
+    this.#output.settled().then(this.#over.resolve, this.#over.reject);
+  }
+}
+
+/** A phrase that follows the rank's name. */
+function describeEnd({ exitCode, signal }: ExitedRank): string {
+  return signal === null ? `exited with status ${exitCode}` : `was killed by ${signal}`;
+}

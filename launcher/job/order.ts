@@ -1,0 +1,114 @@
+/** What the agents are told: the order that travels with their start, and each host's part of the rank map. */
+import { randomBytes } from 'node:crypto';
+import type { AgentOrder, Placement } from '../../control/messages/link.ts';
+import type { HostSlots, JobRequest, RankMap } from './types.ts';
+
+/** Signs of life are sent this often, in both directions. */
+export const HEARTBEAT_MS = 1500;
+/** Silence longer than this ends the ranks of a host, on both sides of the link. */
+export const LEASE_MS = 6000;
+
+const UNIQUE_ID_BYTES = 128;
+const OUTPUT_WINDOW_BYTES = 64 * 1024 * 1024;
+const MAX_HOST_WINDOW_BYTES = 4 * 1024 * 1024;
+const MIN_HOST_WINDOW_BYTES = 256 * 1024;
+
+/** Output that one host may have under way to the reporters; all hosts together stay within OUTPUT_WINDOW_BYTES. */
+export function outputWindow(hosts: number): number {
+  const share = Math.floor(OUTPUT_WINDOW_BYTES / hosts);
+  return Math.max(MIN_HOST_WINDOW_BYTES, Math.min(MAX_HOST_WINDOW_BYTES, share));
+}
+
+export interface OrderFacts {
+  readonly request: JobRequest;
+  readonly jobId: string;
+  readonly version: string;
+  readonly hostCount: number;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** The order of one host but for its name and placement. */
+export function commonOrder({ request, jobId, version, hostCount, environment }: OrderFacts) {
+  return {
+    schemaVersion: 1,
+    version,
+    jobId,
+    epoch: 0,
+    uniqueId: randomBytes(UNIQUE_ID_BYTES).toString('base64'),
+    leaseMs: LEASE_MS,
+    heartbeatMs: HEARTBEAT_MS,
+    outputCredit: outputWindow(hostCount),
+    plansLocally: request.planFile === null,
+    environment,
+    workingDirectoryGiven: request.workingDirectory !== null,
+  } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
+}
+
+export interface PlacementFacts {
+  readonly program: readonly string[];
+  /** Absolute. */
+  readonly workingDirectory: string;
+  /** Rank 0 reads our stdin. */
+  readonly stdin: boolean;
+}
+
+/** `hostIndex` indexes the map's hosts. */
+export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFacts): Placement {
+  const ranks = map.ranks
+    .filter((rank) => rank.host === hostIndex)
+    .toSorted((one, other) => one.localRank - other.localRank)
+    .map(({ rank }) => ({
+      rank,
+      stdinPipe: facts.stdin && rank === 0,
+      workingDirectory: facts.workingDirectory,
+      argv: facts.program,
+      environment: {},
+      cpus: [],
+    }));
+  return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, ranks };
+}
+
+/** -x: VAR takes our value, VAR=value states one, PFX* takes all of ours with that beginning. What we do not have is not passed. */
+export function exportedEnvironment(
+  exports: readonly string[],
+  ours: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const item of exports) {
+    const equals = item.indexOf('=');
+    if (equals > 0) {
+      result[item.slice(0, equals)] = item.slice(equals + 1);
+    } else {
+      const names = item.endsWith('*')
+        ? Object.keys(ours).filter((name) => name.startsWith(item.slice(0, -1)))
+        : [item];
+      for (const name of names) {
+        const value = ours[name];
+        if (value !== undefined) result[name] = value;
+      }
+    }
+  }
+  return result;
+}
+
+/** How other hosts reach this one: where ssh came in, and for our own host what the others see us as. */
+export function hostAddress(
+  host: HostSlots,
+  addresses: readonly string[],
+  seenAs: string | null,
+  alone: boolean,
+): string {
+  if (alone) return '127.0.0.1';
+  const [first] = addresses;
+  return (host.local ? (seenAs ?? first) : first) ?? '127.0.0.1';
+}
+
+/** Where torch and its like meet: a port that was free on rank 0's host. `hosts` in the map's order. */
+export function masterEnvironment(
+  map: RankMap,
+  addresses: readonly string[],
+  hosts: readonly { readonly hello: { readonly freePort: number } | null }[],
+): Record<string, string> {
+  const first = map.ranks[0]?.host ?? 0;
+  return { MASTER_ADDR: addresses[first] ?? '127.0.0.1', MASTER_PORT: String(hosts[first]?.hello?.freePort ?? 0) };
+}

@@ -1,0 +1,42 @@
+/** The job's result, once it is over. */
+import { exitStatus } from './failure-error.ts';
+import type { FailurePolicy } from './failure-policy.ts';
+import type { Host } from './host.ts';
+import type { Job } from './job.ts';
+import type { PhaseClock } from './phase-clock.ts';
+import { rankResult } from './rank.ts';
+import type { HostResult, JobResult, RankMap, RankResult } from './types.ts';
+
+export interface ResultParts {
+  readonly jobId: string;
+  readonly job: Job;
+  /** Null if the job ended before its ranks were mapped. */
+  readonly map: RankMap | null;
+  readonly policy: FailurePolicy;
+  readonly clock: PhaseClock;
+}
+
+export function jobResult({ jobId, job, map, policy, clock }: ResultParts): JobResult {
+  const primary = policy.decide();
+  const ranks = (map?.ranks ?? []).map(({ rank, host }) =>
+    rankResult(rank, map?.hosts[host]?.name ?? 'unknown host', job.ranks[rank] ?? { name: 'waiting' }),
+  );
+  return {
+    schemaVersion: 1,
+    jobId,
+    ok: primary === null,
+    reason: primary?.type ?? 'ok',
+    exitCode: primary === null ? 0 : exitStatus(primary),
+    failures: policy.failures,
+    hosts: job.hosts.map((host) => hostResult(host, ranks, policy)),
+    ranks,
+    phases: clock.read(),
+  };
+}
+
+function hostResult(host: Host, ranks: readonly RankResult[], policy: FailurePolicy): HostResult {
+  const own = ranks.filter((rank) => rank.host === host.name).map(({ rank }) => rank);
+  const failed = policy.failures.some((failure) => 'host' in failure && failure.host === host.name);
+  const state = host.state.name === 'lost' ? 'lost' : failed ? 'failed' : 'ok';
+  return { name: host.name, ranks: own, state };
+}

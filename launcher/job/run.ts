@@ -1,0 +1,173 @@
+/** A job: allocation → mapping → agents → ranks → result. */
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { allocate } from '../allocation/allocate.ts';
+import { withDetectedSlots } from '../allocation/detected.ts';
+import { mapRanks } from '../mapping/map-ranks.ts';
+import { installedVersion } from '../remote/local.ts';
+import { agentStarter } from '../remote/start.ts';
+import { FailureError } from './failure-error.ts';
+import { FailurePolicy } from './failure-policy.ts';
+import { Host } from './host.ts';
+import { Job } from './job.ts';
+import { commonOrder, exportedEnvironment, hostAddress, masterEnvironment, placementOf } from './order.ts';
+import { PhaseClock } from './phase-clock.ts';
+import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
+import { jobResult } from './result.ts';
+import { SignalPolicy } from './signals.ts';
+import { hasStdin } from './stdin-flow.ts';
+import type { Allocation, HostSlots, JobRequest, JobResult, RankMap, Reporter } from './types.ts';
+
+export interface JobOptions {
+  readonly request: JobRequest;
+  readonly reporter: Reporter;
+}
+
+type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
+
+/**
+ * Runs the job to its end and tells the reporter of everything, the result last. Rejects with a FailureError only for what is
+ * wrong before there is a job: hostfile, slots, plan file.
+ */
+export async function runJob({ request, reporter }: JobOptions): Promise<JobResult> {
+  const clock = new PhaseClock();
+  const allocation = allocate(request);
+  const early = mapRanks(allocation, request);
+  const plan = request.planFile === null ? null : await givenPlan(request.planFile);
+  const asked = early?.hosts ?? allocation.hosts;
+  const policy = new FailurePolicy();
+  const job = new Job({ request, reporter, clock, policy }, asked.length);
+  const jobId = randomBytes(6).toString('hex');
+  const signals = new SignalPolicy({
+    interrupt: () => job.interrupt(),
+    terminate: (signal) => job.terminate(signal),
+    leave: () => job.leave(),
+    forward: (signal) => job.forward(signal),
+    stop: () => stopEverything(job),
+    resume: () => job.resume(),
+  });
+  signals.install();
+  const timeout = startTimeout(request, job);
+  try {
+    const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, plan });
+    await job.over;
+    await Promise.all(job.hosts.map((host) => host.close()));
+    const result = jobResult({ jobId, job, map, policy, clock });
+    job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
+    await reporter.result(result);
+    return result;
+  } finally {
+    clearTimeout(timeout);
+    signals.remove();
+  }
+}
+
+interface Start {
+  readonly request: JobRequest;
+  readonly job: Job;
+  readonly jobId: string;
+  readonly clock: PhaseClock;
+  readonly allocation: Allocation;
+  /** Null where it depends on what the hosts say of themselves. */
+  readonly early: RankMap | null;
+  readonly asked: readonly HostSlots[];
+  readonly plan: GivenPlan | null;
+}
+
+/** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
+async function startRanks(start: Start): Promise<RankMap | null> {
+  const { request, job, jobId, clock, early, asked, plan } = start;
+  const { program } = request;
+  const environment = exportedEnvironment(request.exports, process.env);
+  const version = installedVersion();
+  const common = commonOrder({ request, jobId, version, hostCount: asked.length, environment });
+  const workingDirectory = resolve(request.workingDirectory ?? '.');
+  const facts = { program, workingDirectory, stdin: hasStdin() };
+  const hosts = asked.map((slots, index) => {
+    const placement = early === null ? null : placementOf(early, index, facts);
+    return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
+  });
+  if (early !== null) announce(start, early);
+  clock.enter('connect');
+  job.emit({ type: 'phase', phase: 'connect' });
+  job.connect(hosts, agentStarter(request.rsh));
+  await job.allUp;
+
+  const map = early ?? mapDetected(start, hosts);
+  if (map === null || job.state.name !== 'connecting') return map;
+  if (early === null) announce(start, map);
+  clock.enter('spawn');
+  job.emit({ type: 'phase', phase: 'spawn' });
+  const used = map.hosts.flatMap((slots) => hosts.filter((host) => host.slots.name === slots.name));
+  const addresses = addressesOf(used);
+  const master = masterEnvironment(map, addresses, used);
+  const starts = used.map((_, index) => ({
+    placement: early === null ? placementOf(map, index, facts) : null,
+    environment: master,
+  }));
+  const hub = () =>
+    new RendezvousHub({
+      jobId,
+      epoch: common.epoch,
+      hosts: used.map((host, index) => ({
+        name: host.name,
+        address: addresses[index] ?? '127.0.0.1',
+        cores: host.hello?.cores ?? 1,
+      })),
+      rankHosts: map.ranks.map((rank) => rank.host),
+      plan,
+      send: (index, frame) => used[index]?.send(frame),
+      onEvent: (event) => job.emit(event),
+      onMissing: (rank, message) => job.fail({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
+    });
+  job.spawn(map, used, starts, hub);
+  return map;
+}
+
+function announce({ job, jobId, request }: Start, map: RankMap): void {
+  const hosts = map.hosts.map((host) => host.name);
+  job.emit({ type: 'job-started', jobId, ranks: map.ranks.length, hosts, program: request.program });
+}
+
+/** The map, now that the hosts have said what they have. A job whose ranks do not fit fails. */
+function mapDetected({ allocation, request, job }: Start, hosts: readonly Host[]): RankMap | null {
+  if (job.state.name !== 'connecting') return null;
+  const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
+  try {
+    return mapRanks(withDetectedSlots(allocation, said), request);
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    job.fail(error.failure);
+    return null;
+  }
+}
+
+/** How the hosts reach each other, by host. */
+function addressesOf(hosts: readonly Host[]): string[] {
+  const seenAs = hosts.map((host) => host.hello?.launcherAddress ?? null).find((address) => address !== null) ?? null;
+  return hosts.map(({ slots, hello }) => hostAddress(slots, hello?.addresses ?? [], seenAs, hosts.length === 1));
+}
+
+function hostOf(map: RankMap, rank: number): string {
+  return map.hosts[map.ranks[rank]?.host ?? -1]?.name ?? 'unknown host';
+}
+
+async function givenPlan(path: string): Promise<GivenPlan> {
+  try {
+    return await readGivenPlan(path);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new FailureError({ type: 'usage', message, remedy: 'check the file given to --plan' }, { cause: error });
+  }
+}
+
+function startTimeout({ timeoutSeconds: seconds }: JobRequest, job: Job): NodeJS.Timeout | undefined {
+  if (seconds === null) return undefined;
+  return setTimeout(() => job.fail({ type: 'timeout', seconds }), seconds * 1000);
+}
+
+/** ^Z. What was sent to the hosts is on its way after this turn of the event loop; then we may stop. */
+function stopEverything(job: Job): void {
+  job.stop();
+  setImmediate(() => process.kill(process.pid, 'SIGSTOP'));
+}

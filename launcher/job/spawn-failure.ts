@@ -1,0 +1,36 @@
+/** What the guardian says of a failed start, as a failure for people. */
+import { getSystemErrorMap } from 'node:util';
+import { SpawnStep } from '../../control/messages/guardian.ts';
+import type { SpawnFailed } from '../../control/messages/payload.ts';
+import type { SpawnFailure } from './failure.ts';
+
+export function spawnFailure(
+  place: { host: string; rank: number; program: string },
+  failed: SpawnFailed,
+): SpawnFailure {
+  const errno = getSystemErrorMap().get(-failed.errno)?.[0] ?? `errno ${failed.errno}`;
+  const cause = causeOf(failed.step, errno);
+  return { type: 'spawn', ...place, cause, errno, remedy: remedyOf(cause, place) };
+}
+
+function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {
+  if (step === SpawnStep.directory) return 'working-directory';
+  if (step !== SpawnStep.exec) return 'system';
+  if (errno === 'ENOENT' || errno === 'ENOTDIR') return 'not-found';
+  return errno === 'EACCES' || errno === 'ENOEXEC' || errno === 'EISDIR' ? 'not-executable' : 'system';
+}
+
+function remedyOf(cause: SpawnFailure['cause'], { host, program }: { host: string; program: string }): string | null {
+  switch (cause) {
+    case 'not-found':
+      return `check the name, the PATH on ${host}, or give the full path`;
+    case 'not-executable':
+      return `chmod +x ${program}, or start it with its interpreter`;
+    case 'working-directory':
+      return `make the directory on ${host}, or name another with --wdir`;
+    case 'system':
+      return null;
+    default:
+      return cause satisfies never;
+  }
+}

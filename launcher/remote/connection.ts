@@ -1,0 +1,28 @@
+/** An agent at work, however it was started, and the one interface to the ways of starting it. */
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder } from '../../control/messages/link.ts';
+import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
+import type { HostSlots } from '../job/types.ts';
+
+/** Why a connection is no more. */
+export interface ConnectionEnd {
+  /** What broke it; null if the agent ended it. */
+  readonly problem: string | null;
+  /** The agent never spoke: why not, as far as the remote shell's words tell. */
+  readonly failure: HostUnreachableFailure | AgentFailure | null;
+}
+
+export interface ConnectionHandler {
+  frame(frame: Frame): void;
+  /** Called once, after the last frame. */
+  closed(end: ConnectionEnd): void;
+}
+
+export interface AgentConnection {
+  send(frame: Frame): void;
+  /** Ends what is left of the connection on this side. Resolves when no process of it is left here. */
+  close(): Promise<void>;
+}
+
+/** Starts an agent; never throws, failures come through the handler. The order travels with the start. */
+export type StartAgent = (host: HostSlots, order: AgentOrder, handler: ConnectionHandler) => AgentConnection;

@@ -1,0 +1,27 @@
+/** Lets at most so many through at once. */
+export class Limiter {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  /** Resolves when there is room, to the function that gives the room back (calling it again does nothing). */
+  async enter(): Promise<() => void> {
+    if (this.#free > 0) this.#free -= 1;
+    else {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+      });
+    }
+    let inside = true;
+    return () => {
+      if (!inside) return;
+      inside = false;
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    };
+  }
+}

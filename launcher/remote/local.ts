@@ -1,0 +1,26 @@
+/** The agent of the launcher's own host runs in the launcher. This is the only file of the launcher that imports worker/. */
+import { MemoryLink } from '../../control/link/memory-link.ts';
+import { Agent } from '../../worker/agent/agent.ts';
+import { openBootstrap } from '../../worker/agent/bootstrap-open.ts';
+import { agentPath, guardianPath, installedVersion } from '../../worker/agent/installation.ts';
+import type { StartAgent } from './connection.ts';
+
+export { agentPath, installedVersion };
+
+export const startLocalAgent: StartAgent = (_host, order, handler) => {
+  const [ours, theirs] = MemoryLink.pair();
+  const { promise: gone, resolve: onEnded } = Promise.withResolvers<void>();
+  const agent = new Agent({ link: theirs, order, local: true, guardianPath, openBootstrap, onEnded });
+  theirs.open({ frame: (frame) => agent.receive(frame), closed: () => agent.linkClosed() });
+  ours.open({
+    frame: (frame) => handler.frame(frame),
+    closed: (problem) => handler.closed({ problem, failure: null }),
+  });
+  return {
+    send: (frame) => ours.send(frame),
+    close() {
+      ours.close();
+      return gone;
+    },
+  };
+};

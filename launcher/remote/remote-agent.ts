@@ -1,0 +1,151 @@
+/** An agent on another host, over the standard streams of a remote shell's command. */
+import { StreamLink } from '../../control/link/stream-link.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder } from '../../control/messages/link.ts';
+import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
+import type { HostSlots } from '../job/types.ts';
+import type { AgentConnection, ConnectionHandler } from './connection.ts';
+import { agentPath } from './local.ts';
+import { Limiter } from './limiter.ts';
+import { OpenSsh } from './openssh.ts';
+import { quote } from './shell.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { Tail } from './tail.ts';
+
+/** Connections being made at once; more only make each other slower. */
+const MAX_CONNECTING = 32;
+const MAX_ATTEMPTS = 6;
+const FIRST_PAUSE_MS = 100;
+/** How long the shell may take to end after the agent has said that it did. */
+const EXIT_DEADLINE_MS = 3000;
+/** From the shell's start to the agent's first word. */
+const HELLO_DEADLINE_MS = 60_000;
+/** Status of a login shell that does not find the command. */
+const COMMAND_NOT_FOUND = 127;
+const COMMAND_NOT_EXECUTABLE = 126;
+
+const connecting = new Limiter(MAX_CONNECTING);
+
+export function startRemoteAgent(
+  rsh: string,
+  host: HostSlots,
+  order: AgentOrder,
+  handler: ConnectionHandler,
+): AgentConnection {
+  return new RemoteAgent(new OpenSsh(rsh), host, order, handler);
+}
+
+class RemoteAgent implements AgentConnection {
+  readonly #shell: RemoteShell;
+  readonly #host: HostSlots;
+  readonly #order: AgentOrder;
+  readonly #handler: ConnectionHandler;
+  readonly #done: Promise<void>;
+  #process: RemoteProcess | null = null;
+  #link: StreamLink | null = null;
+  #closing = false;
+
+  constructor(shell: RemoteShell, host: HostSlots, order: AgentOrder, handler: ConnectionHandler) {
+    this.#shell = shell;
+    this.#host = host;
+    this.#order = order;
+    this.#handler = handler;
+    this.#done = this.#run();
+  }
+
+  send(frame: Frame): void {
+    this.#link?.send(frame);
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#link?.close();
+    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), EXIT_DEADLINE_MS);
+    await this.#done;
+    clearTimeout(deadline);
+  }
+
+  /** Attempts until the agent speaks, then as long as it does. */
+  async #run(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      const release = await connecting.enter();
+      const { spoke, problem, stderr, exit } = await this.#attempt(release).finally(release);
+      if (this.#closing || spoke) return this.#handler.closed({ problem: problem ?? sayLast(stderr), failure: null });
+      if (attempt === MAX_ATTEMPTS || !this.#shell.isTransient(stderr)) {
+        return this.#handler.closed({ problem, failure: this.#explain(stderr, exit, problem) });
+      }
+      await pause(attempt);
+    }
+  }
+
+  /** One connection, to its end. `onSpoke` is called at the agent's first frame. */
+  async #attempt(onSpoke: () => void) {
+    const remote = await this.#shell.start(this.#host, `exec ${quote(agentPath)}`);
+    this.#process = remote;
+    const stderr = new Tail(remote.stderr);
+    const link = new StreamLink(remote.stdout, remote.stdin);
+    this.#link = link;
+    let spoke = false;
+    let problem: string | null = null;
+    const silence = setTimeout(() => remote.kill('SIGKILL'), HELLO_DEADLINE_MS);
+    link.open({
+      frame: (frame) => {
+        if (!spoke) {
+          spoke = true;
+          clearTimeout(silence);
+          onSpoke();
+        }
+        this.#handler.frame(frame);
+      },
+      closed: (why) => {
+        problem = why;
+      },
+    });
+    if (this.#closing) link.close();
+    else link.send(makeFrame(FrameKind.order, { payload: encodeJson(this.#order) }));
+    const exit = await remote.exit;
+    clearTimeout(silence);
+    return { spoke, problem, stderr: stderr.text, exit };
+  }
+
+  #explain(stderr: string, exit: RemoteExit, problem: string | null): HostUnreachableFailure | AgentFailure {
+    const { name: host } = this.#host;
+    const base = { type: 'agent', host, phase: 'hello' } as const;
+    if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
+      const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;
+      return {
+        ...base,
+        message,
+        remedy: `install ncclrun on ${host} at the same path as here, or share it by a network file system`,
+      };
+    }
+    if (exit.signal === 'SIGKILL') {
+      const cause = { type: 'host-unreachable', host, phase: 'hello', cause: 'timeout' } as const;
+      return {
+        ...cause,
+        detail: sayLast(stderr) ?? 'connected, but no agent answered',
+        remedy: `try: ssh ${host} true`,
+      };
+    }
+    if (problem !== null) {
+      const remedy = `a login script on ${host} must not print to stdout when no terminal is there`;
+      return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
+    }
+    return this.#shell.explain(this.#host, stderr, exit);
+  }
+}
+
+/** The last line that the remote side said, to tell a broken link by. */
+function sayLast(stderr: string): string | null {
+  return stderr.trim().split('\n').at(-1)?.trim() || null;
+}
+
+/** Doubling, with jitter, so that many launchers do not come back at the same moment. */
+async function pause(attempt: number): Promise<void> {
+  const most = FIRST_PAUSE_MS * 2 ** attempt;
+  await new Promise((resolve) => {
+    setTimeout(resolve, most / 2 + Math.random() * (most / 2));
+  });
+}

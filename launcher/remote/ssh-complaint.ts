@@ -1,0 +1,77 @@
+/** What ssh says on stderr, as a failure with a remedy. Its exit status, 255 for everything, says nothing. */
+import type { HostUnreachableFailure } from '../job/failure.ts';
+import type { HostSlots } from '../job/types.ts';
+import type { RemoteExit } from './shell.ts';
+
+type Cause = HostUnreachableFailure['cause'];
+
+interface Complaint {
+  readonly pattern: RegExp;
+  readonly cause: Cause;
+  remedy(login: string): string;
+}
+
+/** The first that matches; the order matters where ssh says several things. */
+const complaints: readonly Complaint[] = [
+  {
+    pattern: /could not resolve hostname|name or service not known|temporary failure in name resolution/i,
+    cause: 'unknown-host',
+    remedy: () => 'check the name in the hostfile or -H, or give it a HostName in ~/.ssh/config',
+  },
+  {
+    pattern:
+      /host key verification failed|remote host identification has changed|no matching host key|host key is known/i,
+    cause: 'host-key',
+    remedy: (login) =>
+      `connect once by hand and compare the key: ssh ${login}; if the key really changed, ssh-keygen -R removes the old one`,
+  },
+  {
+    pattern: /permission denied|too many authentication failures|no supported authentication methods|no such identity/i,
+    cause: 'authentication',
+    remedy: (login) =>
+      `this must work without a password: ssh -o BatchMode=yes ${login} true (ssh-copy-id ${login}, or ssh-add)`,
+  },
+  {
+    pattern: /no route to host|network is unreachable/i,
+    cause: 'no-route',
+    remedy: () => 'the host is down, or a router or firewall is in the way',
+  },
+  {
+    pattern: /connection refused/i,
+    cause: 'refused',
+    remedy: () => 'no sshd listens there: start it, or give its port in the hostfile or ~/.ssh/config',
+  },
+  {
+    pattern: /timed out|timeout/i,
+    cause: 'timeout',
+    remedy: () => 'the host is down, or a firewall swallows the packets',
+  },
+];
+
+/** An sshd with more unauthenticated connections than MaxStartups drops some, before or right after its banner. */
+const droppedByServer = /connection closed by (remote host|\S+ port)|connection reset by|kex_exchange_identification/i;
+
+export function isTransientSsh(stderr: string): boolean {
+  return droppedByServer.test(stderr) && !complaints.some(({ pattern }) => pattern.test(stderr));
+}
+
+export function explainSsh(host: HostSlots, stderr: string, exit: RemoteExit): HostUnreachableFailure {
+  const login = host.user === null ? host.name : `${host.user}@${host.name}`;
+  const detail = lastLines(stderr);
+  const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
+  const found = complaints.find(({ pattern }) => pattern.test(stderr));
+  if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(login) };
+  if (stderr.trim() !== '') return { ...base, cause: 'other', remedy: `try: ssh -v ${login} true` };
+  const how =
+    exit.status === null ? 'ssh could not be started' : `ssh ended with status ${exit.status} and said nothing`;
+  return { ...base, cause: 'shell', detail: how, remedy: `try: ssh -v ${login} true` };
+}
+
+/** ssh frames its worst news with lines of @; the words are enough. */
+function lastLines(stderr: string): string {
+  const lines = stderr.split(/\r?\n/).map((line) => line.trim());
+  return lines
+    .filter((line) => line !== '' && !/^@+$/.test(line))
+    .slice(-4)
+    .join('\n');
+}

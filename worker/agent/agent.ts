@@ -1,0 +1,252 @@
+/**
+ * The agent: the launcher's hand on one host. It owns a guardian (which owns the ranks) and the ranks' bootstrap socket, and
+ * passes frames between them and the launcher. On the launcher's own host it runs inside the launcher, elsewhere in main.ts.
+ *
+ *            start                    end, or the link is gone              ended
+ *   ready ──────────► running ──────────────────────────────► ending ──────────────► ended
+ *     └───────────────────┴─── the guardian is gone ───► sweeping ─── orphans killed ──┘
+ */
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { Lease } from '../../control/link/lease.ts';
+import type { Link } from '../../control/link/link.ts';
+import { parseStart } from '../../control/link/validate.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { SpawnStep } from '../../control/messages/guardian.ts';
+import type { RankSpawn } from '../../control/messages/guardian.ts';
+import type { AgentHello, AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
+import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
+import type { BootstrapService, OpenBootstrap } from './bootstrap-service.ts';
+import { hostEnvironment, rankEnvironment } from './environment.ts';
+import { Guardian } from './guardian.ts';
+import { freePorts, hostFacts } from './host-facts.ts';
+import { childrenNow, killOrphans } from './orphans.ts';
+import { nodeProgram } from './program.ts';
+import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
+
+/** A guardian that has not ended its ranks after this long is killed and its orphans are swept up. */
+const END_DEADLINE_MS = 10_000;
+const ENOENT = 2;
+
+export interface AgentOptions {
+  readonly link: Link;
+  readonly order: AgentOrder;
+  /** Runs in the launcher: no lease on it, its death is ours. */
+  readonly local: boolean;
+  readonly guardianPath: string;
+  readonly openBootstrap: OpenBootstrap;
+  /** Nothing of the job is left on this host and the last frame has been sent. */
+  readonly onEnded: () => void;
+}
+
+type State =
+  | { readonly name: 'ready' }
+  | { readonly name: 'running' }
+  | { readonly name: 'ending'; readonly deadline: NodeJS.Timeout }
+  | { readonly name: 'sweeping' }
+  | { readonly name: 'ended' };
+
+export class Agent {
+  readonly #options: AgentOptions;
+  readonly #order: AgentOrder;
+  readonly #link: Link;
+  readonly #guardian: Guardian;
+  readonly #lease: Lease;
+  readonly #runtimeDirectory: string;
+  readonly #rasPort: number;
+  #bootstrap: BootstrapService | null = null;
+  #ownChildren: ReadonlySet<number> = new Set();
+  #state: State = { name: 'ready' };
+
+  constructor(options: AgentOptions) {
+    this.#options = options;
+    this.#order = options.order;
+    this.#link = options.link;
+    this.#guardian = new Guardian(options.guardianPath, {
+      frame: (frame) => this.#fromGuardian(frame),
+      gone: (how) => void this.#guardianGone(how),
+    });
+    const [masterPort = 0, rasPort = 0] = freePorts(2);
+    this.#rasPort = rasPort;
+    this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
+    this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
+    if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
+    this.#lease = new Lease({
+      heartbeatMs: this.#order.heartbeatMs,
+      leaseMs: options.local ? Infinity : this.#order.leaseMs,
+      sendHeartbeat: () => this.#sendHeartbeat(),
+      onSilent: (silentMs) =>
+        this.#complain(`the launcher was silent for ${silentMs} ms; ending the ranks of this host`),
+    });
+  }
+
+  /** Frames of the launcher. @throws ProtocolError for one that has no place here */
+  receive(frame: Frame): void {
+    this.#lease.heard();
+    switch (frame.kind) {
+      case FrameKind.start:
+        return this.#start(parseStart(frame.payload));
+      case FrameKind.signal:
+      case FrameKind.stdin:
+      case FrameKind.outputCredit:
+        return this.#guardian.send(frame);
+      case FrameKind.completed:
+      case FrameKind.hostPlan:
+      case FrameKind.keyFailed:
+      case FrameKind.routed:
+      case FrameKind.broken:
+        return this.#bootstrap?.receive(frame);
+      case FrameKind.heartbeat:
+        return undefined;
+      case FrameKind.suspend:
+        return this.#suspend(frame.flags === 1);
+      case FrameKind.end:
+        return this.#end();
+      default:
+        throw new ProtocolError(`a frame of kind ${frame.kind} came from the launcher`);
+    }
+  }
+
+  /** The launcher is gone: there is nobody to run the ranks for. */
+  linkClosed(): void {
+    this.#end();
+  }
+
+  #hello(freePort: number): AgentHello {
+    const { version, jobId, hostName } = this.#order;
+    const nodeVersion = process.version;
+    return { schemaVersion: 1, version, jobId, hostName, pid: process.pid, nodeVersion, freePort, ...hostFacts() };
+  }
+
+  #openBootstrap(placement: Placement): void {
+    const { order } = this.#options;
+    const sendUp = (frame: Frame): void => this.#link.send(frame);
+    try {
+      this.#bootstrap = this.#options.openBootstrap({ order, placement, socketPath: this.#socketPath, sendUp });
+    } catch (error) {
+      this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });
+    }
+  }
+
+  get #socketPath(): string {
+    return `${this.#runtimeDirectory}/agent`;
+  }
+
+  #start(start: AgentStart): void {
+    const placement = start.placement ?? this.#order.placement;
+    if (this.#state.name !== 'ready' || placement === null) return;
+    if (this.#bootstrap === null) this.#openBootstrap(placement);
+    this.#state = { name: 'running' };
+    this.#ownChildren = childrenNow();
+    const ranks = placement.ranks.flatMap((rank, localRank) => this.#prepare(rank, localRank));
+    const { leaseMs, outputCredit } = this.#order;
+    const shared = hostEnvironment({
+      order: this.#order,
+      placement,
+      start: start.environment,
+      agentSocket: this.#socketPath,
+      rasPort: this.#rasPort,
+    });
+    const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
+    this.#guardian.send(makeFrame(FrameKind.spawn, { payload: encodeSpawnOrder(order, shared) }));
+  }
+
+  /** The rank as the guardian is to start it; none if its program cannot be read here. */
+  #prepare(rank: RankSpawn, localRank: number): RankSpawn[] {
+    const workingDirectory = this.#workingDirectory(rank.workingDirectory);
+    const environment = { ...rankEnvironment(rank.rank, localRank, this.#runtimeDirectory), ...rank.environment };
+    const program = nodeProgram(rank.argv, workingDirectory);
+    if (program !== null && !program.readable) {
+      const payload = encodeSpawnFailed({ errno: ENOENT, step: SpawnStep.exec });
+      this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank.rank, payload }));
+      return [];
+    }
+    return [{ ...rank, argv: program?.argv ?? rank.argv, workingDirectory, environment }];
+  }
+
+  #workingDirectory(wanted: string): string {
+    return this.#order.workingDirectoryGiven || this.#options.local || existsSync(wanted) ? wanted : homedir();
+  }
+
+  #fromGuardian(frame: Frame): void {
+    switch (frame.kind) {
+      case FrameKind.spawned:
+        this.#bootstrap?.rankSpawned(frame.subject, decodeSpawned(frame.payload).pid);
+        return this.#link.send(frame);
+      case FrameKind.exited:
+        this.#bootstrap?.rankEnded(frame.subject, decodeExited(frame.payload));
+        return this.#link.send(frame);
+      case FrameKind.spawnFailed:
+      case FrameKind.output:
+      case FrameKind.stdinCredit:
+        return this.#link.send(frame);
+      case FrameKind.heartbeat:
+        return undefined;
+      case FrameKind.ended:
+        return this.#ended();
+      default:
+        return this.#guardian.kill();
+    }
+  }
+
+  #end(): void {
+    if (this.#state.name !== 'ready' && this.#state.name !== 'running') return;
+    const deadline = setTimeout(() => this.#guardian.kill(), END_DEADLINE_MS);
+    this.#state = { name: 'ending', deadline };
+    this.#guardian.send(makeFrame(FrameKind.end));
+  }
+
+  async #guardianGone(how: string): Promise<void> {
+    if (this.#state.name === 'ended') return;
+    const wanted = this.#state.name === 'ending';
+    if (this.#state.name === 'ending') clearTimeout(this.#state.deadline);
+    this.#state = { name: 'sweeping' };
+    const killed = await killOrphans(this.#order.jobId, this.#ownChildren);
+    if (!wanted) {
+      const message = `the guardian ${how}; ${killed} processes of the job were left and were killed`;
+      this.#report({ type: 'guardian-died', message });
+    }
+    this.#ended();
+  }
+
+  /** Nothing of the job is left on this host. */
+  #ended(): void {
+    if (this.#state.name === 'ending') clearTimeout(this.#state.deadline);
+    this.#state = { name: 'ended' };
+    this.#lease.stop();
+    this.#bootstrap?.close();
+    removeRuntimeDirectory(this.#runtimeDirectory);
+    this.#link.send(makeFrame(FrameKind.ended));
+    this.#link.close();
+    this.#options.onEnded();
+  }
+
+  #suspend(suspended: boolean): void {
+    if (suspended) this.#lease.suspend();
+    else this.#lease.resume();
+    this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(suspended ? 0 : this.#order.leaseMs) }));
+  }
+
+  #sendHeartbeat(): void {
+    const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
+    this.#guardian.send(heartbeat);
+    if (!this.#options.local) this.#link.send(heartbeat);
+  }
+
+  #complain(message: string): void {
+    process.stderr.write(`ncclrun agent: ${message}\n`);
+    this.#end();
+  }
+
+  #report(report: AgentReport): void {
+    this.#send(FrameKind.failure, encodeJson(report));
+  }
+
+  #send(kind: FrameKind, payload: Uint8Array): void {
+    this.#link.send(makeFrame(kind, { payload }));
+  }
+}

@@ -1,0 +1,9 @@
+import type { OpenBootstrap } from './bootstrap-service.ts';
+
+/** Opens the bootstrap socket. */
+export const openBootstrap: OpenBootstrap = () => ({
+  receive() {},
+  rankSpawned() {},
+  rankEnded() {},
+  close() {},
+});

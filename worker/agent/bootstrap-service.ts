@@ -1,0 +1,23 @@
+/** What the agent needs of its bootstrap socket. */
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder, Placement } from '../../control/messages/link.ts';
+import type { Exited } from '../../control/messages/payload.ts';
+
+export interface BootstrapService {
+  /** A rendezvous frame of the launcher. */
+  receive(frame: Frame): void;
+  rankSpawned(rank: number, pid: number): void;
+  /** The guardian saw the rank's process end. */
+  rankEnded(rank: number, exited: Exited): void;
+  close(): void;
+}
+
+export interface BootstrapPlace {
+  readonly order: AgentOrder;
+  readonly placement: Placement;
+  readonly socketPath: string;
+  readonly sendUp: (frame: Frame) => void;
+}
+
+/** @throws what the native part says of why it cannot serve */
+export type OpenBootstrap = (place: BootstrapPlace) => BootstrapService;

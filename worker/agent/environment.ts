@@ -1,0 +1,54 @@
+/** The environment that every rank finds, beside its host's own and what -x passes on. */
+import type { AgentOrder, Placement } from '../../control/messages/link.ts';
+
+export interface HostEnvironment {
+  readonly order: AgentOrder;
+  readonly placement: Placement;
+  /** From AgentStart: MASTER_ADDR, MASTER_PORT. */
+  readonly start: Readonly<Record<string, string>>;
+  /** Path of the agent's Unix socket. */
+  readonly agentSocket: string;
+  /** A free TCP port of this host. */
+  readonly rasPort: number;
+}
+
+/** What all ranks of a host have alike. */
+export function hostEnvironment({ order, placement, start, agentSocket, rasPort }: HostEnvironment) {
+  const size = String(placement.rankCount);
+  const localSize = String(placement.ranks.length);
+  return {
+    // Several jobs on a host must not meet at NCCL's fixed default port; whoever sets it decides.
+    ...(process.env['NCCL_RAS_ADDR'] === undefined ? { NCCL_RAS_ADDR: `localhost:${rasPort}` } : {}),
+    ...order.environment,
+    ...start,
+    WORLD_SIZE: size,
+    LOCAL_WORLD_SIZE: localSize,
+    GROUP_RANK: String(placement.hostIndex),
+    GROUP_WORLD_SIZE: String(placement.hostCount),
+    TORCHELASTIC_RESTART_COUNT: String(order.epoch),
+    TORCHELASTIC_MAX_RESTARTS: '0',
+    TORCHELASTIC_RUN_ID: order.jobId,
+    OMPI_COMM_WORLD_SIZE: size,
+    OMPI_COMM_WORLD_LOCAL_SIZE: localSize,
+    NCCLRUN_JOB_ID: order.jobId,
+    NCCLRUN_SIZE: size,
+    NCCLRUN_AGENT: agentSocket,
+    NCCLRUN_UNIQUE_ID: order.uniqueId,
+  };
+}
+
+/** What differs from rank to rank. */
+export function rankEnvironment(rank: number, localRank: number, runtimeDirectory: string): Record<string, string> {
+  const global = String(rank);
+  const local = String(localRank);
+  return {
+    RANK: global,
+    LOCAL_RANK: local,
+    TORCHELASTIC_ERROR_FILE: `${runtimeDirectory}/error-${rank}.json`,
+    OMPI_COMM_WORLD_RANK: global,
+    OMPI_COMM_WORLD_LOCAL_RANK: local,
+    OMPI_COMM_WORLD_NODE_RANK: local,
+    NCCLRUN_RANK: global,
+    NCCLRUN_LOCAL_RANK: local,
+  };
+}

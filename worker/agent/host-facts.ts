@@ -1,0 +1,71 @@
+/** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { availableParallelism, networkInterfaces } from 'node:os';
+
+export interface HostFacts {
+  readonly bootId: string;
+  readonly cores: number;
+  readonly gpus: number;
+  readonly addresses: readonly string[];
+  readonly launcherAddress: string | null;
+}
+
+export function hostFacts(): HostFacts {
+  const connection = sshConnection();
+  return {
+    bootId: readText('/proc/sys/kernel/random/boot_id'),
+    cores: availableParallelism(),
+    gpus: countGpus(),
+    addresses: reachableAddresses(connection?.server ?? null),
+    launcherAddress: connection?.client ?? null,
+  };
+}
+
+/** GPUs as the driver lists them; without its /proc directory, as device files. */
+function countGpus(): number {
+  const listed = listDirectory('/proc/driver/nvidia/gpus').length;
+  return listed > 0 ? listed : listDirectory('/dev').filter((name) => /^nvidia[0-9]+$/.test(name)).length;
+}
+
+/** SSH_CONNECTION is "client-address client-port server-address server-port". */
+function sshConnection(): { client: string; server: string } | null {
+  const [client, , server] = (process.env['SSH_CONNECTION'] ?? '').split(' ');
+  return client !== undefined && client !== '' && server !== undefined ? { client, server } : null;
+}
+
+/** The address ssh came in at leads, then IPv4 before IPv6; no loopback, no link-local ones (they need a scope). */
+function reachableAddresses(first: string | null): string[] {
+  const found = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
+  const ordered = found.toSorted((one, other) => one.family.localeCompare(other.family)).map(({ address }) => address);
+  return [...new Set(first === null ? ordered : [first, ...ordered])];
+}
+
+/** `count` different TCP ports that are free now, on every address. */
+export function freePorts(count: number): number[] {
+  const servers = Array.from({ length: count }, () => createServer().listen(0));
+  const ports = servers.map((server) => {
+    const address = server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  });
+  for (const server of servers) server.close();
+  return ports;
+}
+
+function listDirectory(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,17 @@
+/** Where this installation lies. The bundle (dist/bundle) and this file (worker/agent) are both two directories deep. */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const installationRoot = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+export const guardianPath = join(installationRoot, 'build', 'ncclrun-guardian');
+/** What a remote shell starts; the same path on every host. */
+export const agentPath = join(installationRoot, 'bin', 'ncclrun-agent');
+
+/** The version in package.json; launcher and agents must agree on it. */
+export function installedVersion(): string {
+  const content: unknown = JSON.parse(readFileSync(join(installationRoot, 'package.json'), 'utf8'));
+  const version = typeof content === 'object' && content !== null && 'version' in content ? content.version : null;
+  if (typeof version !== 'string') throw new TypeError(`${installationRoot}/package.json has no version`);
+  return version;
+}

@@ -1,0 +1,84 @@
+/**
+ * The agent on a remote host, started by a remote shell. The order is the first frame on stdin, frames of ours go to stdout,
+ * complaints to stderr. It ends with its ranks, and its ranks end when it does: stdin's end is the launcher's end.
+ */
+import { Socket } from 'node:net';
+import { StreamLink } from '../../control/link/stream-link.ts';
+import { parseOrder, parseOrderVersion } from '../../control/link/validate.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { Agent } from './agent.ts';
+import { openBootstrap } from './bootstrap-open.ts';
+import { guardianPath, installationRoot, installedVersion } from './installation.ts';
+
+/** A launcher that has connected sends its order with the same packet; a stranger may never. */
+const ORDER_DEADLINE_MS = 30_000;
+/** How long the last frames may take to leave before the process ends anyway. */
+const FLUSH_DEADLINE_MS = 5000;
+
+// Sockets of our own on the descriptors: process.stdout would block the event loop while the launcher reads slowly.
+const input = new Socket({ fd: 0, readable: true, writable: false });
+const output = new Socket({ fd: 1, readable: false, writable: true });
+const link = new StreamLink(input, output);
+let agent: Agent | null = null;
+const deadline = setTimeout(() => leave('no order came on stdin'), ORDER_DEADLINE_MS);
+
+link.open({
+  frame(frame) {
+    try {
+      if (agent === null) begin(frame);
+      else agent.receive(frame);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      complain(error.message);
+      stop();
+    }
+  },
+  closed(problem) {
+    if (problem !== null) complain(problem);
+    stop();
+  },
+});
+
+function begin(frame: Frame): void {
+  if (frame.kind !== FrameKind.order)
+    throw new ProtocolError('the first message is no order; ncclrun starts this program');
+  clearTimeout(deadline);
+  const refusal = refuse(parseOrderVersion(frame.payload));
+  if (refusal !== null) {
+    link.send(makeFrame(FrameKind.failure, { payload: encodeJson(refusal) }));
+    exitWhenSent();
+    return;
+  }
+  const order: AgentOrder = parseOrder(frame.payload);
+  agent = new Agent({ link, order, local: false, guardianPath, openBootstrap, onEnded: exitWhenSent });
+}
+
+function refuse(wanted: string): AgentReport | null {
+  const ours = installedVersion();
+  if (wanted === ours) return null;
+  const message = `ncclrun ${ours} is installed in ${installationRoot} on this host, but the launcher is version ${wanted}`;
+  return { type: 'refusal', message, remedy: 'install the same version on every host' };
+}
+
+function stop(): void {
+  if (agent === null) leave('the launcher closed the connection before its order came');
+  else agent.linkClosed();
+}
+
+function complain(message: string): void {
+  process.stderr.write(`ncclrun agent: ${message}\n`);
+}
+
+function leave(message: string): never {
+  complain(message);
+  process.exit(125);
+}
+
+function exitWhenSent(): void {
+  setTimeout(() => process.exit(0), FLUSH_DEADLINE_MS).unref();
+  output.end(() => process.exit(0));
+}
