@@ -14,9 +14,13 @@ const suite = (name: string, timeoutSeconds: number) => ({
   },
 });
 
+/** Where CI wants the results as JSON. */
+const resultsFile = process.env['NCCLRUN_TEST_RESULTS'];
+
 export default defineConfig({
   test: {
     pool: 'forks',
+    reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
     projects: [
       suite('unit', 20), // pure and fast
       suite('native', 900), // builds and runs the C++ tests
