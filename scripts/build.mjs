@@ -1,16 +1,23 @@
 // Builds everything a checkout needs: dist/ (types and modules for programs), dist/bundle/ (the command and the agent, one file each,
 // for a fast start) and build/ (native code). Incremental: nothing to do costs about a second.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const run = (file, args) => execFileSync(file, args, { cwd: root, stdio: 'inherit' });
+/** Runs a tool; what it says goes to the terminal. A tool that is missing or fails ends the build with one sentence. */
+function run(tool, args, missing) {
+  const { error, status } = spawnSync(tool, args, { cwd: root, stdio: 'inherit' });
+  if (error === undefined && status === 0) return;
+  const reason = error === undefined ? `${tool} ended with status ${status}` : `${tool}: ${error.message}`;
+  console.error(`ncclrun build: ${reason}${error === undefined ? '' : `; ${missing}`}`);
+  process.exit(1);
+}
 
 if (!existsSync(join(root, 'node_modules/esbuild'))) process.exit(0); // installed from a tarball: dist and build came with it
 
-run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json']);
+run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it');
 
 // Compiled code is kept in the user's cache directory; without one, or where it cannot be written, Node compiles anew each time.
 const compileCache = [
@@ -36,8 +43,9 @@ await build({
   logLevel: 'warning',
 });
 
-run('cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING']);
-run('cmake', ['--build', 'build', '--parallel', '--', '--no-print-directory', '-s']);
+const needed = 'install CMake 3.18 or newer and a C++20 compiler';
+run('cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING'], needed);
+run('cmake', ['--build', 'build', '--parallel', '--', '--no-print-directory', '-s'], needed);
 for (const name of ['ncclrun-guardian', 'ncclrun-perf']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
