@@ -1,0 +1,252 @@
+// What an engine makes of its agent's words: refusals, aborts, broken streams, and users who abort meanwhile.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "expect.h"
+#include "ncclrun.h"
+#include "scripted_agent.h"
+
+namespace {
+
+constexpr uint8_t kWelcome = 0x51, kJoin = 0x52, kPlan = 0x53, kRefused = 0x59, kLeave = 0x5a, kAborted = 0x5b;
+constexpr double kAbortMilliseconds = 100;
+
+ncclUniqueId freshId() {
+  ncclUniqueId id;
+  EXPECT_RESULT(ncclGetUniqueId(&id), ncclSuccess, "");
+  return id;
+}
+
+std::string bytesOf(const ncclUniqueId& id) { return {id.internal, sizeof id.internal}; }
+
+std::string refusal(ncclResult_t code, const std::string& sentence) { return u32(code) + text(sentence); }
+
+// Rank 0 of 2 joins on a thread of its own while the test plays the agent.
+class Joining {
+ public:
+  Joining() : thread_([this] { result_ = ncclCommInitRank(&comm, 2, id, 0), sentence_ = ncclGetLastError(nullptr); }) {}
+  ~Joining() { EXPECT(!thread_.joinable()); }
+  void expect(ncclResult_t code, const std::string& words) {
+    thread_.join();
+    if (result_ != code || sentence_.find(words) == std::string::npos) {
+      failTest(__FILE__, __LINE__,
+               "init = " + std::to_string(result_) + " \"" + sentence_ + "\", expected \"" + words + "\"");
+    }
+    EXPECT(comm == nullptr);
+  }
+  ncclUniqueId id = freshId();
+  ncclComm_t comm = nullptr;
+
+ private:
+  ncclResult_t result_ = ncclSuccess;
+  std::string sentence_;
+  std::thread thread_;
+};
+
+void withoutAgent() {
+  unsetenv("NCCLRUN_AGENT");
+  ncclComm_t comm;
+  EXPECT_RESULT(ncclCommInitRank(&comm, 1, freshId(), 0), ncclSystemError, "NCCLRUN_AGENT is not set");
+  setenv("NCCLRUN_AGENT", "/nowhere/at/all/agent", 1);
+  EXPECT_RESULT(ncclCommInitRank(&comm, 1, freshId(), 0), ncclSystemError, "mount /nowhere/at/all");
+  EXPECT(comm == nullptr);
+  int size;
+  int rank;
+  ncclUniqueId id;
+  EXPECT_RESULT(ncclrunGetJob(&id, &size, &rank), ncclInvalidUsage, "NCCLRUN_UNIQUE_ID is not set");
+}
+
+void refused() {
+  ScriptedAgent agent;
+  Joining first;
+  close(agent.greet());
+  AgentFrame join = agent.read();
+  EXPECT(join.kind == kJoin && join.payload.size() == 128 + 12 + 64);
+  EXPECT(join.payload.substr(0, 128) == bytesOf(first.id));
+  agent.send(kRefused, join.request, refusal(ncclInvalidUsage, "rank 0 spoke twice"));
+  first.expect(ncclInvalidUsage, "rank 0 of 2 on node7: rank 0 spoke twice");
+  Joining second;  // the connection goes on
+  join = agent.read();
+  agent.send(kRefused, join.request, refusal(ncclRemoteError, "restarted"));
+  second.expect(ncclRemoteError, "restarted");
+}
+
+void answersOutOfOrder() {
+  constexpr int kJoins = 8;
+  ScriptedAgent agent;
+  std::vector<std::unique_ptr<Joining>> joins;
+  for (int i = 0; i < kJoins; i++) joins.push_back(std::make_unique<Joining>());
+  close(agent.greet());
+  std::vector<AgentFrame> frames;
+  for (int i = 0; i < kJoins; i++) frames.push_back(agent.read());
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    agent.send(kRefused, frame->request, refusal(ncclSystemError, frame->payload.substr(16, 16)));
+  }
+  for (const auto& join : joins) join->expect(ncclSystemError, bytesOf(join->id).substr(16, 16));
+}
+
+void answersInPieces() {
+  ScriptedAgent agent;
+  Joining joining;
+  agent.accept();
+  const AgentFrame hello = agent.read();
+  const std::string welcome = u32(0) + u32(1) + u32(2) + u32(0) + text("job") + text("node7");
+  const std::string frame =
+      u32(static_cast<uint32_t>(welcome.size())) + std::string("\1\x51\0\0", 4) + u32(0) + u32(hello.request) + welcome;
+  const int page = memoryOf(NCCLRUN_TELEMETRY_BYTES);
+  agent.sendRaw(frame.substr(0, 1), {page});
+  for (const char byte : frame.substr(1)) agent.sendRaw(std::string(1, byte));
+  agent.send(kRefused, agent.read().request, refusal(ncclSystemError, "in pieces"));
+  joining.expect(ncclSystemError, "in pieces");
+}
+
+void agentGone() {
+  ScriptedAgent agent;
+  Joining joining;
+  close(agent.greet());
+  agent.read();
+  agent.disconnect();
+  joining.expect(ncclSystemError, "closed the connection");
+  ncclComm_t comm;
+  EXPECT_RESULT(ncclCommInitRank(&comm, 2, freshId(), 0), ncclSystemError, "closed the connection");
+}
+
+// Whatever comes instead of an answer ends the init with a sentence, never the process.
+void nonsense(const std::function<void(ScriptedAgent&, const AgentFrame&)>& say, const char* words) {
+  ScriptedAgent agent;
+  Joining joining;
+  close(agent.greet());
+  say(agent, agent.read());
+  joining.expect(ncclInternalError, words);
+}
+
+void noPlanInThePlan() {
+  ScriptedAgent agent;
+  Joining joining;
+  close(agent.greet());
+  const AgentFrame join = agent.read();
+  const int plan = memoryOf(4096);
+  const int segment = memoryOf(4096);
+  agent.send(kPlan, join.request, u32(0), {plan, segment});
+  const AgentFrame leave = agent.read();
+  EXPECT(leave.kind == kLeave && leave.payload.substr(128, 12) == u32(0) + u32(0) + u32(1));
+  EXPECT(leave.payload.find("rank 0 of 2 on node7") != std::string::npos);
+  joining.expect(ncclInvalidArgument, "plan");
+}
+
+void abortWhileWaiting() {
+  ScriptedAgent agent;
+  Joining joining;
+  close(agent.greet());
+  agent.read();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_RESULT(ncclCommAbort(joining.comm), ncclSuccess, "");
+  joining.expect(ncclInvalidUsage, "called ncclCommAbort");
+  EXPECT(millisecondsSince(start) < kAbortMilliseconds);
+  const AgentFrame leave = agent.read();
+  EXPECT(leave.kind == kLeave && leave.payload.substr(136, 4) == u32(1));
+}
+
+void abortedByAgent() {
+  ScriptedAgent agent;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclUniqueId id = freshId();
+  ncclComm_t comm;
+  EXPECT(ncclCommInitRankConfig(&comm, 2, id, 1, &config) == ncclInProgress);
+  ncclResult_t state;
+  EXPECT_RESULT(ncclCommGetAsyncError(comm, &state), ncclSuccess, "");
+  EXPECT(state == ncclInProgress);
+  float value = 1;
+  EXPECT_RESULT(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidUsage,
+                "still being set up");
+  EXPECT_RESULT(ncclCommFinalize(comm), ncclInvalidUsage, "still being set up");
+  EXPECT_RESULT(ncclCommDestroy(comm), ncclInvalidUsage, "still being set up");
+  close(agent.greet());
+  agent.read();
+  agent.send(kAborted, 0,
+             bytesOf(freshId()) + u32(0) + u32(0) + u32(ncclRemoteError) + text("of another communicator"));
+  agent.send(kAborted, 0, bytesOf(id) + u32(0) + u32(0) + u32(ncclRemoteError) + text("rank 0 on node3 was killed"));
+  do {
+    EXPECT_RESULT(ncclCommGetAsyncError(comm, &state), ncclSuccess, "");
+  } while (state == ncclInProgress);
+  EXPECT(state == ncclRemoteError && std::strcmp(ncclGetLastError(comm), "rank 0 on node3 was killed") == 0);
+  EXPECT_RESULT(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr), ncclRemoteError, "was killed");
+  EXPECT_RESULT(ncclCommDestroy(comm), ncclSuccess, "");
+  EXPECT_RESULT(ncclCommDestroy(comm), ncclInvalidArgument, "no communicator");
+}
+
+void telemetryAndThreads() {
+  setenv("NCCLRUN_RANK", "5", 1);
+  ScriptedAgent agent;
+  Joining joining;
+  const int page = agent.greet();
+  const AgentFrame join = agent.read();
+  const void* memory = mmap(nullptr, NCCLRUN_TELEMETRY_BYTES, PROT_READ, MAP_SHARED, page, 0);
+  EXPECT(memory != MAP_FAILED);
+  const auto& telemetry = *static_cast<const ncclrunTelemetryPage*>(memory);
+  EXPECT(telemetry.magic == NCCLRUN_TELEMETRY_MAGIC && telemetry.version == 1 && telemetry.jobRank == 5);
+  EXPECT(telemetry.pid == static_cast<uint32_t>(getpid()));
+  agent.send(kRefused, join.request, refusal(ncclSystemError, "enough"));
+  joining.expect(ncclSystemError, "enough");
+
+  const pid_t child = fork();
+  if (child == 0) {
+    ncclUniqueId id;
+    EXPECT_RESULT(ncclGetUniqueId(&id), ncclInvalidUsage, "forked");
+    std::_Exit(0);
+  }
+  int status;
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
+void anotherJobsId() {
+  setenv("NCCLRUN_JOB_ID", "one", 1);
+  ncclUniqueId id = freshId();
+  setenv("NCCLRUN_JOB_ID", "other", 1);
+  ncclComm_t comm;
+  EXPECT_RESULT(ncclCommInitRank(&comm, 2, id, 0), ncclInvalidArgument, "another job");
+  std::memset(&id, 7, sizeof id);
+  EXPECT_RESULT(ncclCommInitRank(&comm, 2, id, 0), ncclInvalidArgument, "not made by ncclGetUniqueId");
+}
+
+}  // namespace
+
+int main() {
+  bool ok = scenario("without agent", withoutAgent);
+  ok &= scenario("refused", refused);
+  ok &= scenario("answers out of order", answersOutOfOrder);
+  ok &= scenario("answers in pieces", answersInPieces);
+  ok &= scenario("agent gone", agentGone);
+  ok &= scenario("no descriptors", [] {
+    nonsense([](ScriptedAgent& agent, const AgentFrame& join) { agent.send(kPlan, join.request, u32(0)); },
+             "without its file descriptors");
+  });
+  ok &= scenario("unknown request", [] {
+    nonsense([](ScriptedAgent& agent, const AgentFrame&) { agent.send(kPlan, 4711, u32(0)); }, "unexpected frame");
+  });
+  ok &= scenario("wrong kind", [] {
+    nonsense([](ScriptedAgent& agent, const AgentFrame& join) { agent.send(kWelcome, join.request, ""); },
+             "unexpected frame");
+  });
+  ok &= scenario("cut refusal", [] {
+    nonsense([](ScriptedAgent& agent, const AgentFrame& join) { agent.send(kRefused, join.request, u32(5)); },
+             "unexpected frame");
+  });
+  ok &= scenario("no frames at all", [] {
+    nonsense([](ScriptedAgent& agent, const AgentFrame&) { agent.sendRaw("HTTP/1.1 400 Bad Request\r\n\r\n"); },
+             "sent a frame of version");
+  });
+  ok &= scenario("cut abort", [] {
+    nonsense([](ScriptedAgent& agent, const AgentFrame&) { agent.send(kAborted, 0, "short"); }, "cannot read");
+  });
+  ok &= scenario("no plan in the plan", noPlanInThePlan);
+  ok &= scenario("abort while waiting", abortWhileWaiting);
+  ok &= scenario("aborted by the agent", abortedByAgent);
+  ok &= scenario("telemetry, fork", telemetryAndThreads);
+  ok &= scenario("another job's id", anotherJobsId);
+  return ok ? 0 : 1;
+}

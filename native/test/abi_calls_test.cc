@@ -1,0 +1,142 @@
+// What the interface says to wrong arguments and wrong moments, without a communicator; and that each thread has its
+// own group and its own last error.
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "expect.h"
+#include "ncclrun.h"
+
+namespace {
+
+const auto kForeign = reinterpret_cast<ncclComm_t>(0x7000);
+
+void foreignCommunicators() {
+  char buffer[8] = {};
+  int number = 0;
+  size_t edges = 0;
+  const char* name = nullptr;
+  ncclResult_t state;
+  ncclrunCommInfo info;
+  for (const ncclComm_t comm : {ncclComm_t{nullptr}, kForeign}) {
+    const char* words = comm == nullptr ? "comm is NULL" : "0x7000 is no communicator of this process";
+    EXPECT_RESULT(ncclAllReduce(buffer, buffer, 1, ncclInt8, ncclSum, comm, nullptr), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclSend(buffer, 1, ncclInt8, 0, comm, nullptr), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclRecv(buffer, 1, ncclInt8, 0, comm, nullptr), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclrunBarrier(comm, nullptr), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclrunNodeBarrier(comm), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclCommCount(comm, &number), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclCommUserRank(comm, &number), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclCommCuDevice(comm, &number), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclrunCommGetInfo(comm, &info), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclrunCommHostName(comm, 0, &name), ncclInvalidArgument, words);
+    EXPECT_RESULT(ncclrunCommGetEdges(comm, nullptr, &edges), ncclInvalidArgument, words);
+  }
+  // NULL is "nothing to end", as in NCCL.
+  EXPECT_RESULT(ncclCommFinalize(nullptr), ncclSuccess, "");
+  EXPECT_RESULT(ncclCommDestroy(nullptr), ncclSuccess, "");
+  EXPECT_RESULT(ncclCommAbort(nullptr), ncclSuccess, "");
+  EXPECT_RESULT(ncclCommFinalize(kForeign), ncclInvalidArgument, "no communicator");
+  EXPECT_RESULT(ncclCommDestroy(kForeign), ncclInvalidArgument, "no communicator");
+  EXPECT_RESULT(ncclCommAbort(kForeign), ncclInvalidArgument, "no communicator");
+}
+
+void joining() {
+  ncclUniqueId id;
+  ncclComm_t comm;
+  EXPECT_RESULT(ncclGetUniqueId(nullptr), ncclInvalidArgument, "uniqueId is NULL");
+  EXPECT_RESULT(ncclGetUniqueId(&id), ncclSuccess, "");
+  EXPECT_RESULT(ncclGetVersion(nullptr), ncclInvalidArgument, "version is NULL");
+  EXPECT_RESULT(ncclCommInitRank(nullptr, 1, id, 0), ncclInvalidArgument, "comm is NULL");
+  for (const auto& [size, rank] : {std::pair(0, 0), {-1, 0}, {2, 2}, {2, -1}}) {
+    comm = kForeign;
+    EXPECT_RESULT(ncclCommInitRank(&comm, size, id, rank), ncclInvalidArgument, "ranks go from 0 to nranks - 1");
+    EXPECT(comm == nullptr);
+  }
+  ncclConfig_t config{};
+  EXPECT_RESULT(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER");
+  setenv("NCCLRUN_DEVICE", "cuda", 1);
+  EXPECT_RESULT(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage, "NCCLRUN_DEVICE=cuda");
+  unsetenv("NCCLRUN_DEVICE");
+  EXPECT_RESULT(ncclrunCommInitPlan(&comm, nullptr, 0, -1, 0, -1), ncclInvalidArgument, "plan is NULL");
+  EXPECT_RESULT(ncclrunCommInitPlan(&comm, "no plan", 7, -1, 0, -1), ncclInvalidArgument, "ncclrunCommInitPlan");
+  EXPECT(comm == nullptr);
+}
+
+void groups() {
+  EXPECT_RESULT(ncclGroupEnd(), ncclInvalidUsage, "no ncclGroupStart");
+  EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
+  EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
+  EXPECT_RESULT(ncclrunBarrier(kForeign, nullptr), ncclInvalidArgument, "no communicator");
+  EXPECT_RESULT(ncclCommCount(kForeign, nullptr), ncclInvalidArgument, "no communicator");  // not the group's
+  EXPECT_RESULT(ncclGroupEnd(), ncclSuccess, "");
+  std::thread other([] {
+    EXPECT_RESULT(ncclGroupEnd(), ncclInvalidUsage, "no ncclGroupStart");  // the other thread's group is not ours
+    EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
+    EXPECT_RESULT(ncclGroupEnd(), ncclSuccess, "");
+  });
+  other.join();
+  EXPECT_RESULT(ncclGroupEnd(), ncclInvalidArgument, "ncclrunBarrier: comm 0x7000");
+  EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");  // the next group starts clean
+  EXPECT_RESULT(ncclGroupEnd(), ncclSuccess, "");
+}
+
+// A set-up that a failed group never begins leaves no communicator behind.
+void failedGroupOfInits() {
+  ncclUniqueId id;
+  EXPECT_RESULT(ncclGetUniqueId(&id), ncclSuccess, "");
+  ncclComm_t comm = nullptr;
+  EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
+  EXPECT_RESULT(ncclCommInitRank(&comm, 2, id, 0), ncclSuccess, "");
+  const ncclComm_t early = comm;
+  ncclComm_t none;
+  EXPECT_RESULT(ncclCommInitRank(&none, 2, id, 2), ncclInvalidArgument, "rank 2 of 2");
+  EXPECT_RESULT(ncclGroupEnd(), ncclInvalidArgument, "rank 2 of 2");
+  EXPECT(comm == nullptr);
+  EXPECT_RESULT(ncclCommAbort(early), ncclInvalidArgument, "no communicator");
+}
+
+void lastErrors() {
+  EXPECT_RESULT(ncclGetVersion(nullptr), ncclInvalidArgument, "version is NULL");
+  std::thread([] {  // a thread without errors of its own is told the process's last
+    EXPECT(std::strstr(ncclGetLastError(nullptr), "version is NULL") != nullptr);
+    EXPECT_RESULT(ncclGetUniqueId(nullptr), ncclInvalidArgument, "uniqueId is NULL");
+  })
+      .join();
+  EXPECT(std::strstr(ncclGetLastError(nullptr), "version is NULL") != nullptr);
+  EXPECT(std::strstr(pncclGetLastError(kForeign), "version is NULL") != nullptr);
+  for (int code = 0; code <= ncclNumResults; code++) {
+    EXPECT(*ncclGetErrorString(static_cast<ncclResult_t>(code)) != '\0');
+  }
+}
+
+void manyThreads() {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; i++) {
+    threads.emplace_back([i] {
+      const auto comm = reinterpret_cast<ncclComm_t>(static_cast<uintptr_t>(0x1000 + i));
+      char own[32];
+      std::snprintf(own, sizeof own, "comm %p", static_cast<void*>(comm));
+      for (int turn = 0; turn < 500; turn++) {
+        EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
+        EXPECT_RESULT(ncclrunBarrier(comm, nullptr), ncclInvalidArgument, own);
+        EXPECT_RESULT(ncclGroupEnd(), ncclInvalidArgument, own);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main() {
+  unsetenv("NCCLRUN_AGENT");
+  foreignCommunicators();
+  joining();
+  groups();
+  failedGroupOfInits();
+  lastErrors();
+  manyThreads();
+  return 0;
+}

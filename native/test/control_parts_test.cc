@@ -1,0 +1,184 @@
+// The small parts of the control side, one by one.
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "core/base64.h"
+#include "core/config.h"
+#include "core/environment.h"
+#include "core/messages.h"
+#include "core/operation_hash.h"
+#include "core/peer_info.h"
+#include "core/unique_id.h"
+#include "expect.h"
+
+using namespace ncclrun;
+
+namespace {
+
+void base64() {
+  const struct {
+    std::string_view text;
+    bool valid;
+    std::string_view bytes;
+  } cases[] = {
+      {"TWFu", true, "Man"}, {"TWE=", true, "Ma"}, {"TQ==", true, "M"}, {"+/+/", true, "\xfb\xff\xbf"},
+      {"", false, ""},       {"TWF", false, ""},   {"TW=u", false, ""}, {"T===", false, ""},
+      {"TWE*", false, ""},   {"TWF=", false, ""},  {"TR==", false, ""}, {"TWFu\n", false, ""},
+      {"====", false, ""},
+  };
+  for (const auto& one : cases) {
+    std::vector<uint8_t> bytes;
+    EXPECT(decodeBase64(one.text, bytes) == one.valid);
+    if (one.valid) EXPECT(std::string_view(reinterpret_cast<char*>(bytes.data()), bytes.size()) == one.bytes);
+  }
+}
+
+void uniqueIds() {
+  EXPECT(hashJobId("") == 0);
+  EXPECT(hashJobId("a") == 0xaf63dc4c8601ec8c);  // a published vector of FNV-1a
+  ncclUniqueId one;
+  ncclUniqueId other;
+  EXPECT(makeUniqueId(one) == ncclSuccess && makeUniqueId(other) == ncclSuccess);
+  EXPECT(std::memcmp(&one, "NCCLRUN1", 8) == 0);
+  EXPECT(!sameId(one, other) && shortName(one) != shortName(other));
+  for (size_t i = 32; i < sizeof one; i++) EXPECT(one.internal[i] == 0);
+  EXPECT(checkUniqueId(one).ok());
+}
+
+void job() {
+  ncclUniqueId id;
+  int size = 0;
+  int rank = 0;
+  const std::string text = std::string(170, 'A') + "A=";  // 128 zero bytes
+  setenv("NCCLRUN_UNIQUE_ID", text.c_str(), 1);
+  setenv("NCCLRUN_SIZE", "4", 1);
+  setenv("NCCLRUN_RANK", "3", 1);
+  EXPECT(readJob(id, size, rank).ok() && size == 4 && rank == 3);
+  for (const char* bad : {"4", "-1", "x", "", "3 "}) {
+    setenv("NCCLRUN_RANK", bad, 1);
+    const Status status = readJob(id, size, rank);
+    EXPECT(status.code == ncclInvalidUsage && status.sentence.starts_with("NCCLRUN_RANK="));
+  }
+  setenv("NCCLRUN_UNIQUE_ID", "AAAA", 1);
+  EXPECT(readJob(id, size, rank).sentence.starts_with("NCCLRUN_UNIQUE_ID=AAAA"));
+}
+
+void devices() {
+  for (const char* good : {"", "host", "auto"}) {
+    setenv("NCCLRUN_DEVICE", good, 1);
+    EXPECT(checkDevice().ok());
+  }
+  for (const char* bad : {"cuda", "gpu"}) {
+    setenv("NCCLRUN_DEVICE", bad, 1);
+    EXPECT(checkDevice().code == ncclInvalidUsage);
+  }
+  unsetenv("NCCLRUN_DEVICE");
+}
+
+// What a caller compiled with an older header passes: the first `bytes` bytes, and rubbish behind them.
+ncclConfig_t cut(ncclConfig_t config, size_t bytes) {
+  config.size = bytes;
+  std::memset(reinterpret_cast<char*>(&config) + bytes, 0x5a, sizeof config - bytes);
+  return config;
+}
+
+void configs() {
+  CommSettings settings;
+  EXPECT(readConfig(nullptr, settings).ok() && settings.blocking);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  EXPECT(readConfig(&config, settings).ok() && settings.blocking);
+  config.blocking = 0;
+  for (const size_t bytes : {20, 24, 40, 48, 64, 72, 80}) {  // 2.14 … 2.28
+    const ncclConfig_t older = cut(config, bytes);
+    EXPECT(readConfig(&older, settings).ok() && !settings.blocking);
+  }
+  struct {
+    ncclConfig_t known;
+    char more[64];
+  } newer{config, "fields of a later version"};
+  newer.known.size = sizeof newer;
+  EXPECT(readConfig(&newer.known, settings).ok() && !settings.blocking);
+
+  config.blocking = 2;
+  EXPECT(readConfig(&config, settings).sentence == "config.blocking is 2; it must be from 0 to 1");
+  config.blocking = 1;
+  config.minCTAs = 0;
+  EXPECT(readConfig(&config, settings).sentence == "config.minCTAs is 0; it must be at least 1");
+  config.minCTAs = 8;
+  config.maxCTAs = 4;
+  EXPECT(readConfig(&config, settings).code == ncclInvalidArgument);
+  config.magic = 0;
+  EXPECT(readConfig(&config, settings).sentence.find("NCCL_CONFIG_INITIALIZER") != std::string::npos);
+  ncclConfig_t nothing{};
+  EXPECT(readConfig(&nothing, settings).code == ncclInvalidArgument);
+}
+
+void messages() {
+  const std::string bytes("\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\3\0\0\0job\4\0\0\0host", 31);
+  const auto span = std::as_bytes(std::span(bytes));
+  WelcomeMessage welcome;
+  EXPECT(decodeWelcome(span, welcome));
+  EXPECT(welcome.hostIndex == 1 && welcome.hostCount == 2 && welcome.rankCount == 3 && welcome.epoch == 4);
+  EXPECT(welcome.jobId == "job" && welcome.hostName == "host");
+  for (size_t length = 0; length < bytes.size(); length++) EXPECT(!decodeWelcome(span.first(length), welcome));
+  const std::string longer = bytes + "x";
+  EXPECT(!decodeWelcome(std::as_bytes(std::span(longer)), welcome));
+
+  Status status;
+  const std::string refusal("\0\0\0\0\2\0\0\0no", 10);  // "refused with success" makes no sense
+  EXPECT(decodeRefused(std::as_bytes(std::span(refusal)), status) && status.code == ncclInternalError);
+  EXPECT(encodeHello(1, -1, "job", "0.1.0").size() == 4 + 4 + 4 + 7 + 9);
+  EXPECT(encodeJoin({}, {}).size() == 128 + 12 + 64);
+  EXPECT(encodeBarrier({}, 0).size() == 128 + 20);
+  EXPECT(encodeLeave({}, LeaveHow::aborted, "why").size() == 128 + 4 + 8 + 7);
+}
+
+void peers() {
+  ncclUniqueId one{};
+  ncclUniqueId other{};
+  other.internal[20] = 1;
+  const PeerInfo info = describePeer(one, "a", 7);
+  EXPECT(info.version == 1 && info.device == 0 && info.listenPort == 7);
+  EXPECT(info.hostHash == describePeer(one, "a", 0).hostHash && info.pidHash == describePeer(one, "a", 0).pidHash);
+  EXPECT(info.hostHash != describePeer(one, "b", 0).hostHash);
+  EXPECT(info.hostHash != describePeer(other, "a", 0).hostHash && info.pidHash != describePeer(other, "a", 0).pidHash);
+  setenv("NCCL_HOSTID", "same", 1);
+  EXPECT(describePeer(one, "a", 0).hostHash == describePeer(one, "b", 0).hostHash);
+  unsetenv("NCCL_HOSTID");
+  int listener = -1;
+  uint16_t port = 0;
+  EXPECT(listenForPeers(listener, port).ok() && listener >= 0 && port != 0);
+  close(listener);
+}
+
+void hashes() {
+  Operation operation;
+  operation.count = 5;
+  const uint64_t first = hashOperation(0, operation);
+  EXPECT(first != 0 && hashOperation(first, operation) != first);
+  for (const auto& change :
+       std::vector<void (*)(Operation&)>{[](Operation& o) { o.count = 6; }, [](Operation& o) { o.type = ncclFloat32; },
+                                         [](Operation& o) { o.op = ncclMax; }, [](Operation& o) { o.peer = 1; },
+                                         [](Operation& o) { o.collective = plan::Collective::barrier; }}) {
+    Operation changed = operation;
+    change(changed);
+    EXPECT(hashOperation(0, changed) != first);
+  }
+  operation.collective = plan::Collective::sendRecv;
+  EXPECT(hashOperation(first, operation) == first);
+}
+
+}  // namespace
+
+int main() {
+  base64();
+  uniqueIds();
+  job();
+  devices();
+  configs();
+  messages();
+  peers();
+  hashes();
+  return 0;
+}
