@@ -1,5 +1,5 @@
 /** From the joined ranks to the frames that carry their plan. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from '../random-bytes.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';

@@ -1,6 +1,6 @@
 /** What the agents are told: the order that travels with their start, and each host's part of the rank map. */
-import { randomBytes } from 'node:crypto';
 import type { AgentOrder, Placement } from '../../control/messages/link.ts';
+import { randomBytes } from '../../control/random-bytes.ts';
 import type { HostSlots, JobRequest, RankMap } from './types.ts';
 
 /** Signs of life are sent this often, in both directions. */

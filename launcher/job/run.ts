@@ -1,5 +1,4 @@
 /** A job: allocation → mapping → agents → ranks → result. */
-import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
@@ -12,6 +11,7 @@ import { Host } from './host.ts';
 import { Job } from './job.ts';
 import { commonOrder, exportedEnvironment, hostAddress, masterEnvironment, placementOf } from './order.ts';
 import { PhaseClock } from './phase-clock.ts';
+import { randomBytes } from '../../control/random-bytes.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
 import { jobResult } from './result.ts';
 import { SignalPolicy } from './signals.ts';
@@ -22,6 +22,8 @@ export interface JobOptions {
   readonly request: JobRequest;
   readonly reporter: Reporter;
 }
+
+const JOB_ID_BYTES = 6;
 
 type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
 
@@ -37,7 +39,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const asked = early?.hosts ?? allocation.hosts;
   const policy = new FailurePolicy();
   const job = new Job({ request, reporter, clock, policy }, asked.length);
-  const jobId = randomBytes(6).toString('hex');
+  const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const signals = new SignalPolicy({
     interrupt: () => job.interrupt(),
     terminate: (signal) => job.terminate(signal),

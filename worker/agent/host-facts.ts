@@ -39,8 +39,8 @@ function reachableAddresses(first: string | null): string[] {
   const found = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
-  const ordered = found.toSorted((one, other) => one.family.localeCompare(other.family)).map(({ address }) => address);
-  return [...new Set(first === null ? ordered : [first, ...ordered])];
+  const ofFamily = (family: string) => found.filter((one) => one.family === family).map(({ address }) => address);
+  return [...new Set([...(first === null ? [] : [first]), ...ofFamily('IPv4'), ...ofFamily('IPv6')])];
 }
 
 /** `count` different TCP ports that are free now, on every address. */
