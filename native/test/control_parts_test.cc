@@ -154,6 +154,7 @@ void peers() {
 
 void hashes() {
   Operation operation;
+  operation.collective = plan::Collective::allReduce;
   operation.count = 5;
   const uint64_t first = hashOperation(0, operation);
   EXPECT(first != 0 && hashOperation(first, operation) != first);
