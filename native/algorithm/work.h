@@ -1,0 +1,61 @@
+// What one block of one launch has to do, and the primitives it is written in.
+//
+// An algorithm is a template over Primitives P, compiled for the host (device/host/primitives.h) and for the GPU
+// (device/cuda/primitives.cuh). A block has receiving and sending connections, numbered from 0. All counts are in
+// elements and at most p.slotElements(); a step of no elements is left out, by both ends alike. Every primitive waits
+// for the slots it needs, then moves, then hands slots on:
+//
+//   p.copy(source, target, n)                                  target = source
+//   p.send(to, source, n)                                      slot[to] = source
+//   p.copySend(source, target, to, n)                          target = slot[to] = source
+//   p.receive(from, target, n)                                 target = slot[from]
+//   p.receiveSend(from, to, target, n)                         target = slot[to] = slot[from]
+//   p.receiveReduceSend(from, own, to, n)                      slot[to] = slot[from] op own
+//   p.receiveReduceCopy(from, own, target, n)                  target = slot[from] op own
+//   p.receiveReduceCopySend(from, own, target, to, n)          target = slot[to] = slot[from] op own
+//   p.reduceAll(own, place, target, forward, n)                target = fold of all connections' slots, in order, own
+//   at `place`;
+//                                                              and to every sending connection if forward
+//   p.signal(to), p.await(from)                                one step without payload
+//
+// After an abort all of them return at once and do nothing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "device/function.h"
+
+namespace ncclrun {
+
+struct Work {
+  const char* send;
+  char* receive;
+  size_t count;  // elements, as the user gave it
+  size_t elementBytes;
+  size_t chunk;     // elements; the form's chunk
+  size_t grain;     // elements; chunks are multiples of it
+  uint32_t block;   // 0..blocks-1
+  uint32_t blocks;  // channels of the form
+  uint32_t rank;
+  uint32_t ranks;
+  uint32_t place;  // of this rank in the block's ring
+  uint32_t root;
+  const uint32_t* ring;  // ranks in ring order; null for forms that need none
+};
+
+NCCLRUN_FN const char* at(const char* base, const Work& w, size_t element) { return base + element * w.elementBytes; }
+NCCLRUN_FN char* at(char* base, const Work& w, size_t element) { return base + element * w.elementBytes; }
+
+NCCLRUN_FN size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
+
+// Elements of [begin, begin + span) that lie below `end`.
+NCCLRUN_FN size_t within(size_t begin, size_t span, size_t end) { return begin >= end ? 0 : lesser(span, end - begin); }
+
+// The chunk of one turn under protocol Simple: the form's, or an equal part of what is left if that is less, rounded up
+// to the grain.
+NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
+  const size_t part = lesser(w.chunk, (left + parts - 1) / parts);
+  return (part + w.grain - 1) / w.grain * w.grain;
+}
+
+}  // namespace ncclrun

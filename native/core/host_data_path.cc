@@ -1,0 +1,164 @@
+#include "core/host_data_path.h"
+
+#include <utility>
+
+#include "core/descriptor.h"
+#include "core/stream.h"
+
+namespace ncclrun {
+
+Status HostCommunicator::open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out) {
+  auto made = std::make_shared<HostCommunicator>(setup);
+  Status status = made->start();
+  if (status.ok()) out = std::move(made);
+  return status;
+}
+
+Status HostCommunicator::start() {
+  Descriptor listening(setup_.listenFd);
+  if (Status status = plan_.open(setup_.plan); !status.ok()) return status;
+  const auto& header = plan_.header();
+  if (setup_.rank >= header.ranks || !plan_.sameHost(setup_.rank)) {
+    return {ncclInvalidArgument, "the plan is for host " + std::string(plan_.hostName(header.hostIndex)) +
+                                     ", where rank " + std::to_string(setup_.rank) + " is not"};
+  }
+  if (Status status = segment_.map(setup_.segmentFd, plan_); !status.ok()) return status;
+  for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
+  interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell());
+  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, listening.release());
+  runner_ = std::make_unique<OperationRunner>(plan_, *ends_, setup_.rank);
+  return ends_->start();
+}
+
+Status HostCommunicator::connect() {
+  Status status = ends_->connect();
+  if (interrupt_->raised()) return interrupt_->status();
+  return status;
+}
+
+Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                                 const std::shared_ptr<HostCommunicator>& self) {
+  if (interrupt_->raised()) return interrupt_->status();
+  Launch launch;
+  launch.more.resize(operations.size() - 1);
+  for (size_t i = 0; i < operations.size(); i++) {
+    Task& task = i == 0 ? launch.first : launch.more[i - 1];
+    task.operation = operations[i];
+    if (Status status = chooseForm(plan_, task); !status.ok()) return status;
+  }
+  telemetry_.queued();
+  // A ticket's place in the stream is fixed before the next ticket is given out: so no two streams can wait for each
+  // other.
+  std::lock_guard lock(mutex_);
+  launch.ticket = issued_;
+  Status status = Stream::of(stream).push(self, std::move(launch));
+  if (status.ok()) issued_++;
+  return status;
+}
+
+Status HostCommunicator::run(const Launch& launch) {
+  std::unique_lock lock(mutex_);
+  while (turn_ != launch.ticket) {
+    waiters_++;
+    turnChanged_.wait(lock);
+    waiters_--;
+  }
+  Status status = {ncclInvalidUsage, "the communicator was destroyed before the operation began"};
+  if (!closed_) {
+    busy_ = true;
+    lock.unlock();
+    Patience patience(*interrupt_, ownBell(), spinNanoseconds());
+    status = interrupt_->raised() ? interrupt_->status() : runner_->run(launch, patience, telemetry_);
+    lock.lock();
+    busy_ = false;
+  }
+  turn_++;
+  if (waiters_ > 0) turnChanged_.notify_all();
+  return status;
+}
+
+void HostCommunicator::close() {
+  if (!idle()) interrupt_->raise({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  while (busy_) {
+    waiters_++;
+    turnChanged_.wait(lock);
+    waiters_--;
+  }
+  lock.unlock();
+  // Queued launches see closed_ and touch none of these.
+  runner_.reset();
+  ends_.reset();
+}
+
+bool HostCommunicator::idle() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (turn_ != issued_) return false;
+  }
+  return ends_->idle();
+}
+
+Status HostCommunicator::nodeBarrier() {
+  NodeBarrier& barrier = segment_.barrier();
+  const uint32_t locals = plan_.header().localRanks;
+  const uint32_t generation = barrier.generation.load(std::memory_order_seq_cst);
+  if (interrupt_->raised()) return interrupt_->status();
+  if (barrier.arrived.fetch_add(1, std::memory_order_seq_cst) + 1 == locals) {
+    barrier.arrived.store(0, std::memory_order_seq_cst);
+    barrier.generation.fetch_add(1, std::memory_order_seq_cst);
+    for (uint32_t local = 0; local < locals; local++) ring(segment_.doorbell(local));
+    return {};
+  }
+  Patience patience(*interrupt_, ownBell(), spinNanoseconds());
+  if (patience.wait([&] { return barrier.generation.load(std::memory_order_seq_cst) != generation; })) return {};
+  return interrupt_->status();
+}
+
+const char* HostCommunicator::hostName(uint32_t index) const {
+  return index < hostNames_.size() ? hostNames_[index].c_str() : nullptr;
+}
+
+namespace {
+
+ncclResult_t result(const Status& status) {
+  return status.ok() ? ncclSuccess : fail(status.code, "%s", status.sentence.c_str());
+}
+
+class HostDataPath final : public DataPath {
+ public:
+  explicit HostDataPath(std::shared_ptr<HostCommunicator> communicator) : communicator_(std::move(communicator)) {}
+  ~HostDataPath() override { communicator_->close(); }
+
+  Status connect() override { return communicator_->connect(); }
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override {
+    return result(communicator_->enqueue(operations, stream, communicator_));
+  }
+  ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }
+  void abort(const Status& status) override { communicator_->abort(status); }
+  Status asyncError() const override { return communicator_->asyncError(); }
+  bool idle() const override { return communicator_->idle(); }
+  const char* hostName(uint32_t index) const override { return communicator_->hostName(index); }
+  size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->ends().list(out); }
+  void info(ncclrunCommInfo& out) const override {
+    const auto& plan = communicator_->plan();
+    const auto& header = plan.header();
+    const uint32_t rank = communicator_->rank();
+    out = {rank, header.ranks, plan.peer(rank).localIndex, header.localRanks, header.hostIndex, header.hosts};
+  }
+
+ private:
+  const std::shared_ptr<HostCommunicator> communicator_;
+};
+
+}  // namespace
+
+ncclResult_t DataPath::open(const Setup& setup, std::unique_ptr<DataPath>& out) {
+  std::shared_ptr<HostCommunicator> communicator;
+  if (Status status = HostCommunicator::open(setup, communicator); !status.ok()) return result(status);
+  out = std::make_unique<HostDataPath>(std::move(communicator));
+  return ncclSuccess;
+}
+
+}  // namespace ncclrun

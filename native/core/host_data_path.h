@@ -1,0 +1,65 @@
+// DataPath of the host device.
+#pragma once
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/data_path.h"
+#include "core/ends.h"
+#include "core/interrupt.h"
+#include "core/launch.h"
+#include "core/operation_runner.h"
+#include "core/plan_view.h"
+#include "core/segment.h"
+#include "core/telemetry.h"
+
+namespace ncclrun {
+
+// What launches in a stream's queue hold on to: it outlives the DataPath until they have been taken from the queue.
+class HostCommunicator final : public Launcher {
+ public:
+  static Status open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out);
+  explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry) {}
+
+  Status connect();
+  Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                 const std::shared_ptr<HostCommunicator>& self);
+  Status nodeBarrier();
+  void abort(const Status& status) { interrupt_->raise(status); }
+  Status asyncError() const { return interrupt_->status(); }
+  bool idle() const;
+  const PlanView& plan() const { return plan_; }
+  const Ends& ends() const { return *ends_; }
+  uint32_t rank() const { return setup_.rank; }
+  const char* hostName(uint32_t index) const;
+  // After it returns no launch touches plan, connections or users' buffers any more.
+  void close();
+
+  Status run(const Launch& launch) override;
+  uint64_t spinNanoseconds() const override { return plan_.header().spinNanoseconds; }
+
+ private:
+  Status start();
+  Doorbell& ownBell() const { return segment_.doorbell(plan_.peer(setup_.rank).localIndex); }
+
+  const DataPath::Setup setup_;
+  PlanView plan_;
+  Segment segment_;
+  Telemetry telemetry_;
+  std::unique_ptr<Interrupt> interrupt_;
+  std::unique_ptr<Ends> ends_;
+  std::unique_ptr<OperationRunner> runner_;
+  std::vector<std::string> hostNames_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable turnChanged_;
+  uint64_t issued_ = 0;   // tickets given out
+  uint64_t turn_ = 0;     // the ticket that may run
+  uint32_t waiters_ = 0;  // on turnChanged_
+  bool busy_ = false;     // a launch is running
+  bool closed_ = false;
+};
+
+}  // namespace ncclrun

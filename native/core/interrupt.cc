@@ -1,0 +1,31 @@
+#include "core/interrupt.h"
+
+#include <cstring>
+
+namespace ncclrun {
+
+void Interrupt::raise(const Status& why) {
+  {
+    std::lock_guard lock(mutex_);
+    if (local_.load(std::memory_order_relaxed)) return;
+    why_ = why;
+    local_.store(true, std::memory_order_seq_cst);
+  }
+  own_.sequence.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(own_.sequence);
+}
+
+Status Interrupt::status() const {
+  if (local_.load(std::memory_order_acquire)) {
+    std::lock_guard lock(mutex_);
+    return why_;
+  }
+  const uint32_t word = block_.word.load(std::memory_order_acquire);
+  if (word < 2) return {};
+  const uint32_t code = word - 2;
+  const bool known = code != ncclSuccess && code < ncclNumResults;
+  return {known ? ncclResult_t(code) : ncclRemoteError,
+          std::string(block_.sentence, strnlen(block_.sentence, sizeof block_.sentence))};
+}
+
+}  // namespace ncclrun

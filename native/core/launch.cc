@@ -1,0 +1,86 @@
+#include "core/launch.h"
+
+#include "device/host/fold.h"
+
+namespace ncclrun {
+namespace {
+
+bool reduces(plan::Collective collective) {
+  return collective == plan::Collective::allReduce || collective == plan::Collective::reduceScatter ||
+         collective == plan::Collective::reduce;
+}
+
+// What the algorithms of this device are written for.
+bool possible(plan::Collective collective, const plan::FormRecord& form) {
+  if (form.protocol != uint8_t(plan::Protocol::simple)) return false;
+  const auto algorithm = plan::Algorithm(form.algorithm);
+  const bool ring = algorithm == plan::Algorithm::ring;
+  switch (collective) {
+    case plan::Collective::allReduce:
+      return ring || algorithm == plan::Algorithm::directOneShot || algorithm == plan::Algorithm::directTwoShot;
+    case plan::Collective::allGather:
+    case plan::Collective::reduceScatter:
+    case plan::Collective::broadcast:
+    case plan::Collective::reduce:
+      return ring;
+    case plan::Collective::barrier:
+      return ring || algorithm == plan::Algorithm::directOneShot;
+    case plan::Collective::sendRecv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+const char* nameOf(plan::Collective collective) {
+  static constexpr const char* kNames[] = {"allReduce", "allGather", "reduceScatter", "broadcast", "reduce",
+                                           "allToAll",  "gather",    "scatter",       "sendRecv",  "barrier"};
+  return uint8_t(collective) < std::size(kNames) ? kNames[uint8_t(collective)] : "?";
+}
+
+uint64_t deciding(const Operation& operation, uint32_t ranks) {
+  const uint64_t bytes = uint64_t(operation.count) * elementBytes(operation.type);
+  switch (operation.collective) {
+    case plan::Collective::allGather:
+    case plan::Collective::reduceScatter:
+      return bytes * ranks;
+    case plan::Collective::barrier:
+      return 0;
+    default:
+      return bytes;
+  }
+}
+
+Status chooseForm(const PlanView& plan, Task& task) {
+  const auto& operation = task.operation;
+  const std::string name = nameOf(operation.collective);
+  if (elementBytes(operation.type) == 0) {
+    return {ncclInvalidArgument, name + ": there is no data type " + std::to_string(int(operation.type))};
+  }
+  if (reduces(operation.collective) && foldFunction(operation.type, operation.op) == nullptr) {
+    return {ncclInvalidUsage, name + ": the host device does not reduce data type " +
+                                  std::to_string(int(operation.type)) + " with operator " +
+                                  std::to_string(int(operation.op))};
+  }
+  task.bytes = deciding(operation, plan.header().ranks);
+  for (uint32_t row = 0; row < plan.header().tuningTable.count; row++) {
+    const auto record = plan.tuning(row);
+    if (record.collective != uint8_t(operation.collective) || task.bytes > record.upToBytes) continue;
+    for (uint32_t i = 0; i < record.formCount; i++) {
+      task.form = plan.form(record.firstForm + i);
+      // Nothing is ever captured here; registration and published addresses are the GPU's.
+      if ((task.form.requires_ & ~plan::kRequiresNotCaptured) != 0) continue;
+      if (possible(operation.collective, task.form)) return {};
+      return {ncclInvalidUsage, name + " of " + std::to_string(task.bytes) + " bytes: the plan chose algorithm " +
+                                    std::to_string(task.form.algorithm) + " with protocol " +
+                                    std::to_string(task.form.protocol) + ", which the host device does not have"};
+    }
+    break;
+  }
+  return {ncclInvalidUsage,
+          name + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on the host device"};
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,41 @@
+// What a stream runs: the operations that a caller grouped, each with the form that the plan chose for it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/data_path.h"
+#include "core/plan_view.h"
+
+namespace ncclrun {
+
+struct Task {
+  Operation operation;
+  plan::FormRecord form{};
+  uint64_t bytes = 0;  // what the form was chosen by: the larger of one rank's send and receive buffers
+};
+
+struct Launch {
+  uint64_t ticket = 0;  // operations of one communicator run in the order of their tickets
+  Task first;
+  std::vector<Task> more;
+};
+
+// Who can run a launch: a communicator's data path.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual Status run(const Launch& launch) = 0;
+  virtual uint64_t spinNanoseconds() const = 0;
+};
+
+// Bytes that decide about an operation's form.
+uint64_t deciding(const Operation& operation, uint32_t ranks);
+
+// Fills in task.form: the first listed form whose preconditions hold, in the row of the operation's collective and
+// size. ncclInvalidUsage if the plan has none, or the host device cannot carry it out.
+Status chooseForm(const PlanView& plan, Task& task);
+
+const char* nameOf(plan::Collective collective);
+
+}  // namespace ncclrun

@@ -1,0 +1,64 @@
+// How a rank waits for something that a peer, the proxy thread or the agent will change: polls for a bounded time, then
+// sleeps on its doorbell. Every wait ends when the communicator is interrupted.
+#pragma once
+#include <sched.h>
+
+#include "core/clock.h"
+#include "core/interrupt.h"
+#include "core/segment.h"
+
+namespace ncclrun {
+
+class Patience {
+ public:
+  Patience(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds)
+      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds) {}
+
+  // Returns true when ready() does, false if interrupted first. ready() must look with seq_cst loads; beforeSleep() is
+  // called once each time polling gave nothing.
+  template <class Ready, class BeforeSleep>
+  bool wait(Ready&& ready, BeforeSleep&& beforeSleep) {
+    if (ready()) return !interrupt_.raised();
+    uint64_t until = 0;
+    for (uint32_t round = 1;; round++) {
+      if (interrupt_.raised()) return false;
+      if (ready()) return true;
+      pauseBriefly();
+      if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
+      const uint64_t now = nowNanoseconds();
+      if (until == 0) until = now + spinNanoseconds_;
+      if (now < until) {
+        // The peer may need this very core.
+        if (round % kRoundsPerYield == 0) sched_yield();
+        continue;
+      }
+      beforeSleep();
+      sleep(ready);
+      until = 0;
+    }
+  }
+  template <class Ready>
+  bool wait(Ready&& ready) {
+    return wait(ready, [] {});
+  }
+
+  Interrupt& interrupt() const { return interrupt_; }
+
+ private:
+  static constexpr uint32_t kRoundsPerLook = 64;
+  static constexpr uint32_t kRoundsPerYield = 1024;
+
+  template <class Ready>
+  void sleep(Ready& ready) {
+    own_.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t seen = own_.sequence.load(std::memory_order_seq_cst);
+    if (!interrupt_.raised() && !ready()) futexWait(own_.sequence, seen);
+    own_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  Interrupt& interrupt_;
+  Doorbell& own_;
+  const uint64_t spinNanoseconds_;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,209 @@
+#include "core/plan_view.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/segment_format.h"
+
+namespace ncclrun {
+namespace {
+
+using plan::Section;
+
+[[gnu::format(printf, 1, 2)]] Status wrong(const char* format, ...) {
+  char text[400];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return {ncclInvalidArgument, std::string("the plan ") + text};
+}
+
+}  // namespace
+
+Status PlanView::open(std::span<const std::byte> blob) {
+  if (blob.size() < sizeof(plan::Header)) {
+    return wrong("has %zu bytes; its header alone has %zu", blob.size(), sizeof(plan::Header));
+  }
+  blob_ = blob;
+  std::memcpy(&header_, blob.data(), sizeof header_);
+  for (auto check : {&PlanView::checkHeader, &PlanView::checkSections, &PlanView::checkSegment, &PlanView::checkHosts,
+                     &PlanView::checkPeers, &PlanView::checkRings, &PlanView::checkEdges, &PlanView::checkTuning}) {
+    if (Status status = (this->*check)(); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status PlanView::checkHeader() const {
+  const auto& h = header_;
+  if (h.magic != plan::kMagic) return wrong("begins with %08x, a HostPlan begins with %08x", h.magic, plan::kMagic);
+  if (h.version != plan::kVersion) return wrong("has version %u, this engine reads %u", h.version, plan::kVersion);
+  if (h.headerBytes < sizeof(plan::Header)) return wrong("has a header of %u bytes, expected 264", h.headerBytes);
+  if (h.totalBytes != blob_.size()) {
+    return wrong("says it has %llu bytes, it has %zu", (unsigned long long)h.totalBytes, blob_.size());
+  }
+  if (h.ranks == 0 || h.ranks > kMaxRanks) return wrong("has %u ranks; 1 to %u can be", h.ranks, kMaxRanks);
+  if (h.hosts == 0 || h.hosts > h.ranks) return wrong("has %u hosts for %u ranks", h.hosts, h.ranks);
+  if (h.hostIndex >= h.hosts) return wrong("is for host %u of %u", h.hostIndex, h.hosts);
+  if (h.localRanks == 0 || h.localRanks > h.ranks) return wrong("has %u local ranks of %u", h.localRanks, h.ranks);
+  if (h.channels == 0 || h.channels > kMaxChannels)
+    return wrong("has %u channels; 1 to %u can be", h.channels, kMaxChannels);
+  if (h.ringSteps < 2 || h.ringSteps > kMaxSteps || h.pairSteps < 2 || h.pairSteps > kMaxSteps) {
+    return wrong("has connections of %u and %u steps; 2 to %u can be", h.ringSteps, h.pairSteps, kMaxSteps);
+  }
+  if (h.ringStepBytes < 16 || h.ringStepBytes > (1u << 30) || h.pairStepBytes < 16 || h.pairStepBytes > (1u << 30)) {
+    return wrong("has steps of %u and %u bytes; 16 to 2^30 can be", h.ringStepBytes, h.pairStepBytes);
+  }
+  for (uint8_t transport : {h.sameHostTransport, h.otherHostTransport}) {
+    if (transport > uint8_t(plan::Transport::plugin))
+      return wrong("names transport %u, which does not exist", transport);
+  }
+  if (h.spinNanoseconds > 1000000000u) {
+    return wrong("lets ranks spin for %llu ns; at most a second can be", (unsigned long long)h.spinNanoseconds);
+  }
+  return {};
+}
+
+Status PlanView::checkSections() const {
+  const auto& h = header_;
+  const struct {
+    const char* name;
+    const Section& section;
+    uint64_t recordBytes;
+    uint64_t count;  // ~0: any
+  } all[] = {
+      {"hostTable", h.hostTable, sizeof(plan::HostRecord), h.hosts},
+      {"peerTable", h.peerTable, sizeof(plan::PeerRecord), h.ranks},
+      {"localTable", h.localTable, sizeof(plan::LocalRecord), h.localRanks},
+      {"ringTable", h.ringTable, sizeof(uint32_t), uint64_t(h.channels) * h.ranks},
+      {"edgeTable", h.edgeTable, sizeof(plan::EdgeRecord), ~0ull},
+      {"tuningTable", h.tuningTable, sizeof(plan::TuningRecord), ~0ull},
+      {"formTable", h.formTable, sizeof(plan::FormRecord), ~0ull},
+      {"stringTable", h.stringTable, 1, ~0ull},
+  };
+  for (const auto& [name, section, recordBytes, count] : all) {
+    const uint64_t bytes = uint64_t(section.count) * section.stride;
+    if (section.offset > h.totalBytes || bytes > h.totalBytes - section.offset) {
+      return wrong("has a %s that ends after byte %llu, its last", name, (unsigned long long)h.totalBytes);
+    }
+    if (section.count > 0 && section.stride < recordBytes) {
+      return wrong("has a %s with records of %u bytes, at least %llu needed", name, section.stride,
+                   (unsigned long long)recordBytes);
+    }
+    if (count != ~0ull && section.count != count) {
+      return wrong("has a %s of %u records, %llu needed", name, section.count, (unsigned long long)count);
+    }
+  }
+  return {};
+}
+
+uint64_t PlanView::connectionBytes(uint32_t steps, uint32_t stepBytes) const {
+  return kConnectionHeaderBytes + uint64_t(steps) * stepBytes;
+}
+
+Status PlanView::checkSegment() const {
+  const auto& h = header_;
+  const uint64_t pairs = uint64_t(h.localRanks) * h.localRanks;
+  if (h.segmentBytes > (1ull << 46)) return wrong("has a segment of %llu bytes", (unsigned long long)h.segmentBytes);
+  if (h.pairStride > (1ull << 46) / pairs)
+    return wrong("has pair connections of %llu bytes", (unsigned long long)h.pairStride);
+  const bool pairsInSegment = h.sameHostTransport == uint8_t(plan::Transport::shm) && h.localRanks > 1;
+  if (pairsInSegment && h.pairStride < connectionBytes(h.pairSteps, h.pairStepBytes)) {
+    return wrong("has pair connections of %llu bytes for %u steps of %u", (unsigned long long)h.pairStride, h.pairSteps,
+                 h.pairStepBytes);
+  }
+  const struct {
+    const char* name;
+    uint64_t offset, bytes;
+  } all[] = {
+      {"abort block", h.abortOffset, sizeof(AbortBlock)},
+      {"doorbells", h.doorbellOffset, h.localRanks * sizeof(Doorbell)},
+      {"node barrier", h.barrierOffset, sizeof(NodeBarrier)},
+      {"pair connections", h.pairOffset, pairsInSegment ? pairs * h.pairStride : 0},
+  };
+  for (const auto& [name, offset, bytes] : all) {
+    if (offset % 64 != 0 || (pairsInSegment && h.pairStride % 64 != 0)) {
+      return wrong("places the %s at byte %llu of the segment, not a multiple of 64", name, (unsigned long long)offset);
+    }
+    if (offset > h.segmentBytes || bytes > h.segmentBytes - offset) {
+      return wrong("places the %s beyond the segment's %llu bytes", name, (unsigned long long)h.segmentBytes);
+    }
+    for (const auto& other : all) {
+      if (&other.offset != &offset && offset < other.offset + other.bytes && other.offset < offset + bytes) {
+        return wrong("places the %s over the %s in the segment", name, other.name);
+      }
+    }
+  }
+  return {};
+}
+
+std::string_view PlanView::text(uint32_t offset, uint32_t bytes) const {
+  return {reinterpret_cast<const char*>(blob_.data()) + header_.stringTable.offset + offset, bytes};
+}
+
+std::string_view PlanView::hostName(uint32_t index) const {
+  return text(host(index).nameOffset, host(index).nameBytes);
+}
+std::string_view PlanView::hostAddress(uint32_t index) const {
+  return text(host(index).addressOffset, host(index).addressBytes);
+}
+
+std::string PlanView::describe(uint32_t rank) const {
+  return "rank " + std::to_string(rank) + " on host " + std::string(hostName(peer(rank).host));
+}
+
+Status PlanView::checkHosts() const {
+  const uint64_t strings = uint64_t(header_.stringTable.count) * header_.stringTable.stride;
+  if (header_.stringTable.count > 0 && header_.stringTable.stride != 1)
+    return wrong("has strings of stride %u", header_.stringTable.stride);
+  for (uint32_t index = 0; index < header_.hosts; index++) {
+    const auto record = host(index);
+    if (uint64_t(record.nameOffset) + record.nameBytes > strings ||
+        uint64_t(record.addressOffset) + record.addressBytes > strings) {
+      return wrong("has a name or address of host %u outside its strings", index);
+    }
+  }
+  return {};
+}
+
+Status PlanView::checkPeers() const {
+  uint32_t here = 0;
+  for (uint32_t rank = 0; rank < header_.ranks; rank++) {
+    const auto record = peer(rank);
+    if (record.host >= header_.hosts) return wrong("puts rank %u on host %u of %u", rank, record.host, header_.hosts);
+    if (record.listenPort > 65535) return wrong("gives rank %u port %u", rank, record.listenPort);
+    if (record.host != header_.hostIndex) continue;
+    // Local ranks ascend, so the k-th rank of this host has local index k.
+    if (here >= header_.localRanks || record.localIndex != here || local(here).rank != rank) {
+      return wrong("does not list rank %u as local rank %u of its host", rank, here);
+    }
+    here++;
+  }
+  if (here != header_.localRanks)
+    return wrong("has %u ranks on this host, its local table %u", here, header_.localRanks);
+  return {};
+}
+
+uint32_t PlanView::placeInRing(uint32_t channel, uint32_t rank) const {
+  uint32_t place = 0;
+  while (ring(channel, place) != rank) place++;
+  return place;
+}
+
+Status PlanView::checkRings() const {
+  std::vector<uint32_t> seenIn(header_.ranks, ~0u);
+  for (uint32_t channel = 0; channel < header_.channels; channel++) {
+    for (uint32_t place = 0; place < header_.ranks; place++) {
+      const uint32_t rank = ring(channel, place);
+      if (rank >= header_.ranks)
+        return wrong("has rank %u in the ring of channel %u, of %u ranks", rank, channel, header_.ranks);
+      if (seenIn[rank] == channel) return wrong("has rank %u twice in the ring of channel %u", rank, channel);
+      seenIn[rank] = channel;
+    }
+  }
+  return {};
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,137 @@
+// The checks of a HostPlan that look at edges and tuning rows.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <vector>
+
+#include "core/plan_view.h"
+#include "core/segment_format.h"
+
+namespace ncclrun {
+namespace {
+
+Status wrong(const std::string& what) { return {ncclInvalidArgument, "the plan " + what}; }
+std::string number(uint64_t value) { return std::to_string(value); }
+
+struct Span {
+  uint64_t begin, end;
+  bool operator<(const Span& other) const { return begin < other.begin; }
+};
+
+}  // namespace
+
+Status PlanView::checkEdges() const {
+  if (header_.ranks == 1) return {};
+  using Key = std::pair<uint32_t, uint32_t>;  // channel, sending rank
+  std::map<Key, uint64_t> sendOffset, receiveOffset;
+  const uint64_t bytes = connectionBytes(header_.ringSteps, header_.ringStepBytes);
+  const uint64_t pairs = uint64_t(header_.localRanks) * header_.localRanks * header_.pairStride;
+  std::vector<Span> used{{header_.abortOffset, header_.abortOffset + sizeof(AbortBlock)},
+                         {header_.doorbellOffset, header_.doorbellOffset + header_.localRanks * sizeof(Doorbell)},
+                         {header_.barrierOffset, header_.barrierOffset + sizeof(NodeBarrier)}};
+  if (header_.sameHostTransport == uint8_t(plan::Transport::shm) && header_.localRanks > 1) {
+    used.push_back({header_.pairOffset, header_.pairOffset + pairs});
+  }
+
+  // What each local rank must have: one edge to the next and one from the previous rank of every channel.
+  std::vector<uint32_t> placeOf(header_.ranks);
+  std::vector<std::vector<Key>> neighbours(header_.localRanks);  // by channel: {previous, next}
+  for (uint32_t channel = 0; channel < header_.channels; channel++) {
+    for (uint32_t place = 0; place < header_.ranks; place++) placeOf[ring(channel, place)] = place;
+    for (uint32_t index = 0; index < header_.localRanks; index++) {
+      const uint32_t place = placeOf[local(index).rank];
+      neighbours[index].push_back(
+          {ring(channel, (place + header_.ranks - 1) % header_.ranks), ring(channel, (place + 1) % header_.ranks)});
+    }
+  }
+  for (uint32_t index = 0; index < header_.localRanks; index++) {
+    const auto record = local(index);
+    const std::string whose = "of rank " + number(record.rank);
+    if (record.firstEdge > header_.edgeTable.count || record.edgeCount > header_.edgeTable.count - record.firstEdge) {
+      return wrong("has edges " + whose + " beyond its edge table");
+    }
+    if (record.edgeCount != 2 * header_.channels) {
+      return wrong("has " + number(record.edgeCount) + " ring edges " + whose + " for " + number(header_.channels) +
+                   " channels");
+    }
+    std::vector<uint8_t> seen(2 * size_t(header_.channels), 0);
+    for (uint32_t i = 0; i < record.edgeCount; i++) {
+      const auto edge = this->edge(record.firstEdge + i);
+      const std::string which = "edge " + number(i) + " " + whose;
+      if (edge.channel >= header_.channels) return wrong("has channel " + number(edge.channel) + " in " + which);
+      if (edge.sends > 1) return wrong("has direction " + number(edge.sends) + " in " + which);
+      const auto [previous, next] = neighbours[index][edge.channel];
+      if (edge.peer != (edge.sends ? next : previous)) {
+        return wrong("has rank " + number(edge.peer) + " at the other end of " + which + ", which its ring does not");
+      }
+      if (seen[2 * edge.channel + edge.sends]++) return wrong("has " + which + " twice");
+      const bool shm = edge.transport == uint8_t(plan::Transport::shm);
+      if (!shm && edge.transport != uint8_t(plan::Transport::socket)) {
+        return wrong("wants transport " + number(edge.transport) + " for " + which +
+                     "; the host device has shm (0) and socket (1)");
+      }
+      if (!shm) continue;
+      if (!sameHost(edge.peer)) return wrong("wants shared memory with another host for " + which);
+      if (edge.segmentOffset % 64 != 0 || edge.segmentOffset > header_.segmentBytes ||
+          bytes > header_.segmentBytes - edge.segmentOffset) {
+        return wrong("places " + which + " at byte " + number(edge.segmentOffset) +
+                     " of the segment, where it cannot lie");
+      }
+      (edge.sends ? sendOffset : receiveOffset)[{edge.channel, edge.sends ? record.rank : edge.peer}] =
+          edge.segmentOffset;
+      if (edge.sends) used.push_back({edge.segmentOffset, edge.segmentOffset + bytes});
+    }
+  }
+  if (sendOffset != receiveOffset) return wrong("has a shared-memory edge whose ends differ in place or transport");
+  std::sort(used.begin(), used.end());
+  for (size_t i = 1; i < used.size(); i++) {
+    if (used[i].begin < used[i - 1].end)
+      return wrong("places two things at byte " + number(used[i].begin) + " of the segment");
+  }
+  return {};
+}
+
+Status PlanView::checkTuning() const {
+  int previousCollective = -1;
+  uint64_t previousSize = ~0ull;
+  for (uint32_t index = 0; index < header_.tuningTable.count; index++) {
+    const auto row = tuning(index);
+    const std::string which = "tuning row " + number(index);
+    if (row.collective > uint8_t(plan::Collective::barrier))
+      return wrong("has collective " + number(row.collective) + " in " + which);
+    if (row.collective < previousCollective) return wrong("has " + which + " out of order");
+    if (row.collective == previousCollective ? row.upToBytes <= previousSize : previousSize != ~0ull) {
+      return wrong("has sizes that do not ascend to the end at " + which);
+    }
+    if (row.formCount == 0 || row.firstForm > header_.formTable.count ||
+        row.formCount > header_.formTable.count - row.firstForm) {
+      return wrong("has no form, or one beyond its form table, in " + which);
+    }
+    previousCollective = row.collective;
+    previousSize = row.upToBytes;
+  }
+  if (previousSize != ~0ull)
+    return wrong("has no form for the largest sizes of collective " + number(previousCollective));
+  for (uint32_t index = 0; index < header_.formTable.count; index++) {
+    if (Status status = checkForm(index); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status PlanView::checkForm(uint32_t index) const {
+  const auto form = this->form(index);
+  const std::string which = " in form " + number(index);
+  if (form.algorithm > uint8_t(plan::Algorithm::collnet))
+    return wrong("has algorithm " + number(form.algorithm) + which);
+  if (form.protocol > uint8_t(plan::Protocol::ll128)) return wrong("has protocol " + number(form.protocol) + which);
+  if (form.channels == 0 || form.channels > header_.channels) {
+    return wrong("uses " + number(form.channels) + " of " + number(header_.channels) + " channels" + which);
+  }
+  if (form.threads < 64 || form.threads > 4096)
+    return wrong("has " + number(form.threads) + " threads, 64 to 4096 can be," + which);
+  if (form.chunkBytes == 0 || form.chunkBytes > (1ull << 40))
+    return wrong("has chunks of " + number(form.chunkBytes) + " bytes" + which);
+  return {};
+}
+
+}  // namespace ncclrun

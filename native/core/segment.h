@@ -1,0 +1,52 @@
+// The host segment as one local rank has it mapped, and the doorbells in it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "core/error.h"
+#include "core/plan_view.h"
+#include "core/segment_format.h"
+
+namespace ncclrun {
+
+class Segment {
+ public:
+  Segment() = default;
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // Maps the segment the plan describes. ncclSystemError if the memory is smaller than the plan says or cannot be
+  // mapped.
+  Status map(int fd, const PlanView& plan);
+
+  AbortBlock& abortBlock() const { return *at<AbortBlock>(plan_->header().abortOffset); }
+  Doorbell& doorbell(uint32_t local) const {
+    return *at<Doorbell>(plan_->header().doorbellOffset + local * sizeof(Doorbell));
+  }
+  NodeBarrier& barrier() const { return *at<NodeBarrier>(plan_->header().barrierOffset); }
+  Connection& connection(uint64_t offset) const { return *at<Connection>(offset); }
+
+ private:
+  template <class T>
+  T* at(uint64_t offset) const {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+  std::byte* base_ = nullptr;
+  uint64_t bytes_ = 0;
+  const PlanView* plan_ = nullptr;
+};
+
+// Sleeps while `word` holds `seen`; may wake for no reason. The word may be shared between processes.
+void futexWait(std::atomic<uint32_t>& word, uint32_t seen);
+void futexWakeAll(std::atomic<uint32_t>& word);
+
+// Wakes whoever sleeps on the doorbell. What was changed before must have been a seq_cst store: that store and this
+// load are one half of Dekker's handshake, the sleeper's `sleepers` increment and its last look are the other.
+inline void ring(Doorbell& bell) {
+  if (bell.sleepers.load(std::memory_order_seq_cst) == 0) return;
+  bell.sequence.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(bell.sequence);
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,71 @@
+// Host streams: what is queued on one runs in order, on a thread of its own that starts with the first operation.
+// Whoever waits for the stream lends it the waiting thread instead, if the stream's own has not begun yet.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/launch.h"
+#include "ncclrun.h"
+
+namespace ncclrun {
+
+class Stream {
+ public:
+  Stream() = default;
+  ~Stream();  // waits for what is queued
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // The stream behind a handle; null is the process's default stream.
+  static Stream& of(ncclrunStream_t handle);
+
+  // ncclSystemError if the stream's thread cannot be started; then nothing was queued.
+  Status push(std::shared_ptr<Launcher> launcher, Launch&& launch);
+  Status push(void (*function)(void*, ncclResult_t), void* argument);
+  // Waits until everything queued before the call has ended. The first error since the last report, which this is.
+  Status synchronize();
+  bool idle() const { return ended_.load(std::memory_order_seq_cst) == pushed_.load(std::memory_order_seq_cst); }
+
+ private:
+  struct Item {
+    std::shared_ptr<Launcher> launcher;  // null: a callback
+    Launch launch;
+    void (*function)(void*, ncclResult_t) = nullptr;
+    void* argument = nullptr;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  Status push(Item&& item);
+  Status startThread();
+  void threadMain();
+  void waitForWork(Lock& lock);
+  void pollForWork(Lock& lock);
+  void runQueue(Lock& lock);
+  void runItem(Item& item);
+  void report(const Status& status);
+  Status takeError();
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;  // the thread waits for items
+  std::condition_variable ended_changed_;
+  std::vector<Item> queue_;  // not yet taken
+  std::vector<Item> batch_;  // taken by whoever runs
+  size_t callbacks_ = 0;     // in queue_
+  bool running_ = false;     // somebody works on batch_
+  bool asleep_ = false;      // the thread must be woken
+  bool stopping_ = false;
+  Status error_;                  // first since the last report
+  uint64_t spinNanoseconds_ = 0;  // of the last launch
+  std::atomic<uint64_t> pushed_{0};
+  std::atomic<uint64_t> ended_{0};
+  std::atomic<uint64_t> wakeAt_{~0ull};  // the least `ended_` that somebody waits for
+  std::thread thread_;
+};
+
+}  // namespace ncclrun

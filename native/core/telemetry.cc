@@ -1,0 +1,24 @@
+#include "core/telemetry.h"
+
+namespace ncclrun {
+
+void Telemetry::begin(const Operation& operation, uint64_t bytes) {
+  if (slot_ == nullptr) return;
+  const uint64_t now = nowNanoseconds();
+  set(slot_->bytes, bytes);
+  set(slot_->operationHash, operation.hash);
+  set(slot_->startedNs, now);
+  set(slot_->lastProgressNs, now);
+  set(slot_->collective, uint32_t(operation.collective));
+  set(slot_->waitingFor, ~0u);
+  set(slot_->state, uint32_t(ncclrunStateRunning));
+  std::atomic_ref(slot_->operation).store(operation.number, std::memory_order_release);
+}
+
+void Telemetry::end(const Operation& operation, bool ok, bool more) {
+  if (slot_ == nullptr) return;
+  if (ok) set(slot_->completed, operation.number);
+  set(slot_->state, uint32_t(!ok ? ncclrunStateFailed : more ? ncclrunStateQueued : ncclrunStateIdle));
+}
+
+}  // namespace ncclrun

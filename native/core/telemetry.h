@@ -1,0 +1,50 @@
+// One communicator's slot of the telemetry page. Writes only, relaxed: whoever reads it may see a mixture of two
+// moments, never garbage.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "core/clock.h"
+#include "core/data_path.h"
+#include "ncclrun.h"
+
+namespace ncclrun {
+
+class Telemetry {
+ public:
+  // `slot` may be null: then nothing is written.
+  explicit Telemetry(ncclrunTelemetrySlot* slot) : slot_(slot) {}
+
+  void queued() {
+    if (slot_ != nullptr && get(slot_->state) == ncclrunStateIdle) set(slot_->state, uint32_t(ncclrunStateQueued));
+  }
+  void begin(const Operation& operation, uint64_t bytes);
+  void end(const Operation& operation, bool ok, bool more);
+  // A step moved.
+  void progress() {
+    if (slot_ == nullptr) return;
+    set(slot_->lastProgressNs, nowNanoseconds());
+    if (get(slot_->state) != ncclrunStateWaiting) return;
+    set(slot_->state, uint32_t(ncclrunStateRunning));
+    set(slot_->waitingFor, ~0u);
+  }
+  // About to sleep until `rank` does something; ~0: not known who.
+  void waiting(uint32_t rank) {
+    if (slot_ == nullptr) return;
+    set(slot_->waitingFor, rank);
+    set(slot_->state, uint32_t(ncclrunStateWaiting));
+  }
+
+ private:
+  template <class T>
+  static void set(T& field, T value) {
+    std::atomic_ref<T>(field).store(value, std::memory_order_relaxed);
+  }
+  template <class T>
+  static T get(T& field) {
+    return std::atomic_ref<T>(field).load(std::memory_order_relaxed);
+  }
+  ncclrunTelemetrySlot* const slot_;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,98 @@
+#include "device/host/blocks.h"
+
+namespace ncclrun {
+namespace {
+
+FiberPool& fiberPool() {
+  thread_local FiberPool pool;
+  return pool;
+}
+
+}  // namespace
+
+Endpoint* Needs::missing() const {
+  for (Endpoint* end : receives) {
+    if (!end->ready()) return end;
+  }
+  for (Endpoint* end : sends) {
+    if (!end->ready()) return end;
+  }
+  return nullptr;
+}
+
+void Blocks::run(std::span<const Body> bodies) {
+  if (bodies.size() == 1) {
+    bodies[0].run(bodies[0].argument, *this);
+    return;
+  }
+  running_.reserve(bodies.size());
+  for (const Body& body : bodies) running_.push_back({body, this, fiberPool().take()});
+  for (Running& block : running_) {
+    block.fiber->start(
+        [](void* argument) {
+          auto* self = static_cast<Running*>(argument);
+          self->body.run(self->body.argument, *self->blocks);
+        },
+        &block);
+  }
+  runTogether();
+  for (Running& block : running_) fiberPool().give(std::move(block.fiber));
+  running_.clear();
+}
+
+// Resumes blocks in turn; waits when none can go on. An interruption makes every await() return false, so all blocks
+// run out.
+void Blocks::runTogether() {
+  size_t left = running_.size();
+  while (left > 0) {
+    Running* next = nextReady();
+    if (next == nullptr) {
+      const bool ready =
+          patience_.wait([&] { return (next = nextReady()) != nullptr; }, [&] { telemetry_.waiting(waitingFor()); });
+      if (!ready) {
+        for (Running& block : running_) {
+          if (!block.fiber->done()) next = &block;
+        }
+      }
+    }
+    current_ = next;
+    next->fiber->resume();
+    current_ = nullptr;
+    if (next->fiber->done()) left--;
+  }
+}
+
+Blocks::Running* Blocks::nextReady() {
+  for (size_t i = 0; i < running_.size(); i++) {
+    turn_ = turn_ + 1 < running_.size() ? turn_ + 1 : 0;
+    Running& block = running_[turn_];
+    if (!block.fiber->done() && (block.needs == nullptr || block.needs->met())) return &block;
+  }
+  return nullptr;
+}
+
+bool Blocks::await(const Needs& needs) {
+  if (needs.met()) return !patience_.interrupt().raised();
+  if (current_ == nullptr) {
+    return patience_.wait([&] { return needs.met(); },
+                          [&] {
+                            const Endpoint* missing = needs.missing();
+                            telemetry_.waiting(missing != nullptr ? missing->facts().peer : ~0u);
+                          });
+  }
+  Running* self = current_;
+  self->needs = &needs;
+  self->fiber->suspend();
+  self->needs = nullptr;
+  return !patience_.interrupt().raised();
+}
+
+uint32_t Blocks::waitingFor() const {
+  for (const Running& block : running_) {
+    if (block.fiber->done() || block.needs == nullptr) continue;
+    if (const Endpoint* missing = block.needs->missing(); missing != nullptr) return missing->facts().peer;
+  }
+  return ~0u;
+}
+
+}  // namespace ncclrun

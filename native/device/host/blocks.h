@@ -1,0 +1,61 @@
+// Runs the blocks of one launch on the calling thread, as a GPU runs them on its multiprocessors: each is written as if
+// it were alone and waits where it must; meanwhile the others go on.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/patience.h"
+#include "core/telemetry.h"
+#include "device/host/fiber.h"
+#include "transport/endpoint.h"
+
+namespace ncclrun {
+
+// What a block needs before its next step: every one of these slots.
+struct Needs {
+  std::span<Endpoint* const> receives;
+  std::span<Endpoint* const> sends;
+
+  bool met() const { return missing() == nullptr; }
+  // The first end that is not ready.
+  Endpoint* missing() const;
+};
+
+class Blocks {
+ public:
+  struct Body {
+    void (*run)(void* argument, Blocks& blocks);
+    void* argument;
+  };
+  Blocks(Patience& patience, Telemetry& telemetry) : patience_(patience), telemetry_(telemetry) {}
+
+  // Returns when all have ended. With one body, it runs on the caller's own stack.
+  void run(std::span<const Body> bodies);
+
+  // For the running block: waits for its needs. False when the communicator is interrupted.
+  bool await(const Needs& needs);
+
+  Patience& patience() const { return patience_; }
+  Telemetry& telemetry() const { return telemetry_; }
+
+ private:
+  struct Running {
+    Body body;
+    Blocks* blocks;
+    std::unique_ptr<Fiber> fiber;
+    const Needs* needs = nullptr;  // null: can go on
+  };
+  void runTogether();
+  Running* nextReady();
+  uint32_t waitingFor() const;
+
+  Patience& patience_;
+  Telemetry& telemetry_;
+  std::vector<Running> running_;
+  Running* current_ = nullptr;  // null: a single body on the caller's stack
+  size_t turn_ = 0;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,268 @@
+// The folds, written once with the compiler's vector types and compiled once per instruction set: the includer names
+// its table in NCCLRUN_FOLD_TABLE. Includes no header with inline functions: those would be compiled with the wrong
+// instructions for other users.
+#include "device/host/fold.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ncclrun {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+#if defined(__AVX512F__)
+constexpr size_t kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr size_t kVectorBytes = 32;
+#else
+constexpr size_t kVectorBytes = 16;
+#endif
+
+template <class T>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kVectorBytes)));
+};
+
+// How elements of a type are loaded into and stored from a vector of what they are folded in.
+template <class T>
+struct Lanes {
+  using Element = T;
+  using V = typename VectorOf<T>::Type;
+  static constexpr size_t kCount = kVectorBytes / sizeof(T);
+  static V load(const char* from) {
+    V v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+  }
+  static void store(char* to, V v) { __builtin_memcpy(to, &v, sizeof v); }
+};
+
+using Floats = VectorOf<float>::Type;
+using Words = VectorOf<uint32_t>::Type;
+typedef uint16_t Halfwords __attribute__((vector_size(kVectorBytes / 2)));
+
+inline Words wordsOf(Floats v) { return (Words)v; }
+inline Floats floatsOf(Words v) { return (Floats)v; }
+
+struct Half {
+  uint16_t bits;
+};
+struct Bfloat16 {
+  uint16_t bits;
+};
+
+struct SixteenBit {
+  static constexpr size_t kCount = kVectorBytes / sizeof(float);
+  static Words loadBits(const char* from) {
+    Halfwords bits;
+    __builtin_memcpy(&bits, from, sizeof bits);
+    return __builtin_convertvector(bits, Words);
+  }
+  static void storeBits(char* to, Words v) {
+    const Halfwords bits = __builtin_convertvector(v, Halfwords);
+    __builtin_memcpy(to, &bits, sizeof bits);
+  }
+};
+
+template <>
+struct Lanes<Bfloat16> : SixteenBit {
+  using Element = Bfloat16;
+  using V = Floats;
+  static V load(const char* from) { return floatsOf(loadBits(from) << 16); }
+  // Rounds to nearest, ties to even; a NaN stays one.
+  static void store(char* to, V v) {
+    const Words bits = wordsOf(v);
+    const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const Words nan = (bits >> 16) | 0x40u;
+    storeBits(to, (bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  }
+};
+
+template <>
+struct Lanes<Half> : SixteenBit {
+  using Element = Half;
+  using V = Floats;
+  static V load(const char* from) {
+    const Words h = loadBits(from);
+    const Words sign = (h & 0x8000u) << 16;
+    const Words magnitude = (h & 0x7fffu) << 13;
+    // The exponent's bias differs by 112; multiplying by 2^112 also makes subnormals right. Infinity and NaN are set
+    // apart.
+    const Floats scaled = floatsOf(magnitude) * 0x1p112f;
+    const Words special = magnitude | 0x7f800000u;
+    return floatsOf(sign | ((h & 0x7c00u) == 0x7c00u ? special : wordsOf(scaled)));
+  }
+  // Rounds to nearest, ties to even.
+  static void store(char* to, V v) {
+    const Words bits = wordsOf(v);
+    const Words sign = (bits >> 16) & 0x8000u;
+    const Words magnitude = bits & 0x7fffffffu;
+    const Words normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    // Adding 1/2 leaves a subnormal's bits, rounded by the addition, at the low end of the sum.
+    const Words subnormal = wordsOf(floatsOf(magnitude) + 0.5f) - 0x3f000000u;
+    Words out = magnitude < (113u << 23) ? subnormal : normal;
+    out = magnitude >= 0x477ff000u ? Words{} + 0x7c00u : out;  // 65520 and more round to infinity
+    out = magnitude > 0x7f800000u ? ((magnitude >> 13) & 0x3ffu) | 0x7e00u : out;
+    storeBits(to, sign | out);
+  }
+};
+
+struct Sum {
+  template <class V>
+  static V apply(V a, V b) {
+    return a + b;
+  }
+};
+struct Prod {
+  template <class V>
+  static V apply(V a, V b) {
+    return a * b;
+  }
+};
+struct Max {
+  template <class V>
+  static V apply(V a, V b) {
+    return a > b ? a : b;
+  }
+};
+struct Min {
+  template <class V>
+  static V apply(V a, V b) {
+    return a < b ? a : b;
+  }
+};
+struct First {
+  template <class V>
+  static V apply(V a, V) {
+    return a;
+  }
+};
+
+// Stores a line past the caches; `to` is a multiple of its size.
+inline void streamOut(char* to, const void* line) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(line));
+#elif defined(__AVX2__)
+  const auto* from = static_cast<const __m256i*>(line);
+  for (int i = 0; i < 2; i++) _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + i, _mm256_loadu_si256(from + i));
+#elif defined(__x86_64__)
+  const auto* from = static_cast<const __m128i*>(line);
+  for (int i = 0; i < 4; i++) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, _mm_loadu_si128(from + i));
+#else
+  __builtin_memcpy(to, line, kLineBytes);
+#endif
+}
+inline void streamEnd() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+// kSources: 0 means as many as given, at least one.
+template <class T, class Op, uint32_t kSources>
+struct Fold {
+  using L = Lanes<T>;
+  static constexpr size_t kStep = L::kCount * sizeof(T);  // bytes of one vector in memory
+
+  static typename L::V at(const char* const* sources, uint32_t sourceCount, size_t byte) {
+    typename L::V v = L::load(sources[0] + byte);
+    const uint32_t n = kSources != 0 ? kSources : sourceCount;
+    for (uint32_t s = 1; s < n; s++) v = Op::apply(v, L::load(sources[s] + byte));
+    return v;
+  }
+
+  // Fewer elements than a vector, through padded copies.
+  static void rest(char* const* targets, uint32_t targetCount, const char* const* sources, uint32_t sourceCount,
+                   size_t byte, size_t bytes) {
+    char padded[kStep] = {};
+    __builtin_memcpy(padded, sources[0] + byte, bytes);
+    typename L::V v = L::load(padded);
+    for (uint32_t s = 1; s < sourceCount; s++) {
+      __builtin_memcpy(padded, sources[s] + byte, bytes);
+      v = Op::apply(v, L::load(padded));
+    }
+    L::store(padded, v);
+    for (uint32_t t = 0; t < targetCount; t++) __builtin_memcpy(targets[t] + byte, padded, bytes);
+  }
+
+  static void plain(char* const* targets, uint32_t targetCount, const char* const* sources, uint32_t sourceCount,
+                    size_t from, size_t to) {
+    char* const target = targets[0];
+    char* const second = targetCount > 1 ? targets[1] : nullptr;
+    size_t byte = from;
+    if (second == nullptr) {
+      for (; byte + 4 * kStep <= to; byte += 4 * kStep) {
+        typename L::V v[4];
+        for (int i = 0; i < 4; i++) v[i] = at(sources, sourceCount, byte + i * kStep);
+        for (int i = 0; i < 4; i++) L::store(target + byte + i * kStep, v[i]);
+      }
+      for (; byte + kStep <= to; byte += kStep) L::store(target + byte, at(sources, sourceCount, byte));
+    } else {
+      for (; byte + kStep <= to; byte += kStep) {
+        const auto v = at(sources, sourceCount, byte);
+        for (uint32_t t = 0; t < targetCount; t++) L::store(targets[t] + byte, v);
+      }
+    }
+    if (byte < to) rest(targets, targetCount, sources, sourceCount, byte, to - byte);
+  }
+
+  // The last target past the caches; [from, to) is whole lines and the last target at `from` a multiple of 64.
+  static void streamed(char* const* targets, uint32_t targetCount, const char* const* sources, uint32_t sourceCount,
+                       size_t from, size_t to) {
+    char* const last = targets[targetCount - 1];
+    for (size_t byte = from; byte < to; byte += kLineBytes) {
+      alignas(kLineBytes) char line[kLineBytes];
+      for (size_t part = 0; part < kLineBytes; part += kStep) {
+        const auto v = at(sources, sourceCount, byte + part);
+        L::store(line + part, v);
+        for (uint32_t t = 0; t + 1 < targetCount; t++) L::store(targets[t] + byte + part, v);
+      }
+      streamOut(last + byte, line);
+    }
+    streamEnd();
+  }
+
+  static void run(void* const* targetsGiven, uint32_t targetCount, const void* const* sourcesGiven,
+                  uint32_t sourceCount, size_t count, bool stream) {
+    auto* const* targets = reinterpret_cast<char* const*>(targetsGiven);
+    auto* const* sources = reinterpret_cast<const char* const*>(sourcesGiven);
+    const size_t bytes = count * sizeof(T);
+    const size_t skew = -reinterpret_cast<size_t>(targets[targetCount - 1]) % kLineBytes;
+    if (!stream || skew % sizeof(T) != 0 || bytes < 8 * kLineBytes) {
+      return plain(targets, targetCount, sources, sourceCount, 0, bytes);
+    }
+    const size_t end = skew + (bytes - skew) / kLineBytes * kLineBytes;
+    if (skew > 0) plain(targets, targetCount, sources, sourceCount, 0, skew);
+    streamed(targets, targetCount, sources, sourceCount, skew, end);
+    if (end < bytes) plain(targets, targetCount, sources, sourceCount, end, bytes);
+  }
+};
+
+template <class T, class Op>
+void fold(void* const* targets, uint32_t targetCount, const void* const* sources, uint32_t sourceCount, size_t count,
+          bool stream) {
+  if (sourceCount == 2) {
+    Fold<T, Op, 2>::run(targets, targetCount, sources, sourceCount, count, stream);
+  } else {
+    Fold<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
+  }
+}
+
+// Sums and products of signed integers wrap around: they are those of the unsigned ones.
+#define NCCLRUN_FOLDS(Wrapping, Ordered) \
+  { fold<Wrapping, Sum>, fold<Wrapping, Prod>, fold<Ordered, Max>, fold<Ordered, Min> }
+
+}  // namespace
+
+const FoldTable NCCLRUN_FOLD_TABLE = {
+    {NCCLRUN_FOLDS(uint8_t, int8_t), NCCLRUN_FOLDS(uint8_t, uint8_t), NCCLRUN_FOLDS(uint32_t, int32_t),
+     NCCLRUN_FOLDS(uint32_t, uint32_t), NCCLRUN_FOLDS(uint64_t, int64_t), NCCLRUN_FOLDS(uint64_t, uint64_t),
+     NCCLRUN_FOLDS(Half, Half), NCCLRUN_FOLDS(float, float), NCCLRUN_FOLDS(double, double),
+     NCCLRUN_FOLDS(Bfloat16, Bfloat16)},
+    Fold<uint8_t, First, 1>::run,
+};
+
+#undef NCCLRUN_FOLDS
+
+}  // namespace ncclrun

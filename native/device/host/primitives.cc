@@ -1,0 +1,107 @@
+#include "device/host/primitives.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace ncclrun {
+namespace {
+
+size_t smallestSlot(std::span<Endpoint* const> receives, std::span<Endpoint* const> sends) {
+  size_t bytes = SIZE_MAX;
+  for (const Endpoint* end : receives) bytes = std::min<size_t>(bytes, end->facts().stepBytes);
+  for (const Endpoint* end : sends) bytes = std::min<size_t>(bytes, end->facts().stepBytes);
+  return bytes;
+}
+
+}  // namespace
+
+HostPrimitives::HostPrimitives(Blocks& blocks, const Setup& setup)
+    : blocks_(blocks),
+      receives_(setup.receives),
+      sends_(setup.sends),
+      elementBytes_(setup.elementBytes),
+      slotElements_(smallestSlot(setup.receives, setup.sends) / setup.elementBytes),
+      fold_(setup.fold),
+      stream_(setup.stream) {
+  if (receives_.size() >= kFew) {
+    manySources_.resize(receives_.size() + 1);
+    sources_ = manySources_.data();
+  }
+  if (sends_.size() >= kFew) {
+    manyTargets_.resize(sends_.size() + 1);
+    targets_ = manyTargets_.data();
+  }
+}
+
+void HostPrimitives::copy(const void* source, void* target, size_t count) {
+  if (source == target || count == 0) return;
+  copyFunction()(&target, 1, &source, 1, count * elementBytes_, stream_);
+}
+
+void HostPrimitives::copyAll(const void* source, void* target, size_t count, uint32_t block, uint32_t) {
+  if (block == 0) copy(source, target, count);
+}
+
+void HostPrimitives::signal(uint32_t to) {
+  if (ended_) return;
+  if (!blocks_.await({{}, sends_.subspan(to, 1)})) {
+    ended_ = true;
+    return;
+  }
+  sends_[to]->publish(0);
+}
+
+void HostPrimitives::await(uint32_t from) {
+  if (ended_) return;
+  if (!blocks_.await({receives_.subspan(from, 1), {}}) || !arrivedRight(*receives_[from], 0)) {
+    ended_ = true;
+    return;
+  }
+  receives_[from]->release();
+}
+
+bool HostPrimitives::arrivedRight(const Endpoint& end, uint32_t bytes) {
+  if (end.arrived() == bytes) return true;
+  blocks_.patience().interrupt().raise(
+      {ncclInvalidUsage, "rank " + std::to_string(end.facts().peer) + " sent " + std::to_string(end.arrived()) +
+                             " bytes where this rank expects " + std::to_string(bytes) +
+                             ": the ranks' calls differ in kind, order, count or type"});
+  return false;
+}
+
+void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own,
+                          uint32_t place, void* target, size_t count) {
+  if (ended_ || count == 0) return;
+  const size_t bytes = count * elementBytes_;
+  if (!blocks_.await({from, to})) {
+    ended_ = true;
+    return;
+  }
+  uint32_t sourceCount = 0, targetCount = 0;
+  for (Endpoint* end : from) {
+    if (!arrivedRight(*end, uint32_t(bytes))) {
+      ended_ = true;
+      return;
+    }
+    if (own != nullptr && sourceCount == place) sources_[sourceCount++] = own;
+    sources_[sourceCount++] = end->slot();
+  }
+  if (own != nullptr && sourceCount == from.size()) sources_[sourceCount++] = own;
+  for (Endpoint* end : to) targets_[targetCount++] = end->slot();
+  if (target != nullptr) targets_[targetCount++] = target;
+
+  const bool stream = stream_ && target != nullptr;
+  if (sourceCount > 1) {
+    fold_(targets_, targetCount, sources_, sourceCount, count, stream);
+  } else if (targetCount == 1 && !stream) {
+    std::memcpy(targets_[0], sources_[0], bytes);
+  } else {
+    copyFunction()(targets_, targetCount, sources_, 1, bytes, stream);
+  }
+  for (Endpoint* end : to) end->publish(uint32_t(bytes));
+  for (Endpoint* end : from) end->release();
+  blocks_.telemetry().progress();
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,83 @@
+// The primitives of algorithm/work.h on the host: slots are memory, arithmetic is fold.h, waiting lets other blocks
+// run.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/host/blocks.h"
+#include "device/host/fold.h"
+#include "transport/endpoint.h"
+
+namespace ncclrun {
+
+class HostPrimitives {
+ public:
+  struct Setup {
+    std::span<Endpoint* const> receives;
+    std::span<Endpoint* const> sends;
+    size_t elementBytes;
+    FoldFunction fold;  // null where nothing is reduced
+    bool stream;        // the user's buffers are too large to stay in the caches
+  };
+  HostPrimitives(Blocks& blocks, const Setup& setup);
+
+  size_t slotElements() const { return slotElements_; }
+
+  void copy(const void* source, void* target, size_t count);
+  // The whole buffer, by the first of the blocks.
+  void copyAll(const void* source, void* target, size_t count, uint32_t block, uint32_t blocks);
+  void send(uint32_t to, const void* source, size_t count) {
+    move({}, sends_.subspan(to, 1), source, 0, nullptr, count);
+  }
+  void copySend(const void* source, void* target, uint32_t to, size_t count) {
+    move({}, sends_.subspan(to, 1), source, 0, target == source ? nullptr : target, count);
+  }
+  void receive(uint32_t from, void* target, size_t count) {
+    move(receives_.subspan(from, 1), {}, nullptr, 0, target, count);
+  }
+  void receiveSend(uint32_t from, uint32_t to, void* target, size_t count) {
+    move(receives_.subspan(from, 1), sends_.subspan(to, 1), nullptr, 0, target, count);
+  }
+  void receiveReduceSend(uint32_t from, const void* own, uint32_t to, size_t count) {
+    move(receives_.subspan(from, 1), sends_.subspan(to, 1), own, 1, nullptr, count);
+  }
+  void receiveReduceCopy(uint32_t from, const void* own, void* target, size_t count) {
+    move(receives_.subspan(from, 1), {}, own, 1, target, count);
+  }
+  void receiveReduceCopySend(uint32_t from, const void* own, void* target, uint32_t to, size_t count) {
+    move(receives_.subspan(from, 1), sends_.subspan(to, 1), own, 1, target, count);
+  }
+  void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
+    move(receives_, forward ? sends_ : std::span<Endpoint* const>{}, own, place, target, count);
+  }
+  void signal(uint32_t to);
+  void await(uint32_t from);
+
+ private:
+  // Waits for every slot of `from` and `to`; folds the slots of `from`, with `own` (if not null) as number `place` of
+  // them, into the slots of `to` and `target` (if not null); hands all slots on.
+  void move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own, uint32_t place,
+            void* target, size_t count);
+  bool arrivedRight(const Endpoint& end, uint32_t bytes);
+
+  Blocks& blocks_;
+  const std::span<Endpoint* const> receives_;
+  const std::span<Endpoint* const> sends_;
+  const size_t elementBytes_;
+  const size_t slotElements_;
+  const FoldFunction fold_;
+  const bool stream_;
+  bool ended_ = false;  // interrupted: do nothing from now on
+  // Of the step under way. Few connections need no memory from the heap.
+  static constexpr size_t kFew = 16;
+  const void* fewSources_[kFew];
+  void* fewTargets_[kFew];
+  std::vector<const void*> manySources_;
+  std::vector<void*> manyTargets_;
+  const void** sources_ = fewSources_;
+  void** targets_ = fewTargets_;
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,147 @@
+#include "support/plan_builder.h"
+
+#include <cstring>
+
+#include "core/segment_format.h"
+
+namespace ncclrun::test {
+namespace {
+
+template <class Record>
+plan::Section append(std::vector<std::byte>& blob, const std::vector<Record>& records) {
+  while (blob.size() % 8 != 0) blob.push_back(std::byte{0});
+  const plan::Section section{blob.size(), uint32_t(records.size()), sizeof(Record)};
+  const auto* bytes = reinterpret_cast<const std::byte*>(records.data());
+  blob.insert(blob.end(), bytes, bytes + records.size() * sizeof(Record));
+  return section;
+}
+
+uint64_t roundUp(uint64_t value) { return (value + 63) / 64 * 64; }
+
+struct Layout {
+  plan::Header header{};
+  uint64_t next = 0;
+
+  uint64_t take(uint64_t bytes) {
+    const uint64_t at = next;
+    next = roundUp(next + bytes);
+    return at;
+  }
+};
+
+}  // namespace
+
+std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
+  const auto ranks = uint32_t(spec.hostOf.size());
+  uint32_t hosts = 1;
+  for (uint32_t of : spec.hostOf) hosts = std::max(hosts, of + 1);
+  auto rings = spec.rings;
+  if (rings.empty()) {
+    rings.emplace_back();
+    for (uint32_t rank = 0; rank < ranks; rank++) rings[0].push_back(rank);
+  }
+  std::vector<plan::PeerRecord> peers;
+  std::vector<uint32_t> locals, perHost(hosts, 0);
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    peers.push_back({spec.hostOf[rank], perHost[spec.hostOf[rank]]++, spec.ports.empty() ? 0 : spec.ports[rank], 0});
+    if (spec.hostOf[rank] == host) locals.push_back(rank);
+  }
+
+  Layout layout;
+  auto& h = layout.header;
+  h.magic = plan::kMagic;
+  h.version = plan::kVersion;
+  h.headerBytes = sizeof h;
+  h.ranks = ranks;
+  h.hosts = hosts;
+  h.hostIndex = host;
+  h.localRanks = uint32_t(locals.size());
+  h.channels = uint32_t(rings.size());
+  h.ringSteps = spec.ringSteps;
+  h.ringStepBytes = spec.ringStepBytes;
+  h.pairSteps = spec.pairSteps;
+  h.pairStepBytes = spec.pairStepBytes;
+  h.sameHostTransport = uint8_t(spec.sameHost);
+  h.otherHostTransport = uint8_t(spec.otherHost);
+  h.spinNanoseconds = spec.spinNanoseconds;
+  memset(h.token, spec.token, sizeof h.token);
+  h.abortOffset = layout.take(sizeof(AbortBlock));
+  h.doorbellOffset = layout.take(locals.size() * sizeof(Doorbell));
+  h.barrierOffset = layout.take(sizeof(NodeBarrier));
+  h.pairStride = roundUp(kConnectionHeaderBytes + uint64_t(spec.pairSteps) * spec.pairStepBytes);
+  h.pairOffset = layout.take(locals.size() * locals.size() * h.pairStride);
+
+  // A ring edge inside the host lies at a place both ends know: by channel and sender.
+  std::vector<uint64_t> edgeOffset(rings.size() * ranks);
+  for (auto& offset : edgeOffset)
+    offset = layout.take(kConnectionHeaderBytes + uint64_t(spec.ringSteps) * spec.ringStepBytes);
+  std::vector<plan::LocalRecord> localRecords;
+  std::vector<plan::EdgeRecord> edges;
+  for (uint32_t rank : locals) {
+    const auto first = uint32_t(edges.size());
+    for (uint32_t channel = 0; channel < rings.size() && ranks > 1; channel++) {
+      const auto& ring = rings[channel];
+      uint32_t place = 0;
+      while (ring[place] != rank) place++;
+      for (bool sends : {true, false}) {
+        const uint32_t peer = ring[(place + (sends ? 1 : ranks - 1)) % ranks];
+        const auto transport = spec.hostOf[peer] == host ? spec.sameHost : spec.otherHost;
+        const bool shm = transport == plan::Transport::shm;
+        edges.push_back({channel, peer, uint8_t(transport), uint8_t(sends), 0, 0,
+                         shm ? edgeOffset[channel * ranks + (sends ? rank : peer)] : 0});
+      }
+    }
+    localRecords.push_back({rank, first, uint32_t(edges.size()) - first, 0});
+  }
+  h.segmentBytes = layout.next;
+
+  std::vector<plan::TuningRecord> tuning;
+  std::vector<plan::FormRecord> forms;
+  for (const Row& row : spec.rows) {
+    tuning.push_back({uint8_t(row.collective), {}, uint32_t(forms.size()), 1, 0, row.upToBytes});
+    forms.push_back(row.form);
+  }
+  std::vector<char> strings;
+  std::vector<plan::HostRecord> hostRecords;
+  for (uint32_t i = 0; i < hosts; i++) {
+    std::string name(1, 'h');
+    name += std::to_string(i + 1);
+    const std::string address = "127.0.0.1";
+    const auto at = uint32_t(strings.size());
+    strings.insert(strings.end(), name.begin(), name.end());
+    strings.insert(strings.end(), address.begin(), address.end());
+    hostRecords.push_back({at, uint32_t(name.size()), at + uint32_t(name.size()), uint32_t(address.size())});
+  }
+  std::vector<uint32_t> ringTable;
+  for (const auto& ring : rings) ringTable.insert(ringTable.end(), ring.begin(), ring.end());
+
+  std::vector<std::byte> blob(sizeof h);
+  h.hostTable = append(blob, hostRecords);
+  h.peerTable = append(blob, peers);
+  h.localTable = append(blob, localRecords);
+  h.ringTable = append(blob, ringTable);
+  h.edgeTable = append(blob, edges);
+  h.tuningTable = append(blob, tuning);
+  h.formTable = append(blob, forms);
+  h.stringTable = append(blob, strings);
+  h.totalBytes = blob.size();
+  memcpy(blob.data(), &h, sizeof h);
+  return blob;
+}
+
+PlanSpec oneHost(uint32_t ranks, const plan::FormRecord& form) {
+  PlanSpec spec;
+  spec.hostOf.assign(ranks, 0);
+  const plan::FormRecord simple = {uint8_t(plan::Algorithm::ring), 0, 1, 64, 1 << 16, 0, 0};
+  const bool ring = form.algorithm == uint8_t(plan::Algorithm::ring);
+  using plan::Collective;
+  for (auto collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter,
+                          Collective::broadcast, Collective::reduce, Collective::sendRecv, Collective::barrier}) {
+    const bool fits = ring || collective == Collective::allReduce ||
+                      (collective == Collective::barrier && form.algorithm == uint8_t(plan::Algorithm::directOneShot));
+    spec.rows.push_back({collective, ~0ull, fits ? form : simple});
+  }
+  return spec;
+}
+
+}  // namespace ncclrun::test

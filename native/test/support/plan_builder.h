@@ -1,0 +1,40 @@
+// Writes HostPlans by hand, as control/plan/encode.ts does for real ones.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/plan_format.h"
+
+namespace ncclrun::test {
+
+struct Row {
+  plan::Collective collective;
+  uint64_t upToBytes;
+  plan::FormRecord form;
+};
+
+inline plan::FormRecord form(plan::Algorithm algorithm, uint16_t channels, uint64_t chunkBytes, uint32_t threads = 64) {
+  return {uint8_t(algorithm), uint8_t(plan::Protocol::simple), channels, threads, chunkBytes, 0, 0};
+}
+
+struct PlanSpec {
+  std::vector<uint32_t> hostOf;              // by rank
+  std::vector<std::vector<uint32_t>> rings;  // by channel; empty: one in rank order
+  std::vector<uint32_t> ports;               // by rank; empty: none
+  std::vector<Row> rows;                     // by collective, then size; empty: ring for everything
+  uint32_t ringSteps = 4, ringStepBytes = 4096;
+  uint32_t pairSteps = 4, pairStepBytes = 4096;
+  uint64_t spinNanoseconds = 20000;
+  plan::Transport sameHost = plan::Transport::shm;
+  plan::Transport otherHost = plan::Transport::socket;
+  uint8_t token = 7;
+};
+
+// The plan of one host.
+std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host);
+
+// All ranks on one host, all collectives by this form.
+PlanSpec oneHost(uint32_t ranks, const plan::FormRecord& form);
+
+}  // namespace ncclrun::test

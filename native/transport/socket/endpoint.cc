@@ -1,0 +1,260 @@
+#include "transport/socket/endpoint.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ncclrun {
+namespace {
+
+size_t ringBytes(const Endpoint::Facts& facts) {
+  return kConnectionHeaderBytes + size_t(facts.steps) * facts.stepBytes;
+}
+
+Connection& ringIn(const Mapping& memory) { return *static_cast<Connection*>(memory.address()); }
+
+bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+Status SocketEndpoint::make(const Setup& setup, std::unique_ptr<SocketEndpoint>& out) {
+  const size_t bytes = ringBytes(setup.facts);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return {ncclSystemError, "no memory for the " + std::to_string(bytes) + " bytes of a connection with " +
+                                 setup.peer + ": " + strerror(errno)};
+  }
+  out.reset(new SocketEndpoint(setup, Mapping(memory, bytes)));
+  return {};
+}
+
+SocketEndpoint::SocketEndpoint(const Setup& setup, Mapping memory)
+    : Endpoint(setup.facts, ringIn(memory), nullptr, true),
+      memory_(std::move(memory)),
+      ring_(ringIn(memory_)),
+      slots_(static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
+      proxy_(setup.proxy),
+      interrupt_(setup.interrupt),
+      own_(setup.own),
+      peer_(setup.peer) {}
+
+SocketEndpoint::~SocketEndpoint() {
+  if (!socket_.valid()) return;
+  proxy_->remove(socket_.get(), *this);
+  // In the middle of a slot a farewell would be taken for payload.
+  if (!open_ || over_ || (facts().sends && headerDone_ > 0)) return;
+  const socket::SlotHeader farewell{socket::kFarewell, 0};
+  // If it does not fit into the socket's buffer the peer sees an end without farewell, which is what it is.
+  (void)!send(socket_.get(), &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void SocketEndpoint::broken(const std::string& why) {
+  over_ = true;
+  const std::string where =
+      facts().channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts().channel) + ")";
+  interrupt_.raise({ncclRemoteError, "lost the connection with " + peer_ + where + ": " + why});
+}
+
+// --- setting up
+
+bool SocketEndpoint::beginConnecting(std::string_view address, uint32_t port) {
+  sockaddr_storage storage{};
+  const std::string text(address);
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+  socklen_t length = 0;
+  if (inet_pton(AF_INET, text.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(uint16_t(port));
+    length = sizeof *v4;
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(uint16_t(port));
+    length = sizeof *v6;
+  }
+  if (length == 0 || port == 0) {
+    broken("the plan gives it no address to connect to (\"" + text + "\" port " + std::to_string(port) + ")");
+    return false;
+  }
+  socket_.reset(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket_.valid()) {
+    broken(std::string("no socket: ") + strerror(errno));
+    return false;
+  }
+  const int on = 1;
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 && errno != EINPROGRESS) {
+    broken("connecting to " + text + " port " + std::to_string(port) + ": " + strerror(errno));
+    return false;
+  }
+  return true;
+}
+
+void SocketEndpoint::connect(std::string_view address, uint32_t port, const socket::Hello& hello) {
+  {
+    std::lock_guard lock(mutex_);
+    hello_ = hello;
+    if (!beginConnecting(address, port)) return;
+  }
+  if (Status status = proxy_->add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *this); !status.ok()) {
+    std::lock_guard lock(mutex_);
+    broken(status.sentence);
+  }
+}
+
+bool SocketEndpoint::adopt(Descriptor& connection) {
+  {
+    std::lock_guard lock(mutex_);
+    if (socket_.valid()) return false;
+    socket_ = std::move(connection);
+    const int on = 1;
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const socket::SlotHeader welcome{socket::kWelcomeMagic, 0};
+    if (send(socket_.get(), &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT) != ssize_t(sizeof welcome)) {
+      broken(std::string("it does not take our welcome: ") + strerror(errno));
+      return true;
+    }
+    open_.store(true, std::memory_order_release);
+  }
+  if (Status status = proxy_->add(socket_.get(), EPOLLIN | EPOLLRDHUP, *this); !status.ok()) {
+    std::lock_guard lock(mutex_);
+    broken(status.sentence);
+  }
+  return true;
+}
+
+// Sender: hello out, welcome in.
+void SocketEndpoint::introduce() {
+  if (helloDone_ < sizeof hello_) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return broken(std::string("connecting: ") + strerror(error));
+    const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&hello_) + helloDone_,
+                              sizeof hello_ - helloDone_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && !again(errno) && errno != ENOTCONN)
+      return broken(std::string("introducing this rank: ") + strerror(errno));
+    if (sent > 0) helloDone_ += size_t(sent);
+    if (helloDone_ < sizeof hello_) return;
+  }
+  if (!receiveHeader()) return;
+  headerDone_ = 0;
+  if (header_.bytes != socket::kWelcomeMagic) return broken("what listens there is no engine of this communicator");
+  open_.store(true, std::memory_order_release);
+}
+
+// --- carrying
+
+void SocketEndpoint::onEvents(uint32_t events) {
+  if ((events & ~uint32_t(EPOLLOUT)) != 0) heard_.store(true, std::memory_order_seq_cst);
+  move(false);
+}
+
+void SocketEndpoint::move(bool waiting) {
+  wanted_.store(true, std::memory_order_seq_cst);
+  while (wanted_.load(std::memory_order_seq_cst) && mutex_.try_lock()) {
+    wanted_.store(false, std::memory_order_seq_cst);
+    carry();
+    if (waiting && !facts().sends && left_ && !over_ && ring_.tail.load() == ring_.head.load()) {
+      broken("it has left the communicator");
+    }
+    mutex_.unlock();
+  }
+}
+
+void SocketEndpoint::carry() {
+  if (!socket_.valid() || over_) return;
+  if (!facts().sends) return receiveSlots();
+  if (!open_.load(std::memory_order_relaxed)) introduce();
+  if (over_ || !open_.load(std::memory_order_relaxed)) return;
+  sendSlots();
+}
+
+size_t SocketEndpoint::take(void* to, size_t bytes) {
+  const ssize_t got = recv(socket_.get(), to, bytes, MSG_DONTWAIT);
+  if (got > 0) return size_t(got);
+  if (got < 0 && again(errno)) return 0;
+  if (left_) {
+    over_ = got < 0;
+  } else if (got == 0) {
+    broken(facts().sends && !open_ ? "it refused this rank's introduction" : "it has closed the connection, or died");
+  } else {
+    broken(strerror(errno));
+  }
+  return 0;
+}
+
+bool SocketEndpoint::receiveHeader() {
+  while (headerDone_ < sizeof header_) {
+    const size_t got = take(reinterpret_cast<char*>(&header_) + headerDone_, sizeof header_ - headerDone_);
+    if (got == 0) return false;
+    headerDone_ += got;
+  }
+  return true;
+}
+
+void SocketEndpoint::receiveSlots() {
+  while (!left_ && receiveHeader()) {
+    if (header_.bytes == socket::kFarewell) {
+      left_ = true;
+      ring(own_);  // if a block sleeps until the next slot, it has waited in vain
+      return;
+    }
+    const uint64_t step = ring_.tail.load(std::memory_order_relaxed);
+    if (header_.bytes > facts().stepBytes || header_.step != uint32_t(step)) {
+      return broken("it announced step " + std::to_string(header_.step) + " of " + std::to_string(header_.bytes) +
+                    " bytes where step " + std::to_string(uint32_t(step)) + " of at most " +
+                    std::to_string(facts().stepBytes) + " was due");
+    }
+    if (step - ring_.head.load(std::memory_order_seq_cst) == facts().steps) return;  // release() comes back here
+    while (payloadDone_ < header_.bytes) {
+      const size_t got = take(slotOf(step) + payloadDone_, header_.bytes - payloadDone_);
+      if (got == 0) return;
+      payloadDone_ += got;
+    }
+    ring_.stepBytes[step % facts().steps].store(header_.bytes, std::memory_order_relaxed);
+    ring_.bytes.store(ring_.bytes.load(std::memory_order_relaxed) + header_.bytes, std::memory_order_relaxed);
+    headerDone_ = payloadDone_ = 0;
+    ring_.tail.store(step + 1, std::memory_order_seq_cst);
+    ring(own_);
+  }
+}
+
+void SocketEndpoint::sendSlots() {
+  // The other way nothing comes but the farewell and the end. What is missed now comes back as an event.
+  char end[sizeof(socket::SlotHeader)];
+  if (heard_.exchange(false, std::memory_order_seq_cst) && !left_ && take(end, sizeof end) > 0) left_ = true;
+  while (!over_) {
+    const uint64_t step = ring_.head.load(std::memory_order_relaxed);
+    if (step == ring_.tail.load(std::memory_order_seq_cst)) return;
+    if (left_) return broken("it has left the communicator");
+    const uint32_t bytes = ring_.stepBytes[step % facts().steps].load(std::memory_order_relaxed);
+    header_ = {bytes, uint32_t(step)};
+    iovec parts[2] = {{reinterpret_cast<char*>(&header_) + headerDone_, sizeof header_ - headerDone_},
+                      {slotOf(step) + payloadDone_, bytes - payloadDone_}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (!again(errno)) broken(strerror(errno));
+      return;  // the proxy is told when there is room again
+    }
+    const size_t ofHeader = std::min(size_t(sent), sizeof header_ - headerDone_);
+    headerDone_ += ofHeader;
+    payloadDone_ += size_t(sent) - ofHeader;
+    if (headerDone_ < sizeof header_ || payloadDone_ < bytes) continue;
+    headerDone_ = payloadDone_ = 0;
+    ring_.head.store(step + 1, std::memory_order_seq_cst);
+    ring(own_);
+  }
+}
+
+}  // namespace ncclrun

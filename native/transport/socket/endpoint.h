@@ -1,0 +1,82 @@
+// A connection over TCP: one socket carries one direction. Each end has a ring of its own; slots travel from the
+// sender's to the receiver's. Whoever has time carries them: the block that waits or has just published, else the
+// proxy's thread.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/descriptor.h"
+#include "core/interrupt.h"
+#include "core/proxy.h"
+#include "transport/endpoint.h"
+#include "transport/socket/hello.h"
+
+namespace ncclrun {
+
+class SocketEndpoint final : public Endpoint, public Pollable {
+ public:
+  struct Setup {
+    Facts facts;
+    std::shared_ptr<Proxy> proxy;
+    Interrupt& interrupt;
+    Doorbell& own;     // rung when a slot arrived or was sent: this rank waits for that
+    std::string peer;  // "rank 3 on host h2"
+  };
+  // ncclSystemError if there is no memory for the ring.
+  static Status make(const Setup& setup, std::unique_ptr<SocketEndpoint>& out);
+  ~SocketEndpoint() override;
+
+  // Sender: connects to the receiver's listener and introduces itself. Failures go to the interrupt.
+  void connect(std::string_view address, uint32_t port, const socket::Hello& hello);
+  // Receiver: takes over a connection whose hello was right and answers it. False if it has one already.
+  bool adopt(Descriptor& connection);
+
+  bool connected() const { return open_.load(std::memory_order_acquire); }
+  // Nothing waits to be given to the kernel.
+  bool idle() const { return !facts().sends || ring_.head.load() == ring_.tail.load(); }
+
+  void onEvents(uint32_t events) override;
+
+ protected:
+  void move(bool waiting) override;
+
+ private:
+  SocketEndpoint(const Setup& setup, Mapping memory);
+
+  // All below with mutex_ held.
+  void carry();
+  void introduce();
+  bool beginConnecting(std::string_view address, uint32_t port);
+  void sendSlots();
+  void receiveSlots();
+  bool receiveHeader();
+  // recv() of at most `bytes`: how many came; 0: none now, or the connection is over.
+  size_t take(void* to, size_t bytes);
+  std::byte* slotOf(uint64_t step) const { return slots_ + (step % facts().steps) * facts().stepBytes; }
+  void broken(const std::string& why);
+
+  const Mapping memory_;
+  Connection& ring_;
+  std::byte* const slots_;
+  const std::shared_ptr<Proxy> proxy_;
+  Interrupt& interrupt_;
+  Doorbell& own_;
+  const std::string peer_;
+
+  std::atomic<bool> heard_{false};   // the peer of a sender said something: the farewell, or the end
+  std::atomic<bool> wanted_{false};  // somebody wants carry(); whoever holds the mutex looks again after giving it back
+  std::mutex mutex_;
+  Descriptor socket_;
+  std::atomic<bool> open_{false};
+  bool left_ = false;  // the peer said farewell
+  bool over_ = false;  // nothing more can be carried
+  socket::Hello hello_{};
+  size_t helloDone_ = 0;
+  socket::SlotHeader header_{};  // of the slot under way, or what the receiver answers
+  size_t headerDone_ = 0;
+  size_t payloadDone_ = 0;
+};
+
+}  // namespace ncclrun

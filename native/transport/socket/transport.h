@@ -1,0 +1,46 @@
+// TCP between ranks of different hosts (or of one, where memory cannot be shared).
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "core/interrupt.h"
+#include "core/plan_view.h"
+#include "core/proxy.h"
+#include "transport/socket/endpoint.h"
+#include "transport/socket/listener.h"
+#include "transport/transport.h"
+
+namespace ncclrun {
+
+class SocketTransport final : public Transport {
+ public:
+  // Begins to let connections in if `listenFd` is not -1; takes it over in any case.
+  SocketTransport(const PlanView& plan, uint32_t rank, Interrupt& interrupt, Doorbell& own, int listenFd);
+  Status start();
+
+  Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
+  Status connected() const override;
+  bool idle() const override;
+
+ private:
+  // The end, made if need be (then `made` is set); null if that failed.
+  SocketEndpoint* find(uint32_t peer, uint32_t channel, bool sends, bool& made);
+  socket::Hello helloTo(uint32_t peer, uint32_t channel) const;
+  void admit(const socket::Hello& hello, Descriptor& connection);
+  // A connection from `from` on `channel` is one the plan knows.
+  bool planned(uint32_t from, uint32_t channel) const;
+
+  const PlanView& plan_;
+  const uint32_t rank_;
+  Interrupt& interrupt_;
+  Doorbell& own_;
+  Descriptor listening_;
+  std::shared_ptr<Proxy> proxy_;
+  mutable std::mutex mutex_;  // of ends_: blocks and the proxy's thread ask for ends
+  std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<SocketEndpoint>> ends_;
+  std::unique_ptr<Listener> listener_;  // last: ends first
+};
+
+}  // namespace ncclrun
