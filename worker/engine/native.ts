@@ -31,7 +31,7 @@ export interface LocalServer {
   readonly __localServer: unique symbol;
 }
 
-/** How an engine call ended; `sentence` is ncclGetLastError's. */
+/** One rank's membership in a communicator. Failed calls give the sentence of ncclGetLastError. */
 export type CommHandle = { readonly __communicator: unique symbol };
 
 export interface CommInfo {
@@ -41,6 +41,15 @@ export interface CommInfo {
   readonly localSize: number;
   readonly host: number;
   readonly hosts: readonly string[];
+}
+
+/** One send to, or receive from, another rank. `count` in elements of `type` (ncclDataType_t). */
+export interface Transfer {
+  readonly sends: boolean;
+  readonly buffer: ArrayBufferView;
+  readonly count: number;
+  readonly type: number;
+  readonly peer: number;
 }
 
 export interface Native {
@@ -100,8 +109,8 @@ export interface Native {
     type: number,
     operator: number,
   ): Promise<void>;
-  send(comm: CommHandle, buffer: ArrayBufferView, count: number, type: number, peer: number): Promise<void>;
-  receive(comm: CommHandle, buffer: ArrayBufferView, count: number, type: number, peer: number): Promise<void>;
+  /** Sends and receives that make progress together, in whatever order they are listed; resolves when all have ended. */
+  exchange(comm: CommHandle, transfers: readonly Transfer[]): Promise<void>;
   barrier(comm: CommHandle): Promise<void>;
   nodeBarrier(comm: CommHandle): Promise<void>;
   abort(comm: CommHandle): void;

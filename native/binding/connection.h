@@ -1,0 +1,69 @@
+// One process that speaks to a local server: its socket, its life, its unread and unsent bytes. Lives on the server's
+// thread.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "binding/server_event.h"
+#include "core/descriptor.h"
+
+namespace ncclrun::binding {
+
+// How many descriptors one frame can carry.
+inline constexpr size_t kMaxDescriptors = 16;
+
+struct OutgoingFrame {
+  std::vector<uint8_t> bytes;
+  std::vector<Descriptor> descriptors;  // travel with the first byte
+  size_t sent = 0;
+};
+
+class Connection {
+ public:
+  // `life` becomes readable when the process is gone (a pidfd); without one, the end of the stream has to stand for it.
+  Connection(uint32_t number, Descriptor socket, Descriptor life, size_t maxPayloadBytes, ServerEvents& events)
+      : number_(number),
+        socket_(std::move(socket)),
+        life_(std::move(life)),
+        lifeKnown_(life_.valid()),
+        maxPayloadBytes_(maxPayloadBytes),
+        events_(events) {}
+
+  // Takes in what has arrived and tells of frames, and of the end.
+  void read();
+  // The process is gone: what it had still said comes first.
+  void died();
+  void queue(OutgoingFrame frame);
+  void write();
+  // Ends the connection once everything queued is sent. No `closed` follows.
+  void disconnect();
+
+  uint32_t number() const { return number_; }
+  int socket() const { return socket_.get(); }  // -1: closed
+  int life() const { return life_.get(); }      // -1: dead, or not known
+  bool unsent() const { return !outgoing_.empty(); }
+  // Nothing more can come of it.
+  bool over() const { return !socket_.valid() && !life_.valid(); }
+
+  uint32_t watched = 0;  // epoll events that the server has asked for on the socket
+
+ private:
+  void cutFrames();
+  void tellOfDeath();
+  void close(const std::string& reason);
+  bool sendSome(OutgoingFrame& frame);
+
+  uint32_t number_;
+  Descriptor socket_;
+  Descriptor life_;
+  const bool lifeKnown_;
+  size_t maxPayloadBytes_;
+  ServerEvents& events_;
+  std::vector<uint8_t> incoming_;
+  std::deque<OutgoingFrame> outgoing_;
+  bool disconnecting_ = false;
+};
+
+}  // namespace ncclrun::binding

@@ -1,0 +1,181 @@
+// LocalServer of worker/engine/native.ts: a server thread's events become calls of a function on the event loop.
+#include <fcntl.h>
+
+#include <memory>
+#include <vector>
+
+#include "binding/arguments.h"
+#include "binding/error.h"
+#include "binding/handle.h"
+#include "binding/module.h"
+#include "binding/server_thread.h"
+
+namespace ncclrun::binding {
+namespace {
+
+class LocalServer;
+void deliver(Napi::Env env, Napi::Function onEvent, std::shared_ptr<LocalServer>* server, void*);
+using Bridge = Napi::TypedThreadSafeFunction<std::shared_ptr<LocalServer>, void, deliver>;
+
+// Open until closed, by localServerClose or with the environment (the end of the process or of a worker thread).
+class LocalServer {
+ public:
+  static constexpr napi_type_tag kTag = {0x6e63636c72756e02, 0x5365727665720001};
+  static constexpr const char* kName = "a local server";
+
+  explicit LocalServer(size_t maxPayloadBytes)
+      : events_([this] { bridge_.NonBlockingCall(); }), thread_(maxPayloadBytes, events_) {}
+
+  // 0 or errno. `self` keeps the server alive as long as the event loop may be called.
+  static int open(Napi::Env env, const std::shared_ptr<LocalServer>& self, const std::string& path,
+                  Napi::Function onEvent) {
+    self->bridge_ = Bridge::New(env, onEvent, "ncclrun local server", 0, 1, new std::shared_ptr<LocalServer>(self),
+                                [](Napi::Env, void*, std::shared_ptr<LocalServer>* held) { delete held; });
+    self->bridge_.Unref(env);
+    // Hooks run in reverse order: this one before the bridge goes.
+    napi_add_env_cleanup_hook(env, closeWithEnvironment, self.get());
+    self->env_ = env;
+    self->open_ = true;
+    const int error = self->thread_.start(path);
+    if (error != 0) self->close();
+    return error;
+  }
+
+  void close() {
+    if (!open_) return;
+    open_ = false;
+    napi_remove_env_cleanup_hook(env_, closeWithEnvironment, this);
+    thread_.stop();
+    bridge_.Release();
+  }
+
+  bool isOpen() const { return open_; }
+  ServerThread& thread() { return thread_; }
+  std::vector<ServerEvent> takeEvents() {
+    bool resume = false;
+    std::vector<ServerEvent> events = events_.take(resume);
+    if (resume) thread_.resume();
+    return events;
+  }
+
+ private:
+  static void closeWithEnvironment(void* server) { static_cast<LocalServer*>(server)->close(); }
+
+  Bridge bridge_;
+  ServerEvents events_;
+  ServerThread thread_;
+  napi_env env_ = nullptr;
+  bool open_ = false;
+};
+
+const char* typeName(ServerEvent::Type type) {
+  switch (type) {
+    case ServerEvent::Type::connected:
+      return "connected";
+    case ServerEvent::Type::frame:
+      return "frame";
+    case ServerEvent::Type::died:
+      return "died";
+    case ServerEvent::Type::closed:
+      return "closed";
+  }
+  return "";
+}
+
+Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("type", typeName(event.type));
+  object.Set("connection", Napi::Number::New(env, event.connection));
+  if (event.type == ServerEvent::Type::connected) object.Set("pid", Napi::Number::New(env, event.pid));
+  if (event.type == ServerEvent::Type::closed) object.Set("reason", event.reason);
+  if (event.type == ServerEvent::Type::frame) {
+    object.Set("kind", Napi::Number::New(env, event.header.kind));
+    object.Set("flags", Napi::Number::New(env, event.header.flags));
+    object.Set("subject", Napi::Number::New(env, event.header.subject));
+    object.Set("request", Napi::Number::New(env, event.header.request));
+    auto payload = Napi::Uint8Array::New(env, event.payload.size());
+    std::copy(event.payload.begin(), event.payload.end(), payload.Data());
+    object.Set("payload", payload);
+  }
+  return object;
+}
+
+// On the event loop. What the function throws goes the way of every exception that nobody catches.
+void deliver(Napi::Env env, Napi::Function onEvent, std::shared_ptr<LocalServer>* server, void*) {
+  if (env == nullptr) return;
+  const std::shared_ptr<LocalServer> held = *server;
+  for (const ServerEvent& event : held->takeEvents()) {
+    if (!held->isOpen()) return;
+    const Napi::HandleScope scope(env);
+    try {
+      onEvent.Call({toObject(env, event)});
+    } catch (const Napi::Error& error) {
+      napi_fatal_exception(env, error.Value());
+    }
+  }
+}
+
+LocalServer& openServer(const Napi::Value& value, std::shared_ptr<LocalServer>& held) {
+  held = objectArgument<LocalServer>(value, "server");
+  if (!held->isOpen()) throw systemError(value.Env(), EBADF, "the local server was closed before");
+  return *held;
+}
+
+}  // namespace
+
+Napi::Value localServerOpen(const Napi::CallbackInfo& call) {
+  const std::string path = stringArgument(call[0], "path");
+  const auto maxPayloadBytes = integerArgument<uint32_t>(call[1], "maxPayloadBytes");
+  if (!call[2].IsFunction()) throw wrongArgument(call.Env(), "onEvent", "a function");
+  auto server = std::make_shared<LocalServer>(maxPayloadBytes);
+  if (const int error = LocalServer::open(call.Env(), server, path, call[2].As<Napi::Function>()); error != 0) {
+    throw systemError(call.Env(), error, "cannot listen on " + path);
+  }
+  return wrapObject(call.Env(), std::move(server));
+}
+
+Napi::Value localServerSend(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  LocalServer& server = openServer(call[0], held);
+  const auto connection = integerArgument<uint32_t>(call[1], "connection");
+  const auto payload = viewArgument(call[6], "payload");
+  if (payload.size() > kMaxPayloadBytes) throw wrongArgument(call.Env(), "payload", "short enough for a frame");
+  const FrameHeader header = {.payloadBytes = static_cast<uint32_t>(payload.size()),
+                              .version = kFrameVersion,
+                              .kind = integerArgument<uint8_t>(call[2], "kind"),
+                              .flags = integerArgument<uint16_t>(call[3], "flags"),
+                              .subject = integerArgument<uint32_t>(call[4], "subject"),
+                              .request = integerArgument<uint32_t>(call[5], "request")};
+  OutgoingFrame frame;
+  const auto* head = reinterpret_cast<const uint8_t*>(&header);
+  frame.bytes.reserve(sizeof header + payload.size());
+  frame.bytes.insert(frame.bytes.end(), head, head + sizeof header);
+  frame.bytes.insert(frame.bytes.end(), payload.begin(), payload.end());
+
+  if (!call[7].IsArray()) throw wrongArgument(call.Env(), "handles", "an array of native handles");
+  const auto handles = call[7].As<Napi::Array>();
+  if (handles.Length() > kMaxDescriptors) throw wrongArgument(call.Env(), "handles", "short enough for a frame");
+  for (uint32_t i = 0; i < handles.Length(); ++i) {
+    const auto handle = handleArgument(handles.Get(i), "handle");
+    Descriptor copy(
+        fcntl(handle->descriptor.get(), F_DUPFD_CLOEXEC, 0));  // ours until sent, whatever becomes of the handle
+    if (!copy.valid()) throw systemError(call.Env(), errno, "cannot duplicate a descriptor to send it");
+    frame.descriptors.push_back(std::move(copy));
+  }
+  server.thread().send(connection, std::move(frame));
+  return call.Env().Undefined();
+}
+
+Napi::Value localServerDisconnect(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  openServer(call[0], held).thread().disconnect(integerArgument<uint32_t>(call[1], "connection"));
+  return call.Env().Undefined();
+}
+
+Napi::Value localServerClose(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  openServer(call[0], held).close();
+  return call.Env().Undefined();
+}
+
+}  // namespace ncclrun::binding

@@ -1,0 +1,38 @@
+#include "binding/module.h"
+
+namespace ncclrun::binding {
+namespace {
+
+Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
+#define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
+  EXPORT(setChildSubreaper);
+
+  EXPORT(localServerOpen);
+  EXPORT(localServerSend);
+  EXPORT(localServerDisconnect);
+  EXPORT(localServerClose);
+
+  EXPORT(sealedMemory);
+  EXPORT(segmentCreate);
+  EXPORT(segmentAbort);
+  EXPORT(telemetryCreate);
+  EXPORT(close);
+
+  EXPORT(version);
+  EXPORT(getUniqueId);
+  EXPORT(commInit);
+  EXPORT(commInfo);
+  EXPORT(allReduce);
+  EXPORT(exchange);
+  EXPORT(barrier);
+  EXPORT(nodeBarrier);
+  EXPORT(abort);
+  EXPORT(commClose);
+#undef EXPORT
+  return exports;
+}
+
+NODE_API_MODULE(ncclrun, exportAll)
+
+}  // namespace
+}  // namespace ncclrun::binding

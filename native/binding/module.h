@@ -1,0 +1,35 @@
+// Every function that TypeScript sees, in the order of worker/engine/native.ts.
+#pragma once
+#include <napi.h>
+
+namespace ncclrun::binding {
+
+// process.cc
+Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
+
+// local_server.cc
+Napi::Value localServerOpen(const Napi::CallbackInfo& call);
+Napi::Value localServerSend(const Napi::CallbackInfo& call);
+Napi::Value localServerDisconnect(const Napi::CallbackInfo& call);
+Napi::Value localServerClose(const Napi::CallbackInfo& call);
+
+// shared_memory.cc
+Napi::Value sealedMemory(const Napi::CallbackInfo& call);
+Napi::Value segmentCreate(const Napi::CallbackInfo& call);
+Napi::Value segmentAbort(const Napi::CallbackInfo& call);
+Napi::Value telemetryCreate(const Napi::CallbackInfo& call);
+Napi::Value close(const Napi::CallbackInfo& call);
+
+// engine.cc
+Napi::Value version(const Napi::CallbackInfo& call);
+Napi::Value getUniqueId(const Napi::CallbackInfo& call);
+Napi::Value commInit(const Napi::CallbackInfo& call);
+Napi::Value commInfo(const Napi::CallbackInfo& call);
+Napi::Value allReduce(const Napi::CallbackInfo& call);
+Napi::Value exchange(const Napi::CallbackInfo& call);
+Napi::Value barrier(const Napi::CallbackInfo& call);
+Napi::Value nodeBarrier(const Napi::CallbackInfo& call);
+Napi::Value abort(const Napi::CallbackInfo& call);
+Napi::Value commClose(const Napi::CallbackInfo& call);
+
+}  // namespace ncclrun::binding

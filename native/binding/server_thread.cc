@@ -1,0 +1,211 @@
+#include "binding/server_thread.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace ncclrun::binding {
+namespace {
+
+// What epoll says is ready: a connection's number and one of these.
+enum Ready : uint64_t { kListener, kWakeUp, kSocket, kLife };
+uint64_t tagOf(uint32_t number, Ready ready) { return uint64_t{number} << 2 | ready; }
+
+// Death by pidfd. Kernels before 6.5 give none for a socket's peer; there its pid could in theory be another's already.
+Descriptor lifeOf(int socket, pid_t pid) {
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return Descriptor(fd);
+  return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+}  // namespace
+
+int ServerThread::start(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return ENAMETOOLONG;
+  memcpy(address.sun_path, path.data(), path.size());
+
+  listener_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  wakeUp_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!listener_.valid() || !epoll_.valid() || !wakeUp_.valid()) return errno;
+  // The file gets the socket's own mode: nobody else may connect, whatever the umask.
+  if (fchmod(listener_.get(), 0600) < 0) return errno;
+  if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0) return errno;
+  path_ = path;
+  if (listen(listener_.get(), SOMAXCONN) < 0) return errno;
+  watch(listener_.get(), EPOLLIN, tagOf(0, kListener), EPOLL_CTL_ADD);
+  watch(wakeUp_.get(), EPOLLIN, tagOf(0, kWakeUp), EPOLL_CTL_ADD);
+
+  // The thread takes no signals: they are the event loop's.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "ncclrun-server");
+  return 0;
+}
+
+void ServerThread::stop() {
+  if (thread_.joinable()) {
+    stopping_.store(true);
+    wake();
+    thread_.join();
+  }
+  connections_.clear();
+  listener_.reset();
+  if (!path_.empty()) unlink(path_.c_str());
+  path_.clear();
+}
+
+void ServerThread::send(uint32_t connection, OutgoingFrame frame) {
+  // std::function wants to copy what it holds; a frame is moved.
+  auto held = std::make_shared<OutgoingFrame>(std::move(frame));
+  post([this, connection, held] {
+    if (Connection* found = find(connection)) found->queue(std::move(*held));
+    settle(connection);
+  });
+}
+
+void ServerThread::disconnect(uint32_t connection) {
+  post([this, connection] {
+    if (Connection* found = find(connection)) found->disconnect();
+    settle(connection);
+  });
+}
+
+void ServerThread::post(Command command) {
+  {
+    std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  wake();
+}
+
+void ServerThread::wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t wrote = write(wakeUp_.get(), &one, sizeof one);
+}
+
+void ServerThread::run() {
+  while (!stopping_.load()) {
+    if (events_.tooMany()) {  // until the event loop has taken them, only it may wake us
+      pollfd wakeUp = {.fd = wakeUp_.get(), .events = POLLIN, .revents = 0};
+      poll(&wakeUp, 1, -1);
+      runCommands();
+      continue;
+    }
+    epoll_event ready[64];
+    const int count = epoll_wait(epoll_.get(), ready, 64, -1);
+    for (int i = 0; i < count; ++i) serve(ready[i].data.u64, ready[i].events);
+  }
+  runCommands();
+}
+
+void ServerThread::serve(uint64_t tag, uint32_t events) {
+  const auto number = static_cast<uint32_t>(tag >> 2);
+  const auto ready = static_cast<Ready>(tag & 3);
+  if (ready == kListener) return acceptAll();
+  if (ready == kWakeUp) return runCommands();
+  Connection* connection = find(number);
+  if (connection == nullptr) return;
+  if (ready == kLife) {
+    connection->died();
+  } else {
+    if ((events & EPOLLOUT) != 0) connection->write();
+    if ((events & ~EPOLLOUT) != 0) connection->read();
+  }
+  settle(number);
+}
+
+void ServerThread::runCommands() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(wakeUp_.get(), &count, sizeof count);
+  std::vector<Command> commands;
+  {
+    std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (const Command& command : commands) command();
+}
+
+void ServerThread::acceptAll() {
+  for (;;) {
+    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      admit(std::move(socket));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if ((errno != EMFILE && errno != ENFILE) || !spare_.valid()) return;
+    // Better to turn one away than to be woken for it for ever.
+    spare_.reset();
+    Descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+}
+
+void ServerThread::admit(Descriptor socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return;
+  if (peer.uid != geteuid() && peer.uid != 0) return;  // the mode of the file says so too; this is for who changes it
+
+  const uint32_t number = ++lastNumber_;
+  const int fd = socket.get();
+  const auto [place, added] =
+      connections_.try_emplace(number, number, std::move(socket), lifeOf(fd, peer.pid), maxPayloadBytes_, events_);
+  Connection& connection = place->second;
+  connection.watched = EPOLLIN;
+  watch(fd, EPOLLIN, tagOf(number, kSocket), EPOLL_CTL_ADD);
+  if (connection.life() >= 0) watch(connection.life(), EPOLLIN, tagOf(number, kLife), EPOLL_CTL_ADD);
+  events_.add(
+      {.type = ServerEvent::Type::connected, .connection = number, .pid = peer.pid, .payload = {}, .reason = {}});
+}
+
+// After anything happened to a connection: asks for what it needs next, or forgets it.
+void ServerThread::settle(uint32_t number) {
+  Connection* connection = find(number);
+  if (connection == nullptr) return;
+  if (connection->over()) {
+    connections_.erase(number);
+    return;
+  }
+  const uint32_t wanted = connection->unsent() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  if (connection->socket() < 0 || wanted == connection->watched) return;
+  watch(connection->socket(), wanted, tagOf(number, kSocket), EPOLL_CTL_MOD);
+  connection->watched = wanted;
+}
+
+Connection* ServerThread::find(uint32_t number) {
+  const auto place = connections_.find(number);
+  return place == connections_.end() ? nullptr : &place->second;
+}
+
+void ServerThread::watch(int fd, uint32_t events, uint64_t tag, int operation) {
+  epoll_event event = {.events = events, .data = {.u64 = tag}};
+  epoll_ctl(epoll_.get(), operation, fd, &event);
+}
+
+}  // namespace ncclrun::binding

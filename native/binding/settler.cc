@@ -1,0 +1,112 @@
+#include "binding/settler.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "binding/error.h"
+
+namespace ncclrun::binding {
+
+// What the environment keeps for us.
+struct Settler::Data {
+  std::shared_ptr<Settler> settler;
+};
+
+std::shared_ptr<Settler> Settler::of(Napi::Env env) {
+  auto* data = env.GetInstanceData<Data>();
+  if (data == nullptr) {
+    data = new Data{std::make_shared<Settler>()};
+    env.SetInstanceData<Data>(data);
+    data->settler->open(env);
+  }
+  return data->settler;
+}
+
+void Settler::open(Napi::Env env) {
+  bridge_ = Bridge::New(env, "ncclrun engine", 0, 1, new std::shared_ptr<Settler>(shared_from_this()),
+                        [](Napi::Env, void*, std::shared_ptr<Settler>* held) { delete held; });
+  bridge_.Unref(env);
+  // Hooks run in reverse order: this one before the bridge goes.
+  napi_add_env_cleanup_hook(
+      env, [](void* settler) { static_cast<Settler*>(settler)->close(); }, this);
+}
+
+void Settler::close() {
+  for (const auto& [number, stop] : stops_) stop();
+  stops_.clear();
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    ended_.clear();
+  }
+  underWay_.clear();  // lets go of the buffers while this thread still may
+  bridge_.Release();
+}
+
+void Settler::begin(const std::shared_ptr<Pending>& pending) {
+  if (underWay_.empty()) bridge_.Ref(pending->deferred.Env());
+  underWay_.insert(pending);
+}
+
+void Settler::end(const std::shared_ptr<Pending>& pending, ncclResult_t result) {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  pending->result = result;
+  ended_.push_back(pending);
+  if (ended_.size() == 1) bridge_.NonBlockingCall();
+}
+
+void Settler::block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work) {
+  begin(pending);
+  // Threads of ours take no signals: they are the event loop's.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([self = shared_from_this(), pending, work = std::move(work)]() mutable {
+    const ncclResult_t result = work();
+    if (result != ncclSuccess) pending->sentence = ncclGetLastError(nullptr);
+    work = nullptr;
+    self->end(pending, result);
+  }).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Settler::settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>* settler, void*) {
+  if (env == nullptr) return;
+  const std::shared_ptr<Settler> self = *settler;
+  std::vector<std::shared_ptr<Pending>> ended;
+  {
+    std::lock_guard lock(self->mutex_);
+    ended.swap(self->ended_);
+  }
+  for (const auto& pending : ended) {
+    const Napi::HandleScope scope(env);
+    self->settle(env, *pending);
+    self->underWay_.erase(pending);
+  }
+  if (self->underWay_.empty()) self->bridge_.Unref(env);
+}
+
+void Settler::settle(Napi::Env env, Pending& pending) {
+  if (pending.ended) pending.ended();
+  pending.pinned.clear();
+  if (pending.result != ncclSuccess) {
+    pending.deferred.Reject(ncclError(env, pending.result, pending.sentence).Value());
+    return;
+  }
+  pending.deferred.Resolve(pending.value ? pending.value(env) : env.Undefined());
+}
+
+uint64_t Settler::onEnvironmentEnd(std::function<void()> stop) {
+  stops_.emplace_back(++lastStop_, std::move(stop));
+  return lastStop_;
+}
+
+void Settler::forget(uint64_t number) {
+  std::erase_if(stops_, [number](const auto& entry) { return entry.first == number; });
+}
+
+}  // namespace ncclrun::binding

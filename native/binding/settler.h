@@ -1,0 +1,64 @@
+// Promises of the engine: begun on the event loop, ended on threads of the engine, settled on the event loop again.
+#pragma once
+#include <napi.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nccl.h"
+
+namespace ncclrun::binding {
+
+// One promise under way. What it refers to in JavaScript is touched on the event loop only.
+struct Pending {
+  explicit Pending(Napi::Env env) : deferred(Napi::Promise::Deferred::New(env)) {}
+
+  Napi::Promise::Deferred deferred;
+  std::vector<Napi::ObjectReference> pinned;  // buffers that the engine reads or writes
+  ncclResult_t result = ncclSuccess;
+  std::string sentence;                         // why, if it is not success
+  std::function<void()> ended;                  // on the event loop, before the promise settles; may set the sentence
+  std::function<Napi::Value(Napi::Env)> value;  // what the promise resolves to; unset: undefined
+};
+
+// One per environment (the main thread or a worker thread).
+class Settler : public std::enable_shared_from_this<Settler> {
+ public:
+  static std::shared_ptr<Settler> of(Napi::Env env);
+
+  // The event loop stays alive until this one has ended.
+  void begin(const std::shared_ptr<Pending>& pending);
+  // From any thread. Nothing happens if the environment is gone.
+  void end(const std::shared_ptr<Pending>& pending, ncclResult_t result);
+  // Runs `work`, which may block, on a thread of its own; ends `pending` with its result and the sentence it left.
+  void block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work);
+
+  // Called when the environment goes, while there are promises under way: what has to stop before their buffers are
+  // freed. Returns a number for forget().
+  uint64_t onEnvironmentEnd(std::function<void()> stop);
+  void forget(uint64_t number);
+
+ private:
+  struct Data;
+  static void settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>* settler, void*);
+  using Bridge = Napi::TypedThreadSafeFunction<std::shared_ptr<Settler>, void, settleAll>;
+
+  void open(Napi::Env env);
+  void close();
+  void settle(Napi::Env env, Pending& pending);
+
+  Bridge bridge_;
+  std::set<std::shared_ptr<Pending>> underWay_;                    // of the event loop
+  std::vector<std::pair<uint64_t, std::function<void()>>> stops_;  // of the event loop
+  uint64_t lastStop_ = 0;
+
+  std::mutex mutex_;
+  bool closed_ = false;
+  std::vector<std::shared_ptr<Pending>> ended_;
+};
+
+}  // namespace ncclrun::binding
