@@ -100,14 +100,16 @@ export class Hub {
     this.#watchDoomed();
   }
 
-  hostLost(host: number, sentence: string): void {
-    const failure = { result: NcclResult.remoteError, sentence };
+  /** `phrase` follows the name of each of its ranks: "was on node1, which was lost". */
+  hostLost(host: number, phrase: string): void {
+    const first = this.#options.rankHosts.indexOf(host);
+    const failure = { result: NcclResult.remoteError, sentence: `rank ${first} ${phrase}` };
     this.#live.hostLost(host, failure);
     for (const gathering of this.#collector.waiting()) {
       if (gathering.hosts.has(host)) this.#fail(gathering.key, failure);
     }
     this.#mailbox.dropWaiters((waiter) => waiter === host);
-    this.#roster.endHost(host, sentence);
+    this.#roster.endHost(host, phrase);
     this.#watchDoomed();
   }
 
@@ -184,7 +186,7 @@ export class Hub {
     }
     const failure = { result: NcclResult.remoteError, sentence: reason };
     if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
-    else if (this.#live.break(key, host, rank, failure, cleanly) && !cleanly) this.#failRounds(key, failure);
+    else if (this.#live.break(key, host, rank, failure, cleanly)) this.#failRounds(key, failure);
   }
 
   #routed(host: number, message: Routed, wanted: boolean): void {

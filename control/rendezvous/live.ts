@@ -54,15 +54,13 @@ export class LiveCommunicators {
 
   /**
    * A rank on `host` broke it: the other hosts raise their abort words. `cleanly`: its process ended with status 0, so only those who wait
-   * in vain are told, and the communicator lives on. False if there is no such communicator.
+   * in vain are told, and the communicator lives on for what is under way. False if there is no such communicator.
    */
   break(key: Key, host: number, rank: number, failure: RendezvousFailure, cleanly: boolean): boolean {
     const live = this.#live.get(nameOf(key));
     if (live === undefined) return false;
-    if (!cleanly) {
-      this.#live.delete(nameOf(key));
-      this.#broken.set(nameOf(key), failure);
-    }
+    this.#broken.set(nameOf(key), failure);
+    if (!cleanly) this.#live.delete(nameOf(key));
     const frame = makeFrame(FrameKind.broken, {
       flags: cleanly ? ENDED_CLEANLY : 0,
       payload: encodeBroken({ key: { ...key, round: JOIN_ROUND }, rank, ...failure }),

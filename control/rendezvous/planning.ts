@@ -14,10 +14,10 @@ export interface PlannedCommunicator {
   readonly hosts: readonly number[];
 }
 
-/** `hosts`: of the job. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
+/** `hosts`: of the job, by host index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
 export function planJoined(
   gathering: Gathering,
-  hosts: readonly PlannedHost[],
+  hosts: Readonly<Record<number, PlannedHost>>,
   planner: Planner,
   wholeJob: boolean,
 ): PlannedCommunicator {

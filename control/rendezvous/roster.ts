@@ -18,9 +18,10 @@ export class Roster {
     this.#ended.set(rank, sentence);
   }
 
-  endHost(host: number, sentence: string): void {
+  /** `phrase` follows the name of each of its ranks. */
+  endHost(host: number, phrase: string): void {
     this.#rankHosts.forEach((of, rank) => {
-      if (of === host && !this.#ended.has(rank)) this.#ended.set(rank, sentence);
+      if (of === host && !this.#ended.has(rank)) this.#ended.set(rank, `rank ${rank} ${phrase}`);
     });
   }
 

@@ -1,6 +1,6 @@
 /** Unique ids: 128 bytes that name a communicator to be (messages/bootstrap.ts has the layout). */
-import { randomFillSync } from 'node:crypto';
 import { UNIQUE_ID_BYTES, UNIQUE_ID_MAGIC } from '../messages/bootstrap.ts';
+import { randomBytes } from '../random-bytes.ts';
 
 const RANDOM_AT = 16;
 const RANDOM_BYTES = 16;
@@ -9,7 +9,7 @@ export function makeUniqueId(jobId: string): Buffer {
   const id = Buffer.alloc(UNIQUE_ID_BYTES);
   id.writeBigUInt64LE(UNIQUE_ID_MAGIC, 0);
   id.writeBigUInt64LE(hashJobId(jobId), 8);
-  randomFillSync(id, RANDOM_AT, RANDOM_BYTES);
+  randomBytes(RANDOM_BYTES).copy(id, RANDOM_AT);
   return id;
 }
 

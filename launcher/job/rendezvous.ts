@@ -66,9 +66,9 @@ export class RendezvousHub {
     this.#hub.rankEnded(rank, `rank ${rank} (${host?.name ?? 'unknown host'}) ${phrase}`);
   }
 
-  /** `sentence` names the host and what happened to it. */
-  hostLost(hostIndex: number, sentence: string): void {
-    this.#hub.hostLost(hostIndex, sentence);
+  /** `phrase` follows the name of each of its ranks: "was on node1, which was lost". */
+  hostLost(hostIndex: number, phrase: string): void {
+    this.#hub.hostLost(hostIndex, phrase);
   }
 
   /** Ends timers; nothing is sent any more. */

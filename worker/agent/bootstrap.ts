@@ -1,0 +1,309 @@
+/**
+ * The bootstrap socket of one host: engines introduce themselves, join communicators, gather and send to each other under a key. What
+ * concerns other hosts goes to the launcher; what comes back goes to the engines.
+ */
+import { availableParallelism } from 'node:os';
+import { decodeGather, decodeJoin, decodeLeave } from '../../control/messages/bootstrap-codec.ts';
+import { NcclResult } from '../../control/messages/bootstrap.ts';
+import { isFrameKind } from '../../control/messages/codec.ts';
+import { FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { describeKey, keyName } from '../../control/messages/key.ts';
+import type { Key } from '../../control/messages/key.ts';
+import type { Exited } from '../../control/messages/payload.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { decodeBroken, decodeCompleted, decodeHostPlan } from '../../control/messages/rendezvous-codec.ts';
+import {
+  decodeKeyFailed,
+  decodePlanBody,
+  decodeRouted,
+  encodeCompleted,
+} from '../../control/messages/rendezvous-codec.ts';
+import { ENDED_CLEANLY, JOIN_ROUND, LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
+import { assembleHostPlan } from '../../control/plan/encode.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import type { Gathering } from '../../control/rendezvous/collector.ts';
+import { describeRank } from '../../control/rendezvous/failure.ts';
+import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
+import { planJoined } from '../../control/rendezvous/planning.ts';
+import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
+import { Communicators } from './communicators.ts';
+import { Deaths } from './deaths.ts';
+import type { Death } from './deaths.ts';
+import { EngineChannel } from './engine.ts';
+import type { Asker, Engine } from './engine.ts';
+import { Engines } from './engines.ts';
+import { Gatherings } from './gatherings.ts';
+import { Letters } from './letters.ts';
+import type { TelemetryPage } from './telemetry.ts';
+import { isInOperation } from './vain-wait.ts';
+
+export interface BootstrapOptions {
+  readonly native: Native;
+  readonly socketPath: string;
+  readonly hostIndex: number;
+  readonly hostName: string;
+  readonly hostCount: number;
+  /** Ranks of the job, on all hosts. */
+  readonly rankCount: number;
+  /** Ranks of the job on this host. */
+  readonly localRankCount: number;
+  readonly jobId: string;
+  readonly epoch: number;
+  /** Communicators that lie wholly on this host are planned here. */
+  readonly plansLocally: boolean;
+  sendUp(frame: Frame): void;
+}
+
+/** The ranks of several hosts come together at the launcher, so it should hear of them soon; those of one host mostly complete here. */
+const FLUSH_AFTER_MS = { oneHost: 500, severalHosts: 1 } as const;
+
+export class Bootstrap {
+  readonly #options: BootstrapOptions;
+  readonly #server: LocalServer;
+  readonly #channel: EngineChannel;
+  readonly #engines: Engines;
+  readonly #deaths: Deaths;
+  readonly #gatherings: Gatherings;
+  readonly #communicators: Communicators;
+  readonly #letters: Letters;
+  readonly #planner = new Planner(null);
+  /** Shared parts of plans whose own part is still to come. */
+  readonly #planBodies = new Map<string, Uint8Array>();
+
+  /** Throws NativeError if the socket cannot be made. */
+  constructor(options: BootstrapOptions) {
+    this.#options = options;
+    const { native, hostIndex, hostName, hostCount, rankCount, epoch, jobId, plansLocally } = options;
+    const sendUp = (frame: Frame): void => options.sendUp(frame);
+    this.#server = native.localServerOpen(options.socketPath, MAX_PAYLOAD_BYTES, (event) => this.#event(event));
+    this.#channel = new EngineChannel(native, this.#server);
+    const welcome = { hostIndex, hostCount, rankCount, epoch, jobId, hostName };
+    this.#engines = new Engines(native, this.#channel, welcome);
+    this.#deaths = new Deaths((engine, death) => this.#gone(engine, death));
+    this.#communicators = new Communicators({
+      native,
+      channel: this.#channel,
+      sendUp,
+      ended: (key, failure) => this.#letters.end(key, failure),
+    });
+    this.#letters = new Letters({ channel: this.#channel, acrossHosts: hostCount > 1, sendUp });
+    this.#gatherings = new Gatherings({
+      hostIndex,
+      hostName,
+      epoch,
+      localRanks: () => options.localRankCount - this.#deaths.ended,
+      flushAfterMs: hostCount === 1 ? FLUSH_AFTER_MS.oneHost : FLUSH_AFTER_MS.severalHosts,
+      completesHere: ({ round }) => plansLocally || round !== JOIN_ROUND,
+      sendUp,
+      complete: (gathering, askers) => this.#complete(gathering, askers),
+      refuse: (askers, failure) => this.#refuse(askers, failure),
+    });
+  }
+
+  rankSpawned(rank: number, pid: number): void {
+    this.#engines.rankSpawned(rank, pid);
+  }
+
+  /** Call it before the launcher is told: who waits for the rank must be known there. */
+  rankEnded(rank: number, exited: Exited): void {
+    this.#gatherings.flushAll();
+    this.#deaths.rankEnded(rank, exited);
+  }
+
+  /** A rendezvous frame of the launcher; other kinds are ignored. Throws ProtocolError if it is malformed. */
+  receive(frame: Frame): void {
+    switch (frame.kind) {
+      case FrameKind.completed: {
+        const { key, table } = decodeCompleted(frame.payload);
+        return this.#answerTable(this.#gatherings.take(key), table);
+      }
+      case FrameKind.planBody: {
+        const { key, body } = decodePlanBody(frame.payload);
+        this.#planBodies.set(keyName(key), body);
+        return undefined;
+      }
+      case FrameKind.hostPlan: {
+        const { key, part } = decodeHostPlan(frame.payload);
+        const body = this.#planBodies.get(keyName(key)) ?? new Uint8Array(0);
+        this.#planBodies.delete(keyName(key));
+        return this.#begin(key, assembleHostPlan(body, part), this.#gatherings.take(key), true);
+      }
+      case FrameKind.keyFailed: {
+        const { key, ...failure } = decodeKeyFailed(frame.payload);
+        if (key.round === POST_ROUND) return this.#letters.end(key, failure);
+        return this.#refuse(this.#gatherings.take(key), failure);
+      }
+      case FrameKind.routed:
+        return this.#letters.arrived(decodeRouted(frame.payload));
+      case FrameKind.broken: {
+        const { key, rank, ...failure } = decodeBroken(frame.payload);
+        this.#letters.end(key, failure);
+        return this.#communicators.brokenElsewhere(key, rank, failure, (frame.flags & ENDED_CLEANLY) !== 0);
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** What every engine of this host does, or did last. */
+  telemetry(): TelemetryPage[] {
+    return this.#engines.telemetry();
+  }
+
+  /** Keys and communicators that are remembered; 0 when the last has ended. */
+  get size(): number {
+    return this.#gatherings.size + this.#communicators.size + this.#planBodies.size;
+  }
+
+  close(): void {
+    this.#gatherings.close();
+    this.#deaths.close();
+    this.#communicators.close();
+    this.#engines.close();
+    this.#options.native.localServerClose(this.#server);
+  }
+
+  #event(event: LocalServerEvent): void {
+    switch (event.type) {
+      case 'connected':
+        return this.#engines.connected(event.connection, event.pid);
+      case 'frame':
+        return this.#frame(event.connection, event.kind, event.request, event.payload);
+      case 'died':
+        return this.#died(event.connection);
+      case 'closed':
+        return this.#closed(event.connection);
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #frame(connection: number, kind: number, request: number, payload: Uint8Array): void {
+    try {
+      if (kind === FrameKind.engineHello) return this.#engines.introduce(connection, request, payload);
+      const engine = this.#engines.get(connection);
+      if (engine === undefined) throw new ProtocolError('the first frame of an engine must be its hello');
+      return this.#question(engine, kind, request, payload);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      return this.#channel.refuse(connection, request, NcclResult.internalError, error.message);
+    }
+  }
+
+  #question(engine: Engine, kind: number, request: number, payload: Uint8Array): void {
+    switch (kind) {
+      case FrameKind.join:
+      case FrameKind.gather: {
+        const { rank, ...contribution } = kind === FrameKind.join ? decodeJoin(payload) : decodeGather(payload);
+        const failure = this.#communicators.failureOf(contribution.key);
+        const asker = { engine, request, rank };
+        return failure === null ? this.#gatherings.add(contribution, asker) : this.#refuse([asker], failure);
+      }
+      case FrameKind.post:
+        return this.#letters.post(engine, request, payload);
+      case FrameKind.fetch:
+        return this.#letters.fetch(engine, request, payload);
+      case FrameKind.leave:
+        return this.#leave(engine, payload);
+      default:
+        throw new ProtocolError(`${isFrameKind(kind) ? 'a frame' : 'an unknown frame'} of kind ${kind} from an engine`);
+    }
+  }
+
+  #leave(engine: Engine, payload: Uint8Array): void {
+    const { key, rank, how, reason } = decodeLeave(payload);
+    if (how === LeftHow.finalized) return this.#communicators.finalized(key, rank, engine);
+    const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
+    if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false })) {
+      this.#gatherings.fail(key, rank, how, sentence);
+    }
+    return this.#failRounds(key, rank, how, sentence);
+  }
+
+  #died(connection: number): void {
+    const engine = this.#engines.get(connection);
+    if (engine === undefined) return this.#engines.forget(connection);
+    engine.gone = true;
+    return this.#deaths.engineDied(engine);
+  }
+
+  /** Of its process nothing is known yet; but nobody hears the answers any more. */
+  #closed(connection: number): void {
+    const engine = this.#engines.get(connection);
+    if (engine === undefined) return this.#engines.forget(connection);
+    engine.gone = true;
+    this.#letters.drop(engine);
+    return this.#gatherings.leave(
+      engine,
+      LeftHow.died,
+      (rank) => `${this.#name(rank, engine)} closed its connection to its agent`,
+    );
+  }
+
+  #gone(engine: Engine, { phrase, cleanly }: Death): void {
+    const describe = (rank: number): string => `${this.#name(rank, engine)} ${phrase}`;
+    const isClean = (key: Key): boolean => cleanly !== false && !isInOperation(engine.telemetry.view, key);
+    this.#letters.drop(engine);
+    this.#gatherings.leave(engine, LeftHow.died, describe);
+    for (const { key, rank } of this.#communicators.engineGone(engine, describe, isClean)) {
+      this.#failRounds(key, rank, LeftHow.died, describe(rank));
+    }
+    this.#engines.forget(engine.connection);
+  }
+
+  /** What still waits under the id of a communicator that lacks a rank. */
+  #failRounds(key: Key, rank: number, how: LeftHow, reason: string): void {
+    for (const round of this.#gatherings.keysOf(key.id, key.epoch)) this.#gatherings.fail(round, rank, how, reason);
+    this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
+  }
+
+  /** All ranks of a key are here. */
+  #complete(gathering: Gathering, askers: readonly Asker[]): void {
+    const { key, size, entries } = gathering;
+    if (key.round === JOIN_ROUND) return this.#planHere(gathering, askers);
+    const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
+    return this.#answerTable(askers, decodeCompleted(encodeCompleted(key, table)).table);
+  }
+
+  #planHere(gathering: Gathering, askers: readonly Asker[]): void {
+    const { hostIndex, hostName, rankCount } = this.#options;
+    const { key, size } = gathering;
+    try {
+      if (this.#communicators.has(key))
+        throw new Error(`${describeKey(key)} is still in use: its ranks have not left it`);
+      const hosts = { [hostIndex]: { name: hostName, address: '', cores: availableParallelism() } };
+      const { encoded } = planJoined(gathering, hosts, this.#planner, size === rankCount);
+      this.#begin(key, assembleHostPlan(encoded.body, encoded.host(0).bytes), askers, false);
+    } catch (error) {
+      const sentence = error instanceof Error ? error.message : String(error);
+      this.#refuse(askers, { result: NcclResult.invalidUsage, sentence });
+    }
+  }
+
+  #begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {
+    try {
+      this.#communicators.begin(key, hostPlan, askers, wide);
+    } catch (error) {
+      const sentence = `${this.#options.hostName}: ${error instanceof Error ? error.message : String(error)}`;
+      this.#refuse(askers, { result: NcclResult.systemError, sentence });
+      this.#communicators.couldNotBegin(key, wide, sentence);
+    }
+  }
+
+  #answerTable(askers: readonly Asker[], table: Uint8Array): void {
+    for (const { engine, request } of askers) {
+      if (!engine.gone) this.#channel.send(engine.connection, FrameKind.table, request, table);
+    }
+  }
+
+  #refuse(askers: readonly Asker[], { result, sentence }: RendezvousFailure): void {
+    for (const { engine, request } of askers) {
+      if (!engine.gone) this.#channel.refuse(engine.connection, request, result, sentence);
+    }
+  }
+
+  #name(rank: number, engine: Engine): string {
+    return describeRank(rank, this.#options.hostName, engine.pid);
+  }
+}

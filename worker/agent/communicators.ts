@@ -1,0 +1,220 @@
+/**
+ * The communicators that ranks of this host take part in. Each owns its host segment; it is forgotten when the last local rank has left.
+ *
+ *   live ── a rank dies or aborts ──► broken (abort word raised, ranks told)
+ *     └──── a rank's process ends with status 0 ──► deserted: broken once somebody waits in vain
+ */
+import { encodeAborted, encodePlanAnswer } from '../../control/messages/bootstrap-codec.ts';
+import { NcclResult, NO_RANK } from '../../control/messages/bootstrap.ts';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { describeKey, keyName } from '../../control/messages/key.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
+import { ENDED_CLEANLY, JOIN_ROUND, LeftHow } from '../../control/messages/rendezvous.ts';
+import { decodeSegmentOf } from '../../control/plan/decode.ts';
+import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
+import type { Native, NativeHandle } from '../engine/native.ts';
+import type { Asker, Engine, EngineChannel } from './engine.ts';
+import { waitsInVain } from './vain-wait.ts';
+
+/** How often a deserted communicator is looked at. */
+const DESERTED_CHECK_MS = 250;
+
+interface Member {
+  readonly rank: number;
+  readonly engine: Engine;
+}
+
+interface Communicator {
+  readonly key: Key;
+  /** Local ranks that have not left. */
+  readonly members: Map<number, Member>;
+  readonly plan: NativeHandle;
+  readonly segment: NativeHandle;
+  readonly abortOffset: number;
+  readonly doorbellOffset: number;
+  readonly localRanks: number;
+  /** The launcher knows it; else it lies on this host alone. */
+  readonly wide: boolean;
+  /** Why it cannot go on. */
+  failure: (RendezvousFailure & { readonly rank: number }) | null;
+  /** Its ranks have been told of `failure`. */
+  broken: boolean;
+  watch: NodeJS.Timeout | null;
+}
+
+export interface CommunicatorsOptions {
+  readonly native: Native;
+  readonly channel: EngineChannel;
+  sendUp(frame: Frame): void;
+  /** The last local rank has left. */
+  ended(key: Key, failure: RendezvousFailure): void;
+}
+
+/** A rank that left for good before its communicator ended. */
+export interface Departure {
+  readonly how: LeftHow;
+  readonly reason: string;
+  /** Its process ended with status 0. */
+  readonly cleanly: boolean;
+}
+
+export class Communicators {
+  readonly #options: CommunicatorsOptions;
+  readonly #live = new Map<string, Communicator>();
+
+  constructor(options: CommunicatorsOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#live.size;
+  }
+
+  has(key: Key): boolean {
+    return this.#find(key) !== undefined;
+  }
+
+  /** Makes the segment and answers every local rank. Throws what the system says if there is no memory for it. */
+  begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {
+    const { native, channel } = this.#options;
+    const { segmentBytes, abortOffset, doorbellOffset, localRanks } = decodeSegmentOf(hostPlan);
+    const plan = native.sealedMemory(hostPlan);
+    const segment = native.segmentCreate(segmentBytes);
+    const members = new Map(askers.map(({ rank, engine }) => [rank, { rank, engine }]));
+    const places = { plan, segment, abortOffset, doorbellOffset, localRanks };
+    this.#live.set(keyName(key), { key, members, ...places, wide, failure: null, broken: false, watch: null });
+    const ordered = askers.toSorted((one, other) => one.rank - other.rank);
+    for (const [localIndex, { engine, request }] of ordered.entries()) {
+      if (engine.gone) continue;
+      channel.send(engine.connection, FrameKind.plan, request, encodePlanAnswer(localIndex), [plan, segment]);
+    }
+  }
+
+  /** Why nothing can be gathered under this id any more, or null. */
+  failureOf(key: Key): RendezvousFailure | null {
+    return this.#find(key)?.failure ?? null;
+  }
+
+  /** A rank says that it is done with its communicator. */
+  finalized(key: Key, rank: number, engine: Engine): void {
+    const communicator = this.#find(key);
+    if (communicator?.members.get(rank)?.engine === engine) this.#remove(communicator, rank);
+  }
+
+  /** False if the rank is in no such communicator. */
+  departed(key: Key, rank: number, engine: Engine, departure: Departure): boolean {
+    const communicator = this.#find(key);
+    if (communicator?.members.get(rank)?.engine !== engine) return false;
+    this.#depart(communicator, rank, departure);
+    return true;
+  }
+
+  /** There is no memory for its segment here; the other hosts must hear of it. */
+  couldNotBegin(key: Key, wide: boolean, reason: string): void {
+    if (!wide) return;
+    const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.died, reason });
+    this.#options.sendUp(makeFrame(FrameKind.left, { payload }));
+  }
+
+  /** The process of an engine is no more. Returns what it took part in. */
+  engineGone(
+    engine: Engine,
+    describe: (rank: number) => string,
+    cleanly: (key: Key) => boolean,
+  ): { key: Key; rank: number }[] {
+    const left: { key: Key; rank: number }[] = [];
+    for (const communicator of Array.from(this.#live.values())) {
+      const ranks = [...communicator.members.values()].filter((member) => member.engine === engine);
+      for (const { rank } of ranks) {
+        const departure = { how: LeftHow.died, reason: describe(rank), cleanly: cleanly(communicator.key) };
+        this.#depart(communicator, rank, departure);
+        left.push({ key: communicator.key, rank });
+      }
+    }
+    return left;
+  }
+
+  /** A rank of another host broke it, says the launcher. */
+  brokenElsewhere(key: Key, rank: number, failure: RendezvousFailure, cleanly: boolean): void {
+    const communicator = this.#find(key);
+    if (communicator !== undefined) this.#fail(communicator, { rank, ...failure }, cleanly);
+  }
+
+  close(): void {
+    for (const communicator of this.#live.values()) this.#release(communicator);
+    this.#live.clear();
+  }
+
+  #find(key: Key): Communicator | undefined {
+    return this.#live.get(keyName({ ...key, round: JOIN_ROUND }));
+  }
+
+  #depart(communicator: Communicator, rank: number, { how, reason, cleanly }: Departure): void {
+    const { key, wide } = communicator;
+    const told = communicator.broken;
+    communicator.members.delete(rank);
+    this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason }, cleanly);
+    if (wide && !told) {
+      const payload = encodeLeft({ key, rank, how, reason });
+      this.#options.sendUp(makeFrame(FrameKind.left, { flags: cleanly ? ENDED_CLEANLY : 0, payload }));
+    }
+    this.#endIfEmpty(communicator);
+  }
+
+  #remove(communicator: Communicator, rank: number): void {
+    communicator.members.delete(rank);
+    this.#endIfEmpty(communicator);
+  }
+
+  #fail(communicator: Communicator, failure: RendezvousFailure & { rank: number }, cleanly: boolean): void {
+    if (communicator.broken) return;
+    communicator.failure ??= failure;
+    if (!cleanly) this.#break(communicator, failure);
+    else communicator.watch ??= setInterval(() => this.#lookAt(communicator), DESERTED_CHECK_MS).unref();
+  }
+
+  #lookAt(communicator: Communicator): void {
+    const { key, failure, members } = communicator;
+    const waits = [...members.values()].some(({ engine }) => waitsInVain(engine.telemetry.view, key));
+    if (waits && failure !== null) this.#break(communicator, failure);
+  }
+
+  #break(communicator: Communicator, failure: RendezvousFailure & { rank: number }): void {
+    const { native, channel } = this.#options;
+    const { key, segment, abortOffset, doorbellOffset, localRanks, members } = communicator;
+    const { rank, result, sentence } = failure;
+    communicator.failure = failure;
+    communicator.broken = true;
+    this.#stopWatch(communicator);
+    native.segmentAbort(segment, abortOffset, doorbellOffset, localRanks, rank, result, sentence);
+    const payload = encodeAborted(key, rank, result, sentence);
+    for (const engine of new Set([...members.values()].map((member) => member.engine))) {
+      if (!engine.gone) channel.send(engine.connection, FrameKind.aborted, 0, payload);
+    }
+  }
+
+  #endIfEmpty(communicator: Communicator): void {
+    if (communicator.members.size > 0) return;
+    const { key, wide, broken, failure } = communicator;
+    this.#live.delete(keyName(key));
+    this.#release(communicator);
+    this.#options.ended(key, failure ?? { result: NcclResult.remoteError, sentence: `${describeKey(key)} has ended` });
+    if (!wide || broken) return;
+    const payload = encodeLeft({ key, rank: ALL_RANKS, how: LeftHow.finalized, reason: '' });
+    this.#options.sendUp(makeFrame(FrameKind.left, { payload }));
+  }
+
+  #release(communicator: Communicator): void {
+    this.#stopWatch(communicator);
+    this.#options.native.close(communicator.plan);
+    this.#options.native.close(communicator.segment);
+  }
+
+  #stopWatch(communicator: Communicator): void {
+    if (communicator.watch !== null) clearInterval(communicator.watch);
+    communicator.watch = null;
+  }
+}

@@ -1,0 +1,51 @@
+/** A process that uses the engine, as its agent knows it. */
+import type { EngineHello } from '../../control/messages/bootstrap-codec.ts';
+import { encodeRefused } from '../../control/messages/bootstrap-codec.ts';
+import type { NcclResult } from '../../control/messages/bootstrap.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { LocalServer, Native, NativeHandle } from '../engine/native.ts';
+
+export interface Engine {
+  readonly connection: number;
+  /** As this host sees it. */
+  readonly pid: number;
+  readonly hello: EngineHello;
+  /** Rank in the job, -1 if it cannot be told. */
+  readonly jobRank: number;
+  readonly telemetry: { readonly handle: NativeHandle; readonly view: Uint8Array };
+  /** Its process is no more, or its connection is closed: nothing can be sent. */
+  gone: boolean;
+}
+
+/** The sending side of the bootstrap socket. */
+export class EngineChannel {
+  readonly #native: Native;
+  readonly #server: LocalServer;
+
+  constructor(native: Native, server: LocalServer) {
+    this.#native = native;
+    this.#server = server;
+  }
+
+  send(
+    connection: number,
+    kind: FrameKind,
+    request: number,
+    payload: Uint8Array,
+    handles: readonly NativeHandle[] = [],
+  ): void {
+    this.#native.localServerSend(this.#server, connection, kind, 0, 0, request, payload, handles);
+  }
+
+  refuse(connection: number, request: number, result: NcclResult, sentence: string): void {
+    this.send(connection, FrameKind.refused, request, encodeRefused(result, sentence));
+  }
+}
+
+/** A question of an engine that has no answer yet. */
+export interface Asker {
+  readonly engine: Engine;
+  readonly request: number;
+  /** In the communicator. */
+  readonly rank: number;
+}

@@ -1,0 +1,90 @@
+/** Who is connected to the bootstrap socket, and who they are. */
+import { decodeEngineHello, encodeWelcome } from '../../control/messages/bootstrap-codec.ts';
+import type { Welcome } from '../../control/messages/bootstrap-codec.ts';
+import { BOOTSTRAP_PROTOCOL, NcclResult } from '../../control/messages/bootstrap.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Native } from '../engine/native.ts';
+import type { Engine, EngineChannel } from './engine.ts';
+import { findAncestor } from './process-tree.ts';
+import { decodeTelemetry } from './telemetry.ts';
+import type { TelemetryPage } from './telemetry.ts';
+
+/** Pages of processes that have ended are kept for whoever asks what they did last; this many. */
+const KEPT_PAGES = 1024;
+
+export class Engines {
+  readonly #native: Native;
+  readonly #channel: EngineChannel;
+  readonly #welcome: Welcome;
+  /** pid of every connection, introduced or not. */
+  readonly #pids = new Map<number, number>();
+  readonly #engines = new Map<number, Engine>();
+  /** pid → rank of the processes that the guardian started. */
+  readonly #spawned = new Map<number, number>();
+  readonly #pagesOfEnded: Uint8Array[] = [];
+
+  constructor(native: Native, channel: EngineChannel, welcome: Welcome) {
+    this.#native = native;
+    this.#channel = channel;
+    this.#welcome = welcome;
+  }
+
+  rankSpawned(rank: number, pid: number): void {
+    this.#spawned.set(pid, rank);
+  }
+
+  connected(connection: number, pid: number): void {
+    this.#pids.set(connection, pid);
+  }
+
+  get(connection: number): Engine | undefined {
+    return this.#engines.get(connection);
+  }
+
+  /** Welcomes the engine, or refuses it with a sentence. Throws ProtocolError if the hello is malformed. */
+  introduce(connection: number, request: number, payload: Uint8Array): void {
+    const hello = decodeEngineHello(payload);
+    const pid = this.#pids.get(connection) ?? hello.pid;
+    const { jobId } = this.#welcome;
+    if (hello.protocol !== BOOTSTRAP_PROTOCOL) {
+      const sentence = `the engine of pid ${pid} speaks version ${hello.protocol} of the bootstrap protocol, its agent version ${BOOTSTRAP_PROTOCOL}: use the libnccl.so.2 of the ncclrun that started the job`;
+      return this.#channel.refuse(connection, request, NcclResult.invalidUsage, sentence);
+    }
+    if (hello.jobId !== jobId) {
+      const sentence = `pid ${pid} belongs to job '${hello.jobId}', the agent at this socket serves job '${jobId}'`;
+      return this.#channel.refuse(connection, request, NcclResult.invalidUsage, sentence);
+    }
+    if (this.#engines.has(connection)) {
+      const sentence = `pid ${pid} has introduced itself before`;
+      return this.#channel.refuse(connection, request, NcclResult.internalError, sentence);
+    }
+    const ancestor = findAncestor(pid, this.#spawned);
+    const jobRank = (ancestor === null ? undefined : this.#spawned.get(ancestor)) ?? hello.rank;
+    const telemetry = this.#native.telemetryCreate();
+    this.#engines.set(connection, { connection, pid, hello, jobRank, telemetry, gone: false });
+    this.#channel.send(connection, FrameKind.welcome, request, encodeWelcome(this.#welcome), [telemetry.handle]);
+    return undefined;
+  }
+
+  /** The connection will not be heard of again. */
+  forget(connection: number): void {
+    this.#pids.delete(connection);
+    const engine = this.#engines.get(connection);
+    if (engine === undefined) return;
+    this.#engines.delete(connection);
+    engine.gone = true;
+    this.#pagesOfEnded.push(engine.telemetry.view);
+    if (this.#pagesOfEnded.length > KEPT_PAGES) this.#pagesOfEnded.shift();
+    this.#native.close(engine.telemetry.handle);
+  }
+
+  /** What every engine of this host does, or did last. */
+  telemetry(): TelemetryPage[] {
+    const views = [...this.#pagesOfEnded, ...[...this.#engines.values()].map(({ telemetry }) => telemetry.view)];
+    return views.map(decodeTelemetry).filter((page) => page !== null);
+  }
+
+  close(): void {
+    for (const connection of this.#engines.keys()) this.forget(connection);
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * What the ranks of this host contribute to keys. A key whose ranks are all here completes here; else the contributions go to the launcher
+ * in one message, when every rank of the host has spoken or a moment after the first, and from then on the key is the launcher's.
+ */
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { keyName } from '../../control/messages/key.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { encodeLeft, encodeMerged } from '../../control/messages/rendezvous-codec.ts';
+import type { Entry } from '../../control/messages/rendezvous-codec.ts';
+import { LeftHow } from '../../control/messages/rendezvous.ts';
+import { Collector } from '../../control/rendezvous/collector.ts';
+import type { Gathering } from '../../control/rendezvous/collector.ts';
+import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
+import type { Asker, Engine } from './engine.ts';
+
+export interface GatheringsOptions {
+  readonly hostIndex: number;
+  readonly hostName: string;
+  readonly epoch: number;
+  /** Ranks of the job on this host that could still speak. */
+  readonly localRanks: () => number;
+  /** How long contributions wait for those of the host's other ranks. */
+  readonly flushAfterMs: number;
+  /** Whether a key whose ranks are all here may complete here. */
+  readonly completesHere: (key: Key) => boolean;
+  sendUp(frame: Frame): void;
+  complete(gathering: Gathering, askers: readonly Asker[]): void;
+  refuse(askers: readonly Asker[], failure: RendezvousFailure): void;
+}
+
+export interface Contribution {
+  readonly key: Key;
+  readonly size: number;
+  readonly bytes: Uint8Array;
+}
+
+interface Pending {
+  readonly key: Key;
+  readonly askers: Asker[];
+  /** Not yet sent to the launcher, with the size that each states. */
+  unsent: { readonly size: number; readonly entry: Entry }[];
+  /** The key is the launcher's. */
+  forwarded: boolean;
+  timer: NodeJS.Timeout | null;
+}
+
+export class Gatherings {
+  readonly #options: GatheringsOptions;
+  readonly #collector: Collector;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(options: GatheringsOptions) {
+    this.#options = options;
+    this.#collector = new Collector({ epoch: options.epoch, hostName: () => options.hostName });
+  }
+
+  /** Keys that wait here; 0 when all is done. */
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  add({ key, size, bytes }: Contribution, asker: Asker): void {
+    const name = keyName(key);
+    const { engine, rank } = asker;
+    const entry = { rank, jobRank: engine.jobRank, pid: engine.pid, bytes };
+    const known = this.#pending.get(name);
+    const pending: Pending = known ?? { key, askers: [], unsent: [], forwarded: false, timer: null };
+    let atOnce = false;
+    if (!pending.forwarded) {
+      const outcome = this.#collector.add(key, size, { ...entry, host: this.#options.hostIndex });
+      if (outcome.type === 'failed' && known === undefined) return this.#options.refuse([asker], outcome.failure);
+      if (outcome.type === 'complete' && this.#options.completesHere(key)) {
+        this.#forget(name, pending);
+        return this.#options.complete(outcome.gathering, [...pending.askers, asker]);
+      }
+      // A contradiction is the launcher's to judge, because ranks of other hosts may wait too.
+      atOnce = outcome.type !== 'waiting';
+    }
+    pending.askers.push(asker);
+    pending.unsent.push({ size, entry });
+    this.#pending.set(name, pending);
+    if (atOnce || this.#allHaveSpoken(pending)) return this.#flush(pending);
+    pending.timer ??= setTimeout(() => this.#flush(pending), this.#options.flushAfterMs);
+    return undefined;
+  }
+
+  /** The answer to a key is there: who asked. Those of gone engines are left out. */
+  take(key: Key): Asker[] {
+    const name = keyName(key);
+    const pending = this.#pending.get(name);
+    if (pending === undefined) return [];
+    this.#forget(name, pending);
+    return pending.askers;
+  }
+
+  /** Everything goes to the launcher now: it learns next that a rank ended, and must know who waits for it. */
+  flushAll(): void {
+    for (const pending of this.#pending.values()) this.#flush(pending);
+  }
+
+  /** An engine is gone or gives up: nobody can wait for its answers, and what it takes part in cannot complete. */
+  leave(engine: Engine, how: LeftHow, describe: (rank: number) => string): void {
+    for (const pending of Array.from(this.#pending.values())) {
+      const asker = pending.askers.find((one) => one.engine === engine);
+      if (asker !== undefined) this.fail(pending.key, asker.rank, how, describe(asker.rank));
+    }
+  }
+
+  /** A rank that the key needs will not come; the launcher tells everybody, us too. */
+  fail(key: Key, rank: number, how: LeftHow, reason: string): void {
+    const pending = this.#pending.get(keyName(key));
+    if (pending === undefined) return;
+    this.#flush(pending);
+    this.#options.sendUp(makeFrame(FrameKind.left, { payload: encodeLeft({ key, rank, how, reason }) }));
+  }
+
+  /** Keys of one id that wait here. */
+  keysOf(id: string, epoch: number): Key[] {
+    return [...this.#pending.values()].map(({ key }) => key).filter((key) => key.id === id && key.epoch === epoch);
+  }
+
+  close(): void {
+    for (const { timer } of this.#pending.values()) if (timer !== null) clearTimeout(timer);
+    this.#pending.clear();
+  }
+
+  #allHaveSpoken(pending: Pending): boolean {
+    const ranks = new Set(pending.askers.map(({ engine }) => engine.jobRank).filter((rank) => rank >= 0));
+    return ranks.size >= this.#options.localRanks();
+  }
+
+  #flush(pending: Pending): void {
+    if (pending.timer !== null) clearTimeout(pending.timer);
+    pending.timer = null;
+    pending.forwarded = true;
+    this.#collector.forget(pending.key);
+    const { unsent } = pending;
+    pending.unsent = [];
+    for (const size of new Set(unsent.map((one) => one.size))) {
+      const entries = unsent.filter((one) => one.size === size).map((one) => one.entry);
+      const payload = encodeMerged({ key: pending.key, size, entries });
+      this.#options.sendUp(makeFrame(FrameKind.merged, { payload }));
+    }
+  }
+
+  #forget(name: string, pending: Pending): void {
+    if (pending.timer !== null) clearTimeout(pending.timer);
+    this.#pending.delete(name);
+  }
+}

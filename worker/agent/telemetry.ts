@@ -1,0 +1,80 @@
+/** Reads the telemetry page of an engine (native/include/ncclrun.h, ncclrunTelemetryPage). The engine writes while we read. */
+import { COLLECTIVES } from '../../control/plan/layout.ts';
+import type { CollectiveName } from '../../control/plan/types.ts';
+import { readU64 } from '../../control/plan/u64.ts';
+
+export const TELEMETRY_BYTES = 8192;
+const TELEMETRY_MAGIC = 0x5054_434e;
+const SLOTS = 60;
+const FIRST_SLOT = 512;
+const SLOT_BYTES = 128;
+const NO_RANK = 0xffff_ffff;
+
+const STATES = ['free', 'idle', 'queued', 'running', 'waiting', 'failed'] as const;
+export type EngineState = (typeof STATES)[number];
+
+/** One communicator of one process. */
+export interface TelemetrySlot {
+  /** 16 hexadecimal digits: bytes 16 to 23 of its unique id, read as a number. */
+  readonly communicator: string;
+  readonly rank: number;
+  readonly size: number;
+  readonly epoch: number;
+  readonly state: EngineState;
+  /** Operation last begun and last ended, from 1; 0: none yet. */
+  readonly operation: number;
+  readonly completed: number;
+  readonly collective: CollectiveName | null;
+  readonly bytes: number;
+  /** Rolling hash of all operations so far, hexadecimal. */
+  readonly operationHash: string;
+  /** CLOCK_MONOTONIC, nanoseconds. */
+  readonly startedNs: number;
+  readonly lastProgressNs: number;
+  /** Rank that is waited for, or null. */
+  readonly waitingFor: number | null;
+}
+
+export interface TelemetryPage {
+  readonly pid: number;
+  /** Rank in the job, -1 if unknown. */
+  readonly jobRank: number;
+  /** Those in use. */
+  readonly slots: readonly TelemetrySlot[];
+}
+
+/** Null if the engine has not begun to write it, or writes another version. */
+export function decodeTelemetry(page: Uint8Array): TelemetryPage | null {
+  if (page.length < TELEMETRY_BYTES) return null;
+  const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+  if (view.getUint32(0, true) !== TELEMETRY_MAGIC || view.getUint32(4, true) !== 1) return null;
+  const slots: TelemetrySlot[] = [];
+  for (let index = 0; index < SLOTS; index++) {
+    const slot = decodeSlot(view, FIRST_SLOT + index * SLOT_BYTES);
+    if (slot.state !== 'free') slots.push(slot);
+  }
+  return { pid: view.getUint32(8, true), jobRank: view.getInt32(12, true), slots };
+}
+
+function decodeSlot(view: DataView, at: number): TelemetrySlot {
+  const waitingFor = view.getUint32(at + 72, true);
+  return {
+    communicator: hex64(view, at),
+    rank: view.getUint32(at + 8, true),
+    size: view.getUint32(at + 12, true),
+    operation: readU64(view, at + 16),
+    completed: readU64(view, at + 24),
+    bytes: readU64(view, at + 32),
+    lastProgressNs: readU64(view, at + 40),
+    operationHash: hex64(view, at + 48),
+    startedNs: readU64(view, at + 56),
+    collective: COLLECTIVES[view.getUint32(at + 64, true)] ?? null,
+    state: STATES[view.getUint32(at + 68, true)] ?? 'free',
+    waitingFor: waitingFor === NO_RANK ? null : waitingFor,
+    epoch: view.getUint32(at + 76, true),
+  };
+}
+
+function hex64(view: DataView, at: number): string {
+  return view.getBigUint64(at, true).toString(16).padStart(16, '0');
+}
