@@ -61,6 +61,8 @@ export interface JobParts {
   readonly reporter: Reporter;
   readonly clock: PhaseClock;
   readonly policy: FailurePolicy;
+  /** Rank 0 reads our stdin. */
+  readonly stdin: boolean;
 }
 
 /** Events without their time, which `emit` adds. */
@@ -204,7 +206,7 @@ export class Job {
   resume(): void {
     for (const host of this.#hosts) host.suspend(false);
     this.#signalRanks('SIGCONT');
-    if (this.#ranks[0]?.name === 'running') this.#stdin.start();
+    if (this.#ranks[0]?.name === 'running' && this.#parts.stdin) this.#stdin.start();
   }
 
   /** Gives up waiting for anybody. */
@@ -247,7 +249,7 @@ export class Job {
     const { pid, time } = decodeSpawned(frame.payload);
     this.#ranks[rank] = { name: 'running', pid, startedAt: time };
     this.emit({ type: 'rank-started', rank, host: host.name, pid });
-    if (rank === 0) this.#stdin.start();
+    if (rank === 0 && this.#parts.stdin) this.#stdin.start();
     this.#oneLessWaiting();
   }
 

@@ -1,6 +1,6 @@
 /** What the agents are told: the order that travels with their start, and each host's part of the rank map. */
 import type { AgentOrder, Placement } from '../../control/messages/link.ts';
-import { randomBytes } from '../../control/random-bytes.ts';
+import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
 import type { HostSlots, JobRequest, RankMap } from './types.ts';
 
 /** Signs of life are sent this often, in both directions. */
@@ -8,7 +8,6 @@ export const HEARTBEAT_MS = 1500;
 /** Silence longer than this ends the ranks of a host, on both sides of the link. */
 export const LEASE_MS = 6000;
 
-const UNIQUE_ID_BYTES = 128;
 const OUTPUT_WINDOW_BYTES = 64 * 1024 * 1024;
 const MAX_HOST_WINDOW_BYTES = 4 * 1024 * 1024;
 const MIN_HOST_WINDOW_BYTES = 256 * 1024;
@@ -34,7 +33,7 @@ export function commonOrder({ request, jobId, version, hostCount, environment }:
     version,
     jobId,
     epoch: 0,
-    uniqueId: randomBytes(UNIQUE_ID_BYTES).toString('base64'),
+    uniqueId: makeUniqueId(jobId).toString('base64'),
     leaseMs: LEASE_MS,
     heartbeatMs: HEARTBEAT_MS,
     outputCredit: outputWindow(hostCount),

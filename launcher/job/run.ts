@@ -38,7 +38,8 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const plan = request.planFile === null ? null : await givenPlan(request.planFile);
   const asked = early?.hosts ?? allocation.hosts;
   const policy = new FailurePolicy();
-  const job = new Job({ request, reporter, clock, policy }, asked.length);
+  const stdin = hasStdin();
+  const job = new Job({ request, reporter, clock, policy, stdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const signals = new SignalPolicy({
     interrupt: () => job.interrupt(),
@@ -51,7 +52,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   signals.install();
   const timeout = startTimeout(request, job);
   try {
-    const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, plan });
+    const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, plan, stdin });
     await job.over;
     await Promise.all(job.hosts.map((host) => host.close()));
     const result = jobResult({ jobId, job, map, policy, clock });
@@ -74,17 +75,18 @@ interface Start {
   readonly early: RankMap | null;
   readonly asked: readonly HostSlots[];
   readonly plan: GivenPlan | null;
+  readonly stdin: boolean;
 }
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 async function startRanks(start: Start): Promise<RankMap | null> {
-  const { request, job, jobId, clock, early, asked, plan } = start;
+  const { request, job, jobId, clock, early, asked, plan, stdin } = start;
   const { program } = request;
   const environment = exportedEnvironment(request.exports, process.env);
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, hostCount: asked.length, environment });
   const workingDirectory = resolve(request.workingDirectory ?? '.');
-  const facts = { program, workingDirectory, stdin: hasStdin() };
+  const facts = { program, workingDirectory, stdin };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
