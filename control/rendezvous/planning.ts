@@ -1,11 +1,11 @@
 /** From the joined ranks to the frames that carry their plan. */
-import { randomBytes } from '../random-bytes.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
 import { validatePlan } from '../plan/validate.ts';
 import type { PlanInput, PlannedHost, PlannedPeer } from '../planner/input.ts';
 import type { Planner } from '../planner/planner.ts';
+import { randomBytes } from '../random-bytes.ts';
 import type { Gathering } from './collector.ts';
 
 export interface PlannedCommunicator {

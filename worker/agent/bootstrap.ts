@@ -80,7 +80,10 @@ export class Bootstrap {
     this.#channel = new EngineChannel(native, this.#server);
     const welcome = { hostIndex, hostCount, rankCount, epoch, jobId, hostName };
     this.#engines = new Engines(native, this.#channel, welcome);
-    this.#deaths = new Deaths((engine, death) => this.#gone(engine, death));
+    this.#deaths = new Deaths(
+      (engine, death) => this.#gone(engine, death),
+      (engine) => this.#deaf(engine),
+    );
     this.#communicators = new Communicators({
       native,
       channel: this.#channel,
@@ -228,17 +231,19 @@ export class Bootstrap {
     return this.#deaths.engineDied(engine);
   }
 
-  /** Of its process nothing is known yet; but nobody hears the answers any more. */
+  /** Nobody hears the answers any more. */
   #closed(connection: number): void {
     const engine = this.#engines.get(connection);
     if (engine === undefined) return this.#engines.forget(connection);
     engine.gone = true;
     this.#letters.drop(engine);
-    return this.#gatherings.leave(
-      engine,
-      LeftHow.died,
-      (rank) => `${this.#name(rank, engine)} closed its connection to its agent`,
-    );
+    return this.#deaths.engineClosed(engine);
+  }
+
+  /** The process lives; what it had asked for it will not learn. */
+  #deaf(engine: Engine): void {
+    const describe = (rank: number): string => `${this.#name(rank, engine)} closed its connection to its agent`;
+    this.#gatherings.leave(engine, LeftHow.died, describe);
   }
 
   #gone(engine: Engine, { phrase, cleanly }: Death): void {

@@ -8,6 +8,8 @@ import type { Engine } from './engine.ts';
 
 /** The guardian's report comes within this time of the pidfd, or not at all. */
 const REPORT_MS = 20;
+/** A process that ends closes its sockets first; after this time it only closed this one. */
+const CLOSED_MS = 100;
 
 export interface Death {
   /** Follows the rank's name: "was killed by SIGKILL". */
@@ -18,12 +20,17 @@ export interface Death {
 
 export class Deaths {
   readonly #gone: (engine: Engine, death: Death) => void;
+  readonly #deaf: (engine: Engine) => void;
   readonly #ended = new Map<number, Exited>();
   /** Gone, the report is awaited. */
   readonly #awaited = new Map<Engine, NodeJS.Timeout>();
+  /** Its connection is closed; whether it lives is not known yet. */
+  readonly #closed = new Map<Engine, NodeJS.Timeout>();
 
-  constructor(gone: (engine: Engine, death: Death) => void) {
+  /** `deaf`: the process lives on without its connection. */
+  constructor(gone: (engine: Engine, death: Death) => void, deaf: (engine: Engine) => void) {
     this.#gone = gone;
+    this.#deaf = deaf;
   }
 
   /** Ranks of this host that have ended. */
@@ -36,7 +43,20 @@ export class Deaths {
     for (const engine of Array.from(this.#awaited.keys())) if (engine.jobRank === rank) this.#declare(engine);
   }
 
+  engineClosed(engine: Engine): void {
+    if (this.#awaited.has(engine)) return;
+    this.#closed.set(
+      engine,
+      setTimeout(() => {
+        this.#closed.delete(engine);
+        this.#deaf(engine);
+      }, CLOSED_MS),
+    );
+  }
+
   engineDied(engine: Engine): void {
+    clearTimeout(this.#closed.get(engine));
+    this.#closed.delete(engine);
     if (this.#ended.has(engine.jobRank)) this.#declare(engine);
     else
       this.#awaited.set(
@@ -46,8 +66,9 @@ export class Deaths {
   }
 
   close(): void {
-    for (const timer of this.#awaited.values()) clearTimeout(timer);
+    for (const timer of [...this.#awaited.values(), ...this.#closed.values()]) clearTimeout(timer);
     this.#awaited.clear();
+    this.#closed.clear();
   }
 
   #declare(engine: Engine): void {
