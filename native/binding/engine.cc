@@ -1,4 +1,5 @@
 // The engine for Node: every operation goes to the communicator's own stream and comes back as a promise.
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -123,6 +124,12 @@ void* buffer(const Napi::Value& value, const char* name, size_t count, ncclDataT
   return bytes.data();
 }
 
+Napi::Value bytesOf(Napi::Env env, const ncclUniqueId& id) {
+  auto bytes = Napi::Uint8Array::New(env, sizeof id.internal);
+  memcpy(bytes.Data(), id.internal, sizeof id.internal);
+  return bytes;
+}
+
 }  // namespace
 
 Napi::Value version(const Napi::CallbackInfo& call) { return Napi::String::New(call.Env(), ncclrunVersion()); }
@@ -130,9 +137,20 @@ Napi::Value version(const Napi::CallbackInfo& call) { return Napi::String::New(c
 Napi::Value getUniqueId(const Napi::CallbackInfo& call) {
   ncclUniqueId id;
   check(call.Env(), ncclGetUniqueId(&id), nullptr);
-  auto bytes = Napi::Uint8Array::New(call.Env(), sizeof id.internal);
-  memcpy(bytes.Data(), id.internal, sizeof id.internal);
-  return bytes;
+  return bytesOf(call.Env(), id);
+}
+
+Napi::Value getJob(const Napi::CallbackInfo& call) {
+  const Napi::Env env = call.Env();
+  ncclUniqueId id;
+  int size = 0;
+  int rank = 0;
+  check(env, ncclrunGetJob(&id, &size, &rank), nullptr);
+  Napi::Object job = Napi::Object::New(env);
+  job.Set("uniqueId", bytesOf(env, id));
+  job.Set("size", Napi::Number::New(env, size));
+  job.Set("rank", Napi::Number::New(env, rank));
+  return job;
 }
 
 Napi::Value commInit(const Napi::CallbackInfo& call) {

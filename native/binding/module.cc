@@ -20,6 +20,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 
   EXPORT(version);
   EXPORT(getUniqueId);
+  EXPORT(getJob);
   EXPORT(commInit);
   EXPORT(commInfo);
   EXPORT(allReduce);

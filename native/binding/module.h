@@ -23,6 +23,7 @@ Napi::Value close(const Napi::CallbackInfo& call);
 // engine.cc
 Napi::Value version(const Napi::CallbackInfo& call);
 Napi::Value getUniqueId(const Napi::CallbackInfo& call);
+Napi::Value getJob(const Napi::CallbackInfo& call);
 Napi::Value commInit(const Napi::CallbackInfo& call);
 Napi::Value commInfo(const Napi::CallbackInfo& call);
 Napi::Value allReduce(const Napi::CallbackInfo& call);

@@ -43,6 +43,13 @@ export interface CommInfo {
   readonly hosts: readonly string[];
 }
 
+/** What commInit needs. */
+export interface Job {
+  readonly uniqueId: Uint8Array;
+  readonly size: number;
+  readonly rank: number;
+}
+
 /** One send to, or receive from, another rank. `count` in elements of `type` (ncclDataType_t). */
 export interface Transfer {
   readonly sends: boolean;
@@ -97,6 +104,8 @@ export interface Native {
   version(): string;
   /** 128 bytes. */
   getUniqueId(): Uint8Array;
+  /** The communicator of all ranks of the job, as ncclrun's environment names it; invalid usage outside a job. */
+  getJob(): Job;
   /** The engine connects to NCCLRUN_AGENT; resolves when the communicator is ready. */
   commInit(uniqueId: Uint8Array, size: number, rank: number): Promise<CommHandle>;
   commInfo(comm: CommHandle): CommInfo;

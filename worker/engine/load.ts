@@ -1,0 +1,93 @@
+/** Finds and loads the native addon, once, when it is first needed. */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Native } from './native.ts';
+
+/** In the order of native.ts and native/binding/module.cc. */
+const FUNCTIONS: readonly (keyof Native)[] = [
+  'setChildSubreaper',
+  'localServerOpen',
+  'localServerSend',
+  'localServerDisconnect',
+  'localServerClose',
+  'sealedMemory',
+  'segmentCreate',
+  'segmentAbort',
+  'telemetryCreate',
+  'close',
+  'version',
+  'getUniqueId',
+  'getJob',
+  'commInit',
+  'commInfo',
+  'allReduce',
+  'exchange',
+  'barrier',
+  'nodeBarrier',
+  'abort',
+  'commClose',
+];
+
+/** The native addon cannot be loaded; the message has the paths tried and a remedy. */
+export class NativeLoadError extends Error {
+  override readonly name = 'NativeLoadError';
+}
+
+let loaded: Native | null = null;
+
+/** @throws NativeLoadError */
+export function loadNative(): Native {
+  loaded ??= load(candidates());
+  return loaded;
+}
+
+/** This file is worker/engine/load.ts, dist/worker/engine/load.js or part of dist/bundle/*.cjs; build/ stands beside worker/ and dist/. */
+function candidates(): string[] {
+  const here = dirname(fileURLToPath(import.meta.url));
+  return [join(here, '../../build/ncclrun.node'), join(here, '../../../build/ncclrun.node')];
+}
+
+/** The first that is there counts. Exported for tests. */
+export function load(paths: readonly string[]): Native {
+  const require = createRequire(import.meta.url);
+  const problems: string[] = [];
+  for (const path of paths) {
+    try {
+      const addon: unknown = require(path);
+      if (isNative(addon)) return addon;
+      problems.push(`${path}: it is another version's, without ${missing(addon).join(', ')}`);
+    } catch (error) {
+      problems.push(`${path}: ${error instanceof Error ? firstLine(error.message) : String(error)}`);
+    }
+  }
+  const tried = problems.map((problem) => `  ${problem}`).join('\n');
+  throw new NativeLoadError(`cannot load ncclrun's native addon; tried\n${tried}\n${remedy(problems.join('\n'))}`);
+}
+
+function missing(addon: unknown): string[] {
+  if (typeof addon !== 'object' || addon === null) return [...FUNCTIONS];
+  return FUNCTIONS.filter((name) => typeof Reflect.get(addon, name) !== 'function');
+}
+
+function isNative(addon: unknown): addon is Native {
+  return missing(addon).length === 0;
+}
+
+function firstLine(message: string): string {
+  return message.split('\n')[0] ?? message;
+}
+
+function remedy(problems: string): string {
+  if (process.platform !== 'linux') return `ncclrun runs on Linux; this is ${process.platform}.`;
+  if (problems.includes('GLIBC')) {
+    return 'This system is older than the one ncclrun was built on. Build it here: npm rebuild ncclrun, or npm run build in a checkout.';
+  }
+  if (problems.includes('libnccl.so.2')) {
+    return 'libnccl.so.2 belongs beside ncclrun.node. Install ncclrun again, or run npm run build in a checkout.';
+  }
+  if (/invalid ELF header|wrong ELF class|cannot open shared object file/.test(problems)) {
+    return `It was built for another machine than this one (${process.arch}). Build it here: npm run build in a checkout.`;
+  }
+  return 'Build it with: npm run build (in a checkout), or install ncclrun again.';
+}
