@@ -76,6 +76,8 @@ export class Job {
   readonly #over = Promise.withResolvers<void>();
   #hosts: readonly Host[] = [];
   #map: RankMap | null = null;
+  /** By host index of the map. */
+  #mapHosts: readonly Host[] = [];
   #ranks: RankState[] = [];
   #ranksWaiting = 0;
   #ranksLeft = 0;
@@ -145,6 +147,7 @@ export class Job {
     if (this.#state.name !== 'connecting') return;
     this.#state = { name: 'spawning' };
     this.#map = map;
+    this.#mapHosts = hosts;
     this.#ranks = map.ranks.map(() => waiting);
     this.#ranksWaiting = this.#ranks.length;
     this.#ranksLeft = this.#ranks.length;
@@ -286,7 +289,7 @@ export class Job {
   #rankOn(host: Host, { subject: rank, kind }: Frame, expected: RankState['name']): { rank: number; state: RankState } {
     const state = this.#ranks[rank];
     const place = this.#map?.ranks[rank];
-    if (state === undefined || place === undefined || this.#map?.hosts[place.host] !== host.slots) {
+    if (state === undefined || place === undefined || this.#mapHosts[place.host] !== host) {
       throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which does not run there`);
     }
     if (state.name !== expected)
@@ -335,7 +338,7 @@ export class Job {
   #loseRanks(host: Host): void {
     for (const { rank, host: index } of this.#map?.ranks ?? []) {
       const state = this.#ranks[rank];
-      if (state === undefined || this.#map?.hosts[index] !== host.slots || isOver(state)) continue;
+      if (state === undefined || this.#mapHosts[index] !== host || isOver(state)) continue;
       if (rank === 0) this.#stdin.stop();
       this.#ranks[rank] = lose(state);
       if (state.name === 'waiting') this.#ranksWaiting -= 1;
@@ -387,8 +390,9 @@ export class Job {
 
   #sendStdin(payload: Uint8Array, end: boolean): void {
     const place = this.#map?.ranks[0];
-    const host = this.#hosts.find(({ slots }) => place !== undefined && slots === this.#map?.hosts[place.host]);
-    host?.send(makeFrame(FrameKind.stdin, { subject: 0, flags: end ? STDIN_END : 0, payload }));
+    this.#mapHosts[place?.host ?? -1]?.send(
+      makeFrame(FrameKind.stdin, { subject: 0, flags: end ? STDIN_END : 0, payload }),
+    );
   }
 
   #outputFailed(error: unknown): void {
@@ -408,7 +412,7 @@ export class Job {
   }
 
   #hostIndex(host: Host): number {
-    return this.#map?.hosts.indexOf(host.slots) ?? -1;
+    return this.#mapHosts.indexOf(host);
   }
 
   #enter(phase: Parameters<PhaseClock['enter']>[0]): void {

@@ -7,20 +7,14 @@ import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
 import { sshSettings } from './ssh-settings.ts';
 
-/**
- * No prompt, no terminal, no forwarding: a command and its streams. The lease on the link finds a silent host sooner than
- * ServerAlive does; that one only ends an ssh whose launcher was killed while the host was cut off.
- */
+/** No prompt, no terminal, no forwarding: a command and its streams. */
 const fixedOptions = [
   ['BatchMode', 'yes'],
-  ['ConnectTimeout', '10'],
   ['ForwardAgent', 'no'],
   ['ForwardX11', 'no'],
   ['ClearAllForwardings', 'yes'],
   ['PermitLocalCommand', 'no'],
   ['RemoteCommand', 'none'],
-  ['ServerAliveInterval', '30'],
-  ['ServerAliveCountMax', '3'],
   ['LogLevel', 'ERROR'],
 ] as const;
 

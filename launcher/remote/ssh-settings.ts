@@ -7,7 +7,15 @@ import { text } from 'node:stream/consumers';
 
 export type SshOption = readonly [name: string, value: string];
 
-const fastKeyExchange: SshOption = ['KexAlgorithms', '^curve25519-sha256,curve25519-sha256@libssh.org'];
+/**
+ * The lease on the link finds a silent host sooner than ServerAlive does; that one only ends an ssh whose launcher was killed
+ * while the host was cut off.
+ */
+const wanted: readonly SshOption[] = [
+  ['KexAlgorithms', '^curve25519-sha256,curve25519-sha256@libssh.org'],
+  ['ConnectTimeout', '10'],
+  ['ServerAliveInterval', '30'],
+];
 
 const defaultsOf = new Map<string, Promise<ReadonlyMap<string, string>>>();
 
@@ -17,11 +25,12 @@ export async function sshSettings(
   destination: readonly string[],
 ): Promise<readonly SshOption[]> {
   const key = command.join(' ');
-  const defaults = defaultsOf.get(key) ?? settings([...command, '-F', 'none', '-G', '--', 'localhost']);
-  defaultsOf.set(key, defaults);
-  const [ours, theirs] = await Promise.all([defaults, settings([...command, '-G', ...destination])]);
-  const wanted = theirs.get('kexalgorithms');
-  return wanted !== undefined && wanted === ours.get('kexalgorithms') ? [fastKeyExchange] : [];
+  const asking = defaultsOf.get(key) ?? settings([...command, '-F', 'none', '-G', '--', 'localhost']);
+  defaultsOf.set(key, asking);
+  const [defaults, users] = await Promise.all([asking, settings([...command, '-G', ...destination])]);
+  return users.size === 0
+    ? []
+    : wanted.filter(([name]) => users.get(name.toLowerCase()) === defaults.get(name.toLowerCase()));
 }
 
 /** `ssh -G`: one setting a line, the name in lower case. */
