@@ -22,6 +22,13 @@ ncclUniqueId freshId() {
 
 std::string bytesOf(const ncclUniqueId& id) { return {id.internal, sizeof id.internal}; }
 
+// The random part of an id, as text.
+std::string nameOf(const std::string& id) {
+  std::string name;
+  for (const char byte : id.substr(16, 16)) name += std::to_string(static_cast<unsigned char>(byte)) + ".";
+  return name;
+}
+
 std::string refusal(ncclResult_t code, const std::string& sentence) { return u32(code) + text(sentence); }
 
 // Rank 0 of 2 joins on a thread of its own while the test plays the agent.
@@ -83,9 +90,9 @@ void answersOutOfOrder() {
   std::vector<AgentFrame> frames;
   for (int i = 0; i < kJoins; i++) frames.push_back(agent.read());
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    agent.send(kRefused, frame->request, refusal(ncclSystemError, frame->payload.substr(16, 16)));
+    agent.send(kRefused, frame->request, refusal(ncclSystemError, nameOf(frame->payload)));
   }
-  for (const auto& join : joins) join->expect(ncclSystemError, bytesOf(join->id).substr(16, 16));
+  for (const auto& join : joins) join->expect(ncclSystemError, nameOf(bytesOf(join->id)));
 }
 
 void answersInPieces() {

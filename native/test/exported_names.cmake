@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.18)
 # The library shows nccl* and pnccl* only, and every nccl function of nccl.h has its pnccl twin.
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE SYMBOLS COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^ \n]+\n" NAMES "${SYMBOLS}")
