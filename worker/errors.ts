@@ -1,0 +1,48 @@
+/** What the program interface throws. */
+
+/** By ncclResult_t. */
+const codes = [
+  'success',
+  'unhandledCudaError',
+  'systemError',
+  'internalError',
+  'invalidArgument',
+  'invalidUsage',
+  'remoteError',
+  'inProgress',
+] as const;
+
+/** `remoteError`: another rank died, aborted or lost its connection. `systemError`: the operating system refused something. */
+export type NcclErrorCode = (typeof codes)[number];
+
+/** The engine refused an operation or could not finish it; `message` is the engine's sentence, `code` the name of its ncclResult_t. */
+export class NcclError extends Error {
+  override readonly name = 'NcclError';
+  readonly code: NcclErrorCode;
+
+  constructor(code: NcclErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The call itself is wrong: arrays of unlike lengths or types, an unknown operator, a rank that does not exist, use after close. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** An error of the native addon as one of ours; anything else comes back as it is. */
+export function translateError(error: unknown): unknown {
+  if (!(error instanceof Error) || error.name !== 'NativeError' || !('code' in error)) return error;
+  const code = typeof error.code === 'number' ? codes[error.code] : 'systemError';
+  return new NcclError(code ?? 'internalError', error.message, { cause: error });
+}
+
+/** What `begin` returns, with errors translated whether they come at once or later. */
+export async function translated<T>(begin: () => Promise<T>): Promise<T> {
+  try {
+    return await begin();
+  } catch (error) {
+    throw translateError(error);
+  }
+}

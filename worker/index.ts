@@ -1,0 +1,15 @@
+/**
+ * The interface of ncclrun for programs:
+ *
+ *     import { init } from 'ncclrun';
+ *     await using comm = await init();
+ *     const sum = await comm.allReduce(new Float32Array([comm.rank]));
+ */
+export { Communicator } from './communicator.ts';
+export type { AllReduceOptions } from './communicator.ts';
+export type { NcclArray, ReduceOperator } from './elements.ts';
+export { NativeLoadError } from './engine/load.ts';
+export { NcclError, UsageError } from './errors.ts';
+export type { NcclErrorCode } from './errors.ts';
+export { init, uniqueId } from './init.ts';
+export type { Membership } from './init.ts';
