@@ -1,6 +1,6 @@
 /** What `$?` is after each way in which a job can end, and whom the result names. */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
@@ -13,6 +13,12 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 describe('a job without trouble', () => {
+  it('has a rank for every core where nobody says how many', async () => {
+    const result = await Command.result(['/bin/true']);
+    expect(result).toMatchObject({ ok: true, exitCode: 0 });
+    expect(result.ranks).toHaveLength(availableParallelism());
+  });
+
   it('ends with 0', async () => {
     const { status, stdout, stderr } = await Command.run(['-n', '4', '/bin/true']);
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
@@ -86,32 +92,26 @@ describe('a rank that fails', () => {
 
 describe('a program that cannot be started', () => {
   it('gives 127 where there is none, with host and rank', async () => {
-    const result = await Command.result(['-n', '2', 'no-such-program-here']);
-    expect(result).toMatchObject({
-      exitCode: 127,
-      reason: 'spawn',
-      failures: [{ cause: 'not-found', errno: 'ENOENT' }],
-    });
-    expect(result.outcome.status).toBe(127);
-    expect(result.outcome.stderr).toContain('no-such-program-here');
-    expect(result.outcome.stderr).toContain(result.hosts[0]?.name);
+    const { exitCode, reason, failures, outcome, hosts } = await Command.result(['-n', '2', 'no-such-program-here']);
+    expect({ exitCode, reason, status: outcome.status }).toEqual({ exitCode: 127, reason: 'spawn', status: 127 });
+    expect(failures[0]).toMatchObject({ type: 'spawn', rank: 0, cause: 'not-found', errno: 'ENOENT' });
+    expect(outcome.stderr).toContain('no-such-program-here');
+    expect(outcome.stderr).toContain(hosts[0]?.name);
   });
 
   it('gives 126 where it is not executable', async () => {
     const file = join(directory, 'not-executable');
     await writeFile(file, '#!/bin/sh\n');
     await chmod(file, 0o644);
-    expect(await Command.result(['-n', '2', file])).toMatchObject({
-      exitCode: 126,
-      reason: 'spawn',
-      failures: [{ cause: 'not-executable', errno: 'EACCES' }],
-    });
+    const { exitCode, failures, outcome } = await Command.result(['-n', '2', file]);
+    expect({ exitCode, status: outcome.status }).toEqual({ exitCode: 126, status: 126 });
+    expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'not-executable', errno: 'EACCES' });
   });
 
   it('names a working directory that is not there', async () => {
-    const result = await Command.result(['--wdir', '/no/such/directory', '/bin/true']);
-    expect(result).toMatchObject({ reason: 'spawn', failures: [{ cause: 'working-directory' }] });
-    expect(result.outcome.stderr).toContain('/no/such/directory');
+    const { failures, outcome } = await Command.result(['-n', '1', '--wdir', '/no/such/directory', '/bin/true']);
+    expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'working-directory' });
+    expect(outcome.stderr).toContain('/no/such/directory');
   });
 });
 

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
 import { killHard, localGuardian } from '../rig/faults.ts';
 import { Steering } from '../rig/steering.ts';
+import { until } from '../rig/until.ts';
 
 const hidings = ['child', 'setsid', 'double-fork', 'setsid-twice'] as const;
 
@@ -18,7 +19,8 @@ async function withHiddenProcesses(
   await using command = Command.start(['-n', String(ranks), ...steering.options, steering.program]);
   const all = await steering.ranks(ranks);
   await Promise.all(all.flatMap((rank) => hidings.map((how) => rank.spawn(how))));
-  expect(command.survivors().filter((entry) => entry.argv[0] === 'sleep')).toHaveLength(ranks * hidings.length);
+  const hidden = () => command.survivors().filter((entry) => entry.argv[0] === 'sleep');
+  await until('all hidden processes run', () => hidden().length === ranks * hidings.length);
   await body(command, steering);
 }
 

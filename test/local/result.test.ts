@@ -43,7 +43,10 @@ it('is written to --report as well, while people read text', async () => {
 });
 
 it('has a jobId of its own for every job', async () => {
-  const [first, second] = await Promise.all([Command.result(['/bin/true']), Command.result(['/bin/true'])]);
+  const [first, second] = await Promise.all([
+    Command.result(['-n', '1', '/bin/true']),
+    Command.result(['-n', '1', '/bin/true']),
+  ]);
   expect(first.jobId).not.toBe(second.jobId);
 });
 

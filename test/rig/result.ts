@@ -27,7 +27,8 @@ const reasons = [
 
 export const resultSchema = v.object({
   schemaVersion: v.literal(1),
-  jobId: v.pipe(v.string(), v.minLength(1)),
+  /** Empty where no job was made of the command. */
+  jobId: v.string(),
   ok: v.boolean(),
   reason: v.picklist(reasons),
   exitCode: whole,
