@@ -44,7 +44,7 @@ export type JobState =
   | { readonly name: 'spawning' }
   | { readonly name: 'running' }
   /** The ranks were asked to end; `kill` ends them after the grace, null while they may take their time. */
-  | { readonly name: 'stopping'; readonly kill: NodeJS.Timeout | null }
+  | { readonly name: 'stopping'; readonly since: number; readonly kill: NodeJS.Timeout | null }
   | { readonly name: 'teardown' }
   | { readonly name: 'over' };
 
@@ -259,7 +259,7 @@ export class Job {
   #exited(host: Host, frame: Frame): void {
     const { rank, state } = this.#rankOn(host, frame, 'running');
     if (state.name !== 'running') return;
-    const exited = exit(state, decodeExited(frame.payload), this.#state.name === 'stopping');
+    const exited = exit(state, decodeExited(frame.payload), (time) => this.#endedByUs(host, time));
     this.#ranks[rank] = exited;
     if (rank === 0) this.#stdin.stop();
     const { exitCode, signal } = exited;
@@ -267,6 +267,11 @@ export class Job {
     this.#rendezvous?.rankEnded(rank, describeEnd(exited));
     if (!exited.endedByUs) this.#judgeExit(host, rank, exited);
     this.#oneLessLeft();
+  }
+
+  /** Whether a rank that ended at `time` had been asked to. Other hosts' clocks are not ours: there, what comes after counts as asked. */
+  #endedByUs(host: Host, time: number): boolean {
+    return this.#state.name === 'stopping' && (!host.slots.local || time >= this.#state.since);
   }
 
   #judgeExit(host: Host, rank: number, { pid, exitCode, signal, endedAt }: ExitedRank): void {
@@ -379,7 +384,8 @@ export class Job {
       if (kill !== null) clearTimeout(kill);
       return;
     }
-    this.#state = { name: 'stopping', kill };
+    const since = this.#state.name === 'stopping' ? this.#state.since : Date.now();
+    this.#state = { name: 'stopping', since, kill };
     if (this.#ranksLeft === 0) this.#ranksOver();
   }
 

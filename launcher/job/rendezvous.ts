@@ -71,6 +71,11 @@ export class RendezvousHub {
     this.#hub.hostLost(hostIndex, phrase);
   }
 
+  /** Keys and communicators that are remembered; 0 after the last has ended. */
+  get size(): number {
+    return this.#hub.size;
+  }
+
   /** Ends timers; nothing is sent any more. */
   close(): void {
     this.#hub.close();

@@ -24,6 +24,7 @@ export interface JobOptions {
 }
 
 const JOB_ID_BYTES = 6;
+const MISSING_TOLD_MS = 5000;
 
 type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
 
@@ -41,10 +42,14 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const stdin = hasStdin();
   const job = new Job({ request, reporter, clock, policy, stdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
+  const left = Promise.withResolvers<void>();
   const signals = new SignalPolicy({
     interrupt: () => job.interrupt(),
     terminate: (signal) => job.terminate(signal),
-    leave: () => job.leave(),
+    leave() {
+      job.leave();
+      left.resolve();
+    },
     forward: (signal) => job.forward(signal),
     stop: () => stopEverything(job),
     resume: () => job.resume(),
@@ -54,7 +59,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   try {
     const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, plan, stdin });
     await job.over;
-    await Promise.all(job.hosts.map((host) => host.close()));
+    await Promise.race([left.promise, Promise.all(job.hosts.map((host) => host.close()))]);
     const result = jobResult({ jobId, job, map, policy, clock });
     job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
     await reporter.result(result);
@@ -95,7 +100,9 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   clock.enter('connect');
   job.emit({ type: 'phase', phase: 'connect' });
   job.connect(hosts, agentStarter(request.rsh));
+  const patience = setInterval(() => tellMissing(job, hosts), MISSING_TOLD_MS);
   await job.allUp;
+  clearInterval(patience);
 
   const map = early ?? mapDetected(start, hosts);
   if (map === null || job.state.name !== 'connecting') return map;
@@ -126,6 +133,13 @@ async function startRanks(start: Start): Promise<RankMap | null> {
     });
   job.spawn(map, used, starts, hub);
   return map;
+}
+
+/** A start that hangs says whom it waits for. */
+function tellMissing(job: Job, hosts: readonly Host[]): void {
+  const missing = hosts.filter((host) => host.state.name === 'connecting').map((host) => host.name);
+  const what = `${hosts.length - missing.length}/${hosts.length} hosts up`;
+  job.emit({ type: 'waiting', what, missing, seconds: Math.round(performance.now() / 1000) });
 }
 
 function announce({ job, jobId, request }: Start, map: RankMap): void {

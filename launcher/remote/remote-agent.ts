@@ -59,10 +59,10 @@ class RemoteAgent implements AgentConnection {
     this.#link?.send(frame);
   }
 
-  async close(): Promise<void> {
+  async close(gently: boolean): Promise<void> {
     this.#closing = true;
     this.#link?.close();
-    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), EXIT_DEADLINE_MS);
+    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), gently ? EXIT_DEADLINE_MS : 0);
     await this.#done;
     clearTimeout(deadline);
   }

@@ -26,8 +26,8 @@ class LazyConnection implements AgentConnection {
     else this.#connection.send(frame);
   }
 
-  async close(): Promise<void> {
-    await (await this.#opened).close();
+  async close(gently: boolean): Promise<void> {
+    await (await this.#opened).close(gently);
   }
 
   async #open(rsh: string, host: HostSlots, order: AgentOrder, handler: ConnectionHandler): Promise<AgentConnection> {

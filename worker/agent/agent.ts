@@ -4,7 +4,7 @@
  *
  *            start                    end, or the link is gone              ended
  *   ready ──────────► running ──────────────────────────────► ending ──────────────► ended
- *     └───────────────────┴─── the guardian is gone ───► sweeping ─── orphans killed ──┘
+ *     └───────────────────┴─── the guardian is gone ──────────┴──► sweeping ───────────┘
  */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -28,8 +28,6 @@ import { childrenNow, killOrphans } from './orphans.ts';
 import { nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 
-/** A guardian that has not ended its ranks after this long is killed and its orphans are swept up. */
-const END_DEADLINE_MS = 10_000;
 const ENOENT = 2;
 
 export interface AgentOptions {
@@ -46,7 +44,7 @@ export interface AgentOptions {
 type State =
   | { readonly name: 'ready' }
   | { readonly name: 'running' }
-  | { readonly name: 'ending'; readonly deadline: NodeJS.Timeout }
+  | { readonly name: 'ending' }
   | { readonly name: 'sweeping' }
   | { readonly name: 'ended' };
 
@@ -55,11 +53,15 @@ export class Agent {
   readonly #order: AgentOrder;
   readonly #link: Link;
   readonly #guardian: Guardian;
+  /** On the launcher. */
   readonly #lease: Lease;
+  /** On the guardian. */
+  readonly #guardianLease: Lease;
   readonly #runtimeDirectory: string;
   readonly #rasPort: number;
   #bootstrap: BootstrapService | null = null;
   #ownChildren: ReadonlySet<number> = new Set();
+  #homeTold = false;
   #state: State = { name: 'ready' };
 
   constructor(options: AgentOptions) {
@@ -75,12 +77,19 @@ export class Agent {
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
+    const { heartbeatMs, leaseMs } = this.#order;
+    const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
     this.#lease = new Lease({
-      heartbeatMs: this.#order.heartbeatMs,
-      leaseMs: options.local ? Infinity : this.#order.leaseMs,
-      sendHeartbeat: () => this.#sendHeartbeat(),
-      onSilent: (silentMs) =>
-        this.#complain(`the launcher was silent for ${silentMs} ms; ending the ranks of this host`),
+      heartbeatMs,
+      leaseMs: options.local ? Infinity : leaseMs,
+      sendHeartbeat: () => options.local || this.#link.send(heartbeat),
+      onSilent: (silentMs) => this.#launcherGone(`the launcher was silent for ${silentMs} ms`),
+    });
+    this.#guardianLease = new Lease({
+      heartbeatMs,
+      leaseMs,
+      sendHeartbeat: () => this.#guardian.send(heartbeat),
+      onSilent: () => this.#guardian.kill(),
     });
   }
 
@@ -111,9 +120,10 @@ export class Agent {
     }
   }
 
-  /** The launcher is gone: there is nobody to run the ranks for. */
+  /** The launcher is gone: there is nobody to run the ranks for, nor to take what they have to say. */
   linkClosed(): void {
-    this.#end();
+    if (this.#state.name === 'ready' || this.#state.name === 'running') this.#state = { name: 'ending' };
+    if (this.#state.name === 'ending') this.#guardian.close();
   }
 
   #hello(freePort: number): AgentHello {
@@ -169,10 +179,15 @@ export class Agent {
   }
 
   #workingDirectory(wanted: string): string {
-    return this.#order.workingDirectoryGiven || this.#options.local || existsSync(wanted) ? wanted : homedir();
+    if (this.#order.workingDirectoryGiven || this.#options.local || existsSync(wanted)) return wanted;
+    const message = `there is no ${wanted}; the ranks run in ${homedir()} (--wdir names another directory)`;
+    if (!this.#homeTold) this.#report({ type: 'notice', message });
+    this.#homeTold = true;
+    return homedir();
   }
 
   #fromGuardian(frame: Frame): void {
+    this.#guardianLease.heard();
     switch (frame.kind) {
       case FrameKind.spawned:
         this.#bootstrap?.rankSpawned(frame.subject, decodeSpawned(frame.payload).pid);
@@ -193,31 +208,28 @@ export class Agent {
     }
   }
 
+  /** The guardian ends the ranks and all that descends from them, and tells everything that they wrote. */
   #end(): void {
     if (this.#state.name !== 'ready' && this.#state.name !== 'running') return;
-    const deadline = setTimeout(() => this.#guardian.kill(), END_DEADLINE_MS);
-    this.#state = { name: 'ending', deadline };
+    this.#state = { name: 'ending' };
     this.#guardian.send(makeFrame(FrameKind.end));
   }
 
   async #guardianGone(how: string): Promise<void> {
     if (this.#state.name === 'ended') return;
-    const wanted = this.#state.name === 'ending';
-    if (this.#state.name === 'ending') clearTimeout(this.#state.deadline);
     this.#state = { name: 'sweeping' };
     const killed = await killOrphans(this.#order.jobId, this.#ownChildren);
-    if (!wanted) {
-      const message = `the guardian ${how}; ${killed} processes of the job were left and were killed`;
-      this.#report({ type: 'guardian-died', message });
-    }
+    const left =
+      killed === 0 ? 'no process of the job was left' : `${killed} processes of the job were left and were killed`;
+    this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
     this.#ended();
   }
 
   /** Nothing of the job is left on this host. */
   #ended(): void {
-    if (this.#state.name === 'ending') clearTimeout(this.#state.deadline);
     this.#state = { name: 'ended' };
     this.#lease.stop();
+    this.#guardianLease.stop();
     this.#bootstrap?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);
     this.#link.send(makeFrame(FrameKind.ended));
@@ -231,15 +243,9 @@ export class Agent {
     this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(suspended ? 0 : this.#order.leaseMs) }));
   }
 
-  #sendHeartbeat(): void {
-    const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
-    this.#guardian.send(heartbeat);
-    if (!this.#options.local) this.#link.send(heartbeat);
-  }
-
-  #complain(message: string): void {
-    process.stderr.write(`ncclrun agent: ${message}\n`);
-    this.#end();
+  #launcherGone(message: string): void {
+    process.stderr.write(`ncclrun agent: ${message}; ending the ranks of this host\n`);
+    this.linkClosed();
   }
 
   #report(report: AgentReport): void {

@@ -3,9 +3,12 @@ import { loadNative } from '../engine/load.ts';
 import { Bootstrap } from './bootstrap.ts';
 import type { OpenBootstrap } from './bootstrap-service.ts';
 
-export const openBootstrap: OpenBootstrap = ({ order, placement, socketPath, sendUp }) =>
-  new Bootstrap({
-    native: loadNative(),
+export const openBootstrap: OpenBootstrap = ({ order, placement, socketPath, sendUp }) => {
+  const native = loadNative();
+  // Should the guardian be killed, its orphans come to us and can be found.
+  native.setChildSubreaper();
+  return new Bootstrap({
+    native,
     socketPath,
     hostIndex: placement.hostIndex,
     hostName: order.hostName,
@@ -17,3 +20,4 @@ export const openBootstrap: OpenBootstrap = ({ order, placement, socketPath, sen
     plansLocally: order.plansLocally,
     sendUp,
   });
+};

@@ -43,6 +43,11 @@ export class Guardian {
     this.#link?.send(frame);
   }
 
+  /** Leaves the guardian alone: it ends the ranks, waits for nobody, and exits. */
+  close(): void {
+    this.#link?.close();
+  }
+
   /** The last resort against a guardian that does not answer. */
   kill(): void {
     this.#process.kill('SIGKILL');

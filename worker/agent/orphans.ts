@@ -7,9 +7,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 const RETRY_MS = 5;
 const DEADLINE_MS = 5000;
 
-/** The children of this process now: those that are not orphans. */
+/** The children of this process now: those that are not orphans. Node makes them on its main thread. */
 export function childrenNow(): ReadonlySet<number> {
-  return new Set(childrenOf(process.pid));
+  return new Set(childrenOfThread(process.pid, String(process.pid)));
 }
 
 /** Kills until a look at /proc finds nothing more. `keep`: children that are ours. Resolves to the number of processes killed. */
@@ -45,9 +45,11 @@ function findOrphans(jobId: string, keep: ReadonlySet<number>): Set<number> {
 
 /** Children by thread: the kernel lists a child under the thread that made or inherited it. */
 function childrenOf(pid: number): number[] {
-  return list(`/proc/${pid}/task`).flatMap((thread) =>
-    read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
-  );
+  return list(`/proc/${pid}/task`).flatMap((thread) => childrenOfThread(pid, thread));
+}
+
+function childrenOfThread(pid: number, thread: string): number[] {
+  return read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number);
 }
 
 function hasJobId(pid: number, jobId: string): boolean {
