@@ -30,7 +30,17 @@ export class PerfReporter implements Reporter {
     this.#text += Buffer.from(chunk.bytes).toString('utf8');
     const lines = this.#text.split('\n');
     this.#text = lines.pop() ?? '';
-    for (const line of lines) await this.#line(line, chunk);
+    // Every line is taken before the first wait: the next chunk may come while this one is printed.
+    const table: string[] = [];
+    const others: string[] = [];
+    for (const line of lines) {
+      const parsed = parsePerfLine(line);
+      if (parsed === null) others.push(`${line}\n`);
+      else table.push(this.#take(parsed));
+    }
+    await this.#print(table.join(''));
+    if (others.length === 0) return;
+    await this.#inner.output({ ...chunk, stream: 'stderr', bytes: Buffer.from(others.join('')), partial: false });
   }
 
   async result(result: JobResult): Promise<void> {
@@ -39,17 +49,14 @@ export class PerfReporter implements Reporter {
     await this.#inner.result(result);
   }
 
-  async #line(line: string, chunk: OutputChunk): Promise<void> {
-    const parsed = parsePerfLine(line);
-    if (parsed === null) {
-      await this.#inner.output({ ...chunk, stream: 'stderr', bytes: Buffer.from(`${line}\n`), partial: false });
-    } else if (isRow(parsed)) {
-      this.rows.push(parsed);
-      await this.#print(this.#tableRows(parsed));
-    } else {
-      this.#head = parsed;
-      await this.#print(tableHead(parsed));
+  /** What the table gains. */
+  #take(measured: PerfHead | PerfRow): string {
+    if (!isRow(measured)) {
+      this.#head = measured;
+      return tableHead(measured);
     }
+    this.rows.push(measured);
+    return this.#tableRows(measured);
   }
 
   /** Out of place comes first; with its partner in place it makes one line of the table. */
