@@ -12,7 +12,7 @@ async function disturb(path: string, bytes: Uint8Array, hangUp: boolean): Promis
   const socket = connect(path);
   socket.on('error', () => {});
   await once(socket, 'connect');
-  const closed = once(socket, 'close');
+  const closed = new Promise((resolve) => socket.once('close', resolve));
   socket.write(bytes);
   if (hangUp) socket.end();
   socket.resume();
