@@ -30,13 +30,14 @@ void control(int epoll, int operation, int fd, uint32_t events, uint64_t tag) {
 
 }  // namespace
 
-Guardian::Guardian(int socket, int signals)
+Guardian::Guardian(int socket, int signals, const char* runtimeDirectory)
     : channel_(socket),
       socket_(socket),
       signals_(signals),
       everything_(epoll_create1(EPOLL_CLOEXEC)),
       outputs_(epoll_create1(EPOLL_CLOEXEC)),
       socketEvents_(EPOLLIN),
+      runtimeDirectory_(runtimeDirectory),
       heardAtMs_(monotonicMs()) {
   control(everything_, EPOLL_CTL_ADD, socket_, socketEvents_, kSocket);
   control(everything_, EPOLL_CTL_ADD, signals_, EPOLLIN, kSignals);

@@ -24,7 +24,7 @@ enum class Outcome : int {
 class Guardian {
  public:
   // `socket` leads to the agent; `signals` is a signalfd for SIGCHLD, SIGTERM, SIGINT and SIGHUP, which are blocked.
-  Guardian(int socket, int signals);
+  Guardian(int socket, int signals, const char* runtimeDirectory);
   // Returns when no process of the job is left.
   Outcome run();
 

@@ -44,7 +44,8 @@ void takeOverDescriptors() {
 
 }  // namespace
 
-int main() {
+// The only argument, if any: the agent's runtime directory, ours to remove even if no order ever comes.
+int main(int argc, char** argv) {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(kAgentSocket, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM) {
@@ -60,5 +61,6 @@ int main() {
     return 2;
   }
   const int signals = takeOverSignals();
-  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, signals).run());
+  const char* runtimeDirectory = argc > 1 ? argv[1] : "";
+  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, signals, runtimeDirectory).run());
 }

@@ -68,14 +68,14 @@ export class Agent {
     this.#options = options;
     this.#order = options.order;
     this.#link = options.link;
-    this.#guardian = new Guardian(options.guardianPath, {
+    this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
+    this.#guardian = new Guardian(options.guardianPath, this.#runtimeDirectory, {
       frame: (frame) => this.#fromGuardian(frame),
       gone: (how) => void this.#guardianGone(how),
     });
     const [masterPort = 0, rasPort = 0] = freePorts(2);
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
-    this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
     const { heartbeatMs, leaseMs } = this.#order;
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
