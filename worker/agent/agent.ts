@@ -104,6 +104,7 @@ export class Agent {
       case FrameKind.outputCredit:
         return this.#guardian.send(frame);
       case FrameKind.completed:
+      case FrameKind.planBody:
       case FrameKind.hostPlan:
       case FrameKind.keyFailed:
       case FrameKind.routed:
