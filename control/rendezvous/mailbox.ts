@@ -24,7 +24,7 @@ export class Mailbox<Waiter> {
     }
     if (this.#bytes + bytes.length > MAILBOX_BYTES) return 'full';
     this.#bytes += bytes.length;
-    this.#make(letter).stored.push(bytes);
+    this.#make(letter).stored.push(bytes.slice()); // a view would keep the whole chunk it came in
     return 'stored';
   }
 

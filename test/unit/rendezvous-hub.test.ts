@@ -301,9 +301,9 @@ describe('a death', () => {
   });
 });
 
-describe('a message', () => {
-  const message = (bytes: string) => ({ key: newKey(POST_ROUND), from: 0, to: 3, tag: 9, bytes: text(bytes) });
+const message = (bytes: string) => ({ key: newKey(POST_ROUND), from: 0, to: 3, tag: 9, bytes: text(bytes) });
 
+describe('a message', () => {
   test.each([
     ['before', [1, 0]],
     ['after', [0, 1]],

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { validatePlan } from '../../control/plan/validate.ts';
+import { UnplannableError } from '../../control/planner/check.ts';
+import type { PlanInput } from '../../control/planner/input.ts';
+import { planCommunicator } from '../../control/planner/plan.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { samplePlan } from '../rig/plans.ts';
+import { seededRandom } from '../rig/random.ts';
+import type { Random } from '../rig/random.ts';
+
+function input(hostOf: readonly number[], cores = 64): PlanInput {
+  const hosts = Math.max(...hostOf) + 1;
+  return {
+    hosts: Array.from({ length: hosts }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}`, cores })),
+    peers: hostOf.map((host) => ({ host, listenPort: 4000, device: 'host', cudaDevice: 0, busId: '0', pidHash: '1' })),
+    token: '0123456789abcdef0123456789abcdef',
+  };
+}
+
+function randomInput(random: Random): PlanInput {
+  const hosts = 1 + random(6);
+  const extra = random(30);
+  return input(
+    Array.from({ length: hosts + extra }, (_, rank) => (rank < hosts ? rank : random(hosts))),
+    1 + random(8),
+  );
+}
+
+describe('the planner', () => {
+  test('makes a valid plan, and the same one for the same input', () => {
+    const random = seededRandom(1);
+    for (let round = 0; round < 500; round++) {
+      const facts = randomInput(random);
+      const plan = planCommunicator(facts);
+      validatePlan(plan);
+      expect(planCommunicator(facts)).toEqual(plan);
+      expect(new Planner(null).plan(facts, true)).toEqual(plan);
+    }
+  });
+
+  test('visits every host once', () => {
+    const random = seededRandom(2);
+    for (let round = 0; round < 200; round++) {
+      const facts = randomInput(random);
+      const [channel] = planCommunicator(facts).channels;
+      const hosts = (channel?.ring ?? []).map((rank) => facts.peers[rank]?.host);
+      const visits = hosts.filter((host, place) => host !== hosts[place - 1]);
+      expect(visits).toHaveLength(facts.hosts.length);
+    }
+  });
+
+  test('lets no rank poll where ranks outnumber cores', () => {
+    expect(planCommunicator(input([0, 0, 1, 1], 2)).spinNanoseconds).toBeGreaterThan(0);
+    expect(planCommunicator(input([0, 0, 0, 1], 2)).spinNanoseconds).toBe(0);
+  });
+
+  test('decides equal shapes once and forgets old ones', () => {
+    const planner = new Planner(null);
+    const first = planner.plan(input([0, 0, 1]), false);
+    const other = { ...input([0, 0, 1]), token: 'f'.repeat(32) };
+    const second = planner.plan(other, false);
+    expect(second.channels).toBe(first.channels);
+    expect(second.token).toBe('f'.repeat(32));
+    for (let ranks = 1; ranks < 100; ranks++) planner.plan(input(Array.from({ length: ranks }, () => 0)), false);
+    const again = planner.plan(input([0, 0, 1]), false);
+    expect(again.channels).not.toBe(first.channels);
+    expect(again.channels).toEqual(first.channels);
+  });
+
+  test('refuses two ranks on one GPU, naming both', () => {
+    const facts = input([0, 0, 1]);
+    const peers = facts.peers.map((peer) => ({ ...peer, device: 'cuda' as const, busId: '1b000' }));
+    expect(() => planCommunicator({ ...facts, peers })).toThrow(UnplannableError);
+    expect(() => planCommunicator({ ...facts, peers })).toThrow(
+      /duplicate GPU: ranks 0 and 1 both use .* 1b000 .* of n0/,
+    );
+  });
+
+  test('takes a given plan for communicators of its size only', () => {
+    const planner = new Planner({ source: 'p.json', plan: samplePlan() });
+    const same = planner.plan(input([0, 1, 0, 1, 0]), true);
+    expect(same.channels).toEqual(samplePlan().channels);
+    expect(planner.plan(input([0, 1]), false).channels).toEqual([{ ring: [0, 1] }]);
+    expect(() => planner.plan(input([0, 1]), true)).toThrow(/is for 5 ranks, this communicator has 2/);
+  });
+});

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { decodeTelemetry, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
+import { isInOperation, waitsInVain } from '../../worker/agent/vain-wait.ts';
+import { newKey } from '../rig/rendezvous.ts';
+
+const key = newKey();
+
+/** A page as an engine writes it, one communicator in its second slot. */
+function page(state: number, operation: number, completed: number, lastProgressNs: bigint): Uint8Array {
+  const bytes = Buffer.alloc(TELEMETRY_BYTES);
+  bytes.writeUInt32LE(0x5054_434e, 0);
+  bytes.writeUInt32LE(1, 4);
+  bytes.writeUInt32LE(4711, 8);
+  bytes.writeInt32LE(2, 12);
+  const slot = bytes.subarray(512 + 128);
+  Buffer.from(key.id, 'latin1').copy(slot, 0, 16, 24);
+  slot.writeUInt32LE(2, 8);
+  slot.writeUInt32LE(4, 12);
+  slot.writeBigUInt64LE(BigInt(operation), 16);
+  slot.writeBigUInt64LE(BigInt(completed), 24);
+  slot.writeBigUInt64LE(4096n, 32);
+  slot.writeBigUInt64LE(lastProgressNs, 40);
+  slot.writeUInt32LE(9, 64);
+  slot.writeUInt32LE(state, 68);
+  slot.writeUInt32LE(3, 72);
+  slot.writeUInt32LE(key.epoch, 76);
+  return bytes;
+}
+
+test('a page says which rank is where', () => {
+  expect(decodeTelemetry(page(4, 7, 6, 5n))).toMatchObject({
+    pid: 4711,
+    jobRank: 2,
+    slots: [
+      {
+        rank: 2,
+        size: 4,
+        operation: 7,
+        completed: 6,
+        bytes: 4096,
+        collective: 'barrier',
+        state: 'waiting',
+        waitingFor: 3,
+      },
+    ],
+  });
+});
+
+test('a page that is not written yet, or another version, says nothing', () => {
+  expect(decodeTelemetry(new Uint8Array(TELEMETRY_BYTES))).toBeNull();
+  expect(decodeTelemetry(new Uint8Array(10))).toBeNull();
+  const other = page(1, 0, 0, 0n);
+  other[4] = 2;
+  expect(decodeTelemetry(other)).toBeNull();
+});
+
+test('waiting in vain is an operation without progress, in this communicator', () => {
+  const now = process.hrtime.bigint();
+  expect(waitsInVain(page(4, 7, 6, now - 10n ** 9n), key)).toBe(true);
+  expect(waitsInVain(page(4, 7, 6, now), key)).toBe(false);
+  expect(waitsInVain(page(1, 7, 7, now - 10n ** 9n), key)).toBe(false);
+  expect(waitsInVain(page(5, 7, 6, now - 10n ** 9n), key)).toBe(false);
+  expect(waitsInVain(page(4, 7, 6, now - 10n ** 9n), newKey())).toBe(false);
+  expect(isInOperation(page(3, 7, 6, now), key)).toBe(true);
+  expect(isInOperation(page(1, 7, 7, now), key)).toBe(false);
+});
+
+test('the slot lies in the bytes as ncclrun.h says', () => {
+  const header = readFileSync(new URL('../../native/include/ncclrun.h', import.meta.url), 'utf8').replaceAll(
+    /\/\*.*?\*\//gs,
+    '',
+  );
+  const [, body = ''] = /typedef struct \{([^}]*)\} ncclrunTelemetrySlot;/.exec(header) ?? [];
+  let at = 0;
+  const offsets: Record<string, number> = {};
+  for (const [, type, list = ''] of body.matchAll(/^\s*(uint64_t|uint32_t) ([^;]+);/gm)) {
+    for (const name of list.split(',')) {
+      offsets[name.trim().replace(/\[\d+\]$/, '')] = at;
+      at += (type === 'uint64_t' ? 8 : 4) * Number(/\[(\d+)\]/.exec(name)?.[1] ?? 1);
+    }
+  }
+  expect(at).toBe(128);
+  expect(offsets).toMatchObject({
+    communicator: 0,
+    rank: 8,
+    size: 12,
+    operation: 16,
+    completed: 24,
+    bytes: 32,
+    lastProgressNs: 40,
+    operationHash: 48,
+    startedNs: 56,
+    collective: 64,
+    state: 68,
+    waitingFor: 72,
+    epoch: 76,
+  });
+});
