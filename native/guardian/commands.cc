@@ -97,7 +97,7 @@ bool Guardian::spawn(const Frame& frame) {
   }
   ordered_ = true;
   leaseMs_ = order.leaseMs;
-  if (!order.runtimeDirectory.empty()) runtimeDirectory_ = order.runtimeDirectory;
+  if (order.runtimeDirectory[0] != '\0') runtimeDirectory_ = order.runtimeDirectory;
   credit_.add(order.outputCredit);
   ranks_.reserve(order.ranks.size());
 
