@@ -38,6 +38,7 @@ export function exitStatus(failure: Failure): number {
     case 'agent':
     case 'host-lost':
     case 'rank-missing':
+    case 'output':
     case 'internal':
       return ExitStatus.launchFailed;
     case 'spawn':

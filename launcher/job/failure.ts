@@ -111,6 +111,11 @@ export interface InterruptFailure {
   readonly type: 'interrupt';
   readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE';
 }
+/** Our stdout or stderr takes no more bytes (a full disk, say; a broken pipe is an interrupt). Exit status 125. */
+export interface OutputFailure {
+  readonly type: 'output';
+  readonly message: string;
+}
 /** A defect of ours; never a stack trace for the user. Exit status 125. */
 export interface InternalFailure {
   readonly type: 'internal';
@@ -130,4 +135,5 @@ export type Failure =
   | RankMissingFailure
   | TimeoutFailure
   | InterruptFailure
+  | OutputFailure
   | InternalFailure;

@@ -60,6 +60,12 @@ export function failureText(failure: Failure): FailureText {
       };
     case 'interrupt':
       return { sentence: `ended by ${signalName(failure.signal)}`, details: [], remedy: null };
+    case 'output':
+      return {
+        sentence: `cannot write the output: ${failure.message}`,
+        details: [],
+        remedy: 'make room, or send the output elsewhere',
+      };
     case 'internal':
       return {
         sentence: `internal error: ${failure.message}`,

@@ -28,10 +28,40 @@ export function resultSummary(result: JobResult, told: Failure | null, paint: Pa
   if (primary === undefined) return '';
   if (primary.type === 'interrupt' && primary.signal === 'SIGPIPE') return '';
   let text = told === primary || isSame(told, primary) ? '' : failureBlock(primary, paint);
-  for (const failure of others.slice(0, shownFailures))
-    text += ourLine(`also: ${failureText(failure).sentence}`, paint);
-  if (others.length > shownFailures) text += ourLine(`and ${others.length - shownFailures} more failures`, paint);
+  const groups = alike(primary, others);
+  for (const line of groups.slice(0, shownFailures)) text += ourLine(line, paint);
+  if (groups.length > shownFailures)
+    text += ourLine(`and ${groups.length - shownFailures} failures of other kinds`, paint);
   return text + endedSummary(result, primary, paint);
+}
+
+/** A line per kind of failure: a program that is missing is missing for every rank. */
+function alike(primary: Failure, others: readonly Failure[]): string[] {
+  const groups = new Map<string, { first: Failure; ranks: number[] }>([
+    [kindOf(primary), { first: primary, ranks: [] }],
+  ]);
+  for (const failure of others) {
+    const kind = kindOf(failure);
+    const group = groups.get(kind) ?? { first: failure, ranks: [] };
+    groups.set(kind, group);
+    if ('rank' in failure && failure !== group.first) group.ranks.push(failure.rank);
+  }
+  return Array.from(groups.values())
+    .map(({ first, ranks }) => {
+      const noun = ranks.length === 1 ? 'rank' : 'ranks';
+      const too =
+        ranks.length === 0 ? '' : `the same for ${noun} ${ranges(ranks.toSorted((one, other) => one - other))}`;
+      if (first === primary) return too;
+      return `also: ${failureText(first).sentence}${too === '' ? '' : `; ${too}`}`;
+    })
+    .filter((line) => line !== '');
+}
+
+/** Equal for failures that differ only in the rank, its process and its host. */
+function kindOf(failure: Failure): string {
+  return 'rank' in failure
+    ? JSON.stringify({ ...failure, rank: 0, pid: 0, host: '', remedy: null })
+    : JSON.stringify(failure);
 }
 
 function isSame(told: Failure | null, primary: Failure): boolean {

@@ -33,7 +33,7 @@ export class Writer {
     return this.#stream;
   }
 
-  /** Rejects with a FailureError: interrupt (SIGPIPE) when nobody reads any more, internal when the system refuses otherwise. */
+  /** Rejects with a FailureError: interrupt (SIGPIPE) when nobody reads any more, output when the system refuses otherwise. */
   write(bytes: Uint8Array): Promise<void> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     if (bytes.length === 0) return Promise.resolve();
@@ -90,7 +90,7 @@ function failureOf(error: Error): FailureError {
   if (code === 'EPIPE' || code === 'ECONNRESET' || code === 'ERR_STREAM_DESTROYED') {
     return new FailureError({ type: 'interrupt', signal: 'SIGPIPE' }, { cause: error });
   }
-  return new FailureError({ type: 'internal', message: `cannot write the output: ${error.message}` }, { cause: error });
+  return new FailureError({ type: 'output', message: error.message }, { cause: error });
 }
 
 /** Node makes terminals blocking; ^S would then stop the launcher's heartbeats. The handle is Node's own, so look before use. */

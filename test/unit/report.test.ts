@@ -272,6 +272,27 @@ describe('what people read at a failure', () => {
     expect(seen.stdout).toBe('');
   });
 
+  test('what every rank met is told once', async () => {
+    const { reporter, seen } = rig(4);
+    const spawn = { type: 'spawn', host: 'n', program: 'p', cause: 'not-found', errno: 'ENOENT', remedy: 'r' } as const;
+    const exit = { type: 'rank-exit', host: 'n', pid: 1, exitCode: 3 } as const;
+    const failures = [
+      { ...spawn, rank: 0 },
+      { ...exit, rank: 3 },
+      { ...spawn, rank: 2 },
+      { ...exit, rank: 4 },
+      { ...spawn, rank: 1 },
+    ];
+    await reporter.result(result(failures));
+    expect(seen.stderr.split('\n')).toEqual([
+      'ncclrun: cannot start p on n for rank 0: there is no such program (ENOENT)',
+      '  next: r',
+      'ncclrun: the same for ranks 1-2',
+      'ncclrun: also: rank 3 on n (pid 1) exited with status 3; the same for rank 4',
+      '',
+    ]);
+  });
+
   test('a broken pipe ends quietly', async () => {
     const { reporter, seen } = rig(4);
     const failure: Failure = { type: 'interrupt', signal: 'SIGPIPE' };
