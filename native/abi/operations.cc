@@ -1,5 +1,7 @@
 // Operations and groups: check the arguments, then queue.
+#include <cstring>
 #include <limits>
+#include <tuple>
 
 #include "abi/call.h"
 #include "ncclrun.h"
@@ -9,6 +11,15 @@ using plan::Collective;
 
 namespace {
 
+// The caller may pass any number where an enumeration is due; only after the check is it one.
+template <typename Enumeration>
+int raw(const Enumeration& value) {
+  int number;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
 // What a call brings, for the checks. Buffers that a rank does not use are not given.
 struct Request {
   const char* function;
@@ -16,12 +27,14 @@ struct Request {
   ncclComm_t comm;
   cudaStream_t stream;
   size_t count = 0;
-  ncclDataType_t type = ncclInt8;
-  ncclRedOp_t op = ncclSum;
+  int type = ncclInt8;
+  int op = ncclSum;
   const void* send = nullptr;
   void* receive = nullptr;
   bool sends = false;
+  bool sendsAtRoot = false;
   bool receives = false;
+  bool receivesAtRoot = false;
   const char* otherName = nullptr;  // "peer" or "root", if there is one
   int other = 0;
 };
@@ -47,9 +60,12 @@ ncclResult_t check(const Request& request, const Communicator& communicator) {
   if (request.count > std::numeric_limits<ptrdiff_t>::max() / kTypeBytes[request.type] / communicator.size()) {
     return fail(ncclInvalidArgument, "%s: count %zu is more than memory can hold", function, request.count);
   }
+  const bool isRoot = static_cast<uint32_t>(request.other) == communicator.rank();
+  const bool sends = request.sends || (request.sendsAtRoot && isRoot);
+  const bool receives = request.receives || (request.receivesAtRoot && isRoot);
   for (const auto& [used, buffer, name] :
-       {std::tuple(request.sends, request.send, "sendbuff"),
-        std::tuple(request.receives, static_cast<const void*>(request.receive), "recvbuff")}) {
+       {std::tuple(sends, request.send, "sendbuff"),
+        std::tuple(receives, static_cast<const void*>(request.receive), "recvbuff")}) {
     if (used && buffer == nullptr && request.count > 0) {
       return fail(ncclInvalidArgument, "%s: %s is NULL, count is %zu", function, name, request.count);
     }
@@ -71,11 +87,27 @@ ncclResult_t queue(const Request& request) noexcept {
     operation.send = request.sends && request.send == nullptr ? &nothing : request.send;
     operation.receive = request.receives && request.receive == nullptr ? &nothing : request.receive;
     operation.count = request.count;
-    operation.type = request.type;
-    operation.op = request.op;
+    operation.type = static_cast<ncclDataType_t>(request.type);
+    operation.op = static_cast<ncclRedOp_t>(request.op);
     operation.peer = static_cast<uint32_t>(request.other);
     return Group::current().add(communicator, operation, reinterpret_cast<ncclrunStream_t>(request.stream));
   });
+}
+
+ncclResult_t broadcast(const char* function, const void* send, void* receive, size_t count, int type, int root,
+                       ncclComm_t comm, cudaStream_t stream) noexcept {
+  return queue({.function = function,
+                .collective = Collective::broadcast,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = type,
+                .send = send,
+                .receive = receive,
+                .sendsAtRoot = true,
+                .receives = true,
+                .otherName = "root",
+                .other = root});
 }
 
 }  // namespace
@@ -100,14 +132,76 @@ NCCLRUN_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, 
                 .comm = comm,
                 .stream = stream,
                 .count = count,
-                .type = datatype,
-                .op = op,
+                .type = raw(datatype),
+                .op = raw(op),
                 .send = sendbuff,
                 .receive = recvbuff,
                 .sends = true,
                 .receives = true});
 }
 NCCLRUN_TWIN(ncclAllReduce);
+
+NCCLRUN_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                          ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclAllGather",
+                .collective = Collective::allGather,
+                .comm = comm,
+                .stream = stream,
+                .count = sendcount,
+                .type = raw(datatype),
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sends = true,
+                .receives = true});
+}
+NCCLRUN_TWIN(ncclAllGather);
+
+NCCLRUN_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                              ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                              cudaStream_t stream) {
+  return queue({.function = "ncclReduceScatter",
+                .collective = Collective::reduceScatter,
+                .comm = comm,
+                .stream = stream,
+                .count = recvcount,
+                .type = raw(datatype),
+                .op = raw(op),
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sends = true,
+                .receives = true});
+}
+NCCLRUN_TWIN(ncclReduceScatter);
+
+NCCLRUN_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                          int root, ncclComm_t comm, cudaStream_t stream) {
+  return broadcast("ncclBroadcast", sendbuff, recvbuff, count, raw(datatype), root, comm, stream);
+}
+NCCLRUN_TWIN(ncclBroadcast);
+
+NCCLRUN_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                                      cudaStream_t stream) {
+  return broadcast("ncclBcast", buff, buff, count, raw(datatype), root, comm, stream);
+}
+NCCLRUN_TWIN(ncclBcast);
+
+NCCLRUN_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                       ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclReduce",
+                .collective = Collective::reduce,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = raw(datatype),
+                .op = raw(op),
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sends = true,
+                .receivesAtRoot = true,
+                .otherName = "root",
+                .other = root});
+}
+NCCLRUN_TWIN(ncclReduce);
 
 NCCLRUN_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
                                      ncclComm_t comm, cudaStream_t stream) {
@@ -116,7 +210,7 @@ NCCLRUN_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDat
                 .comm = comm,
                 .stream = stream,
                 .count = count,
-                .type = datatype,
+                .type = raw(datatype),
                 .send = sendbuff,
                 .sends = true,
                 .otherName = "peer",
@@ -131,7 +225,7 @@ NCCLRUN_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_
                 .comm = comm,
                 .stream = stream,
                 .count = count,
-                .type = datatype,
+                .type = raw(datatype),
                 .receive = recvbuff,
                 .receives = true,
                 .otherName = "peer",
