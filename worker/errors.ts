@@ -17,25 +17,30 @@ export type NcclErrorCode = (typeof codes)[number];
 
 /** The engine refused an operation or could not finish it; `message` is the engine's sentence, `code` the name of its ncclResult_t. */
 export class NcclError extends Error {
-  override readonly name = 'NcclError';
   readonly code: NcclErrorCode;
 
-  constructor(code: NcclErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+  static {
+    this.prototype.name = 'NcclError';
+  }
+
+  constructor(code: NcclErrorCode, message: string) {
+    super(message);
     this.code = code;
   }
 }
 
 /** The call itself is wrong: arrays of unlike lengths or types, an unknown operator, a rank that does not exist, use after close. */
 export class UsageError extends Error {
-  override readonly name = 'UsageError';
+  static {
+    this.prototype.name = 'UsageError';
+  }
 }
 
 /** An error of the native addon as one of ours; anything else comes back as it is. */
 export function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || error.name !== 'NativeError' || !('code' in error)) return error;
   const code = typeof error.code === 'number' ? codes[error.code] : 'systemError';
-  return new NcclError(code ?? 'internalError', error.message, { cause: error });
+  return new NcclError(code ?? 'internalError', error.message);
 }
 
 /** What `begin` returns, with errors translated whether they come at once or later. */

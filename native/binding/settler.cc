@@ -84,7 +84,11 @@ void Settler::settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>*
   }
   for (const auto& pending : ended) {
     const Napi::HandleScope scope(env);
-    self->settle(env, *pending);
+    try {
+      self->settle(env, *pending);
+    } catch (const Napi::Error&) {
+      // JavaScript does not run any more: the worker thread is being terminated, and nobody waits for the promise.
+    }
     self->underWay_.erase(pending);
   }
   if (self->underWay_.empty()) self->bridge_.Unref(env);

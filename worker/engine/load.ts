@@ -31,7 +31,9 @@ const FUNCTIONS: readonly (keyof Native)[] = [
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */
 export class NativeLoadError extends Error {
-  override readonly name = 'NativeLoadError';
+  static {
+    this.prototype.name = 'NativeLoadError';
+  }
 }
 
 let loaded: Native | null = null;

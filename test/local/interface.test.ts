@@ -1,0 +1,34 @@
+/** The program interface, used by real ranks (interface-program.ts). */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+
+const program = join(import.meta.dirname, 'interface-program.ts');
+const cases = [...readFileSync(program, 'utf8').matchAll(/^ {2}async (?:'([^']+)'|(\w+))\(\) \{$/gm)].map(
+  ([, quoted, plain]) => quoted ?? plain ?? '',
+);
+
+describe('a communicator', () => {
+  it.each(cases)('%s', async (name) => {
+    const { status, stderr } = await Command.run(['-n', '3', program, name]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it('works alone', async () => {
+    for (const name of ['describes', 'reduces', 'exchanges']) {
+      const { status, stderr } = await Command.run(['-n', '1', program, name]);
+      expect({ name, status, stderr }).toEqual({ name, status: 0, stderr: '' });
+    }
+  });
+
+  it('cannot be made outside a job, and says how to start', () => {
+    const { status, stderr } = spawnSync(process.execPath, [program, 'describes'], {
+      env: { PATH: process.env['PATH'] },
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stderr).toContain('this process is no rank of a job. Start it with: ncclrun -n N PROGRAM');
+  });
+});
