@@ -1,0 +1,249 @@
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, test, vi } from 'vitest';
+import { NcclResult } from '../../control/messages/bootstrap.ts';
+import { ByteReader } from '../../control/messages/bytes.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
+import { testAgents } from '../rig/agents.ts';
+import type { TestAgents } from '../rig/agents.ts';
+import { delivery, EngineClient, refusal, table } from '../rig/engine-client.ts';
+import { randomBytes, seededRandom } from '../rig/random.ts';
+import { newKey } from '../rig/rendezvous.ts';
+
+const kinds = (frames: readonly { kind: number }[]) => frames.map(({ kind }) => kind);
+
+describe('one host', () => {
+  test('answers a hello with who and where', async () => {
+    using agents = testAgents(1);
+    const client = await EngineClient.connect(agents.sockets[0] ?? '');
+    const reader = new ByteReader((await client.hello(1)).payload, 'welcome');
+    expect(['index', 'hosts', 'ranks', 'epoch'].map((field) => reader.u32(field))).toEqual([0, 1, 2, 0]);
+    expect([reader.string('job'), reader.string('host')]).toEqual(['test', 'node0']);
+    client.close();
+  });
+
+  test('plans a communicator of its own ranks without asking, and forgets it when they have left', async () => {
+    using agents = testAgents(1);
+    const key = newKey();
+    const clients = await agents.engines([1, 0]);
+    const plans = await Promise.all(clients.map((client, place) => client.join(key, 2, 1 - place)));
+    expect(kinds(plans)).toEqual([FrameKind.plan, FrameKind.plan]);
+    expect(plans.map(({ payload }) => new ByteReader(payload, 'plan').u32('local index'))).toEqual([1, 0]);
+    expect(agents.up).toEqual([]);
+    expect(agents.bootstraps[0]?.size).toBe(1);
+    clients.forEach((client, place) => client.leave(key, 1 - place, LeftHow.finalized));
+    await vi.waitFor(() => expect(agents.bootstraps[0]?.size).toBe(0));
+  });
+
+  test('makes the same communicator again after it was left', async () => {
+    using agents = testAgents(1);
+    const key = newKey();
+    const [zero, one] = await agents.engines([0, 1]);
+    for (let round = 0; round < 3; round++) {
+      const plans = await Promise.all([zero?.join(key, 2, 0), one?.join(key, 2, 1)]);
+      expect(plans.map((frame) => frame?.kind)).toEqual([FrameKind.plan, FrameKind.plan]);
+      zero?.leave(key, 0, LeftHow.finalized);
+      one?.leave(key, 1, LeftHow.finalized);
+    }
+  });
+
+  test('gathers, and delivers messages whichever side comes first', async () => {
+    using agents = testAgents(1);
+    const [zero, one] = await agents.engines([0, 1]);
+    if (zero === undefined || one === undefined) throw new Error('two engines are needed');
+    const key = newKey(7);
+    const answers = await Promise.all([one.gather(key, 2, 1, 'one'), zero.gather(key, 2, 0, '')]);
+    expect(answers.map(table)).toEqual([
+      ['', 'one'],
+      ['', 'one'],
+    ]);
+    const letters = newKey(POST_ROUND);
+    expect(delivery(await zero.post(letters, 0, 1, 5, 'early'))).toBe('');
+    expect(delivery(await one.fetch(letters, 0, 1, 5))).toBe('early');
+    const waiting = one.fetch(letters, 0, 1, 6);
+    await zero.post(letters, 0, 1, 6, 'late');
+    expect(delivery(await waiting)).toBe('late');
+    expect(agents.bootstraps[0]?.size).toBe(0);
+  });
+
+  test('refuses the process of another job, naming both, and another protocol', async () => {
+    using agents = testAgents(1);
+    const client = await EngineClient.connect(agents.sockets[0] ?? '');
+    const other = refusal(await client.hello(0, 'job-b'));
+    expect(other).toEqual({
+      result: NcclResult.invalidUsage,
+      sentence: `pid ${process.pid} belongs to job 'job-b', the agent at this socket serves job 'test'`,
+    });
+    expect(refusal(await client.hello(0, 'test', 99)).sentence).toMatch(/speaks version 99 of the bootstrap protocol/);
+    expect(refusal(await client.join(newKey(), 1, 0)).sentence).toMatch(/must be its hello/);
+    client.close();
+  });
+
+  test('tells every rank when one rank is claimed twice', async () => {
+    using agents = testAgents(1);
+    const [zero, one] = await agents.engines([0, 1]);
+    const key = newKey();
+    const answers = await Promise.all([zero?.join(key, 3, 0), one?.join(key, 3, 0)]);
+    for (const answer of answers) {
+      if (answer === undefined) throw new Error('no answer');
+      expect(refusal(answer)).toMatchObject({
+        result: NcclResult.invalidUsage,
+        sentence: expect.stringMatching(/rank 0 of communicator \w+ is claimed twice/),
+      });
+    }
+    expect(agents.bootstraps[0]?.size).toBe(0);
+    expect(agents.hub.hub.size).toBe(0);
+  });
+
+  test('goes on undisturbed among strangers, garbage and damaged questions', async () => {
+    using agents = testAgents(1);
+    const random = seededRandom(9);
+    const [zero, one] = await agents.engines([0, 1]);
+    const first = zero?.join(newKey(), 1, 0);
+    for (let round = 0; round < 30; round++) {
+      const stranger = await EngineClient.connect(agents.sockets[0] ?? '');
+      stranger.write(randomBytes(1 + random(200), random));
+      if (random(2) === 0) stranger.close();
+      else {
+        const guest = await EngineClient.connect(agents.sockets[0] ?? '');
+        await guest.hello(1);
+        const answer = await guest.ask(FrameKind.join, randomBytes(random(220), random));
+        expect(answer.kind).toBe(FrameKind.refused);
+        guest.close();
+        stranger.close();
+      }
+    }
+    expect((await first)?.kind).toBe(FrameKind.plan);
+    const key = newKey();
+    const plans = await Promise.all([zero?.join(key, 2, 0), one?.join(key, 2, 1)]);
+    expect(plans.map((frame) => frame?.kind)).toEqual([FrameKind.plan, FrameKind.plan]);
+  });
+});
+
+describe('several hosts', () => {
+  test('send one message each, and every rank gets its place', async () => {
+    using agents = testAgents(3);
+    const key = newKey();
+    const ranks = [5, 2, 0, 3, 1, 4];
+    const clients = await agents.engines(ranks);
+    const plans = await Promise.all(clients.map((client, place) => client.join(key, 6, ranks[place] ?? 0)));
+    expect(plans.map(({ payload }) => new ByteReader(payload, 'plan').u32('local index'))).toEqual([1, 0, 0, 1, 1, 0]);
+    expect(agents.up.length).toBeLessThanOrEqual(6);
+    clients.forEach((client, place) => client.leave(key, ranks[place] ?? 0, LeftHow.finalized));
+    await vi.waitFor(() => expect(agents.hub.hub.size).toBe(0));
+    expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0, 0]);
+  });
+
+  test('gather, and exchange messages', async () => {
+    using agents = testAgents(2);
+    const [zero, one, two, three] = await agents.engines([0, 1, 2, 3]);
+    if (zero === undefined || one === undefined || two === undefined || three === undefined) throw new Error('engines');
+    const key = newKey(0);
+    const gathered = await Promise.all(
+      [zero, one, two, three].map((client, rank) => client.gather(key, 4, rank, `${rank}`)),
+    );
+    expect(gathered.map(table)).toEqual(Array.from({ length: 4 }, () => ['0', '1', '2', '3']));
+    const waiting = three.fetch(key, 0, 3, 1);
+    await zero.post(key, 0, 3, 1, 'across');
+    expect(delivery(await waiting)).toBe('across');
+    await zero.post(key, 0, 1, 1, 'inside');
+    expect(delivery(await one.fetch(key, 0, 1, 1))).toBe('inside');
+  });
+
+  test('a communicator inside one of them is planned there', async () => {
+    using agents = testAgents(2);
+    const [two, three] = await agents.engines([2, 3]);
+    const key = newKey();
+    const plans = await Promise.all([two?.join(key, 2, 0), three?.join(key, 2, 1)]);
+    expect(plans.map((frame) => frame?.kind)).toEqual([FrameKind.plan, FrameKind.plan]);
+    expect(agents.up.filter(({ kind }) => kind === FrameKind.merged).length).toBeLessThanOrEqual(1);
+  });
+
+  test('learn that a rank aborted, with its reason', async () => {
+    using agents = testAgents(2);
+    const clients = await agents.engines([0, 1, 2, 3]);
+    const key = newKey();
+    await Promise.all(clients.map((client, rank) => client.join(key, 4, rank)));
+    clients[1]?.leave(key, 1, LeftHow.aborted, 'loss is NaN');
+    for (const rank of [0, 2, 3]) {
+      expect(await clients[rank]?.nextAbort()).toEqual({
+        rank: 1,
+        result: NcclResult.remoteError,
+        sentence: `rank 1 (node0, pid ${process.pid}) aborted the communicator: loss is NaN`,
+      });
+    }
+    expect(clients[1]?.aborts).toEqual([]);
+    for (const [rank, client] of clients.entries()) client.leave(key, rank, LeftHow.finalized);
+    await vi.waitFor(() => expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0]));
+    expect(agents.hub.hub.size).toBe(0);
+  });
+});
+
+describe('a killed process', () => {
+  test('ends what its peers wait for on every host, and its page stays readable', async () => {
+    using agents = testAgents(2);
+    const clients = await agents.engines([0, 1, 2]);
+    const key = newKey();
+    const child = await startEngine(agents, 3);
+    const plans = clients.map((client, rank) => client.join(key, 4, rank));
+    const joined = once(child, 'message');
+    askToJoin(child, key, 4);
+    await Promise.all([...plans, joined]);
+    await kill(agents, child, 3);
+    for (const client of clients) {
+      expect(await client.nextAbort()).toMatchObject({
+        rank: 3,
+        result: NcclResult.remoteError,
+        sentence: `rank 3 (node1, pid ${child.pid}) was killed by SIGKILL`,
+      });
+    }
+    const late = clients[2]?.gather({ ...key, round: 1 }, 4, 2, 'x');
+    expect(refusal((await late) ?? raise('no answer')).sentence).toMatch(/rank 3 .* was killed by SIGKILL/);
+    for (const [rank, client] of clients.entries()) client.leave(key, rank, LeftHow.finalized);
+    await vi.waitFor(() => expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0]));
+  });
+
+  test('that had joined fails the key for those who wait', async () => {
+    using agents = testAgents(2);
+    const clients = await agents.engines([0, 2]);
+    const key = newKey();
+    const child = await startEngine(agents, 3);
+    const joins = clients.map((client, place) => client.join(key, 4, 2 * place));
+    askToJoin(child, key, 4);
+    await vi.waitFor(() => expect(agents.up.filter(({ kind }) => kind === FrameKind.merged).length).toBeGreaterThan(1));
+    await kill(agents, child, 3);
+    for (const answer of await Promise.all(joins)) {
+      expect(refusal(answer).sentence).toMatch(/^rank 3 \(node1(, pid \d+)?\) was killed by SIGKILL/);
+    }
+    expect(agents.hub.hub.size).toBe(0);
+  });
+});
+
+async function startEngine(agents: TestAgents, rank: number): Promise<ChildProcess> {
+  const host = Math.floor(rank / 2);
+  const program = new URL('../rig/programs/engine-process.ts', import.meta.url).pathname;
+  const child = fork(program, [agents.sockets[host] ?? '', 'test', String(rank)], { execArgv: [] });
+  agents.bootstraps[host]?.rankSpawned(rank, child.pid ?? 0);
+  expect(await once(child, 'message')).toContain('ready');
+  return child;
+}
+
+function askToJoin(child: ChildProcess, key: Key, size: number): void {
+  child.send({ id: key.id, size });
+}
+
+/** As the guardian and the job would report it. */
+async function kill(agents: TestAgents, child: ChildProcess, rank: number): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  agents.bootstraps[Math.floor(rank / 2)]?.rankEnded(rank, { exitCode: null, signalNumber: 9, time: Date.now() });
+  agents.hub.hub.rankEnded(rank, 'was killed by SIGKILL');
+}
+
+function raise(message: string): never {
+  throw new Error(message);
+}
