@@ -1,5 +1,4 @@
 /** This process's stdout and stderr, opened when first used. */
-import { isatty } from 'node:tty';
 import { Writer } from './writer.ts';
 
 export interface StandardStreams {
@@ -14,7 +13,7 @@ export function standardStreams(): StandardStreams {
   return {
     stdout: new Writer(() => process.stdout),
     stderr: new Writer(() => process.stderr),
-    stderrIsTerminal: () => isatty(2),
-    onOneTerminal: () => isatty(1) && isatty(2),
+    stderrIsTerminal: () => process.stderr.isTTY,
+    onOneTerminal: () => process.stdout.isTTY && process.stderr.isTTY,
   };
 }
