@@ -46,7 +46,7 @@ class Patience {
 
  private:
   static constexpr uint32_t kRoundsPerLook = 64;
-  static constexpr uint32_t kRoundsPerYield = 1024;
+  static constexpr uint32_t kRoundsPerYield = 256;
 
   template <class Ready>
   void sleep(Ready& ready) {

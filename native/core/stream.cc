@@ -38,8 +38,8 @@ Status Stream::push(Item&& item) {
     if (item.launcher == nullptr) callbacks_++;
     queue_.push_back(std::move(item));
     pushed_.fetch_add(1, std::memory_order_seq_cst);
-    wake = asleep_;
-    asleep_ = false;  // one call is enough to wake it
+    wake = mustWake();
+    if (wake) asleep_ = false;  // one call is enough
   }
   if (wake) work_.notify_one();
   return {};
@@ -61,18 +61,28 @@ void Stream::threadMain() {
       if (stopping_ && !running_) return;
       waitForWork(lock);
     } else {
+      lent_ = 0;
       runQueue(lock);
-      if (queue_.empty() && spinNanoseconds_ != 0) pollForWork(lock);
+      if (queue_.empty() && spinNanoseconds_ != 0 && !awaited_) pollForWork(lock);
     }
   }
 }
 
 void Stream::waitForWork(Lock& lock) {
+  uint32_t looks = 0;
   while (running_ || (!stopping_ && queue_.empty())) {
     asleep_ = true;
-    work_.wait(lock);
+    looksOut_ = lent_ >= kLentOften;
+    if (!looksOut_) {
+      work_.wait(lock);
+      continue;
+    }
+    const uint64_t seen = pushed_.load(std::memory_order_relaxed);
+    work_.wait_for(lock, kLookOutEvery);
+    looks = seen == pushed_.load(std::memory_order_relaxed) ? looks + 1 : 0;
+    if (looks == kLookOuts) lent_ = looks = 0;
   }
-  asleep_ = false;
+  asleep_ = looksOut_ = false;
 }
 
 // The next operation often follows at once: waking a thread costs more than a short look-out.
@@ -83,7 +93,7 @@ void Stream::pollForWork(Lock& lock) {
   for (uint32_t round = 1; pushed_.load(std::memory_order_relaxed) == seen; round++) {
     pauseBriefly();
     if (round % 64 == 0 && nowNanoseconds() >= until) break;
-    if (round % 1024 == 0) sched_yield();
+    if (round % 256 == 0) sched_yield();
   }
   lock.lock();
 }
@@ -91,6 +101,7 @@ void Stream::pollForWork(Lock& lock) {
 // Takes the whole queue and runs it; the lock is given back meanwhile.
 void Stream::runQueue(Lock& lock) {
   running_ = true;
+  awaited_ = false;
   batch_.swap(queue_);
   callbacks_ = 0;
   lock.unlock();
@@ -99,6 +110,7 @@ void Stream::runQueue(Lock& lock) {
     const uint64_t ended = ended_.fetch_add(1, std::memory_order_seq_cst) + 1;
     if (ended < wakeAt_.load(std::memory_order_seq_cst)) continue;
     std::lock_guard relock(mutex_);
+    awaited_ = true;
     wakeAt_.store(~0ull, std::memory_order_seq_cst);
     ended_changed_.notify_all();
   }
@@ -136,6 +148,7 @@ Status Stream::synchronize() {
   while (ended_.load(std::memory_order_seq_cst) < target) {
     // Callbacks are promised an engine thread.
     if (!running_ && callbacks_ == 0) {
+      lent_++;
       runQueue(lock);
       continue;
     }
@@ -144,7 +157,7 @@ Status Stream::synchronize() {
     ended_changed_.wait(lock);
   }
   // While this thread ran the queue, the stream's own slept over what was pushed meanwhile.
-  if (!running_ && (stopping_ || !queue_.empty())) work_.notify_one();
+  if (!running_ && asleep_ && (stopping_ || !queue_.empty())) work_.notify_one();
   return std::exchange(error_, Status{});
 }
 

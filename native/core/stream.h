@@ -2,6 +2,7 @@
 // Whoever waits for the stream lends it the waiting thread instead, if the stream's own has not begun yet.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,7 @@ class Stream {
   Status startThread();
   void threadMain();
   void waitForWork(Lock& lock);
+  bool mustWake() const { return asleep_ && !(looksOut_ && lent_ >= kLentOften); }
   void pollForWork(Lock& lock);
   void runQueue(Lock& lock);
   void runItem(Item& item);
@@ -58,7 +60,17 @@ class Stream {
   std::vector<Item> batch_;  // taken by whoever runs
   size_t callbacks_ = 0;     // in queue_
   bool running_ = false;     // somebody works on batch_
-  bool asleep_ = false;      // the thread must be woken
+  bool asleep_ = false;      // the thread waits for work_
+  // A caller that waits for each of its operations runs them itself; waking the thread for nothing would cost more than
+  // the operation. So after a few such turns the thread is not woken any more but looks out from time to time, until
+  // nothing has come for a while.
+  static constexpr uint32_t kLentOften = 4;
+  static constexpr auto kLookOutEvery = std::chrono::microseconds(200);
+  static constexpr uint32_t kLookOuts = 25;
+  uint32_t lent_ = 0;      // turns in succession that a waiting caller ran
+  bool looksOut_ = false;  // the thread wakes by itself
+  bool awaited_ =
+      false;  // somebody slept until the last turn's end: the next operation comes from there, with its thread
   bool stopping_ = false;
   Status error_;                  // first since the last report
   uint64_t spinNanoseconds_ = 0;  // of the last launch

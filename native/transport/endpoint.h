@@ -2,6 +2,7 @@
 // empties. Used by one launch at a time. What differs between transports is who else touches the ring: the peer's
 // process (shm), or a thread that carries the slots over a socket.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +29,8 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   const Facts& facts() const { return facts_; }
-  uint64_t bytes() const { return connection_->bytes.load(std::memory_order_relaxed); }
+  // Payload that this rank has sent or received here. Any thread.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   // A sender's next slot is free; a receiver's next slot is full. Moves bytes itself where the transport needs it.
   bool ready() {
@@ -47,12 +49,13 @@ class Endpoint {
   void publish(uint32_t payload) {
     Connection& c = *connection_;
     c.stepBytes[step_ % facts_.steps].store(payload, std::memory_order_relaxed);
-    c.bytes.store(c.bytes.load(std::memory_order_relaxed) + payload, std::memory_order_relaxed);
+    c.bytes.store(count(payload), std::memory_order_relaxed);
     c.tail.store(++step_, std::memory_order_seq_cst);
     passOn();
   }
   // Receiver: gives the slot back.
   void release() {
+    count(arrived());
     connection_->head.store(++step_, std::memory_order_seq_cst);
     passOn();
   }
@@ -77,6 +80,11 @@ class Endpoint {
     limit_ = facts_.sends ? connection_->head.load(std::memory_order_seq_cst) + facts_.steps
                           : connection_->tail.load(std::memory_order_seq_cst);
   }
+  uint64_t count(uint32_t payload) {
+    const uint64_t sum = bytes_.load(std::memory_order_relaxed) + payload;
+    bytes_.store(sum, std::memory_order_relaxed);
+    return sum;
+  }
   void passOn() {
     if (bell_ != nullptr) ring(*bell_);
     if (moves_) move(false);
@@ -87,7 +95,8 @@ class Endpoint {
   std::byte* const slots_;
   Doorbell* const bell_;
   const bool moves_;
-  uint64_t step_ = 0;   // our next step
+  uint64_t step_ = 0;  // our next step
+  std::atomic<uint64_t> bytes_{0};
   uint64_t limit_ = 0;  // first step we may not take yet, as last seen
 };
 

@@ -220,7 +220,6 @@ void SocketEndpoint::receiveSlots() {
       payloadDone_ += got;
     }
     ring_.stepBytes[step % facts().steps].store(header_.bytes, std::memory_order_relaxed);
-    ring_.bytes.store(ring_.bytes.load(std::memory_order_relaxed) + header_.bytes, std::memory_order_relaxed);
     headerDone_ = payloadDone_ = 0;
     ring_.tail.store(step + 1, std::memory_order_seq_cst);
     ring(own_);

@@ -1,0 +1,254 @@
+// How operations end when something breaks: aborts, dead peers, strangers at the door.
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "core/clock.h"
+#include "core/segment.h"
+#include "support/check.h"
+#include "support/world.h"
+#include "transport/socket/hello.h"
+
+using namespace ncclrun;
+using namespace ncclrun::test;
+using plan::Algorithm;
+
+namespace {
+
+// Longer than any wake-up on a loaded machine, far shorter than a wait that was forgotten.
+constexpr uint64_t kSoon = 2'000'000'000;
+
+PlanSpec twoHosts(const plan::FormRecord& form) {
+  PlanSpec spec = oneHost(2, form);
+  spec.hostOf = {0, 1};
+  return spec;
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+void waitUntilAsleep(Rank& rank) {
+  while (std::atomic_ref(rank.telemetry.state).load() != uint32_t(ncclrunStateWaiting)) std::this_thread::yield();
+}
+
+}  // namespace
+
+// Rank 2 never calls: the others wait for it, whatever the algorithm, until the abort word ends them.
+TEST(the_abort_word_ends_every_wait) {
+  for (uint64_t spin : {uint64_t(0), uint64_t(1'000'000'000)}) {
+    for (const auto& how : {form(Algorithm::directOneShot, 1, 4096), form(Algorithm::directTwoShot, 1, 4096),
+                            form(Algorithm::ring, 2, 4096)}) {
+      PlanSpec spec = oneHost(3, how);
+      spec.rings = {{0, 1, 2}, {2, 1, 0}};
+      spec.spinNanoseconds = spin;
+      World world(spec);
+      std::atomic<uint32_t> begun{0};
+      std::atomic<uint64_t> raisedAt{0};
+      world.run([&](Rank& me) {
+        std::vector<float> data(100000);
+        if (me.number() == 2) {
+          while (begun < 2) std::this_thread::yield();
+          raisedAt = nowNanoseconds();
+          world.raiseAbort(0, ncclRemoteError, 2, "rank 2 on host h1 was killed by signal 9");
+          return;
+        }
+        EXPECT(me.enqueue({allReduceOf(data.data(), data.data(), data.size())}) == ncclSuccess);
+        EXPECT(me.enqueue({allReduceOf(data.data(), data.data(), data.size())}) == ncclSuccess);
+        if (spin == 0) waitUntilAsleep(me);
+        begun++;
+        EXPECT(me.synchronize() == ncclRemoteError);
+        EXPECT(nowNanoseconds() - raisedAt < kSoon);
+        EXPECT(contains(lastError(), "killed by signal 9"));
+        EXPECT(me.path().asyncError().code == ncclRemoteError);
+        EXPECT(me.enqueue({allReduceOf(data.data(), data.data(), 1)}) == ncclRemoteError);
+        EXPECT(me.path().nodeBarrier() == ncclRemoteError);
+      });
+    }
+  }
+}
+
+TEST(an_own_abort_from_another_thread_ends_operations_and_node_barrier) {
+  PlanSpec spec = oneHost(2, form(Algorithm::ring, 1, 4096));
+  spec.spinNanoseconds = 0;
+  World world(spec);
+  const auto lonely = world.join(0);
+  std::vector<float> data(1000);
+  EXPECT(lonely->enqueue({allReduceOf(data.data(), data.data(), data.size())}) == ncclSuccess);
+  waitUntilAsleep(*lonely);
+  EXPECT(std::atomic_ref(lonely->telemetry.waitingFor).load() == 1);
+  ncclResult_t barrier = ncclSuccess;
+  std::thread other([&] { barrier = lonely->path().nodeBarrier(); });
+  lonely->path().abort({ncclInvalidUsage, "the program aborted the communicator"});
+  EXPECT(lonely->synchronize() == ncclInvalidUsage);
+  EXPECT(contains(lastError(), "the program aborted"));
+  other.join();
+  EXPECT(barrier == ncclInvalidUsage);
+}
+
+TEST(destroying_a_communicator_in_the_middle_of_an_operation) {
+  World world(oneHost(2, form(Algorithm::ring, 1, 4096)));
+  auto lonely = world.join(0);
+  std::vector<float> data(1000);
+  for (int i = 0; i < 3; i++)
+    EXPECT(lonely->enqueue({allReduceOf(data.data(), data.data(), data.size())}) == ncclSuccess);
+  lonely.reset();
+}
+
+TEST(a_killed_peer_behind_a_socket_is_a_remote_error) {
+  for (const auto& how : {form(Algorithm::ring, 1, 4096), form(Algorithm::directOneShot, 1, 4096)}) {
+    World world(twoHosts(how));
+    int ready[2];
+    EXPECT(pipe(ready) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto me = world.join(1);
+      me->connect();
+      float data = 1;
+      me->allReduce(&data, &data, 1);
+      (void)!write(ready[1], "x", 1);
+      for (;;) pause();
+    }
+    const auto me = world.join(0);
+    EXPECT(me->connect() == ncclSuccess);
+    float data = 1;
+    EXPECT(me->allReduce(&data, &data, 1) == ncclSuccess && data == 2);
+    char byte;
+    EXPECT(read(ready[0], &byte, 1) == 1);
+    EXPECT(me->enqueue({allReduceOf(&data, &data, 1)}) == ncclSuccess);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    EXPECT(me->synchronize() == ncclRemoteError);
+    EXPECT_MORE(contains(lastError(), "rank 1 on host h2"), lastError());
+    close(ready[0]);
+    close(ready[1]);
+  }
+}
+
+TEST(an_idle_communicator_notices_a_killed_peer) {
+  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto me = world.join(1);
+    me->connect();
+    for (;;) pause();
+  }
+  const auto me = world.join(0);
+  EXPECT(me->connect() == ncclSuccess);
+  EXPECT(me->path().asyncError().ok());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  while (me->path().asyncError().ok()) std::this_thread::yield();
+  EXPECT(me->path().asyncError().code == ncclRemoteError);
+}
+
+TEST(a_peer_that_left_in_order_is_an_error_only_for_who_waits_for_it) {
+  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  auto one = world.join(0), two = world.join(1);
+  ncclResult_t connected = ncclInProgress;
+  std::thread other([&] { connected = two->connect(); });
+  EXPECT(one->connect() == ncclSuccess);
+  other.join();
+  EXPECT(connected == ncclSuccess);
+  two.reset();
+  EXPECT(one->path().asyncError().ok());
+  float data = 1;
+  EXPECT(one->allReduce(&data, &data, 1) == ncclRemoteError);
+  EXPECT_MORE(contains(lastError(), "rank 1 on host h2"), lastError());
+}
+
+TEST(nobody_listening_is_a_remote_error) {
+  PlanSpec spec = twoHosts(form(Algorithm::ring, 1, 4096));
+  World world(spec);
+  World other(spec);  // has other listeners; ours closes below
+  std::unique_ptr<Rank> one;
+  {
+    World closing(spec);
+    one = closing.join(0);
+  }
+  EXPECT(one->connect() == ncclRemoteError);
+  EXPECT_MORE(contains(one->path().asyncError().sentence, "rank 1 on host h2"), one->path().asyncError().sentence);
+}
+
+TEST(strangers_do_not_disturb) {
+  World world(twoHosts(form(Algorithm::ring, 1, 4096)));
+  std::mt19937 random(1);
+  std::vector<int> strangers;
+  const auto knock = [&](uint32_t rank, const void* data, size_t bytes, bool stay) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(uint16_t(world.port(rank)));
+    EXPECT(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    EXPECT(send(fd, data, bytes, MSG_NOSIGNAL) == ssize_t(bytes));
+    if (stay) {
+      strangers.push_back(fd);
+    } else {
+      close(fd);
+    }
+  };
+  const auto knockAll = [&] {
+    for (uint32_t rank : {0u, 1u}) {
+      ncclrun::socket::Hello hello{};
+      hello.magic = ncclrun::socket::kHelloMagic;
+      hello.version = ncclrun::socket::kVersion;
+      memset(hello.token, world.spec().token, sizeof hello.token);
+      hello.from = 1 - rank;
+      hello.to = rank;
+      hello.stepBytes = 4096;
+      ncclrun::socket::Hello wrong = hello;
+      wrong.token[15]++;
+      knock(rank, &wrong, sizeof wrong, true);
+      wrong = hello;
+      wrong.from = 99;
+      knock(rank, &wrong, sizeof wrong, true);
+      wrong = hello;
+      wrong.channel = 5;
+      knock(rank, &wrong, sizeof wrong, false);
+      wrong = hello;
+      wrong.to = hello.from;
+      knock(rank, &wrong, sizeof wrong, true);
+      knock(rank, &hello, 20, false);  // cut
+      knock(rank, &hello, 20, true);   // slow
+      char garbage[300];
+      for (auto& byte : garbage) byte = char(random());
+      knock(rank, garbage, sizeof garbage, true);
+      knock(rank, "GET / HTTP/1.1\r\n\r\n", 18, false);
+    }
+  };
+  knockAll();
+  world.run([&](Rank& me) {
+    std::vector<float> data(5000, 1.f);
+    if (me.number() == 0) knockAll();
+    for (int i = 0; i < 20; i++) EXPECT(me.allReduce(data.data(), data.data(), data.size()) == ncclSuccess);
+    EXPECT(data[4999] == float(1 << 20));
+  });
+  for (int fd : strangers) close(fd);
+}
+
+TEST(random_delays) {
+  PlanSpec spec = oneHost(4, form(Algorithm::ring, 2, 3000));
+  spec.rings = {{0, 1, 2, 3}, {3, 1, 0, 2}};
+  spec.hostOf = {0, 1, 0, 1};
+  spec.spinNanoseconds = 1000;
+  World world(spec);
+  world.run([](Rank& me) {
+    std::mt19937 random(me.number());
+    std::vector<int> data(4000);
+    for (int round = 0; round < 60; round++) {
+      for (size_t i = 0; i < data.size(); i++) data[i] = int(i) + round;
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+      EXPECT(me.allReduce(data.data(), data.data(), data.size(), ncclInt32) == ncclSuccess);
+      bool right = true;
+      for (size_t i = 0; i < data.size(); i++) right &= data[i] == 4 * (int(i) + round);
+      EXPECT(right);
+    }
+  });
+}
+
+TEST_MAIN

@@ -1,0 +1,28 @@
+#include "core/plan_view.h"
+
+using ncclrun::PlanView;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  PlanView view;
+  if (!view.open({reinterpret_cast<const std::byte*>(data), size}).ok()) return 0;
+  // What was accepted can be read wholly.
+  const auto& header = view.header();
+  size_t sum = 0;
+  for (uint32_t host = 0; host < header.hosts; ++host)
+    sum += view.hostName(host).size() + view.hostAddress(host).size();
+  for (uint32_t rank = 0; rank < header.ranks; ++rank) sum += view.peer(rank).host;
+  for (uint32_t i = 0; i < header.localRanks; ++i) {
+    const auto local = view.local(i);
+    for (uint32_t edge = 0; edge < local.edgeCount; ++edge) sum += view.edge(local.firstEdge + edge).peer;
+  }
+  for (uint32_t channel = 0; channel < header.channels; ++channel) {
+    for (uint32_t place = 0; place < header.ranks; ++place) sum += view.peer(view.ring(channel, place)).localIndex;
+  }
+  for (uint32_t i = 0; i < header.tuningTable.count; ++i) {
+    const auto row = view.tuning(i);
+    for (uint32_t form = 0; form < row.formCount; ++form) sum += view.form(row.firstForm + form).channels;
+  }
+  volatile size_t keep = sum;
+  (void)keep;
+  return 0;
+}

@@ -1,0 +1,48 @@
+// Reads a plan that may be garbage, wholly.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "core/plan_view.h"
+
+namespace ncclrun::test {
+
+// True if the plan was accepted.
+inline bool readEverything(std::span<const std::byte> blob) {
+  PlanView plan;
+  if (!plan.open(blob).ok()) return false;
+  const auto& header = plan.header();
+  volatile uint64_t sink = 0;
+  for (uint32_t rank = 0; rank < header.ranks; rank++) {
+    for (const char letter : plan.describe(rank)) sink = sink + uint64_t(letter);
+    sink = sink + plan.hostAddress(plan.peer(rank).host).size();
+  }
+  for (uint32_t channel = 0; channel < header.channels; channel++) {
+    for (uint32_t rank = 0; rank < header.ranks; rank++) sink = sink + plan.placeInRing(channel, rank);
+  }
+  for (uint32_t local = 0; local < header.localRanks; local++) {
+    const auto record = plan.local(local);
+    for (uint32_t i = 0; header.ranks > 1 && i < record.edgeCount; i++) {
+      const auto edge = plan.edge(record.firstEdge + i);
+      const bool shm = edge.transport == uint8_t(plan::Transport::shm);
+      if (shm &&
+          edge.segmentOffset + plan.connectionBytes(header.ringSteps, header.ringStepBytes) > header.segmentBytes) {
+        __builtin_trap();
+      }
+    }
+    for (uint32_t other = 0; other < header.localRanks; other++) {
+      const bool shm = header.localRanks > 1 && header.sameHostTransport == uint8_t(plan::Transport::shm);
+      if (shm && plan.pairOffset(local, other) + plan.connectionBytes(header.pairSteps, header.pairStepBytes) >
+                     header.segmentBytes) {
+        __builtin_trap();
+      }
+    }
+  }
+  for (uint32_t row = 0; row < header.tuningTable.count; row++) {
+    const auto record = plan.tuning(row);
+    for (uint32_t i = 0; i < record.formCount; i++) sink = sink + plan.form(record.firstForm + i).chunkBytes;
+  }
+  return true;
+}
+
+}  // namespace ncclrun::test

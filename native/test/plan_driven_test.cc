@@ -1,0 +1,158 @@
+// A plan written by hand, and proof from the byte counters of each edge that exactly this happened.
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "support/check.h"
+#include "support/world.h"
+
+using namespace ncclrun;
+using namespace ncclrun::test;
+using plan::Algorithm;
+using plan::Collective;
+
+namespace {
+
+using EdgeName = std::tuple<uint32_t, uint32_t, uint32_t>;  // channel, peer, sends
+
+std::map<EdgeName, uint64_t> bytesOf(Rank& rank) {
+  std::map<EdgeName, uint64_t> out;
+  for (const auto& edge : rank.edges()) out[{edge.channel, edge.peer, edge.sends}] = edge.bytes;
+  return out;
+}
+
+// What the ring of row 17 sends over channel's edge from the rank at `place`, computed from the formula alone.
+uint64_t ringBytes(uint64_t count, uint64_t chunk, uint64_t grain, uint32_t ranks, uint32_t channels, uint32_t channel,
+                   uint32_t place) {
+  uint64_t elements = 0;
+  for (uint64_t offset = 0; offset < count;) {
+    const uint64_t parts = uint64_t(ranks) * channels;
+    const uint64_t part = std::min(chunk, (count - offset + parts - 1) / parts);
+    const uint64_t real = (part + grain - 1) / grain * grain;
+    const auto length = [&](uint32_t piece) {
+      const uint64_t begin = offset + (uint64_t(channel) * ranks + piece) * real;
+      return begin >= count ? 0 : std::min(real, count - begin);
+    };
+    // Reduce-scatter sends all pieces but the next rank's own; all-gather all but the one after that.
+    for (uint32_t piece = 0; piece < ranks; piece++) {
+      if (piece != place) elements += length(piece);
+      if (piece != (place + 1) % ranks) elements += length(piece);
+    }
+    offset += parts * real;
+  }
+  return elements * 4;
+}
+
+PlanSpec handWritten() {
+  PlanSpec spec;
+  spec.hostOf = {0, 0, 0, 0};
+  spec.rings = {{0, 2, 1, 3}, {3, 0, 1, 2}, {1, 0, 3, 2}};
+  spec.ringStepBytes = 2000;
+  spec.ringSteps = 3;
+  spec.rows = {
+      {Collective::allReduce, 1000, form(Algorithm::directOneShot, 1, 4096)},
+      {Collective::allReduce, 9000, form(Algorithm::directTwoShot, 1, 500)},
+      {Collective::allReduce, 50000, form(Algorithm::ring, 2, 1004)},
+      {Collective::allReduce, ~0ull, form(Algorithm::ring, 3, 10012, 100)},
+      {Collective::sendRecv, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
+      {Collective::barrier, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
+  };
+  return spec;
+}
+
+}  // namespace
+
+TEST(edges_carry_exactly_what_the_plan_says) {
+  const PlanSpec spec = handWritten();
+  World world(spec);
+  world.run([&](Rank& me) {
+    const uint32_t rank = me.number();
+    std::vector<float> input(30001, float(rank + 1)), out(30001);
+    const auto allReduce = [&](size_t count) {
+      const auto before = bytesOf(me);
+      std::fill(out.begin(), out.end(), 0.f);
+      EXPECT(me.allReduce(input.data(), out.data(), count) == ncclSuccess);
+      EXPECT(std::all_of(out.begin(), out.begin() + long(count), [](float x) { return x == 10; }));
+      auto delta = bytesOf(me);
+      for (const auto& [name, bytes] : before) delta[name] -= bytes;
+      std::erase_if(delta, [](const auto& edge) { return edge.second == 0; });
+      return delta;
+    };
+
+    // 1000 bytes: one shot. The whole buffer to and from each other rank, and nothing else.
+    std::map<EdgeName, uint64_t> expected;
+    for (uint32_t peer = 0; peer < 4; peer++) {
+      for (uint32_t sends : {0u, 1u}) {
+        if (peer != rank) expected[{~0u, peer, sends}] = 1000;
+      }
+    }
+    EXPECT(allReduce(250) == expected);
+
+    // 9000 bytes: two shots of 500-byte chunks (125 elements, in grains of 64: 128). 2250 elements are 4 whole turns
+    // and one of 202 elements (chunks of 64: 64, 64, 64, 10). Each rank sends everybody their piece and its own piece.
+    const auto piece = [](uint32_t owner) -> uint64_t { return (4 * 128 + (owner == 3 ? 10 : 64)) * 4; };
+    expected.clear();
+    for (uint32_t peer = 0; peer < 4; peer++) {
+      for (uint32_t sends : {0u, 1u}) {
+        if (peer != rank) expected[{~0u, peer, sends}] = piece(peer) + piece(rank);
+      }
+    }
+    EXPECT(allReduce(2250) == expected);
+
+    // 44000 bytes: rings 0 and 1. 120004 bytes: all three, with another chunk and grain; chunks larger than a slot.
+    for (const auto& [count, channels, chunk, grain] :
+         {std::tuple(11000, 2u, 251, 64), std::tuple(30001, 3u, 2503, 136)}) {
+      expected.clear();
+      for (uint32_t channel = 0; channel < channels; channel++) {
+        const auto& ring = spec.rings[channel];
+        const auto place = uint32_t(std::find(ring.begin(), ring.end(), rank) - ring.begin());
+        expected[{channel, ring[(place + 1) % 4], 1}] = ringBytes(count, chunk, grain, 4, channels, channel, place);
+        expected[{channel, ring[(place + 3) % 4], 0}] =
+            ringBytes(count, chunk, grain, 4, channels, channel, (place + 3) % 4);
+      }
+      EXPECT(allReduce(count) == expected);
+    }
+    EXPECT(me.barrier() == ncclSuccess);
+  });
+}
+
+TEST(the_first_form_whose_preconditions_hold_is_taken) {
+  PlanSpec spec = handWritten();
+  spec.rows[3].form.requires_ = plan::kRequiresRegisteredBuffers;
+  World world(spec);
+  world.run([&](Rank& me) {
+    std::vector<float> data(30001);
+    EXPECT(me.allReduce(data.data(), data.data(), data.size()) == ncclInvalidUsage);
+    EXPECT(std::string(lastError()).find("no form") != std::string::npos);
+    EXPECT(me.allReduce(data.data(), data.data(), 1000) == ncclSuccess);
+  });
+}
+
+TEST(what_the_host_device_cannot_do_is_named) {
+  PlanSpec spec = handWritten();
+  spec.rows[0].form.algorithm = uint8_t(Algorithm::tree);
+  World world(spec);
+  world.run([&](Rank& me) {
+    float data[4] = {};
+    EXPECT(me.allReduce(data, data, 4) == ncclInvalidUsage);
+    EXPECT_MORE(std::string(lastError()).find("algorithm 3") != std::string::npos, lastError());
+    EXPECT(me.allReduce(data, data, 4, ncclFloat32, ncclAvg) == ncclInvalidUsage);
+    EXPECT(me.allReduce(data, data, 4, ncclFloat8e4m3) == ncclInvalidUsage);
+  });
+}
+
+TEST(info_and_host_names) {
+  PlanSpec spec = handWritten();
+  spec.hostOf = {0, 1, 0, 1};
+  World world(spec);
+  world.run([](Rank& me) {
+    ncclrunCommInfo info;
+    me.path().info(info);
+    EXPECT(info.rank == me.number() && info.size == 4 && info.localSize == 2 && info.hosts == 2);
+    EXPECT(info.host == me.number() % 2 && info.localRank == me.number() / 2);
+    EXPECT(std::string(me.path().hostName(1)) == "h2" && me.path().hostName(2) == nullptr);
+    EXPECT(me.path().nodeBarrier() == ncclSuccess);
+  });
+}
+
+TEST_MAIN
