@@ -1,0 +1,168 @@
+// What every transport must do, instantiated for each: order, contents, counting, backpressure, both directions, many
+// connections.
+#include "transport/shm/transport.h"
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "core/ends.h"
+#include "core/patience.h"
+#include "support/check.h"
+#include "support/world.h"
+#include "transport/socket/transport.h"
+
+using namespace ncclrun;
+using namespace ncclrun::test;
+
+namespace {
+
+PlanSpec specFor(plan::Transport transport) {
+  PlanSpec spec = oneHost(2, form(plan::Algorithm::ring, 2, 4096));
+  spec.rings = {{0, 1}, {1, 0}};
+  spec.sameHost = transport;
+  spec.pairSteps = 2;
+  spec.pairStepBytes = 1000;
+  spec.spinNanoseconds = 1000;
+  return spec;
+}
+
+// Two ranks' transports, without a communicator above them.
+class Pair {
+ public:
+  explicit Pair(plan::Transport which) : spec_(specFor(which)) {
+    spec_.ports.resize(2);
+    int listeners[2];
+    for (uint32_t rank : {0u, 1u}) listeners[rank] = makeListener(spec_.ports[rank]);
+    blob_ = encode(spec_, 0);
+    EXPECT(plan_.open(blob_).ok());
+    Descriptor segment(makeSegment(plan_.header().segmentBytes));
+    for (uint32_t rank : {0u, 1u}) {
+      EXPECT(segments_[rank].map(segment.get(), plan_).ok());
+      Doorbell& bell = segments_[rank].doorbell(rank);
+      interrupts_[rank] = std::make_unique<Interrupt>(segments_[rank].abortBlock(), bell);
+      if (which == plan::Transport::shm) {
+        close(listeners[rank]);
+        transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank);
+      } else {
+        auto socket = std::make_unique<SocketTransport>(plan_, rank, *interrupts_[rank], bell, listeners[rank]);
+        EXPECT(socket->start().ok());
+        transports_[rank] = std::move(socket);
+      }
+    }
+  }
+  Transport& of(uint32_t rank) { return *transports_[rank]; }
+  Interrupt& interrupt(uint32_t rank) { return *interrupts_[rank]; }
+  bool await(uint32_t rank, Endpoint& end) {
+    Patience patience(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
+    return patience.wait([&] { return end.ready(); });
+  }
+
+ private:
+  PlanSpec spec_;
+  std::vector<std::byte> blob_;
+  PlanView plan_;
+  Segment segments_[2];
+  std::unique_ptr<Interrupt> interrupts_[2];
+  std::unique_ptr<Transport> transports_[2];
+};
+
+uint32_t lengthOf(uint32_t step) { return step * 37 % 1001; }
+
+void sendAll(Pair& pair, uint32_t rank, Endpoint& end, uint32_t steps) {
+  for (uint32_t step = 0; step < steps; step++) {
+    EXPECT(pair.await(rank, end));
+    memset(end.slot(), int(step % 251), lengthOf(step));
+    end.publish(lengthOf(step));
+  }
+}
+
+void receiveAll(Pair& pair, uint32_t rank, Endpoint& end, uint32_t steps, uint32_t sleepEvery) {
+  for (uint32_t step = 0; step < steps; step++) {
+    if (sleepEvery != 0 && step % sleepEvery == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    EXPECT(pair.await(rank, end));
+    EXPECT(end.arrived() == lengthOf(step));
+    bool right = true;
+    for (uint32_t i = 0; i < end.arrived(); i++) right &= end.slot()[i] == std::byte(step % 251);
+    EXPECT(right);
+    end.release();
+  }
+}
+
+void carriesSteps(plan::Transport which) {
+  for (uint32_t sleepEvery : {0u, 50u}) {
+    Pair pair(which);
+    constexpr uint32_t kSteps = 3000;
+    uint64_t total = 0;
+    for (uint32_t step = 0; step < kSteps; step++) total += lengthOf(step);
+    Endpoint& out = *pair.of(0).end(1, kPairChannel, true);
+    EXPECT(&out == pair.of(0).end(1, kPairChannel, true));
+    std::thread sender([&] { sendAll(pair, 0, out, kSteps); });
+    // The receiver may ask for its end long after the sender began.
+    Endpoint& in = *pair.of(1).end(0, kPairChannel, false);
+    receiveAll(pair, 1, in, kSteps, sleepEvery);
+    sender.join();
+    EXPECT(out.bytes() == total && in.bytes() == total);
+    while (!pair.of(0).idle()) std::this_thread::yield();
+    EXPECT(pair.of(0).connected().ok());
+  }
+}
+
+void doesNotOvertakeTheReceiver(plan::Transport which) {
+  Pair pair(which);
+  Endpoint& out = *pair.of(0).end(1, kPairChannel, true);
+  Endpoint& in = *pair.of(1).end(0, kPairChannel, false);
+  EXPECT(!in.ready());
+  std::thread sender([&] { sendAll(pair, 0, out, 4); });
+  EXPECT(pair.await(1, in));
+  EXPECT(in.arrived() == lengthOf(0));
+  // Not given back: the same step stays in front, untouched.
+  EXPECT(in.ready() && in.arrived() == lengthOf(0));
+  receiveAll(pair, 1, in, 4, 0);
+  EXPECT(!in.ready());
+  sender.join();
+}
+
+void connectionsAreIndependent(plan::Transport which) {
+  Pair pair(which);
+  std::vector<std::thread> threads;
+  for (uint32_t rank : {0u, 1u}) {
+    for (uint32_t channel : {0u, 1u, kPairChannel}) {
+      for (bool sends : {false, true}) {
+        Endpoint* end = pair.of(rank).end(1 - rank, channel, sends);
+        threads.emplace_back([&pair, rank, end, sends] {
+          if (sends) {
+            sendAll(pair, rank, *end, 500);
+          } else {
+            receiveAll(pair, rank, *end, 500, 100);
+          }
+        });
+      }
+    }
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+void anInterruptEndsAWait(plan::Transport which) {
+  Pair pair(which);
+  Endpoint& in = *pair.of(1).end(0, kPairChannel, false);
+  bool ready = true;
+  std::thread waiting([&] { ready = pair.await(1, in); });
+  pair.interrupt(1).raise({ncclRemoteError, "enough"});
+  waiting.join();
+  EXPECT(!ready);
+  EXPECT(pair.interrupt(1).status().sentence == "enough");
+}
+
+}  // namespace
+
+#define CONFORMS(transport)                                                                                    \
+  TEST(transport##_carries_steps_in_order) { carriesSteps(plan::Transport::transport); }                       \
+  TEST(transport##_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(plan::Transport::transport); } \
+  TEST(transport##_connections_are_independent) { connectionsAreIndependent(plan::Transport::transport); }     \
+  TEST(transport##_an_interrupt_ends_a_wait) { anInterruptEndsAWait(plan::Transport::transport); }
+
+CONFORMS(shm)
+CONFORMS(socket)
+
+TEST_MAIN
