@@ -1,0 +1,166 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { perf } from '../../launcher/cli/commands/perf.ts';
+import type { OutputChunk } from '../../launcher/job/event.ts';
+import { FailureError } from '../../launcher/job/failure-error.ts';
+import type { JobResult, Reporter } from '../../launcher/job/types.ts';
+import { PerfReporter } from '../../launcher/report/perf.ts';
+import { parsePerfLine, type PerfRow } from '../../launcher/report/perf-rows.ts';
+import { tableFoot, wrongElements } from '../../launcher/report/perf-table.ts';
+import { Writer } from '../../launcher/report/writer.ts';
+
+const head = { collective: 'all_reduce', device: 'host', ranks: 4, hosts: 1 };
+const row = (bytes: number, inPlace: boolean, wrong: number | null = 0): PerfRow => ({
+  bytes,
+  count: bytes / 4,
+  type: 'float',
+  op: 'sum',
+  root: -1,
+  inPlace,
+  timeUs: inPlace ? 3.21 : 12_345.678,
+  algbw: 1.234,
+  busbw: 1.851,
+  wrong,
+});
+const measured = [head, row(8, false), row(8, true), row(16, false), row(16, true)];
+const lines = (values: readonly unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('');
+
+function rig(json: boolean) {
+  const seen = { stdout: '', inner: '' };
+  const stream = new PassThrough();
+  stream.on('data', (data: Buffer) => (seen.stdout += data.toString()));
+  const inner: Reporter = {
+    event() {},
+    async output({ rank, stream: name, bytes }) {
+      seen.inner += `${rank} ${name} ${Buffer.from(bytes).toString()}`;
+    },
+    async result() {},
+  };
+  return { seen, reporter: new PerfReporter(inner, new Writer(() => stream), json) };
+}
+
+const piece = (text: string, rank = 0, stream: OutputChunk['stream'] = 'stdout'): OutputChunk => ({
+  rank,
+  host: 'n',
+  stream,
+  bytes: Buffer.from(text),
+  partial: !text.endsWith('\n'),
+});
+
+const ended: JobResult = {
+  schemaVersion: 1,
+  jobId: 'j',
+  ok: true,
+  reason: 'ok',
+  exitCode: 0,
+  failures: [],
+  hosts: [],
+  ranks: [],
+  phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },
+};
+
+describe('the table', () => {
+  test('has the columns of nccl-tests, a line per size', async () => {
+    const { seen, reporter } = rig(false);
+    await reporter.output(piece(lines(measured)));
+    await reporter.result(ended);
+    const table = seen.stdout.split('\n');
+    expect(table[0]).toBe('# all_reduce on 4 ranks, 1 host, device host');
+    const columns = table
+      .filter((line) => !line.startsWith('#') && line !== '')
+      .map((line) => line.trim().split(/\s+/u));
+    expect(columns).toEqual([
+      ['8', '2', 'float', 'sum', '-1', '12346', '1.23', '1.85', '0', '3.21', '1.23', '1.85', '0'],
+      ['16', '4', 'float', 'sum', '-1', '12346', '1.23', '1.85', '0', '3.21', '1.23', '1.85', '0'],
+    ]);
+    expect(
+      table
+        .find((line) => line.includes('redop'))
+        ?.replace('#', '')
+        .trim()
+        .split(/\s+/u),
+    ).toEqual('size count type redop root time algbw busbw #wrong time algbw busbw #wrong'.split(' '));
+    expect(seen.stdout).toContain('# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.85100\n');
+  });
+
+  test('every line ends where its titles end', async () => {
+    const { seen, reporter } = rig(false);
+    await reporter.output(piece(lines(measured)));
+    const table = seen.stdout.split('\n');
+    const titles = table.find((line) => line.includes('redop')) ?? '';
+    expect(table.find((line) => line.includes(' float '))?.length).toBe(titles.length);
+  });
+
+  test('is printed as it comes, however it is cut', async () => {
+    const { seen, reporter } = rig(false);
+    const text = lines(measured);
+    for (let start = 0; start < text.length; start += 7) await reporter.output(piece(text.slice(start, start + 7)));
+    await reporter.result(ended);
+    const whole = rig(false);
+    await whole.reporter.output(piece(text));
+    await whole.reporter.result(ended);
+    expect(seen.stdout).toBe(whole.seen.stdout);
+  });
+
+  test('one half of a size alone', async () => {
+    const { seen, reporter } = rig(false);
+    await reporter.output(piece(lines([head, row(8, false), row(16, true)])));
+    await reporter.result(ended);
+    expect(seen.stdout).toMatch(/ {2}8 .* 1\.85 +0 +N\/A +N\/A +N\/A +N\/A\n/u);
+    expect(seen.stdout).toMatch(/ {2}16 .*-1 +N\/A +N\/A +N\/A +N\/A +3\.21 +1\.23 +1\.85 +0\n/u);
+  });
+});
+
+test('--json is one document', async () => {
+  const { seen, reporter } = rig(true);
+  await reporter.output(piece(lines(measured)));
+  expect(seen.stdout).toBe('');
+  await reporter.result(ended);
+  expect(JSON.parse(seen.stdout)).toEqual({
+    schemaVersion: 1,
+    ...head,
+    rows: measured.slice(1),
+    jobId: 'j',
+    ok: true,
+    reason: 'ok',
+    exitCode: 0,
+    failures: [],
+  });
+});
+
+test('whatever else the ranks say goes to stderr', async () => {
+  const { seen, reporter } = rig(false);
+  await reporter.output(piece('hello\n{"bytes": 1}\n'));
+  await reporter.output(piece('oops\n', 0, 'stderr'));
+  await reporter.output(piece('from 1\n', 1));
+  expect(seen.stdout).toBe('');
+  expect(seen.inner).toBe('0 stderr hello\n{"bytes": 1}\n0 stderr oops\n1 stdout from 1\n');
+});
+
+test('wrong elements are counted, and only where they were checked', () => {
+  expect(wrongElements([row(8, false, null)])).toBeNull();
+  expect(wrongElements([row(8, false, 3), row(8, true, 0)])).toBe(3);
+  expect(tableFoot([row(8, false, null)])).toContain('Out of bounds values : not checked');
+  expect(tableFoot([row(8, false, 3)])).toContain('Out of bounds values : 3 FAILED');
+  expect(tableFoot([])).toBe('');
+});
+
+test.each(['', 'x', '{', '{}', 'null', '{"collective": 1}', '{"bytes": "8"}'])('%j is no measurement', (line) => {
+  expect(parsePerfLine(line)).toBeNull();
+});
+
+describe('command lines that cannot be meant', () => {
+  test.each<[string[], string]>([
+    [[], 'no collective to measure'],
+    [['all_redcue'], 'unknown collective "all_redcue"; did you mean all_reduce?'],
+    [['all_reduce', 'x'], '"x" after all_reduce has no meaning'],
+    [['all_reduce', '-b', '8', '-e', '4'], '-e 4 is less than -b 8'],
+    [['all_reduce', '-b', 'huge'], '-b is "huge"; a number of bytes'],
+    [['all_reduce', '-f', '1'], '-f is "1"; a whole number from 2'],
+    [['all_reduce', '--iter', '3'], 'unknown option --iter; did you mean --iters?'],
+  ])('%o', async (argv, message) => {
+    const error: unknown = await perf(argv).catch((thrown: unknown) => thrown);
+    if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
+    expect(`${error.failure.message}; ${error.failure.remedy ?? ''}`).toContain(message);
+  });
+});
