@@ -88,8 +88,8 @@ void Stream::waitForWork(Lock& lock) {
 // The next operation often follows at once: waking a thread costs more than a short look-out.
 void Stream::pollForWork(Lock& lock) {
   const uint64_t seen = pushed_.load(std::memory_order_relaxed);
-  lock.unlock();
   const uint64_t until = nowNanoseconds() + spinNanoseconds_;
+  lock.unlock();
   for (uint32_t round = 1; pushed_.load(std::memory_order_relaxed) == seen; round++) {
     pauseBriefly();
     if (round % 64 == 0 && nowNanoseconds() >= until) break;
