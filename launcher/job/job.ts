@@ -11,6 +11,7 @@
  *                                                                       ▼
  *                                                                     over
  */
+import { resolve } from 'node:path';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -283,9 +284,13 @@ export class Job {
   #spawnFailed(host: Host, frame: Frame): void {
     const { rank } = this.#rankOn(host, frame, 'waiting');
     this.#ranks[rank] = { name: 'unstarted' };
-    const [program = ''] = this.#parts.request.program;
+    const {
+      program: [program = ''],
+      workingDirectory,
+    } = this.#parts.request;
     this.#rendezvous?.rankEnded(rank, 'could not be started');
-    this.fail(spawnFailure({ host: host.name, rank, program }, decodeSpawnFailed(frame.payload)));
+    const place = { host: host.name, rank, program };
+    this.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
     this.#oneLessWaiting();
     this.#oneLessLeft();
   }

@@ -6,11 +6,12 @@ import type { SpawnFailure } from './failure.ts';
 
 export function spawnFailure(
   place: { host: string; rank: number; program: string },
+  workingDirectory: string,
   failed: SpawnFailed,
 ): SpawnFailure {
   const errno = getSystemErrorMap().get(-failed.errno)?.[0] ?? `errno ${failed.errno}`;
   const cause = causeOf(failed.step, errno);
-  return { type: 'spawn', ...place, cause, errno, remedy: remedyOf(cause, place) };
+  return { type: 'spawn', ...place, cause, errno, remedy: remedyOf(cause, place, workingDirectory) };
 }
 
 function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {
@@ -20,14 +21,18 @@ function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {
   return errno === 'EACCES' || errno === 'ENOEXEC' || errno === 'EISDIR' ? 'not-executable' : 'system';
 }
 
-function remedyOf(cause: SpawnFailure['cause'], { host, program }: { host: string; program: string }): string | null {
+function remedyOf(
+  cause: SpawnFailure['cause'],
+  { host, program }: { host: string; program: string },
+  workingDirectory: string,
+): string | null {
   switch (cause) {
     case 'not-found':
       return `check the name, the PATH on ${host}, or give the full path`;
     case 'not-executable':
       return `chmod +x ${program}, or start it with its interpreter`;
     case 'working-directory':
-      return `make the directory on ${host}, or name another with --wdir`;
+      return `make ${workingDirectory} on ${host}, or name another directory with --wdir`;
     case 'system':
       return null;
     default:
