@@ -50,7 +50,10 @@ int main(int argc, char** argv) {
     must(ncclrunStreamSynchronize(NULL), "ncclrunStreamSynchronize");
     check(to, count, size);
     size_t now_count = kMaxEdges;
+    /* Both ends of a connection in shared memory have one counter: read while nobody is ahead. */
+    must(ncclrunNodeBarrier(comm), "ncclrunNodeBarrier");
     must(ncclrunCommGetEdges(comm, now, &now_count), "ncclrunCommGetEdges");
+    must(ncclrunNodeBarrier(comm), "ncclrunNodeBarrier");
     for (size_t i = 0; i < now_count; i++) {
       uint64_t moved = now[i].bytes - before(known, known_count, &now[i]);
       printf("bytes=%zu rank=%d channel=%d peer=%u sends=%u transport=%u moved=%" PRIu64 "\n", bytes, rank,
