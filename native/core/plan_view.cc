@@ -40,7 +40,8 @@ Status PlanView::checkHeader() const {
   const auto& h = header_;
   if (h.magic != plan::kMagic) return wrong("begins with %08x, a HostPlan begins with %08x", h.magic, plan::kMagic);
   if (h.version != plan::kVersion) return wrong("has version %u, this engine reads %u", h.version, plan::kVersion);
-  if (h.headerBytes < sizeof(plan::Header)) return wrong("has a header of %u bytes, expected 264", h.headerBytes);
+  if (h.headerBytes < sizeof(plan::Header))
+    return wrong("has a header of %u bytes, at least %zu needed", h.headerBytes, sizeof(plan::Header));
   if (h.totalBytes != blob_.size()) {
     return wrong("says it has %llu bytes, it has %zu", (unsigned long long)h.totalBytes, blob_.size());
   }

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <random>
 
-#include "fuzz/plan_fuzz.h"
 #include "support/check.h"
 #include "support/plan_builder.h"
+#include "support/read_plan.h"
 
 using namespace ncclrun;
 using namespace ncclrun::test;
