@@ -12,6 +12,11 @@ const heldLimit = 16 * 1024 * 1024;
 const patienceMs = 250;
 const newline = Uint8Array.of(0x0a);
 
+/** A rank's stdout and stderr are two sources, also where both go to one lane. */
+function sourceOf(chunk: OutputChunk): number {
+  return 2 * chunk.rank + (chunk.stream === 'stdout' ? 0 : 1);
+}
+
 interface Held {
   readonly chunk: OutputChunk;
   readonly settle: (taken: Promise<void>) => void;
@@ -20,7 +25,7 @@ interface Held {
 export class Lane {
   readonly #writer: Writer;
   readonly #prefixOf: (chunk: OutputChunk) => string;
-  /** The rank whose line has no newline yet. */
+  /** The source whose line has no newline yet. */
   #open: number | null = null;
   #held: Held[] = [];
   #heldBytes = 0;
@@ -34,7 +39,7 @@ export class Lane {
 
   /** Resolves when the system has the bytes, or we hold them; rejects as Writer.write does. */
   output(chunk: OutputChunk): Promise<void> {
-    if (this.#open === null || this.#open === chunk.rank) {
+    if (this.#open === null || this.#open === sourceOf(chunk)) {
       const taken = this.#emit(chunk);
       if (this.#held.length > 0) this.#release();
       return taken;
@@ -48,22 +53,22 @@ export class Lane {
 
   /** The rank writes no more by itself: whoever waits for the end of its line need not. */
   rankEnded(rank: number): void {
-    this.#ended.add(rank);
-    if (this.#open === rank && this.#held.length > 0) this.#breakLine();
+    this.#ended.add(2 * rank).add(2 * rank + 1);
+    if (this.#open !== null && this.#ended.has(this.#open) && this.#held.length > 0) this.#breakLine();
   }
 
   get lineOpen(): boolean {
     return this.#open !== null;
   }
 
-  /** Ends an open line, so that something else can be written; held chunks follow. */
+  /** Writes everything held and ends the line that is open then, so that something else can be written. */
   endLine(): void {
-    if (this.#open !== null) this.#breakLine();
+    while (this.#open !== null) this.#breakLine();
   }
 
   #emit(chunk: OutputChunk): Promise<void> {
     const bytes = prefixLines(chunk.bytes, this.#prefixOf(chunk), this.#open === null);
-    if (chunk.bytes.length > 0) this.#open = chunk.partial ? chunk.rank : null;
+    if (chunk.bytes.length > 0) this.#open = chunk.partial ? sourceOf(chunk) : null;
     return this.#writer.write(bytes);
   }
 
@@ -81,7 +86,7 @@ export class Lane {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     for (;;) {
-      const index = this.#held.findIndex(({ chunk }) => this.#open === null || this.#open === chunk.rank);
+      const index = this.#held.findIndex(({ chunk }) => this.#open === null || this.#open === sourceOf(chunk));
       const [next] = index === -1 ? [] : this.#held.splice(index, 1);
       if (next === undefined) break;
       this.#heldBytes -= next.chunk.bytes.length;

@@ -156,6 +156,20 @@ describe("ranks' output", () => {
     expect(seen.stdout).toBe('[0] end\n[1] x\n[1] y\n');
   });
 
+  test("a rank's stdout and stderr do not cut each other's lines", async () => {
+    const { reporter, seen } = rig(2, { stdoutTaken: true });
+    const pieces = [chunk(0, 'long'), chunk(0, 'error\n', 'stderr'), chunk(0, 'er\n')];
+    await Promise.all(pieces.map((piece) => reporter.output(piece)));
+    expect(seen.stderr).toBe('[0] longer\n[0] error\n');
+  });
+
+  test('nothing that is held is lost at the end, whose line ever is open', async () => {
+    const { reporter, seen } = rig(3);
+    await Promise.all([chunk(0, 'a'), chunk(1, 'b'), chunk(2, 'c\n')].map((piece) => reporter.output(piece)));
+    await reporter.result(result([]));
+    expect(seen.stdout).toBe('[0] a\n[1] b\n[2] c\n');
+  });
+
   test('a rank that stalls in a line does not stop the others for ever', async () => {
     const { reporter, seen, streams } = rig(2);
     await Promise.all([reporter.output(chunk(0, 'prompt: ')), reporter.output(chunk(1, 'x\n'))]);
