@@ -204,8 +204,7 @@ export class Host {
   }
 
   #silence(silentMs: number): HostLostFailure {
-    const detail = `nothing was heard from it for ${(silentMs / 1000).toFixed(1)} s`;
-    return { type: 'host-lost', host: this.name, cause: 'silent', silentMs, detail };
+    return { type: 'host-lost', host: this.name, cause: 'silent', silentMs, detail: '' };
   }
 
   #linkFailure(detail: string): HostLostFailure {

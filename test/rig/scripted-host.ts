@@ -1,0 +1,208 @@
+/** A host whose agent a test plays by hand, and a job on such hosts: the launcher's state machines without any process. */
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { ByteWriter } from '../../control/messages/bytes.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentHello, AgentOrder } from '../../control/messages/link.ts';
+import { decodeSignal, encodeSpawnFailed } from '../../control/messages/payload.ts';
+import type { JobEvent, OutputChunk } from '../../launcher/job/event.ts';
+import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import { Host } from '../../launcher/job/host.ts';
+import { Job } from '../../launcher/job/job.ts';
+import { commonOrder, placementOf } from '../../launcher/job/order.ts';
+import { PhaseClock } from '../../launcher/job/phase-clock.ts';
+import { jobResult } from '../../launcher/job/result.ts';
+import type { HostSlots, JobRequest, RankMap } from '../../launcher/job/types.ts';
+import type { ConnectionHandler, StartAgent } from '../../launcher/remote/connection.ts';
+
+/** The agent's side: what it was sent, and what it can say. */
+export class ScriptedHost {
+  readonly name: string;
+  readonly sent: Frame[] = [];
+  closedGently: boolean | null = null;
+  #handler: ConnectionHandler | null = null;
+  #order: AgentOrder | null = null;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  connect(order: AgentOrder, handler: ConnectionHandler): void {
+    this.#order = order;
+    this.#handler = handler;
+  }
+
+  /** Names of the signals that the ranks were to get, and 'end'. */
+  get asked(): (number | 'end')[] {
+    return this.sent
+      .filter(({ kind }) => kind === FrameKind.end || kind === FrameKind.signal)
+      .map((frame) => (frame.kind === FrameKind.end ? 'end' : decodeSignal(frame.payload)));
+  }
+
+  say(kind: FrameKind, subject = 0, payload: Uint8Array = new Uint8Array(0), flags = 0): void {
+    this.#handler?.frame(makeFrame(kind, { subject, payload, flags }));
+  }
+
+  hello(changes: Partial<AgentHello> = {}): void {
+    const { version = '', jobId = '' } = this.#order ?? {};
+    const facts = { bootId: 'b', pid: 9, cores: 4, gpus: 0, nodeVersion: 'v24', addresses: ['10.0.0.1'] };
+    const hello = {
+      schemaVersion: 1,
+      version,
+      jobId,
+      hostName: this.name,
+      launcherAddress: null,
+      freePort: 1,
+      ...facts,
+    };
+    this.say(FrameKind.hello, 0, encodeJson({ ...hello, ...changes }));
+  }
+
+  spawned(rank: number): void {
+    this.say(
+      FrameKind.spawned,
+      rank,
+      new ByteWriter()
+        .u32(100 + rank)
+        .u64(1_000_000)
+        .finish(),
+    );
+  }
+
+  /** `status` as waitpid gives it, `time` in milliseconds since 1970. */
+  exited(rank: number, status: number, time = 5): void {
+    this.say(
+      FrameKind.exited,
+      rank,
+      new ByteWriter()
+        .i32(status)
+        .u64(BigInt(time) * 1_000_000n)
+        .finish(),
+    );
+  }
+
+  spawnFailed(rank: number, errno: number): void {
+    this.say(FrameKind.spawnFailed, rank, encodeSpawnFailed({ errno, step: 6 }));
+  }
+
+  ended(): void {
+    this.say(FrameKind.ended);
+  }
+
+  lost(problem: string | null): void {
+    this.#handler?.closed({ problem, failure: null });
+  }
+}
+
+const slotsOf = (name: string): HostSlots => ({
+  name,
+  user: null,
+  port: null,
+  slots: 2,
+  maxSlots: null,
+  local: false,
+  origin: { kind: 'stated', text: '' },
+});
+
+const takeAtOnce = (): Promise<void> => Promise.resolve();
+
+const request: JobRequest = {
+  program: ['prog'],
+  ranks: null,
+  ranksPerHost: null,
+  hostList: null,
+  hostfile: null,
+  exports: [],
+  workingDirectory: null,
+  timeoutSeconds: null,
+  graceSeconds: 60,
+  tagOutput: 'auto',
+  rsh: 'auto',
+  oversubscribe: false,
+  planFile: null,
+};
+
+/** `names.length` hosts with `perHost` ranks each, connecting. Call `spawn` once all have said hello. */
+export function scriptedJob(names: readonly string[], perHost: number) {
+  const agents = names.map((name) => new ScriptedHost(name));
+  const events: JobEvent[] = [];
+  const output: OutputChunk[] = [];
+  let takeOutput = takeAtOnce;
+  const reporter = {
+    event: (event: JobEvent) => void events.push(event),
+    output(chunk: OutputChunk) {
+      output.push(chunk);
+      return takeOutput();
+    },
+    result: () => Promise.resolve(),
+  };
+  const slots = names.map(slotsOf);
+  const map: RankMap = {
+    hosts: slots,
+    ranks: names.flatMap((_, host) =>
+      Array.from({ length: perHost }, (_unused, localRank) => ({
+        rank: host * perHost + localRank,
+        host,
+        localRank,
+        localSize: perHost,
+      })),
+    ),
+  };
+  const clock = new PhaseClock();
+  const policy = new FailurePolicy();
+  const job = new Job({ request, reporter, clock, policy, stdin: false }, names.length);
+  const common = commonOrder({ request, jobId: 'job1', version: '1', hostCount: names.length, environment: {} });
+  const facts = { program: ['prog'], workingDirectory: '/', stdin: false };
+  const hosts = slots.map((host, index) => {
+    const placement = placementOf(map, index, facts);
+    return new Host(host, { ...common, hostName: host.name, placement }, job.handler);
+  });
+  const startAgent: StartAgent = (host, order, handler) => {
+    const agent = agents.find(({ name }) => name === host.name);
+    agent?.connect(order, handler);
+    return {
+      send: (frame) => void agent?.sent.push(frame),
+      async close(gently) {
+        if (agent !== undefined) agent.closedGently = gently;
+      },
+    };
+  };
+  job.connect(hosts, startAgent);
+  const spawn = (): void => {
+    const rendezvous = { receive() {}, rankEnded() {}, hostLost() {}, close() {} };
+    job.spawn(
+      map,
+      hosts,
+      hosts.map(() => ({ placement: null, environment: {} })),
+      () => rendezvous,
+    );
+  };
+  return {
+    job,
+    agents,
+    events,
+    output,
+    /** How the reporter takes output from now on. */
+    setOutput: (take: () => Promise<void>) => void (takeOutput = take),
+    spawn,
+    /** Says hello for every host, and starts the ranks. */
+    up: async () => {
+      for (const agent of agents) agent.hello();
+      await job.allUp;
+      spawn();
+      for (const { rank, host } of map.ranks) agents[host]?.spawned(rank);
+    },
+    /** Resolves to the result when the job is over. */
+    result: async () => {
+      await job.over;
+      return jobResult({ jobId: 'job1', job, map, policy, clock });
+    },
+  };
+}
+
+/** After everything that is due in this turn of the event loop. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

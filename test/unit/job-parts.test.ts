@@ -1,0 +1,195 @@
+import { describe, expect, test } from 'vitest';
+import { SpawnStep } from '../../control/messages/guardian.ts';
+import type { Failure } from '../../launcher/job/failure.ts';
+import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import {
+  exportedEnvironment,
+  hostAddress,
+  masterEnvironment,
+  outputWindow,
+  placementOf,
+} from '../../launcher/job/order.ts';
+import { exit, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
+import type { RunningRank } from '../../launcher/job/rank.ts';
+import { SignalPolicy } from '../../launcher/job/signals.ts';
+import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
+import type { HostSlots, RankMap } from '../../launcher/job/types.ts';
+
+const exitOf = (rank: number, exitCode = 1): Failure => ({ type: 'rank-exit', host: 'h', rank, pid: 1, exitCode });
+const notByUs = () => false;
+const hostNamed = (name: string, local = false): HostSlots => ({
+  name,
+  user: null,
+  port: null,
+  slots: 2,
+  maxSlots: null,
+  local,
+  origin: { kind: 'stated', text: '' },
+});
+
+describe('the failure policy', () => {
+  test('chooses the earliest, of equally early ones the lowest rank', () => {
+    const policy = new FailurePolicy();
+    policy.record(exitOf(3), 1001);
+    policy.record(exitOf(2), 1000);
+    policy.record(exitOf(1), 1000);
+    expect(policy.decide()).toEqual(exitOf(1));
+    expect(policy.failures).toEqual([exitOf(1), exitOf(3), exitOf(2)]);
+  });
+
+  test('what comes after the choice never displaces it', () => {
+    const policy = new FailurePolicy();
+    policy.record(exitOf(5), 1000);
+    policy.decide();
+    policy.record(exitOf(0), 1);
+    expect(policy.decide()).toEqual(exitOf(5));
+  });
+
+  test('what is no rank goes before ranks of the same moment', () => {
+    const policy = new FailurePolicy();
+    const timeout: Failure = { type: 'timeout', seconds: 1 };
+    policy.record(exitOf(0), 1000);
+    policy.record(timeout, 1000);
+    expect(policy.decide()).toBe(timeout);
+  });
+
+  test('nothing is decided without a failure', () => {
+    const policy = new FailurePolicy();
+    expect([policy.any, policy.decide(), policy.failures]).toEqual([false, null, []]);
+  });
+});
+
+const running: RunningRank = { name: 'running', pid: 7, startedAt: 0 };
+const ended = (exitCode: number | null, signalNumber: number | null) =>
+  exit(running, { exitCode, signalNumber, time: 5 }, notByUs);
+
+describe('a rank', () => {
+  test('exits with a status, a signal, or a signal without a name', () => {
+    expect(ended(3, null)).toMatchObject({ exitCode: 3, signal: null, endedAt: 5, endedByUs: false });
+    expect(ended(null, 11)).toMatchObject({ exitCode: null, signal: 'SIGSEGV' });
+    expect(ended(null, 40)).toMatchObject({ exitCode: 168, signal: null });
+  });
+
+  test('is lost with its host unless it was over', () => {
+    expect(lose(waiting)).toEqual({ name: 'lost', pid: null, startedAt: null });
+    expect(lose(running)).toEqual({ name: 'lost', pid: 7, startedAt: 0 });
+    const over = exit(running, { exitCode: 0, signalNumber: null, time: 5 }, notByUs);
+    expect(lose(over)).toBe(over);
+  });
+
+  test('is told in the result with times as ISO 8601', () => {
+    const over = exit(running, { exitCode: 0, signalNumber: null, time: 1500 }, () => true);
+    expect(rankResult(2, 'h1', over)).toEqual({
+      rank: 2,
+      host: 'h1',
+      pid: 7,
+      exitCode: 0,
+      signal: null,
+      startedAt: '1970-01-01T00:00:00.000Z',
+      endedAt: '1970-01-01T00:00:01.500Z',
+      endedByUs: true,
+    });
+    expect(rankResult(0, 'h1', waiting)).toMatchObject({ pid: null, startedAt: null });
+  });
+});
+
+describe('the order', () => {
+  test('-x: a name takes our value, NAME=value states one, PFX* takes all with that beginning', () => {
+    const ours = { A: '1', NCCL_X: 'x', NCCL_Y: 'y', EMPTY: '' };
+    expect(exportedEnvironment(['A', 'B=2=3', 'NCCL_*', 'MISSING', 'EMPTY', 'C='], ours)).toEqual({
+      A: '1',
+      B: '2=3',
+      NCCL_X: 'x',
+      NCCL_Y: 'y',
+      EMPTY: '',
+      C: '',
+    });
+  });
+
+  test('a placement has the host’s ranks by local rank; only rank 0 reads stdin', () => {
+    const map: RankMap = {
+      hosts: [hostNamed('a'), hostNamed('b')],
+      ranks: [
+        { rank: 0, host: 1, localRank: 1, localSize: 2 },
+        { rank: 1, host: 0, localRank: 0, localSize: 1 },
+        { rank: 2, host: 1, localRank: 0, localSize: 2 },
+      ],
+    };
+    const placement = placementOf(map, 1, { program: ['p'], workingDirectory: '/w', stdin: true });
+    expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
+    expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
+      [2, false],
+      [0, true],
+    ]);
+    const master = masterEnvironment(map, ['10.0.0.1', '10.0.0.2'], [{ hello: null }, { hello: { freePort: 777 } }]);
+    expect(master).toEqual({ MASTER_ADDR: '10.0.0.2', MASTER_PORT: '777' });
+  });
+
+  test('a host is reached where ssh came in; ours where the others see us; a lone one on the loopback', () => {
+    expect(hostAddress(hostNamed('a'), ['10.0.0.1', '172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.1');
+    expect(hostAddress(hostNamed('localhost', true), ['172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.9');
+    expect(hostAddress(hostNamed('localhost', true), ['10.0.0.1'], '10.0.0.9', true)).toBe('127.0.0.1');
+    expect(hostAddress(hostNamed('localhost', true), [], null, false)).toBe('127.0.0.1');
+  });
+
+  test('the hosts’ output windows together stay bounded, each large enough to go on', () => {
+    expect(outputWindow(1)).toBe(4 * 1024 * 1024);
+    expect(outputWindow(64)).toBe(1024 * 1024);
+    expect(outputWindow(10_000)).toBe(256 * 1024);
+  });
+});
+
+describe('a failed start', () => {
+  const place = { host: 'h', rank: 1, program: './p' };
+
+  test.each([
+    [2, SpawnStep.exec, 'not-found', 'ENOENT'],
+    [20, SpawnStep.exec, 'not-found', 'ENOTDIR'],
+    [13, SpawnStep.exec, 'not-executable', 'EACCES'],
+    [8, SpawnStep.exec, 'not-executable', 'ENOEXEC'],
+    [2, SpawnStep.directory, 'working-directory', 'ENOENT'],
+    [11, SpawnStep.fork, 'system', 'EAGAIN'],
+    [7, SpawnStep.exec, 'system', 'E2BIG'],
+  ])('errno %i at step %i is %s', (errno, step, cause, name) => {
+    expect(spawnFailure(place, '/there', { errno, step })).toMatchObject({
+      type: 'spawn',
+      ...place,
+      cause,
+      errno: name,
+    });
+  });
+});
+
+function recordedSignals() {
+  const calls: string[] = [];
+  const signals = new SignalPolicy({
+    interrupt: () => calls.push('interrupt'),
+    terminate: (signal) => calls.push(`terminate ${signal}`),
+    leave: () => calls.push('leave'),
+    forward: (signal) => calls.push(`forward ${signal}`),
+    stop: () => calls.push('stop'),
+    resume: () => calls.push('resume'),
+  });
+  return { signals, calls };
+}
+
+describe('our own signals', () => {
+  test('^C asks, insists, leaves', () => {
+    const { signals, calls } = recordedSignals();
+    for (let press = 0; press < 3; press++) signals.receive('SIGINT');
+    expect(calls).toEqual(['interrupt', 'terminate SIGINT', 'leave']);
+  });
+
+  test('TERM and HUP end the ranks at once, also after a ^C', () => {
+    const { signals, calls } = recordedSignals();
+    signals.receive('SIGTERM');
+    signals.receive('SIGINT');
+    expect(calls).toEqual(['terminate SIGTERM', 'terminate SIGINT']);
+  });
+
+  test('the others are passed on and count for nothing', () => {
+    const { signals, calls } = recordedSignals();
+    for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT', 'SIGHUP'] as const) signals.receive(signal);
+    expect(calls).toEqual(['forward SIGUSR1', 'forward SIGUSR2', 'stop', 'resume', 'terminate SIGHUP']);
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import type { HostSlots } from '../../launcher/job/types.ts';
+import { Limiter } from '../../launcher/remote/limiter.ts';
+import { quote } from '../../launcher/remote/shell.ts';
+import { explainSsh, isTransientSsh } from '../../launcher/remote/ssh-complaint.ts';
+
+const host: HostSlots = {
+  name: 'node7',
+  user: 'ann',
+  port: null,
+  slots: 1,
+  maxSlots: null,
+  local: false,
+  origin: { kind: 'stated', text: '' },
+};
+const exit = { status: 255, signal: null };
+
+describe('what ssh complains of', () => {
+  test.each([
+    ['ssh: Could not resolve hostname node7: Name or service not known\r\n', 'unknown-host', /hostfile/],
+    [
+      'No ED25519 host key is known for node7 and you have requested strict checking.\nHost key verification failed.',
+      'host-key',
+      /ssh ann@node7/,
+    ],
+    [
+      '@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@@@@@@@@@\nHost key verification failed.',
+      'host-key',
+      /ssh-keygen -R/,
+    ],
+    ['ann@node7: Permission denied (publickey).', 'authentication', /BatchMode=yes ann@node7/],
+    ['ssh: connect to host node7 port 22: No route to host', 'no-route', /down/],
+    ['ssh: connect to host node7 port 22: Connection refused', 'refused', /sshd/],
+    ['ssh: connect to host node7 port 22: Connection timed out', 'timeout', /firewall/],
+    ['Connection timed out during banner exchange', 'timeout', /firewall/],
+    ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
+    ['', 'shell', /ssh -v/],
+  ])('%j is %s', (stderr, cause, remedy) => {
+    const failure = explainSsh(host, stderr, exit);
+    expect(failure).toMatchObject({ type: 'host-unreachable', host: 'node7', cause });
+    expect(failure.remedy).toMatch(remedy);
+    expect(failure.detail).not.toMatch(/^@+$/m);
+    expect(isTransientSsh(stderr)).toBe(false);
+  });
+
+  test('a busy sshd’s drop may be tried again', () => {
+    for (const stderr of [
+      'kex_exchange_identification: Connection closed by remote host\r\nConnection closed by 10.0.0.7 port 22',
+      'kex_exchange_identification: read: Connection reset by peer',
+      'Connection closed by 10.0.0.7 port 22',
+    ]) {
+      expect(isTransientSsh(stderr)).toBe(true);
+    }
+  });
+});
+
+test('quoting leaves nothing to a shell', () => {
+  expect(quote('/opt/a b/$x')).toBe(`'/opt/a b/$x'`);
+  expect(quote(`it's`)).toBe(String.raw`'it'\''s'`);
+});
+
+test('a limiter lets so many in at once, and the next as one leaves', async () => {
+  const limiter = new Limiter(2);
+  const entered: number[] = [];
+  const enter = async (number: number) => {
+    const leave = await limiter.enter();
+    entered.push(number);
+    return leave;
+  };
+  const [first, second, third] = [enter(1), enter(2), enter(3)];
+  const leave = await first;
+  await second;
+  expect(entered).toEqual([1, 2]);
+  leave();
+  leave();
+  const leaveThird = await third;
+  expect(entered).toEqual([1, 2, 3]);
+  const fourth = enter(4);
+  leaveThird();
+  await fourth;
+  expect(entered).toEqual([1, 2, 3, 4]);
+});
