@@ -1,0 +1,55 @@
+/** node test/rig/write-corpus.ts: writes what the native fuzzers begin with, native/test/fuzz/corpus, as our own encoders do. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { encodeAborted, encodeRefused, encodeWelcome } from '../../control/messages/bootstrap-codec.ts';
+import { NcclResult } from '../../control/messages/bootstrap.ts';
+import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind, OUTPUT_STDERR } from '../../control/messages/frame.ts';
+import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
+import { encodeHostPlan } from '../../control/plan/encode.ts';
+import { samplePlan } from './plans.ts';
+
+const corpus = join(import.meta.dirname, '../../native/test/fuzz/corpus');
+
+function write(target: string, name: string, bytes: Uint8Array): void {
+  const path = join(corpus, target, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, bytes);
+}
+
+const rank = {
+  rank: 0,
+  stdinPipe: true,
+  workingDirectory: '/tmp',
+  argv: ['sh', '-c', 'true'],
+  environment: { A: 'b' },
+  cpus: [0, 5],
+};
+const order = {
+  leaseMs: 5000,
+  outputCredit: 1 << 20,
+  runtimeDirectory: '/tmp/x',
+  ranks: [rank, { ...rank, rank: 1, stdinPipe: false, cpus: [] }],
+};
+write('spawn_order', 'two-ranks', encodeSpawnOrder(order, { SHARED: 'value' }));
+write('spawn_order', 'none', encodeSpawnOrder({ ...order, ranks: [] }, {}));
+
+const frames = Buffer.concat([
+  encodeFrame(makeFrame(FrameKind.heartbeat)),
+  encodeFrame(makeFrame(FrameKind.output, { flags: OUTPUT_STDERR, subject: 3, payload: Buffer.from('a line\n') })),
+  encodeFrame(makeFrame(FrameKind.gather, { request: 9, payload: Buffer.alloc(40, 1) })),
+]);
+write('guardian_frames', 'three', frames);
+write('local_server_frames', 'three', frames);
+
+const plan = samplePlan();
+for (const host of plan.hosts.keys()) write('host_plan', `host-${host}`, encodeHostPlan(plan, host));
+
+const key = { id: '\x07'.repeat(128), epoch: 1, round: 0 };
+write(
+  'engine_messages',
+  'welcome',
+  encodeWelcome({ hostIndex: 1, hostCount: 2, rankCount: 4, epoch: 0, jobId: 'job', hostName: 'host' }),
+);
+write('engine_messages', 'refused', encodeRefused(NcclResult.invalidUsage, 'the same rank twice'));
+write('engine_messages', 'aborted', encodeAborted(key, 2, NcclResult.remoteError, 'rank 2 died'));
