@@ -12,7 +12,9 @@ import { decodeExited, encodeCredit, encodeSignal } from '../../control/messages
 import type { Exited } from '../../control/messages/payload.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 
-export const GUARDIAN = join(import.meta.dirname, '../../build/ncclrun-guardian');
+/** Another build's, one with sanitizers say, where NCCLRUN_TEST_GUARDIAN names it. */
+export const GUARDIAN =
+  process.env['NCCLRUN_TEST_GUARDIAN'] ?? join(import.meta.dirname, '../../build/ncclrun-guardian');
 
 export function rankOf(rank: number, ...argv: string[]): RankSpawn {
   return { rank, stdinPipe: false, workingDirectory: '/tmp', argv, environment: { RANK: String(rank) }, cpus: [] };
