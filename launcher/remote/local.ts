@@ -2,10 +2,10 @@
 import { MemoryLink } from '../../control/link/memory-link.ts';
 import { Agent } from '../../worker/agent/agent.ts';
 import { openBootstrap } from '../../worker/agent/bootstrap-open.ts';
-import { agentPath, guardianPath, installedVersion } from '../../worker/agent/installation.ts';
+import { agentPath, guardianPath, installationRoot, installedVersion } from '../../worker/agent/installation.ts';
 import type { StartAgent } from './connection.ts';
 
-export { agentPath, installedVersion };
+export { agentPath, installationRoot, installedVersion };
 
 export const startLocalAgent: StartAgent = (_host, order, handler) => {
   const [ours, theirs] = MemoryLink.pair();

@@ -1,9 +1,10 @@
 /** `ncclrun perf COLLECTIVE [options]`: the native measuring program as the ranks of an ordinary job. */
+import { join } from 'node:path';
+import { installationRoot } from '../../remote/local.ts';
 import { composeReporters } from '../../report/compose.ts';
 import { PerfReporter } from '../../report/perf.ts';
 import { wrongElements } from '../../report/perf-table.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
-import { perfProgram } from '../installation.ts';
 import { jobRequest } from '../job-request.ts';
 import { fileReporters, plainReporter, runReported } from '../launch.ts';
 import { nearest } from '../nearest.ts';
@@ -11,6 +12,9 @@ import { type JobOptionName, type MeasureOptionName, perfCommandLine } from '../
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { usageError } from '../usage-error.ts';
+
+/** Measures in native code; each rank runs it. */
+const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
 
 const collectives = ['all_reduce'] as const;
 
