@@ -1,7 +1,7 @@
 // Builds everything a checkout needs: dist/ (types and modules for programs), dist/bundle/ (the command and the agent, one file each,
 // for a fast start) and build/ (native code). Incremental: nothing to do costs about a second.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -19,18 +19,20 @@ if (!existsSync(join(root, 'node_modules/esbuild'))) process.exit(0); // install
 
 run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it');
 
-// Compiled code is kept in the user's cache directory; without one, or where it cannot be written, Node compiles anew each time.
-const compileCache = [
-  "const __home = process.env.XDG_CACHE_HOME || (process.env.HOME && process.env.HOME + '/.cache');",
-  "if (__home) require('node:module').enableCompileCache?.(__home + '/ncclrun/compiled');",
-  "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;",
-].join('\n');
+// Compiled code is kept in the user's cache directory; without one, or where it cannot be written, Node compiles anew each time. The cache
+// serves only what is loaded after it was switched on: so a stub switches it on and loads the bundle.
+const stub = (
+  bundle,
+) => `const cache = process.env.XDG_CACHE_HOME || (process.env.HOME && process.env.HOME + '/.cache');
+if (cache) require('node:module').enableCompileCache?.(cache + '/ncclrun/compiled');
+require('./${bundle}');
+`;
 
 const { build } = await import('esbuild');
 mkdirSync(join(root, 'dist/bundle'), { recursive: true });
 await build({
   absWorkingDir: root,
-  entryPoints: { main: 'launcher/main.ts', agent: 'worker/agent/main.ts' },
+  entryPoints: { 'main.bundle': 'launcher/main.ts', 'agent.bundle': 'worker/agent/main.ts' },
   outdir: 'dist/bundle',
   outExtension: { '.js': '.cjs' },
   bundle: true,
@@ -39,9 +41,10 @@ await build({
   target: 'node20',
   external: ['*.node', 'cpu-features', 'bufferutil', 'utf-8-validate'],
   define: { 'import.meta.url': '__bundleUrl' },
-  banner: { js: compileCache },
+  banner: { js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   logLevel: 'warning',
 });
+for (const name of ['main', 'agent']) writeFileSync(join(root, `dist/bundle/${name}.cjs`), stub(`${name}.bundle.cjs`));
 
 const needed = 'install CMake 3.18 or newer and a C++20 compiler';
 run('cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING'], needed);
