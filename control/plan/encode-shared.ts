@@ -107,7 +107,9 @@ function writeRings(bytes: Uint8Array, start: number, plan: CommPlan): void {
 
 function writeTuning(view: DataView, rowsAt: number, formsAt: number, rows: readonly TuningRow[]): void {
   let form = 0;
-  rows.forEach((row, index) => {
+  // The engine finds the rows of a collective by its number.
+  const sorted = rows.toSorted((one, other) => numberOf(one) - numberOf(other));
+  sorted.forEach((row, index) => {
     const at = rowsAt + index * STRIDE.tuning;
     view.setUint8(at + TUNING_RECORD.collective, COLLECTIVES.indexOf(row.collective));
     view.setUint32(at + TUNING_RECORD.firstForm, form, true);
@@ -116,6 +118,10 @@ function writeTuning(view: DataView, rowsAt: number, formsAt: number, rows: read
     else writeU64(view, at + TUNING_RECORD.upToBytes, row.upToBytes);
     for (const entry of row.forms) writeForm(view, formsAt + form++ * STRIDE.form, entry);
   });
+}
+
+function numberOf(row: TuningRow): number {
+  return COLLECTIVES.indexOf(row.collective);
 }
 
 function writeForm(view: DataView, at: number, form: Form): void {

@@ -66,8 +66,8 @@ export function randomPlan(random: Random): CommPlan {
     hosts: Array.from({ length: hostCount }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}` })),
     channels: Array.from({ length: channels }, () => ({ ring: shuffled(ranks, random) })),
     transports: { sameHost: random(4) === 0 ? 'socket' : 'shm', otherHost: 'socket' },
-    ringBuffer: { steps: 1 + random(16), stepBytes: 64 * (1 + random(1000)) },
-    pairBuffer: { steps: 1 + random(16), stepBytes: 64 * (1 + random(1000)) },
+    ringBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
+    pairBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
     tuning: [{ collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 1 + random(channels) }] }],
   };
 }

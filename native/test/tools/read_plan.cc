@@ -1,0 +1,73 @@
+// read_plan FILE…: opens HostPlans as the engine does and prints what it reads, one fact a line;
+// test/native/read-plan.test.ts compares.
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "core/plan_view.h"
+
+using namespace ncclrun;
+using ull = unsigned long long;
+
+static void printHeader(const plan::Header& h) {
+  std::printf("header %u %u %u %u %u\n", h.ranks, h.hosts, h.hostIndex, h.localRanks, h.channels);
+  std::printf("buffers %u %u %u %u\n", h.ringSteps, h.ringStepBytes, h.pairSteps, h.pairStepBytes);
+  std::printf("transports %u %u\n", h.sameHostTransport, h.otherHostTransport);
+  std::printf("spin %llu\ntoken ", ull(h.spinNanoseconds));
+  for (const uint8_t byte : h.token) std::printf("%02x", byte);
+  std::printf("\nsegment %llu %llu %llu %llu %llu %llu\n", ull(h.segmentBytes), ull(h.abortOffset),
+              ull(h.doorbellOffset), ull(h.barrierOffset), ull(h.pairOffset), ull(h.pairStride));
+}
+
+static void printTables(const PlanView& view) {
+  const plan::Header& h = view.header();
+  for (uint32_t i = 0; i < h.hosts; ++i) {
+    const std::string_view name = view.hostName(i);
+    const std::string_view address = view.hostAddress(i);
+    std::printf("host %.*s %.*s\n", int(name.size()), name.data(), int(address.size()), address.data());
+  }
+  for (uint32_t rank = 0; rank < h.ranks; ++rank) {
+    std::printf("peer %u %u %u\n", view.peer(rank).host, view.peer(rank).localIndex, view.peer(rank).listenPort);
+  }
+  for (uint32_t channel = 0; channel < h.channels; ++channel) {
+    std::printf("ring");
+    for (uint32_t place = 0; place < h.ranks; ++place) std::printf(" %u", view.ring(channel, place));
+    std::printf("\n");
+  }
+  for (uint32_t i = 0; i < h.localRanks; ++i) {
+    const plan::LocalRecord local = view.local(i);
+    std::printf("local %u\n", local.rank);
+    for (uint32_t edge = local.firstEdge; edge < local.firstEdge + local.edgeCount; ++edge) {
+      const plan::EdgeRecord e = view.edge(edge);
+      std::printf("edge %u %u %u %u %llu\n", e.channel, e.peer, e.transport, e.sends, ull(e.segmentOffset));
+    }
+  }
+}
+
+static void printTuning(const PlanView& view) {
+  for (uint32_t i = 0; i < view.header().tuningTable.count; ++i) {
+    const plan::TuningRecord row = view.tuning(i);
+    std::printf("tuning %u %llu\n", row.collective, ull(row.upToBytes));
+    for (uint32_t f = row.firstForm; f < row.firstForm + row.formCount; ++f) {
+      const plan::FormRecord form = view.form(f);
+      std::printf("form %u %u %u %u %llu %u %g\n", form.algorithm, form.protocol, form.channels, form.threads,
+                  ull(form.chunkBytes), form.requires_, double(form.predictedMicroseconds));
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::ifstream file(argv[i], std::ios::binary);
+    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    PlanView view;
+    if (const Status status = view.open(std::as_bytes(std::span(bytes))); !status.ok()) {
+      std::fprintf(stderr, "%s: %s\n", argv[i], status.sentence.c_str());
+      return 1;
+    }
+    printHeader(view.header());
+    printTables(view);
+    printTuning(view);
+  }
+}

@@ -1,0 +1,95 @@
+/** The engine's reader of plans (native/core/plan_view) reads what control/plan writes: thousands of facts, compared one by one. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { decodeHostPlan } from '../../control/plan/decode.ts';
+import { ALGORITHMS, COLLECTIVES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from '../../control/plan/layout.ts';
+import { repository } from '../rig/cluster.ts';
+import { randomPlan, samplePlan } from '../rig/plans.ts';
+import { seededRandom } from '../rig/random.ts';
+import { writeHostPlans } from '../rig/write-plan.ts';
+
+const PLANS = 40;
+let directory = '';
+let reader = '';
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'ncclrun-plans-'));
+  reader = join(directory, 'read_plan');
+  const sources = [
+    'test/tools/read_plan.cc',
+    'core/plan_view.cc',
+    'core/plan_view_edges.cc',
+    'core/error.cc',
+    'core/fork.cc',
+  ];
+  const options = ['-std=c++20', '-Wall', '-Wextra', '-Werror', '-I.', '-Iinclude', '-o', reader];
+  execFileSync('c++', [...options, ...sources], { cwd: join(repository, 'native') });
+});
+
+afterAll(() => rmSync(directory, { recursive: true }));
+
+it('reads every plan as it was meant', () => {
+  const random = seededRandom(21);
+  const plans = [samplePlan(), ...Array.from({ length: PLANS }, () => randomPlan(random))];
+  for (const [index, plan] of plans.entries()) {
+    const paths = writeHostPlans(plan, join(directory, String(index)));
+    const read = spawnSync(reader, paths, { encoding: 'utf8' });
+    expect(read.stderr).toBe('');
+    expect(read.stdout.split('\n')).toEqual([...paths.flatMap((path) => factsOf(readFileSync(path))), '']);
+  }
+});
+
+it('refuses damaged plans with a sentence, and reads the rest like the TypeScript reader', () => {
+  const random = seededRandom(22);
+  const [path = ''] = writeHostPlans(samplePlan(), join(directory, 'damaged'));
+  const whole = readFileSync(path);
+  for (let round = 0; round < 100; round++) {
+    const damaged = Buffer.from(whole.subarray(0, random(4) === 0 ? random(whole.length) : whole.length));
+    if (damaged.length > 0) damaged[random(damaged.length)] = random(256);
+    writeFileSync(path, damaged);
+    const { status, stderr } = spawnSync(reader, [path], { encoding: 'utf8' });
+    expect([0, 1]).toContain(status);
+    if (status === 1) expect(stderr).toMatch(/: the plan .+\n$/);
+  }
+});
+
+/** In the words of native/test/tools/read_plan.cc. */
+function factsOf(bytes: Uint8Array): string[] {
+  const { plan, hostIndex, locals, segment } = decodeHostPlan(bytes);
+  const { peers, hosts, channels, ringBuffer, pairBuffer, transports, tuning } = plan;
+  const seen = hosts.map(() => 0);
+  const numbers = Object.values(segment).join(' ');
+  return [
+    `header ${peers.length} ${hosts.length} ${hostIndex} ${locals.length} ${channels.length}`,
+    `buffers ${ringBuffer.steps} ${ringBuffer.stepBytes} ${pairBuffer.steps} ${pairBuffer.stepBytes}`,
+    `transports ${TRANSPORTS.indexOf(transports.sameHost)} ${TRANSPORTS.indexOf(transports.otherHost)}`,
+    `spin ${plan.spinNanoseconds}`,
+    `token ${plan.token}`,
+    `segment ${numbers}`,
+    ...hosts.map(({ name, address }) => `host ${name} ${address}`),
+    ...peers.map(({ host, listenPort }) => {
+      const localIndex = seen[host] ?? 0;
+      seen[host] = localIndex + 1;
+      return `peer ${host} ${localIndex} ${listenPort}`;
+    }),
+    ...channels.map(({ ring }) => `ring ${ring.join(' ')}`),
+    ...locals.flatMap(({ rank, edges }) => [
+      `local ${rank}`,
+      ...edges.map(
+        ({ channel, peer, transport, sends, segmentOffset }) =>
+          `edge ${channel} ${peer} ${TRANSPORTS.indexOf(transport)} ${sends ? 1 : 0} ${segmentOffset}`,
+      ),
+    ]),
+    ...tuning.flatMap(({ collective, upToBytes, forms }) => [
+      `tuning ${COLLECTIVES.indexOf(collective)} ${upToBytes ?? 2n ** 64n - 1n}`,
+      ...forms.map((form) => {
+        const bits = form.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
+        const kind = `${ALGORITHMS.indexOf(form.algorithm)} ${PROTOCOLS.indexOf(form.protocol)}`;
+        return `form ${kind} ${form.channels} ${form.threads} ${form.chunkBytes} ${bits} ${form.predictedMicroseconds}`;
+      }),
+    ]),
+  ];
+}
