@@ -42,7 +42,10 @@ export class StreamLink implements Link {
     });
     this.#readable.on('error', (error) => this.#finish(error.message));
     this.#readable.on('close', () => this.#finish(null));
-    this.#writable.on('error', (error) => this.#finish(this.#ending ? null : error.message));
+    this.#writable.on('error', (error) => {
+      if (this.#ending) this.#finish(null);
+      else if (!this.#endFollows(error)) this.#finish(error.message);
+    });
   }
 
   send(frame: Frame): void {
@@ -82,6 +85,12 @@ export class StreamLink implements Link {
       if (!(error instanceof ProtocolError)) throw error;
       this.#finish(error.message);
     }
+  }
+
+  /** The other side has closed what we write to: the end of what it writes, and perhaps its last words, are still to come. */
+  #endFollows(error: NodeJS.ErrnoException): boolean {
+    const gone = error.code === 'EPIPE' || error.code === 'ECONNRESET';
+    return gone && !Object.is(this.#readable, this.#writable) && !this.#readable.readableEnded;
   }
 
   #finish(problem: string | null): void {
