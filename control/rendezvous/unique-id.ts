@@ -13,8 +13,9 @@ export function makeUniqueId(jobId: string): Buffer {
   return id;
 }
 
-/** 64-bit FNV-1a of the UTF-8 bytes. */
+/** 64-bit FNV-1a of the UTF-8 bytes; 0 for none. */
 export function hashJobId(jobId: string): bigint {
+  if (jobId === '') return 0n;
   let hash = 0xcbf2_9ce4_8422_2325n;
   for (const byte of Buffer.from(jobId)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100_0000_01b3n);
   return hash;

@@ -222,6 +222,28 @@ describe('a killed process', () => {
   });
 });
 
+test('a process killed while it joins leaves nobody waiting', async () => {
+  using agents = testAgents(2);
+  const clients = await agents.engines([0, 1, 2]);
+  for (let round = 0; round < 5; round++) {
+    const key = newKey();
+    const child = await startEngine(agents, 3);
+    const joins = clients.map((client, rank) => client.join(key, 4, rank));
+    const asked = once(child, 'message');
+    askToJoin(child, key, 4);
+    await asked;
+    await kill(agents, child, 3);
+    for (const [rank, answer] of (await Promise.all(joins)).entries()) {
+      const client = clients[rank] ?? raise('no client');
+      const { sentence } = answer.kind === FrameKind.plan ? await client.nextAbort() : refusal(answer);
+      expect(sentence).toMatch(/^rank 3 \(node1(, pid \d+)?\) was killed by SIGKILL/);
+      client.leave(key, rank, LeftHow.finalized);
+    }
+  }
+  await vi.waitFor(() => expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0]));
+  expect(agents.hub.hub.size).toBe(0);
+});
+
 async function startEngine(agents: TestAgents, rank: number): Promise<ChildProcess> {
   const host = Math.floor(rank / 2);
   const program = new URL('../rig/programs/engine-process.ts', import.meta.url).pathname;

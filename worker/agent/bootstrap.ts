@@ -189,8 +189,10 @@ export class Bootstrap {
       if (engine === undefined) throw new ProtocolError('the first frame of an engine must be its hello');
       return this.#question(engine, kind, request, payload);
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      return this.#channel.refuse(connection, request, NcclResult.internalError, error.message);
+      const { internalError, systemError } = NcclResult;
+      const result = error instanceof ProtocolError ? internalError : systemError;
+      const sentence = error instanceof Error ? error.message : String(error);
+      return this.#channel.refuse(connection, request, result, sentence);
     }
   }
 
@@ -242,13 +244,14 @@ export class Bootstrap {
 
   /** The process lives; what it had asked for it will not learn. */
   #deaf(engine: Engine): void {
-    const describe = (rank: number): string => `${this.#name(rank, engine)} closed its connection to its agent`;
-    this.#gatherings.leave(engine, LeftHow.died, describe);
+    engine.farewell = 'closed its connection to its agent';
+    this.#gatherings.leave(engine, LeftHow.died, (rank) => this.#farewell(rank, engine));
   }
 
   #gone(engine: Engine, { phrase, cleanly }: Death): void {
-    const describe = (rank: number): string => `${this.#name(rank, engine)} ${phrase}`;
-    const isClean = (key: Key): boolean => cleanly !== false && !isInOperation(engine.telemetry.view, key);
+    engine.farewell = phrase;
+    const describe = (rank: number): string => this.#farewell(rank, engine);
+    const isClean = (key: Key): boolean => cleanly !== false && !isInOperation(engine.telemetry, key);
     this.#letters.drop(engine);
     this.#gatherings.leave(engine, LeftHow.died, describe);
     for (const { key, rank } of this.#communicators.engineGone(engine, describe, isClean)) {
@@ -294,6 +297,11 @@ export class Bootstrap {
       this.#refuse(askers, { result: NcclResult.systemError, sentence });
       this.#communicators.couldNotBegin(key, wide, sentence);
     }
+    for (const { engine, rank } of askers) {
+      if (engine.farewell === null) continue; // else it went while its plan was under way
+      const departure = { how: LeftHow.died, reason: this.#farewell(rank, engine), cleanly: false };
+      this.#communicators.departed(key, rank, engine, departure);
+    }
   }
 
   #answerTable(askers: readonly Asker[], table: Uint8Array): void {
@@ -306,6 +314,10 @@ export class Bootstrap {
     for (const { engine, request } of askers) {
       if (!engine.gone) this.#channel.refuse(engine.connection, request, result, sentence);
     }
+  }
+
+  #farewell(rank: number, engine: Engine): string {
+    return `${this.#name(rank, engine)} ${engine.farewell ?? 'is gone'}`;
   }
 
   #name(rank: number, engine: Engine): string {

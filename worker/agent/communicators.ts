@@ -31,7 +31,6 @@ interface Communicator {
   readonly key: Key;
   /** Local ranks that have not left. */
   readonly members: Map<number, Member>;
-  readonly plan: NativeHandle;
   readonly segment: NativeHandle;
   readonly abortOffset: number;
   readonly doorbellOffset: number;
@@ -81,16 +80,17 @@ export class Communicators {
   begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {
     const { native, channel } = this.#options;
     const { segmentBytes, abortOffset, doorbellOffset, localRanks } = decodeSegmentOf(hostPlan);
-    const plan = native.sealedMemory(hostPlan);
     const segment = native.segmentCreate(segmentBytes);
     const members = new Map(askers.map(({ rank, engine }) => [rank, { rank, engine }]));
-    const places = { plan, segment, abortOffset, doorbellOffset, localRanks };
+    const places = { segment, abortOffset, doorbellOffset, localRanks };
     this.#live.set(keyName(key), { key, members, ...places, wide, failure: null, broken: false, watch: null });
+    const plan = native.sealedMemory(hostPlan);
     const ordered = askers.toSorted((one, other) => one.rank - other.rank);
     for (const [localIndex, { engine, request }] of ordered.entries()) {
       if (engine.gone) continue;
       channel.send(engine.connection, FrameKind.plan, request, encodePlanAnswer(localIndex), [plan, segment]);
     }
+    native.close(plan); // what was sent are duplicates
   }
 
   /** Why nothing can be gathered under this id any more, or null. */
@@ -114,6 +114,9 @@ export class Communicators {
 
   /** There is no memory for its segment here; the other hosts must hear of it. */
   couldNotBegin(key: Key, wide: boolean, reason: string): void {
+    const communicator = this.#find(key);
+    if (communicator !== undefined) this.#release(communicator);
+    this.#live.delete(keyName(key));
     if (!wide) return;
     const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.died, reason });
     this.#options.sendUp(makeFrame(FrameKind.left, { payload }));
@@ -178,7 +181,7 @@ export class Communicators {
 
   #lookAt(communicator: Communicator): void {
     const { key, failure, members } = communicator;
-    const waits = [...members.values()].some(({ engine }) => waitsInVain(engine.telemetry.view, key));
+    const waits = [...members.values()].some(({ engine }) => waitsInVain(engine.telemetry, key));
     if (waits && failure !== null) this.#break(communicator, failure);
   }
 
@@ -209,7 +212,6 @@ export class Communicators {
 
   #release(communicator: Communicator): void {
     this.#stopWatch(communicator);
-    this.#options.native.close(communicator.plan);
     this.#options.native.close(communicator.segment);
   }
 

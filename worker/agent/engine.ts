@@ -12,9 +12,12 @@ export interface Engine {
   readonly hello: EngineHello;
   /** Rank in the job, -1 if it cannot be told. */
   readonly jobRank: number;
-  readonly telemetry: { readonly handle: NativeHandle; readonly view: Uint8Array };
+  /** Its page (telemetry.ts); stays readable after its death. */
+  readonly telemetry: Uint8Array;
   /** Its process is no more, or its connection is closed: nothing can be sent. */
   gone: boolean;
+  /** How it went, after its rank's name; null while it is there or its end is not yet understood. */
+  farewell: string | null;
 }
 
 /** The sending side of the bootstrap socket. */

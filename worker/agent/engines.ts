@@ -60,10 +60,10 @@ export class Engines {
     }
     const ancestor = findAncestor(pid, this.#spawned);
     const jobRank = (ancestor === null ? undefined : this.#spawned.get(ancestor)) ?? hello.rank;
-    const telemetry = this.#native.telemetryCreate();
-    this.#engines.set(connection, { connection, pid, hello, jobRank, telemetry, gone: false });
-    this.#channel.send(connection, FrameKind.welcome, request, encodeWelcome(this.#welcome), [telemetry.handle]);
-    return undefined;
+    const { handle, view } = this.#native.telemetryCreate();
+    this.#engines.set(connection, { connection, pid, hello, jobRank, telemetry: view, gone: false, farewell: null });
+    this.#channel.send(connection, FrameKind.welcome, request, encodeWelcome(this.#welcome), [handle]);
+    return this.#native.close(handle); // what was sent is a duplicate
   }
 
   /** The connection will not be heard of again. */
@@ -73,14 +73,13 @@ export class Engines {
     if (engine === undefined) return;
     this.#engines.delete(connection);
     engine.gone = true;
-    this.#pagesOfEnded.push(engine.telemetry.view);
+    this.#pagesOfEnded.push(engine.telemetry);
     if (this.#pagesOfEnded.length > KEPT_PAGES) this.#pagesOfEnded.shift();
-    this.#native.close(engine.telemetry.handle);
   }
 
   /** What every engine of this host does, or did last. */
   telemetry(): TelemetryPage[] {
-    const views = [...this.#pagesOfEnded, ...[...this.#engines.values()].map(({ telemetry }) => telemetry.view)];
+    const views = [...this.#pagesOfEnded, ...[...this.#engines.values()].map(({ telemetry }) => telemetry)];
     return views.map(decodeTelemetry).filter((page) => page !== null);
   }
 
