@@ -24,7 +24,13 @@ export async function init(membership?: Membership): Promise<Communicator> {
   }
   const { uniqueId, size, rank } = membership ?? jobOf(native);
   joinedJob ||= membership === undefined;
-  return new Communicator(native, await translated(() => native.commInit(uniqueId, size, rank)));
+  const handle = await translated(() => native.commInit(uniqueId, size, rank));
+  try {
+    return new Communicator(native, handle);
+  } catch (error) {
+    await native.commClose(handle); // it broke in this moment
+    throw translateError(error);
+  }
 }
 
 /** 128 bytes that name a communicator to be. Made by one rank, sent to the others, passed to `init` by all. */

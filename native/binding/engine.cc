@@ -1,5 +1,6 @@
 // The engine for Node: every operation goes to the communicator's own stream and comes back as a promise.
 #include <cstring>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace {
 
 // CommHandle of worker/engine/native.ts.
 //
-//   open ──commClose──▶ closed
+//   open ──commClose──▶ closed (closing until the future is there)
 //     └──abort──▶ aborted ──commClose──▶ closed
 struct Comm {
   static constexpr napi_type_tag kTag = {0x6e63636c72756e03, 0x436f6d6d00000001};
@@ -27,15 +28,21 @@ struct Comm {
   size_t underWay = 0;  // promises
   uint64_t stop = 0;    // Settler::forget
 
-  // Ends what is queued; afterwards the engine touches no buffer of ours.
+  std::shared_future<void> closing;
+
+  // The environment goes: ends what is queued. Afterwards the engine touches no buffer of ours.
   void stopNow() {
+    if (closing.valid()) {
+      ncclCommAbort(comm);
+      return closing.wait();
+    }
     if (state == State::open && underWay == 0) {
       ncclCommFinalize(comm);
       ncclCommDestroy(comm);
     } else if (state == State::open) {
       ncclCommAbort(comm);
     }
-    if (state != State::closed) ncclrunStreamDestroy(stream);
+    ncclrunStreamDestroy(stream);
     state = State::closed;
   }
 };
@@ -124,6 +131,16 @@ void* buffer(const Napi::Value& value, const char* name, size_t count, ncclDataT
   return bytes.data();
 }
 
+// What broke the communicator before was an operation's to tell; only what breaks now is an error of leaving it.
+ncclResult_t leave(const Comm& comm, bool aborted) {
+  if (aborted) return ncclSuccess;
+  ncclResult_t before = ncclSuccess;
+  ncclCommGetAsyncError(comm.comm, &before);
+  const ncclResult_t result = ncclCommFinalize(comm.comm);
+  ncclCommDestroy(comm.comm);
+  return before == ncclSuccess ? result : ncclSuccess;
+}
+
 Napi::Value bytesOf(Napi::Env env, const ncclUniqueId& id) {
   auto bytes = Napi::Uint8Array::New(env, sizeof id.internal);
   memcpy(bytes.Data(), id.internal, sizeof id.internal);
@@ -167,6 +184,9 @@ Napi::Value commInit(const Napi::CallbackInfo& call) {
   pending->value = [comm, settler](Napi::Env env) {
     comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
     return wrapObject(env, comm);
+  };
+  pending->lost = [comm] {
+    if (comm->comm != nullptr) ncclCommAbort(comm->comm);
   };
   settler->block(pending, [comm, size, id, rank] {
     const ncclResult_t result = ncclCommInitRank(&comm->comm, size, id, rank);
@@ -271,20 +291,15 @@ Napi::Value commClose(const Napi::CallbackInfo& call) {
   const bool aborted = comm->state == Comm::State::aborted;
   if (!aborted) openComm(call[0]);
   comm->state = Comm::State::closed;
+  const auto closed = std::make_shared<std::promise<void>>();
+  comm->closing = closed->get_future().share();
   const auto settler = Settler::of(call.Env());
-  settler->forget(comm->stop);
   const auto pending = std::make_shared<Pending>(call.Env());
-  settler->block(pending, [comm, aborted] {
-    ncclResult_t result = ncclSuccess;
-    if (!aborted) {
-      // What broke the communicator was an operation's to tell; only what breaks now is ours.
-      ncclResult_t before = ncclSuccess;
-      ncclCommGetAsyncError(comm->comm, &before);
-      result = ncclCommFinalize(comm->comm);
-      if (before != ncclSuccess) result = ncclSuccess;
-      ncclCommDestroy(comm->comm);
-    }
+  pending->ended = [settler, comm] { settler->forget(comm->stop); };
+  settler->block(pending, [comm, aborted, closed] {
+    const ncclResult_t result = leave(*comm, aborted);
     ncclrunStreamDestroy(comm->stream);
+    closed->set_value();
     return result;
   });
   return pending->deferred.Promise();

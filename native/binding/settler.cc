@@ -41,7 +41,9 @@ void Settler::close() {
     closed_ = true;
     ended_.clear();
   }
-  underWay_.clear();  // lets go of the buffers while this thread still may
+  // Threads of the engine may hold the last reference; what belongs to JavaScript has to go on this one.
+  for (const auto& pending : underWay_) pending->pinned.clear();
+  underWay_.clear();
   bridge_.Release();
 }
 
@@ -51,8 +53,12 @@ void Settler::begin(const std::shared_ptr<Pending>& pending) {
 }
 
 void Settler::end(const std::shared_ptr<Pending>& pending, ncclResult_t result) {
-  std::lock_guard lock(mutex_);
-  if (closed_) return;
+  std::unique_lock lock(mutex_);
+  if (closed_) {
+    lock.unlock();
+    if (pending->lost) pending->lost();
+    return;
+  }
   pending->result = result;
   ended_.push_back(pending);
   if (ended_.size() == 1) bridge_.NonBlockingCall();

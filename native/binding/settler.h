@@ -20,8 +20,9 @@ struct Pending {
   Napi::Promise::Deferred deferred;
   std::vector<Napi::ObjectReference> pinned;  // buffers that the engine reads or writes
   ncclResult_t result = ncclSuccess;
-  std::string sentence;                         // why, if it is not success
-  std::function<void()> ended;                  // on the event loop, before the promise settles; may set the sentence
+  std::string sentence;         // why, if it is not success
+  std::function<void()> ended;  // on the event loop, before the promise settles; may set the sentence
+  std::function<void()> lost;   // on the thread that ended it, if the environment is gone: undoes what nobody will get
   std::function<Napi::Value(Napi::Env)> value;  // what the promise resolves to; unset: undefined
 };
 
@@ -32,7 +33,7 @@ class Settler : public std::enable_shared_from_this<Settler> {
 
   // The event loop stays alive until this one has ended.
   void begin(const std::shared_ptr<Pending>& pending);
-  // From any thread. Nothing happens if the environment is gone.
+  // From any thread.
   void end(const std::shared_ptr<Pending>& pending, ncclResult_t result);
   // Runs `work`, which may block, on a thread of its own; ends `pending` with its result and the sentence it left.
   void block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work);

@@ -7,6 +7,22 @@ import type { Communicator } from 'ncclrun';
 const usage = (message: RegExp) => ({ name: 'UsageError', message });
 const neighbours = ({ rank, size }: Communicator) => [(rank + 1) % size, (rank + size - 1) % size] as const;
 
+/** Runs the script in a worker thread until it says that it is busy, then terminates it. */
+async function terminated(script: string): Promise<void> {
+  const code = `
+    const { parentPort } = require('node:worker_threads');
+    import('ncclrun')
+      .then(async ({ init, uniqueId }) => {${script}})
+      .catch(() => undefined) // another rank was quicker and aborted
+      .then(() => parentPort.postMessage('busy'));`;
+  const worker = new Worker(code, { eval: true, execArgv: [] });
+  await new Promise((resolve, reject) => {
+    worker.on('message', resolve);
+    worker.on('error', reject);
+  });
+  await worker.terminate();
+}
+
 const cases: Record<string, () => Promise<void>> = {
   async describes() {
     const comm = await init();
@@ -129,10 +145,12 @@ const cases: Record<string, () => Promise<void>> = {
   async 'aborts everywhere'() {
     const comm = await init();
     if (comm.rank === 1) {
+      await comm.barrier(); // nobody is in init any more
       comm.abort('enough');
       await assert.rejects(comm.barrier(), usage(/barrier: the communicator was aborted before: enough/));
     } else {
-      await assert.rejects(comm.allReduce(new Float32Array(1 << 16)), (error) => {
+      const waiting = comm.barrier().then(() => comm.allReduce(new Float32Array(1 << 16)));
+      await assert.rejects(waiting, (error) => {
         assert.ok(error instanceof NcclError);
         assert.equal(error.code, 'remoteError');
         assert.match(error.message, /rank 1/);
@@ -144,14 +162,12 @@ const cases: Record<string, () => Promise<void>> = {
 
   async 'ends operations under way when it aborts'() {
     const comm = await init();
-    if (comm.rank === 0) {
-      const ended = assert.rejects(comm.allReduce(new Float32Array(1 << 16)), { name: 'NcclError' });
-      comm.abort('enough');
-      await ended;
-      await comm.close();
-      return;
-    }
-    await assert.rejects(comm.barrier(), { name: 'NcclError' });
+    const waiting = comm.barrier().then(() => {
+      const ended = comm.allReduce(new Float32Array(1 << 16));
+      if (comm.rank === 0) comm.abort('enough');
+      return ended;
+    });
+    await assert.rejects(waiting, { name: 'NcclError' });
     await comm.close();
   },
 
@@ -167,23 +183,24 @@ const cases: Record<string, () => Promise<void>> = {
     process.exit(0);
   },
 
-  async 'ends with its worker thread'() {
-    // The communicator lives in a worker that is terminated in the middle of an operation that can never end.
-    const worker = new Worker(
-      `const { parentPort } = require('node:worker_threads');
-       import('ncclrun').then(async ({ init }) => {
-         const comm = await init();
-         for (let i = 0; i < 100; ++i) comm.allReduce(new Float32Array(1 << 20)).catch(() => undefined);
-         if (comm.rank > 0) comm.recv(new Float32Array(1 << 20), 0).catch(() => undefined);
-         setTimeout(() => parentPort.postMessage('busy'), 20);
-       });`,
-      { eval: true, execArgv: [] },
-    );
-    await new Promise((resolve, reject) => {
-      worker.on('message', resolve);
-      worker.on('error', reject);
-    });
-    await worker.terminate();
+  async 'ends with its worker thread, in the middle of operations'() {
+    await terminated(`
+      const comm = await init();
+      for (let i = 0; i < 100; ++i) comm.allReduce(new Float32Array(1 << 20)).catch(() => undefined);
+      if (comm.rank > 0) comm.recv(new Float32Array(1 << 20), 0).catch(() => undefined);`);
+  },
+
+  async 'ends with its worker thread, while it is closing'() {
+    await terminated(`
+      const comm = await init();
+      if (comm.rank > 0) comm.recv(new Float32Array(1 << 20), 0).catch(() => undefined);
+      comm.close().catch(() => undefined);`);
+  },
+
+  async terminatedWhileJoining() {
+    await terminated(`
+      init({ uniqueId: uniqueId(), size: 2, rank: 0 }).catch(() => undefined); // nobody else has this id
+      await new Promise((resolve) => setTimeout(resolve, 20));`);
   },
 };
 
