@@ -1,5 +1,5 @@
 // Direct: every rank has a connection to and from every other. Connection k belongs to the k-th other rank in ascending
-// order.
+// order. Blocks take turns; on the host there is one, because the connection of two ranks is one.
 #pragma once
 #include "algorithm/work.h"
 
@@ -12,8 +12,8 @@ NCCLRUN_FN uint32_t connectionTo(const Work& w, uint32_t peer) { return peer < w
 template <class P>
 NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
   if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
-  const size_t step = lesser(turnChunk(w, w.count, 1), p.slotElements());
-  for (size_t begin = 0; begin < w.count; begin += step) {
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
     const size_t count = lesser(step, w.count - begin);
     // Begin with the next rank, so that not all write to the same one at once.
     for (uint32_t i = 1; i < w.ranks; i++) {
@@ -31,10 +31,11 @@ NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
   const size_t slot = p.slotElements();
   size_t turn = 0;
   while (turn < w.count) {
-    const size_t chunk = turnChunk(w, w.count - turn, n);
+    const size_t chunk = turnChunk(w, w.count - turn, n * w.blocks);
+    const size_t base = turn + w.block * n * chunk;
     for (size_t part = 0; part < chunk; part += slot) {
       const size_t span = lesser(slot, chunk - part);
-      auto begin = [&](uint32_t owner) { return turn + owner * chunk + part; };
+      auto begin = [&](uint32_t owner) { return base + owner * chunk + part; };
       auto count = [&](uint32_t owner) { return within(begin(owner), span, w.count); };
       for (uint32_t i = 1; i < n; i++) {
         const uint32_t owner = (w.rank + i) % w.ranks;
@@ -46,7 +47,7 @@ NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
         p.receive(connectionTo(w, owner), at(w.receive, w, begin(owner)), count(owner));
       }
     }
-    turn += n * chunk;
+    turn += size_t(w.blocks) * n * chunk;
   }
 }
 

@@ -106,6 +106,11 @@ World::~World() {
   }
 }
 
+void World::hangUp(uint32_t rank) {
+  close(listeners_[rank]);
+  listeners_[rank] = -1;
+}
+
 std::unique_ptr<Rank> World::join(uint32_t rank) {
   const uint32_t host = spec_.hostOf[rank];
   const int listener = listeners_[rank] >= 0 ? dup(listeners_[rank]) : -1;

@@ -58,6 +58,8 @@ class World {
   void run(const std::function<void(Rank&)>& body);
   // Raises the abort word of a host as its agent would.
   void raiseAbort(uint32_t host, ncclResult_t code, uint32_t rank, const char* sentence);
+  // Nobody listens for `rank` any more, unless it has joined already.
+  void hangUp(uint32_t rank);
   uint32_t port(uint32_t rank) const { return spec_.ports[rank]; }
 
  private:

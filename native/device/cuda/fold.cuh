@@ -1,0 +1,141 @@
+// Arithmetic of the GPU: all threads of a block fold vectors together. The twin of device/host/fold.h, with the same
+// rules: from left to right, integers wrap around, 16-bit floats are folded in float and rounded once.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace ncclrun::cuda {
+
+// What an element is folded in.
+template <class T>
+struct Wide {
+  using Type = T;
+  static __device__ __forceinline__ T widen(T value) { return value; }
+  static __device__ __forceinline__ T narrow(T value) { return value; }
+};
+template <>
+struct Wide<__half> {
+  using Type = float;
+  static __device__ __forceinline__ float widen(__half value) { return __half2float(value); }
+  static __device__ __forceinline__ __half narrow(float value) { return __float2half_rn(value); }
+};
+template <>
+struct Wide<__nv_bfloat16> {
+  using Type = float;
+  static __device__ __forceinline__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+  static __device__ __forceinline__ __nv_bfloat16 narrow(float value) { return __float2bfloat16_rn(value); }
+};
+
+struct Sum {
+  template <class V>
+  static __device__ __forceinline__ V apply(V a, V b) {
+    return a + b;
+  }
+};
+struct Prod {
+  template <class V>
+  static __device__ __forceinline__ V apply(V a, V b) {
+    return a * b;
+  }
+};
+struct Max {
+  template <class V>
+  static __device__ __forceinline__ V apply(V a, V b) {
+    return a > b ? a : b;
+  }
+};
+struct Min {
+  template <class V>
+  static __device__ __forceinline__ V apply(V a, V b) {
+    return a < b ? a : b;
+  }
+};
+
+// As many elements as one access to memory moves.
+template <class T>
+struct alignas(16) Pack {
+  static constexpr int kCount = 16 / sizeof(T);
+  T elements[kCount];
+};
+
+template <class T, class Op>
+__device__ __forceinline__ Pack<T> combine(const Pack<T>* const* sources, uint32_t count, size_t i) {
+  Pack<T> first = sources[0][i];
+  if (count == 1) return first;
+  typename Wide<T>::Type sums[Pack<T>::kCount];
+#pragma unroll
+  for (int e = 0; e < Pack<T>::kCount; e++) sums[e] = Wide<T>::widen(first.elements[e]);
+  for (uint32_t s = 1; s < count; s++) {
+    const Pack<T> next = sources[s][i];
+#pragma unroll
+    for (int e = 0; e < Pack<T>::kCount; e++) sums[e] = Op::apply(sums[e], Wide<T>::widen(next.elements[e]));
+  }
+#pragma unroll
+  for (int e = 0; e < Pack<T>::kCount; e++) first.elements[e] = Wide<T>::narrow(sums[e]);
+  return first;
+}
+
+template <class T, class Op>
+__device__ __forceinline__ T combineOne(const T* const* sources, uint32_t count, size_t i) {
+  typename Wide<T>::Type sum = Wide<T>::widen(sources[0][i]);
+  for (uint32_t s = 1; s < count; s++) sum = Op::apply(sum, Wide<T>::widen(sources[s][i]));
+  return Wide<T>::narrow(sum);
+}
+
+// kSources, kTargets: how many there are, known when compiled, so that the pointers stay in registers; 0: any number.
+template <class T, class Op, uint32_t kSources, uint32_t kTargets>
+__device__ __forceinline__ void foldCounted(T* const* targets, uint32_t anyTargets, const T* const* sources,
+                                            uint32_t anySources, size_t count) {
+  const uint32_t sourceCount = kSources != 0 ? kSources : anySources;
+  const uint32_t targetCount = kTargets != 0 ? kTargets : anyTargets;
+  uintptr_t bits = 0;
+  for (uint32_t t = 0; t < targetCount; t++) bits |= reinterpret_cast<uintptr_t>(targets[t]);
+  for (uint32_t s = 0; s < sourceCount; s++) bits |= reinterpret_cast<uintptr_t>(sources[s]);
+  size_t done = 0;
+  if (bits % sizeof(Pack<T>) == 0) {
+    constexpr int kUnroll = 4;
+    const size_t packs = count / Pack<T>::kCount;
+    const auto* packSources = reinterpret_cast<const Pack<T>* const*>(sources);
+    const auto* packTargets = reinterpret_cast<Pack<T>* const*>(targets);
+    size_t i = threadIdx.x;
+    for (; i + (kUnroll - 1) * blockDim.x < packs; i += kUnroll * blockDim.x) {
+      Pack<T> values[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; u++) values[u] = combine<T, Op>(packSources, sourceCount, i + u * blockDim.x);
+      for (uint32_t t = 0; t < targetCount; t++) {
+#pragma unroll
+        for (int u = 0; u < kUnroll; u++) packTargets[t][i + u * blockDim.x] = values[u];
+      }
+    }
+    for (; i < packs; i += blockDim.x) {
+      const Pack<T> value = combine<T, Op>(packSources, sourceCount, i);
+      for (uint32_t t = 0; t < targetCount; t++) packTargets[t][i] = value;
+    }
+    done = packs * Pack<T>::kCount;
+  }
+  for (size_t i = done + threadIdx.x; i < count; i += blockDim.x) {
+    const T value = combineOne<T, Op>(sources, sourceCount, i);
+    for (uint32_t t = 0; t < targetCount; t++) targets[t][i] = value;
+  }
+}
+
+// By all threads of the block. No barrier inside.
+template <class T, class Op>
+__device__ __forceinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
+                                     uint32_t sourceCount, size_t count) {
+  if (sourceCount == 1 && targetCount == 1) {
+    foldCounted<T, Op, 1, 1>(targets, 1, sources, 1, count);
+  } else if (sourceCount == 1 && targetCount == 2) {
+    foldCounted<T, Op, 1, 2>(targets, 2, sources, 1, count);
+  } else if (sourceCount == 2 && targetCount == 1) {
+    foldCounted<T, Op, 2, 1>(targets, 1, sources, 2, count);
+  } else if (sourceCount == 2 && targetCount == 2) {
+    foldCounted<T, Op, 2, 2>(targets, 2, sources, 2, count);
+  } else {
+    foldCounted<T, Op, 0, 0>(targets, targetCount, sources, sourceCount, count);
+  }
+}
+
+}  // namespace ncclrun::cuda
