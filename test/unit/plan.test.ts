@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { decodeHostPlan, isHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan, encodePlan, assembleHostPlan } from '../../control/plan/encode.ts';
+import { readPlanFile } from '../../control/plan/file.ts';
 import { planFromJson, planToJson } from '../../control/plan/json.ts';
 import { PlanError, validatePlan } from '../../control/plan/validate.ts';
 import { randomPlan, samplePlan } from '../rig/plans.ts';
@@ -111,4 +115,24 @@ describe('a CommPlan as JSON', () => {
     const text = damage(planToJson(samplePlan()));
     expect(() => planFromJson(text, 'p.json')).toThrow(expected);
   });
+});
+
+test('a plan file is JSON or the plan of any host, else a sentence that begins with its name', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'ncclrun-plan-'));
+  const file = (name: string, content: string | Uint8Array): string => {
+    const path = join(directory, name);
+    writeFileSync(path, content);
+    return path;
+  };
+  const plan = samplePlan();
+  try {
+    expect(readPlanFile(file('a.json', planToJson(plan)))).toEqual(plan);
+    expect(readPlanFile(file('b.plan', encodeHostPlan(plan, 1)))).toEqual(plan);
+    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 300));
+    expect(() => readPlanFile(cut)).toThrow(`${cut}: totalBytes: `);
+    expect(() => readPlanFile(join(directory, 'none'))).toThrow(`${join(directory, 'none')}: cannot be read: ENOENT`);
+    expect(() => readPlanFile(file('d.json', ''))).toThrow(/d\.json: no JSON: /);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
