@@ -73,6 +73,7 @@ Status HostCommunicator::run(const Launch& launch) {
     busy_ = false;
   }
   turn_++;
+  if (turn_ != issued_) telemetry_.queued();
   if (waiters_ > 0) turnChanged_.notify_all();
   return status;
 }

@@ -5,6 +5,9 @@
 namespace ncclrun {
 namespace {
 
+// Such that bytes of all ranks' buffers together fit into 64 bits.
+constexpr uint64_t kMaxElements = 1ull << 40;
+
 bool reduces(plan::Collective collective) {
   return collective == plan::Collective::allReduce || collective == plan::Collective::reduceScatter ||
          collective == plan::Collective::reduce;
@@ -63,6 +66,9 @@ Status chooseForm(const PlanView& plan, Task& task) {
     return {ncclInvalidUsage, name + ": the host device does not reduce data type " +
                                   std::to_string(int(operation.type)) + " with operator " +
                                   std::to_string(int(operation.op))};
+  }
+  if (operation.count > kMaxElements) {
+    return {ncclInvalidArgument, name + " of " + std::to_string(operation.count) + " elements: no memory holds that"};
   }
   task.bytes = deciding(operation, plan.header().ranks);
   for (uint32_t row = 0; row < plan.header().tuningTable.count; row++) {

@@ -219,7 +219,7 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
     used_ = 0;
     const Status status = copyToSelf(pointToPoint);
     if (status.ok() && buildSendsAndReceives(pointToPoint)) runBlocks(blocks);
-    telemetry.end(last.operation, status.ok() && !interrupt.raised(), false);
+    telemetry.end(last.operation, status.ok() && !interrupt.raised());
     if (!status.ok()) return status;
   }
   const auto runCollective = [&](const Task& task) {
@@ -227,7 +227,7 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
     telemetry.begin(task.operation, task.bytes);
     used_ = 0;
     if (build(task)) runBlocks(blocks);
-    telemetry.end(task.operation, !interrupt.raised(), false);
+    telemetry.end(task.operation, !interrupt.raised());
   };
   runCollective(launch.first);
   for (const Task& task : launch.more) runCollective(task);

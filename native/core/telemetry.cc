@@ -15,10 +15,10 @@ void Telemetry::begin(const Operation& operation, uint64_t bytes) {
   std::atomic_ref(slot_->operation).store(operation.number, std::memory_order_release);
 }
 
-void Telemetry::end(const Operation& operation, bool ok, bool more) {
+void Telemetry::end(const Operation& operation, bool ok) {
   if (slot_ == nullptr) return;
   if (ok) set(slot_->completed, operation.number);
-  set(slot_->state, uint32_t(!ok ? ncclrunStateFailed : more ? ncclrunStateQueued : ncclrunStateIdle));
+  set(slot_->state, uint32_t(ok ? ncclrunStateIdle : ncclrunStateFailed));
 }
 
 }  // namespace ncclrun

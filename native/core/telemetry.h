@@ -19,7 +19,7 @@ class Telemetry {
     if (slot_ != nullptr && get(slot_->state) == ncclrunStateIdle) set(slot_->state, uint32_t(ncclrunStateQueued));
   }
   void begin(const Operation& operation, uint64_t bytes);
-  void end(const Operation& operation, bool ok, bool more);
+  void end(const Operation& operation, bool ok);
   // A step moved.
   void progress() {
     if (slot_ == nullptr) return;

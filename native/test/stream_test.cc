@@ -1,0 +1,133 @@
+// Host streams: order, waiting, callbacks, and errors that are reported once.
+#include <atomic>
+#include <thread>
+
+#include "support/check.h"
+#include "support/world.h"
+
+using namespace ncclrun;
+using namespace ncclrun::test;
+using plan::Algorithm;
+
+namespace {
+
+struct Seen {
+  std::atomic<int> calls{0};
+  std::atomic<ncclResult_t> last{ncclInProgress};
+  std::thread::id thread;
+};
+
+void note(void* argument, ncclResult_t result) {
+  auto* seen = static_cast<Seen*>(argument);
+  seen->thread = std::this_thread::get_id();
+  seen->last = result;
+  seen->calls++;
+}
+
+PlanSpec simple() { return oneHost(2, form(Algorithm::directOneShot, 1, 4096)); }
+
+}  // namespace
+
+TEST(callbacks_come_in_order_and_from_an_engine_thread) {
+  World world(simple());
+  world.run([](Rank& me) {
+    for (int round = 0; round < 200; round++) {
+      Seen seen;
+      float value = 1;
+      EXPECT(me.enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+      EXPECT(ncclrunStreamCallback(me.stream(), note, &seen) == ncclSuccess);
+      // Half of the time the caller waits at once, half of the time it looks for the callback only.
+      if (round % 2 == 0) EXPECT(me.synchronize() == ncclSuccess);
+      while (seen.calls == 0) std::this_thread::yield();
+      EXPECT(value == 2 && seen.last == ncclSuccess && seen.thread != std::this_thread::get_id());
+      EXPECT(me.synchronize() == ncclSuccess);
+    }
+  });
+}
+
+// After many calls that were waited for, one that nobody waits for still runs by itself.
+TEST(an_operation_runs_without_anybody_waiting) {
+  World world(simple());
+  world.run([](Rank& me) {
+    for (int round = 0; round < 30; round++) {
+      float value = 1;
+      for (int i = 0; i < 10; i++) EXPECT(me.allReduce(&value, &value, 1) == ncclSuccess);
+      EXPECT(value == 1024);
+      EXPECT(me.enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+      while (ncclrunStreamQuery(me.stream()) == ncclInProgress) std::this_thread::yield();
+      EXPECT(value == 2048);
+    }
+  });
+}
+
+TEST(an_error_is_reported_once) {
+  World world(simple());
+  const auto lonely = world.join(0);
+  float value = 1;
+  EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+  EXPECT(ncclrunStreamQuery(lonely->stream()) == ncclInProgress);
+  lonely->path().abort({ncclRemoteError, "first"});
+  EXPECT(lonely->synchronize() == ncclRemoteError);
+  EXPECT(std::string(lastError()) == "first");
+  EXPECT(lonely->synchronize() == ncclSuccess);
+  EXPECT(ncclrunStreamQuery(lonely->stream()) == ncclSuccess);
+}
+
+TEST(an_error_comes_with_the_callback) {
+  World world(simple());
+  const auto lonely = world.join(0);
+  Seen seen;
+  float value = 1;
+  EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+  EXPECT(ncclrunStreamCallback(lonely->stream(), note, &seen) == ncclSuccess);
+  lonely->path().abort({ncclRemoteError, "first"});
+  while (seen.calls == 0) std::this_thread::yield();
+  EXPECT(seen.last == ncclRemoteError);
+  EXPECT(lonely->synchronize() == ncclSuccess);
+}
+
+TEST(many_threads_may_use_one_stream) {
+  World world(simple());
+  world.run([](Rank& me) {
+    std::atomic<int> ended{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; t++) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 100; i++) {
+          EXPECT(ncclrunStreamCallback(
+                     me.stream(), [](void* count, ncclResult_t) { ++*static_cast<std::atomic<int>*>(count); },
+                     &ended) == ncclSuccess);
+          if (i % 10 == 0) EXPECT(me.synchronize() == ncclSuccess);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT(me.synchronize() == ncclSuccess && ended == 400);
+    EXPECT(me.barrier() == ncclSuccess);
+  });
+}
+
+TEST(destroying_a_stream_waits_for_it) {
+  World world(simple());
+  world.run([](Rank& me) {
+    ncclrunStream_t stream;
+    EXPECT(ncclrunStreamCreate(&stream) == ncclSuccess);
+    float value = 1;
+    const Operation operation = allReduceOf(&value, &value, 1);
+    EXPECT(me.path().enqueue({&operation, 1}, stream) == ncclSuccess);
+    EXPECT(ncclrunStreamDestroy(stream) == ncclSuccess);
+    EXPECT(value == 2);
+  });
+}
+
+TEST(bad_arguments_are_named) {
+  EXPECT(ncclrunStreamCreate(nullptr) == ncclInvalidArgument);
+  EXPECT(ncclrunStreamDestroy(nullptr) == ncclInvalidArgument);
+  EXPECT(ncclrunStreamCallback(nullptr, nullptr, nullptr) == ncclInvalidArgument);
+  EXPECT(ncclrunStreamSynchronize(nullptr) == ncclSuccess);
+  World world(simple());
+  const auto one = world.join(0);
+  EXPECT(one->enqueue({allReduceOf(nullptr, nullptr, ~size_t(0))}) == ncclInvalidArgument);
+}
+
+TEST_MAIN
