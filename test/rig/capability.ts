@@ -37,7 +37,9 @@ export function clusterUnavailable(): string | null {
 export function gpusUnavailable(wanted: number): string | null {
   const directory = '/proc/driver/nvidia/gpus';
   const found = existsSync(directory) ? readdirSync(directory).length : 0;
-  return found >= wanted ? null : `needs ${wanted} NVIDIA GPUs, found ${found}`;
+  if (found < wanted) return `needs ${wanted} NVIDIA GPUs, found ${found}`;
+  const compiler = findProgram('nvcc') ?? (existsSync('/usr/local/cuda/bin/nvcc') ? 'nvcc' : null);
+  return compiler === null ? 'needs nvcc, which is neither in the PATH nor in /usr/local/cuda/bin' : null;
 }
 
 export const required = (process.env['NCCLRUN_TEST_REQUIRE'] ?? '') !== '';
