@@ -216,6 +216,7 @@ describe('who is there', () => {
       child.stdout?.once('data', (text) => resolve(Number(text))),
     );
     cleanups.push(() => process.kill(grandchild, 'SIGKILL'));
+    await server.until(() => server.of('connected').length === 1);
     expect(server.of('connected')[0]).toMatchObject({ pid: child.pid });
     expect(server.of('died')).toEqual([]);
     child.kill('SIGKILL');
