@@ -28,8 +28,7 @@ class Patience {
       const uint64_t now = nowNanoseconds();
       if (until == 0) until = now + spinNanoseconds_;
       if (now < until) {
-        // The peer may need this very core.
-        if (round % kRoundsPerYield == 0) sched_yield();
+        sched_yield();  // the peer may need this very core
         continue;
       }
       beforeSleep();
@@ -45,8 +44,7 @@ class Patience {
   Interrupt& interrupt() const { return interrupt_; }
 
  private:
-  static constexpr uint32_t kRoundsPerLook = 64;
-  static constexpr uint32_t kRoundsPerYield = 256;
+  static constexpr uint32_t kRoundsPerLook = 64;  // between two looks at the clock; two or three microseconds
 
   template <class Ready>
   void sleep(Ready& ready) {

@@ -92,8 +92,9 @@ void Stream::pollForWork(Lock& lock) {
   lock.unlock();
   for (uint32_t round = 1; pushed_.load(std::memory_order_relaxed) == seen; round++) {
     pauseBriefly();
-    if (round % 64 == 0 && nowNanoseconds() >= until) break;
-    if (round % 256 == 0) sched_yield();
+    if (round % 64 != 0) continue;
+    if (nowNanoseconds() >= until) break;
+    sched_yield();
   }
   lock.lock();
 }
