@@ -90,6 +90,26 @@ TEST(an_own_abort_from_another_thread_ends_operations_and_node_barrier) {
   EXPECT(barrier == ncclInvalidUsage);
 }
 
+// What a wait costs is measured over a while in which nothing happens: polling has ended, so next to nothing.
+TEST(a_long_wait_burns_no_core) {
+  for (const auto& spec :
+       {oneHost(2, form(Algorithm::directOneShot, 1, 4096)), twoHosts(form(Algorithm::ring, 1, 4096))}) {
+    World world(spec);
+    const auto lonely = world.join(0);
+    float value = 1;
+    EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+    waitUntilAsleep(*lonely);
+    timespec before{}, after{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    const int64_t spent = (after.tv_sec - before.tv_sec) * 1'000'000'000 + after.tv_nsec - before.tv_nsec;
+    EXPECT_MORE(spent < 10'000'000, std::to_string(spent) + " ns of 100 ms");
+    lonely->path().abort({ncclInvalidUsage, "enough"});
+    EXPECT(lonely->synchronize() == ncclInvalidUsage);
+  }
+}
+
 TEST(destroying_a_communicator_in_the_middle_of_an_operation) {
   World world(oneHost(2, form(Algorithm::ring, 1, 4096)));
   auto lonely = world.join(0);
