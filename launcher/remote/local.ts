@@ -2,10 +2,16 @@
 import { MemoryLink } from '../../control/link/memory-link.ts';
 import { Agent } from '../../worker/agent/agent.ts';
 import { openBootstrap } from '../../worker/agent/bootstrap-open.ts';
-import { agentPath, guardianPath, installationRoot, installedVersion } from '../../worker/agent/installation.ts';
+import {
+  agentPath,
+  dialPath,
+  guardianPath,
+  installationRoot,
+  installedVersion,
+} from '../../worker/agent/installation.ts';
 import type { StartAgent } from './connection.ts';
 
-export { agentPath, installationRoot, installedVersion };
+export { agentPath, dialPath, installationRoot, installedVersion };
 
 export const startLocalAgent: StartAgent = (_host, order, handler) => {
   const [ours, theirs] = MemoryLink.pair();

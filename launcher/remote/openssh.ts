@@ -5,9 +5,12 @@ import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
-import { sshSettings } from './ssh-settings.ts';
+import { SshSettings } from './ssh-settings.ts';
 
-/** No prompt, no terminal, no forwarding: a command and its streams. */
+/**
+ * No prompt, no terminal, no forwarding: a command and its streams. The lease on the link finds a silent host sooner than
+ * ServerAlive does; that one only ends an ssh whose launcher was killed while the host was cut off.
+ */
 const fixedOptions = [
   ['BatchMode', 'yes'],
   ['ForwardAgent', 'no'],
@@ -15,15 +18,18 @@ const fixedOptions = [
   ['ClearAllForwardings', 'yes'],
   ['PermitLocalCommand', 'no'],
   ['RemoteCommand', 'none'],
+  ['ServerAliveInterval', '30'],
   ['LogLevel', 'ERROR'],
 ] as const;
 
 export class OpenSsh implements RemoteShell {
   readonly #command: readonly string[];
+  readonly #settings: SshSettings;
 
   /** `rsh`: auto and openssh mean ssh as the PATH has it; else a command, called with [-l user] [-p port] -- host command. */
-  constructor(rsh: string) {
+  constructor(rsh: string, dialPath: string) {
     this.#command = rsh === 'auto' || rsh === 'openssh' ? ['ssh'] : rsh.split(/\s+/).filter(Boolean);
+    this.#settings = new SshSettings(this.#command, dialPath);
   }
 
   async start(host: HostSlots, command: string): Promise<RemoteProcess> {
@@ -45,7 +51,7 @@ export class OpenSsh implements RemoteShell {
   }
 
   async #options(host: HostSlots): Promise<string[]> {
-    const settings = await sshSettings(this.#command, destination(host));
+    const settings = await this.#settings.options(destination(host));
     return ['-T', '-x', '-a', ...[...fixedOptions, ...settings].flatMap(([name, value]) => ['-o', `${name}=${value}`])];
   }
 

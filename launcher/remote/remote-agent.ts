@@ -7,7 +7,7 @@ import type { AgentOrder } from '../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import type { AgentConnection, ConnectionHandler } from './connection.ts';
-import { agentPath } from './local.ts';
+import { agentPath, dialPath } from './local.ts';
 import { Limiter } from './limiter.ts';
 import { OpenSsh } from './openssh.ts';
 import { quote } from './shell.ts';
@@ -27,6 +27,7 @@ const COMMAND_NOT_FOUND = 127;
 const COMMAND_NOT_EXECUTABLE = 126;
 
 const connecting = new Limiter(MAX_CONNECTING);
+const shells = new Map<string, RemoteShell>();
 
 export function startRemoteAgent(
   rsh: string,
@@ -34,7 +35,9 @@ export function startRemoteAgent(
   order: AgentOrder,
   handler: ConnectionHandler,
 ): AgentConnection {
-  return new RemoteAgent(new OpenSsh(rsh), host, order, handler);
+  const shell = shells.get(rsh) ?? new OpenSsh(rsh, dialPath);
+  shells.set(rsh, shell);
+  return new RemoteAgent(shell, host, order, handler);
 }
 
 class RemoteAgent implements AgentConnection {

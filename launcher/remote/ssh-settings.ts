@@ -1,42 +1,97 @@
 /**
- * What we add to the user's ssh configuration, and only where that is silent. OpenSSH's default key exchange costs 75 ms of
- * computing per connection; curve25519, which every server since 2014 knows, a few.
+ * What we add to the user's ssh configuration, and only where that is silent: a key exchange that costs a few milliseconds of
+ * computing instead of OpenSSH's 75 (every server since 2014 knows curve25519), and a connection without Nagle's pauses
+ * (native/dial).
+ *
+ * Asking ssh for its settings costs a process per host. So it is asked once, for the first host, and says which files it has read;
+ * only if those speak of what we would set, or hide other files behind a host's name, is it asked for each host.
  */
 import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
+import { quote } from './shell.ts';
 
 export type SshOption = readonly [name: string, value: string];
 
-/**
- * The lease on the link finds a silent host sooner than ServerAlive does; that one only ends an ssh whose launcher was killed
- * while the host was cut off.
- */
-const wanted: readonly SshOption[] = [
-  ['KexAlgorithms', '^curve25519-sha256,curve25519-sha256@libssh.org'],
-  ['ConnectTimeout', '10'],
-  ['ServerAliveInterval', '30'],
-];
-
-const defaultsOf = new Map<string, Promise<ReadonlyMap<string, string>>>();
-
-/** Options for `command` (ssh and its first arguments) to a destination. Empty if ssh cannot tell: it will complain itself. */
-export async function sshSettings(
-  command: readonly string[],
-  destination: readonly string[],
-): Promise<readonly SshOption[]> {
-  const key = command.join(' ');
-  const asking = defaultsOf.get(key) ?? settings([...command, '-F', 'none', '-G', '--', 'localhost']);
-  defaultsOf.set(key, asking);
-  const [defaults, users] = await Promise.all([asking, settings([...command, '-G', ...destination])]);
-  return users.size === 0
-    ? []
-    : wanted.filter(([name]) => users.get(name.toLowerCase()) === defaults.get(name.toLowerCase()));
+/** What `ssh -G` says of a destination, names in lower case; `files` are those that it has read. */
+interface Answer {
+  readonly settings: ReadonlyMap<string, string>;
+  readonly files: readonly string[];
 }
 
-/** `ssh -G`: one setting a line, the name in lower case. */
-async function settings([program = 'ssh', ...words]: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'ignore'] });
-  child.on('error', () => {});
-  const lines = (await text(child.stdout)).split('\n');
-  return new Map(lines.map((line) => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)]));
+const KEY_EXCHANGE = '^curve25519-sha256,curve25519-sha256@libssh.org';
+const CONNECT_SECONDS = '10';
+/** Keywords that would make one host's settings differ from another's in what we add. */
+const ours = /^\s*(kexalgorithms|proxycommand|proxyjump|proxyusefdpass|bindaddress|bindinterface|addressfamily)\b/im;
+const conditionalInclude = /^\s*(host|match)\b[^]*^\s*include\b/im;
+
+export class SshSettings {
+  readonly #command: readonly string[];
+  readonly #dialPath: string;
+  #first: Promise<Answer> | null = null;
+  #defaults: Promise<Answer> | null = null;
+
+  /** `command`: ssh and its first arguments. `dialPath`: the installation's ncclrun-dial. */
+  constructor(command: readonly string[], dialPath: string) {
+    this.#command = command;
+    this.#dialPath = dialPath;
+  }
+
+  /** Options for a destination (ssh's last arguments). None if ssh cannot tell: it will complain itself. */
+  async options(destination: readonly string[]): Promise<readonly SshOption[]> {
+    const asked = this.#first === null;
+    this.#first ??= this.#ask(destination);
+    const first = await this.#first;
+    if (first.settings.size === 0) return [];
+    if (!first.files.some((path) => mayDiffer(path))) return [...this.#keyExchange(), ...this.#dial(first)];
+
+    this.#defaults ??= this.#ask(['-F', 'none', '--', 'localhost']);
+    const [answer, defaults] = await Promise.all([asked ? first : this.#ask(destination), this.#defaults]);
+    const silent = answer.settings.get('kexalgorithms') === defaults.settings.get('kexalgorithms');
+    return [...(silent ? this.#keyExchange() : []), ...(isDirect(answer) ? this.#dial(answer) : [])];
+  }
+
+  #keyExchange(): SshOption[] {
+    return [['KexAlgorithms', KEY_EXCHANGE]];
+  }
+
+  #dial({ settings }: Answer): SshOption[] {
+    if (!existsSync(this.#dialPath)) return [];
+    const configured = settings.get('connecttimeout') ?? 'none';
+    const seconds = /^[1-9][0-9]*$/.test(configured) ? configured : CONNECT_SECONDS;
+    const command = `${quote(this.#dialPath).replaceAll('%', '%%')} %h %p ${seconds}`;
+    return [
+      ['ProxyCommand', command],
+      ['ProxyUseFdpass', 'yes'],
+    ];
+  }
+
+  async #ask(words: readonly string[]): Promise<Answer> {
+    const [program = 'ssh', ...first] = this.#command;
+    const child = spawn(program, [...first, '-v', '-G', ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+    child.on('error', () => {});
+    const [said, remarks] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    const settings = new Map(
+      said.split('\n').map((line) => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)]),
+    );
+    const files = [...remarks.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
+    return { settings: settings.size > 1 ? settings : new Map(), files };
+  }
+}
+
+/** Whether a configuration file may give hosts different values of what we add. One that we cannot read may. */
+function mayDiffer(path: string): boolean {
+  try {
+    const content = readFileSync(path, 'utf8');
+    return ours.test(content) || conditionalInclude.test(content);
+  } catch {
+    return true;
+  }
+}
+
+/** No proxy, no address family or interface of the user's choice: we may connect ourselves. */
+function isDirect({ settings }: Answer): boolean {
+  const unset = (name: string) => ['none', undefined].includes(settings.get(name));
+  const names = ['proxycommand', 'proxyjump', 'bindaddress', 'bindinterface'];
+  return names.every(unset) && ['any', undefined].includes(settings.get('addressfamily'));
 }

@@ -23,7 +23,11 @@ export class Guardian {
   constructor(path: string, runtimeDirectory: string, handler: GuardianHandler) {
     this.#handler = handler;
     // Its own session: a terminal's ^C and hang-up are ours to judge. No stdin or stdout: a remote agent's are the link.
-    const child = spawn(path, [runtimeDirectory], { stdio: ['ignore', 'ignore', 'inherit', 'pipe'], detached: true, cwd: '/' });
+    const child = spawn(path, [runtimeDirectory], {
+      stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+      detached: true,
+      cwd: '/',
+    });
     this.#process = child;
     child.on('error', (error) => this.#ended(`could not be started (${error.message})`));
     child.on('exit', (code, signal) => {
