@@ -9,6 +9,7 @@ const environment = v.record(v.string(), v.string());
 const rank = v.object({
   rank: count,
   stdinPipe: v.boolean(),
+  interactive: v.boolean(),
   workingDirectory: v.string(),
   argv: v.pipe(v.array(v.string()), v.minLength(1)),
   environment,

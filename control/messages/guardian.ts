@@ -8,7 +8,8 @@
  *   str runtimeDirectory   removed with its content when the guardian ends; empty = none
  *   u32 rankCount, then for each rank:
  *     u32 rank
- *     u32 flags            bit 0: stdin is a pipe fed by FrameKind.stdin, else /dev/null
+ *     u32 flags            bit 0: stdin is a pipe fed by FrameKind.stdin, else /dev/null;
+ *                          bit 1: interactive, the beginning of a line is sent (OUTPUT_PARTIAL) if its end is 100 ms late
  *     str workingDirectory
  *     u32 argc, argc × str program and arguments; program is looked up in the PATH of the rank's environment
  *     u32 envc, envc × str "NAME=value", laid over the guardian's own environment; of two
@@ -16,6 +17,7 @@
  *     u32 cpuc, cpuc × u32 CPUs to run on; 0 = wherever the guardian may run
  */
 export const SPAWN_STDIN_PIPE = 1;
+export const SPAWN_INTERACTIVE = 2;
 
 /** Where a spawn failed, beside its errno. */
 export const SpawnStep = { fork: 1, session: 2, binding: 3, directory: 4, streams: 5, exec: 6 } as const;
@@ -24,6 +26,8 @@ export type SpawnStep = (typeof SpawnStep)[keyof typeof SpawnStep];
 export interface RankSpawn {
   readonly rank: number;
   readonly stdinPipe: boolean;
+  /** Somebody may sit before this rank: prompts and progress bars appear without waiting for the end of their line. */
+  readonly interactive: boolean;
   readonly workingDirectory: string;
   /** Program first; looked up in the PATH of `environment` laid over the guardian's. */
   readonly argv: readonly string[];

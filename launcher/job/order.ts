@@ -49,6 +49,8 @@ export interface PlacementFacts {
   readonly workingDirectory: string;
   /** Rank 0 reads our stdin. */
   readonly stdin: boolean;
+  /** Our stdin is a terminal. */
+  readonly terminal: boolean;
 }
 
 /** `hostIndex` indexes the map's hosts. */
@@ -59,6 +61,7 @@ export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFac
     .map(({ rank }) => ({
       rank,
       stdinPipe: facts.stdin && rank === 0,
+      interactive: map.ranks.length === 1 || (facts.stdin && facts.terminal && rank === 0),
       workingDirectory: facts.workingDirectory,
       argv: facts.program,
       environment: {},

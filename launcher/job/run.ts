@@ -1,5 +1,6 @@
 /** A job: allocation → mapping → agents → ranks → result. */
 import { resolve } from 'node:path';
+import { isatty } from 'node:tty';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
@@ -91,7 +92,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, hostCount: asked.length, environment });
   const workingDirectory = resolve(request.workingDirectory ?? '.');
-  const facts = { program, workingDirectory, stdin };
+  const facts = { program, workingDirectory, stdin, terminal: stdin && isatty(0) };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);

@@ -110,7 +110,7 @@ bool Guardian::spawn(const Frame& frame) {
       continue;
     }
     sendPair(channel_, FrameKind::spawned, rank.rank, static_cast<uint32_t>(spawned.pid), realtimeNs());
-    const Rank& started = ranks_.emplace_back(rank.rank, spawned);
+    const Rank& started = ranks_.emplace_back(rank.rank, rank.interactive, spawned);
     const uint64_t tag = (ranks_.size() - 1) * 2;
     watchOutput(started.output, tag);
     watchOutput(started.error, tag + 1);

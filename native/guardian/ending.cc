@@ -75,6 +75,7 @@ bool Guardian::closeOutputs() {
 // patient enough.
 bool Guardian::sayGoodbye(bool ended, bool patient) {
   bool said = false;
+  promptsAtMs_ = 0;  // the outputs are closed with all they hold
   for (;;) {
     if (!said && closeOutputs()) {
       if (ended) channel_.send(FrameKind::ended, 0, 0);
@@ -85,7 +86,7 @@ bool Guardian::sayGoodbye(bool ended, bool patient) {
     if (!patient) return false;
     const short events = channel_.queued() > 0 ? POLLIN | POLLOUT : POLLIN;
     pollfd socket = {.fd = socket_, .events = events, .revents = 0};
-    poll(&socket, 1, leaseTimeout());
+    poll(&socket, 1, timeout());
     if ((socket.revents & ~POLLOUT) != 0 && (!channel_.receive() || !handleFrames())) return false;
     if (leaseRanOut()) return false;
   }

@@ -20,6 +20,7 @@ enum Ready : uint64_t { kSocket, kSignals, kOutputs, kInputs };
 
 // Output that waits for the socket beyond this makes us stop reading the pipes, which stops the ranks.
 constexpr size_t kQueuedBytes = 1 << 20;
+constexpr uint64_t kPromptMs = 100;
 constexpr int kBatch = 8;    // pipes read between two looks at credit and queue
 constexpr int kBatches = 8;  // between two looks at everything else
 
@@ -48,7 +49,7 @@ Outcome Guardian::run() {
   for (;;) {
     watch();
     epoll_event ready[8];
-    const int count = epoll_wait(everything_, ready, 8, leaseTimeout());
+    const int count = epoll_wait(everything_, ready, 8, timeout());
     for (int i = 0; i < count; ++i) {
       switch (ready[i].data.u64) {
         case kSocket:
@@ -68,6 +69,7 @@ Outcome Guardian::run() {
       }
     }
     settle();
+    sendPrompts();
     if (ending_) return finish(Outcome::ended);
     if (!agentThere_ || !channel_.flush()) return finish(Outcome::agentGone);
     if (leaseRanOut()) return finish(Outcome::silence);
@@ -125,6 +127,28 @@ void Guardian::readOutput(uint64_t tag) {
   Rank& rank = ranks_[tag / 2];
   OutputStream& stream = tag % 2 == 0 ? rank.output : rank.error;
   if (stream.open()) stream.read(channel_, credit_);
+  if (rank.interactive && stream.begunSince() != 0 && promptsAtMs_ == 0) promptsAtMs_ = monotonicMs() + kPromptMs;
+}
+
+// The beginnings of lines, perhaps prompts, whose ends are late.
+void Guardian::sendPrompts() {
+  const uint64_t now = monotonicMs();
+  if (promptsAtMs_ == 0 || now < promptsAtMs_) return;
+  promptsAtMs_ = 0;
+  for (Rank& rank : ranks_) {
+    if (!rank.interactive) continue;
+    for (OutputStream* stream : {&rank.output, &rank.error}) {
+      const uint64_t since = stream->begunSince();
+      if (since == 0) continue;
+      const bool due = now >= since + kPromptMs;
+      if (due && mayReadOutput()) {
+        stream->sendBegun(channel_, credit_);
+      } else {
+        const uint64_t next = due ? now + kPromptMs : since + kPromptMs;
+        if (promptsAtMs_ == 0 || next < promptsAtMs_) promptsAtMs_ = next;
+      }
+    }
+  }
 }
 
 void Guardian::watchOutput(const OutputStream& stream, uint64_t tag) {
@@ -162,9 +186,11 @@ void Guardian::settle() {
   }
 }
 
-int Guardian::leaseTimeout() const {
-  if (leaseMs_ == 0) return -1;
-  const uint64_t end = heardAtMs_ + leaseMs_;
+// Until something is due, in ms; -1: nothing is.
+int Guardian::timeout() const {
+  uint64_t end = leaseMs_ == 0 ? UINT64_MAX : heardAtMs_ + leaseMs_;
+  if (promptsAtMs_ != 0 && promptsAtMs_ < end) end = promptsAtMs_;
+  if (end == UINT64_MAX) return -1;
   const uint64_t now = monotonicMs();
   const uint64_t left = end > now ? end - now + 1 : 0;
   return left > INT_MAX ? INT_MAX : static_cast<int>(left);

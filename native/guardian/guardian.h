@@ -41,6 +41,7 @@ class Guardian {
   void readOutputs();
   void readOutput(uint64_t tag);
   void watchOutput(const OutputStream& stream, uint64_t tag);
+  void sendPrompts();
   void writeInputs();
   bool reap();
   void settle();
@@ -50,7 +51,7 @@ class Guardian {
   void watch();
   bool takeSignals();
   bool leaseRanOut();
-  int leaseTimeout() const;
+  int timeout() const;
 
   // The end (ending.cc).
   Outcome finish(Outcome why);
@@ -73,6 +74,7 @@ class Guardian {
   bool agentThere_ = true;
   bool ending_ = false;
   std::string runtimeDirectory_;
+  uint64_t promptsAtMs_ = 0;  // when a begun line of an interactive rank is due; 0: there is none
   uint64_t leaseMs_ = 0;
   uint64_t heardBytes_ = 0;
   uint64_t heardAtMs_ = 0;

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "guardian/clock.h"
+
 namespace ncclrun::guardian {
 
 constexpr uint64_t kReadBytes = 128 << 10;
@@ -29,11 +31,13 @@ OutputStream::Read OutputStream::read(Channel& channel, Credit& credit) {
   const size_t sent = ended || longLine ? total : whole;
   if (sent == 0 && !ended) {
     line_.append(payload + begun, fresh);
+    quietSinceMs_ = monotonicMs();
     return Read::some;
   }
   if (begun > 0) memcpy(payload, line_.data(), begun);
   line_.consume(begun);
   line_.append(payload + sent, total - sent);
+  quietSinceMs_ = line_.empty() ? 0 : monotonicMs();
   const uint16_t partial = sent > whole ? kOutputPartial : 0;
   sendFrame(channel, credit, partial | (ended ? kOutputEnd : 0), sent);
   if (ended) close();
@@ -57,12 +61,14 @@ bool OutputStream::settle(Channel& channel, Credit& credit) {
     if (read(channel, credit) != Read::some) break;
     if (!owing) break;  // what we read was written later, by somebody who survives
   }
-  if (open() && !line_.empty()) {
-    memcpy(channel.begin(line_.size()), line_.data(), line_.size());
-    sendFrame(channel, credit, kOutputPartial, line_.size());
-    line_.clear();
-  }
+  if (open() && !line_.empty()) sendBegun(channel, credit);
   return true;
+}
+
+void OutputStream::sendBegun(Channel& channel, Credit& credit) {
+  memcpy(channel.begin(line_.size()), line_.data(), line_.size());
+  sendFrame(channel, credit, kOutputPartial, line_.size());
+  line_.clear();
 }
 
 void OutputStream::finish(Channel& channel, Credit& credit) {

@@ -37,6 +37,11 @@ class OutputStream {
   // frame is marked and the pipe closed.
   Read read(Channel& channel, Credit& credit);
 
+  // The beginning of a line that nothing was added to since this time (monotonic ms); 0 if there is none.
+  uint64_t begunSince() const { return line_.empty() ? 0 : quietSinceMs_; }
+  // Sends that beginning.
+  void sendBegun(Channel& channel, Credit& credit);
+
   // The rank is dead, or all that descends from it: notes what they left in the pipe.
   void writersDied();
   // Reads what they left, but waits for nobody who outlives them and holds the pipe open. False: the credit ran out
@@ -55,7 +60,8 @@ class OutputStream {
   int fd_;
   uint32_t rank_;
   bool standardError_;
-  ByteQueue line_;     // the beginning of a line whose end has not come; shorter than the line limit
+  ByteQueue line_;  // the beginning of a line whose end has not come; shorter than the line limit
+  uint64_t quietSinceMs_ = 0;
   uint64_t owed_ = 0;  // bytes in the pipe at the rank's death and not yet read
 };
 

@@ -15,15 +15,17 @@ namespace ncclrun::guardian {
 struct Rank {
   enum class State { running, dead, reported };
 
-  Rank(uint32_t number, const Spawned& spawned)
+  Rank(uint32_t number, bool interactive, const Spawned& spawned)
       : number(number),
+        interactive(interactive),
         pid(spawned.pid),
         output(spawned.standardOutput, number, false),
         error(spawned.standardError, number, true),
         input(spawned.standardInput, number) {}
 
   uint32_t number;
-  pid_t pid;  // of its session and process group too; another's once the rank is dead
+  bool interactive;  // the beginning of a line does not wait for its end for long
+  pid_t pid;         // of its session and process group too; another's once the rank is dead
   State state = State::running;
   int waitStatus = 0;
   uint64_t endedAt = 0;  // ns since 1970

@@ -10,6 +10,7 @@ namespace ncclrun::guardian {
 struct RankOrder {
   uint32_t rank = 0;
   bool stdinPipe = false;
+  bool interactive = false;
   const char* workingDirectory = "";  // empty: the guardian's own
   std::vector<char*> arguments;       // program first, a null pointer last
   std::vector<char*> environment;     // "NAME=value", laid over the guardian's own, later over earlier

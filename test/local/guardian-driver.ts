@@ -17,7 +17,15 @@ export const GUARDIAN =
   process.env['NCCLRUN_TEST_GUARDIAN'] ?? join(import.meta.dirname, '../../build/ncclrun-guardian');
 
 export function rankOf(rank: number, ...argv: string[]): RankSpawn {
-  return { rank, stdinPipe: false, workingDirectory: '/tmp', argv, environment: { RANK: String(rank) }, cpus: [] };
+  return {
+    rank,
+    stdinPipe: false,
+    interactive: false,
+    workingDirectory: '/tmp',
+    argv,
+    environment: { RANK: String(rank) },
+    cpus: [],
+  };
 }
 
 export function shell(rank: number, script: string): RankSpawn {

@@ -57,6 +57,21 @@ describe('starting', () => {
     for (let rank = 0; rank < 8; ++rank) expect(guardian.output(rank)).toBe('0\n1\n2\n3\n');
   });
 
+  it("shows the beginning of an interactive rank's line when its end is late", async () => {
+    await using guardian = new GuardianDriver();
+    guardian.start([
+      { ...shell(0, 'printf "name? "; read name; echo "hello $name"'), stdinPipe: true, interactive: true },
+      { ...shell(1, 'printf "never "; read name; echo "whole"'), stdinPipe: true },
+    ]);
+    await guardian.until(() => guardian.output(0) !== '');
+    expect(guardian.output(0)).toBe('name? ');
+    expect(guardian.output(1)).toBe('');
+    for (const rank of [0, 1]) guardian.send(FrameKind.stdin, { subject: rank, payload: Buffer.from('world\n') });
+    await guardian.allExited(2);
+    expect(guardian.output(0)).toBe('name? hello world\n');
+    expect(guardian.output(1)).toBe('never whole\n');
+  });
+
   it('binds a rank to its CPUs, and names the step when that cannot be', async () => {
     await using guardian = new GuardianDriver();
     const rank = rankOf(0, 'grep', 'Cpus_allowed_list', '/proc/self/status');

@@ -152,7 +152,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   const policy = new FailurePolicy();
   const job = new Job({ request, reporter, clock, policy, stdin: false }, names.length);
   const common = commonOrder({ request, jobId: 'job1', version: '1', hostCount: names.length, environment: {} });
-  const facts = { program: ['prog'], workingDirectory: '/', stdin: false };
+  const facts = { program: ['prog'], workingDirectory: '/', stdin: false, terminal: false };
   const hosts = slots.map((host, index) => {
     const placement = placementOf(map, index, facts);
     return new Host(host, { ...common, hostName: host.name, placement }, job.handler);

@@ -20,6 +20,7 @@ function write(target: string, name: string, bytes: Uint8Array): void {
 const rank = {
   rank: 0,
   stdinPipe: true,
+  interactive: false,
   workingDirectory: '/tmp',
   argv: ['sh', '-c', 'true'],
   environment: { A: 'b' },

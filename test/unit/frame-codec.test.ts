@@ -160,6 +160,7 @@ test('a spawn order is laid out as guardian.ts says', () => {
         {
           rank: 3,
           stdinPipe: true,
+          interactive: false,
           workingDirectory: '/w',
           argv: ['prog', 'ä'],
           environment: { RANK: '3' },

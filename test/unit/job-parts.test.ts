@@ -115,7 +115,7 @@ describe('the order', () => {
         { rank: 2, host: 1, localRank: 0, localSize: 2 },
       ],
     };
-    const placement = placementOf(map, 1, { program: ['p'], workingDirectory: '/w', stdin: true });
+    const placement = placementOf(map, 1, { program: ['p'], workingDirectory: '/w', stdin: true, terminal: false });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
     expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
       [2, false],
