@@ -1,6 +1,6 @@
-// The border between the two halves of the engine. Above it: the C interface, groups, communicator states, the agent (abi/, communicator,
-// agent_client). Below it: plan, streams, algorithms, transports (data_path, launch, device/, algorithm/, transport/). Above never looks
-// at the plan; below never talks to the agent.
+// The border between the two halves of the engine. Above it: the C interface, groups, communicator states, the agent
+// (abi/, communicator, agent_client). Below it: plan, streams, algorithms, transports (data_path, launch, device/,
+// algorithm/, transport/). Above never looks at the plan; below never talks to the agent.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -32,30 +32,34 @@ struct Operation {
 class DataPath {
  public:
   struct Setup {
-    std::span<const std::byte> plan;              // a HostPlan; must outlive the DataPath
-    int segmentFd = -1;                           // mapped, not closed
+    std::span<const std::byte> plan;  // a HostPlan; must outlive the DataPath
+    int segmentFd = -1;               // mapped, not closed
     uint32_t rank = 0;
-    int listenFd = -1;                            // taken over; -1: no connection from other hosts
-    ncclrunTelemetrySlot* telemetry = nullptr;    // may be null
+    int listenFd = -1;                          // taken over; -1: no connection from other hosts
+    ncclrunTelemetrySlot* telemetry = nullptr;  // may be null
   };
   // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
   static ncclResult_t open(const Setup& setup, std::unique_ptr<DataPath>& out);
   virtual ~DataPath() = default;
 
-  // Begins connecting the planned edges to other hosts; ncclInProgress until all are there, then ncclSuccess; else the error.
+  // Begins connecting the planned edges to other hosts; ncclInProgress until all are there, then ncclSuccess; else the
+  // error.
   virtual Status connect() = 0;
 
-  // Queues operations that the caller grouped (at least one), in call order, behind what the stream already has. Never blocks on peers.
-  // Sends and receives of one call make progress together. Operations of one DataPath run in the order queued, whatever their streams.
+  // Queues operations that the caller grouped (at least one), in call order, behind what the stream already has. Never
+  // blocks on peers. Sends and receives of one call make progress together. Operations of one DataPath run in the order
+  // queued, whatever their streams.
   virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) = 0;
 
   // Barrier of the local ranks through the segment, on the calling thread.
   virtual ncclResult_t nodeBarrier() = 0;
 
-  // Ends every wait of this rank with `status`, from any thread, at once. Queued operations end with it too. Local only: tells no peer.
+  // Ends every wait of this rank with `status`, from any thread, at once. Queued operations end with it too. Local
+  // only: tells no peer.
   virtual void abort(const Status& status) = 0;
 
-  // The first error that ended an operation or broke a connection: an abort word raised by the agent, a lost connection, abort() above.
+  // The first error that ended an operation or broke a connection: an abort word raised by the agent, a lost
+  // connection, abort() above.
   virtual Status asyncError() const = 0;
 
   // True when nothing is queued, running or still to be sent.

@@ -1,4 +1,5 @@
-// The one framing of every byte stream between our processes. The twin of control/messages/frame.ts, kinds in the same order.
+// The one framing of every byte stream between our processes. The twin of control/messages/frame.ts, kinds in the same
+// order.
 #pragma once
 #include <cstdint>
 

@@ -1,8 +1,9 @@
-// HostPlan: what the planner decided for one communicator, as one host's engines read it. Written by control/plan/encode.ts.
+// HostPlan: what the planner decided for one communicator, as one host's engines read it. Written by
+// control/plan/encode.ts.
 //
-// One blob per host and communicator, sealed in a memfd that all local ranks map read-only. Little-endian, versioned; every offset is
-// from the start of the blob and every array is inside it (checked once by PlanView::open, which trusts nothing).
-// Records only grow: a reader uses its own record size or the writer's `stride`, whichever is smaller.
+// One blob per host and communicator, sealed in a memfd that all local ranks map read-only. Little-endian, versioned;
+// every offset is from the start of the blob and every array is inside it (checked once by PlanView::open, which trusts
+// nothing). Records only grow: a reader uses its own record size or the writer's `stride`, whichever is smaller.
 #pragma once
 #include <cstdint>
 
@@ -15,8 +16,16 @@ enum class Algorithm : uint8_t { directOneShot = 0, directTwoShot = 1, ring = 2,
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
 enum class Transport : uint8_t { shm = 0, socket = 1, p2p = 2, ib = 3, plugin = 4 };
 enum class Collective : uint8_t {
-  allReduce = 0, allGather = 1, reduceScatter = 2, broadcast = 3, reduce = 4,
-  allToAll = 5, gather = 6, scatter = 7, sendRecv = 8, barrier = 9,
+  allReduce = 0,
+  allGather = 1,
+  reduceScatter = 2,
+  broadcast = 3,
+  reduce = 4,
+  allToAll = 5,
+  gather = 6,
+  scatter = 7,
+  sendRecv = 8,
+  barrier = 9,
 };
 // Preconditions of a form, as bits.
 inline constexpr uint32_t kRequiresRegisteredBuffers = 1;
@@ -37,12 +46,12 @@ struct Header {
   uint64_t totalBytes;
   uint32_t ranks;
   uint32_t hosts;
-  uint32_t hostIndex;       // of this blob's host
-  uint32_t localRanks;      // on this host
+  uint32_t hostIndex;   // of this blob's host
+  uint32_t localRanks;  // on this host
   uint32_t channels;
-  uint32_t ringSteps;       // slots of a ring connection's buffer
+  uint32_t ringSteps;  // slots of a ring connection's buffer
   uint32_t ringStepBytes;
-  uint32_t pairSteps;       // slots of a pair connection's buffer
+  uint32_t pairSteps;  // slots of a pair connection's buffer
   uint32_t pairStepBytes;
   uint8_t sameHostTransport;
   uint8_t otherHostTransport;
@@ -55,21 +64,22 @@ struct Header {
   uint64_t abortOffset;     // one AbortBlock
   uint64_t doorbellOffset;  // localRanks × Doorbell
   uint64_t barrierOffset;   // one NodeBarrier
-  uint64_t pairOffset;      // the pair connection from local rank i to local rank j: pairOffset + (i*localRanks + j) * pairStride
+  uint64_t pairOffset;      // the pair connection from local rank i to local rank j: pairOffset + (i*localRanks + j) *
+                            // pairStride
   uint64_t pairStride;
 
-  Section hostTable;   // HostRecord × hosts
-  Section peerTable;   // PeerRecord × ranks
-  Section localTable;  // LocalRecord × localRanks, by local index; ascending rank
-  Section ringTable;   // uint32_t × channels*ranks: channel c's ring is [c*ranks, (c+1)*ranks)
-  Section edgeTable;   // EdgeRecord: all local ranks' ring edges; LocalRecord says which are whose
-  Section tuningTable; // TuningRecord, by collective, then ascending size
-  Section formTable;   // FormRecord; TuningRecord says which belong to a row
-  Section stringTable; // bytes (stride 1)
+  Section hostTable;    // HostRecord × hosts
+  Section peerTable;    // PeerRecord × ranks
+  Section localTable;   // LocalRecord × localRanks, by local index; ascending rank
+  Section ringTable;    // uint32_t × channels*ranks: channel c's ring is [c*ranks, (c+1)*ranks)
+  Section edgeTable;    // EdgeRecord: all local ranks' ring edges; LocalRecord says which are whose
+  Section tuningTable;  // TuningRecord, by collective, then ascending size
+  Section formTable;    // FormRecord; TuningRecord says which belong to a row
+  Section stringTable;  // bytes (stride 1)
 };
 
 struct HostRecord {
-  uint32_t nameOffset;     // into stringTable
+  uint32_t nameOffset;  // into stringTable
   uint32_t nameBytes;
   uint32_t addressOffset;  // numeric IPv4 or IPv6 address, as text
   uint32_t addressBytes;
@@ -92,9 +102,9 @@ struct LocalRecord {
 // One end of a ring connection as one local rank has it. Both ends of a shm edge name the same segment offset.
 struct EdgeRecord {
   uint32_t channel;
-  uint32_t peer;           // rank at the other end
+  uint32_t peer;  // rank at the other end
   uint8_t transport;
-  uint8_t sends;           // 1: we send, 0: we receive
+  uint8_t sends;  // 1: we send, 0: we receive
   uint16_t reserved;
   uint32_t reserved2;
   uint64_t segmentOffset;  // of the Connection in the host segment; a socket edge has a private one and 0 here
@@ -106,7 +116,7 @@ struct TuningRecord {
   uint32_t firstForm;
   uint32_t formCount;
   uint32_t reserved2;
-  uint64_t upToBytes;      // inclusive; ~0 for the last row. Size of the larger of send and receive buffer of one rank
+  uint64_t upToBytes;  // inclusive; ~0 for the last row. Size of the larger of send and receive buffer of one rank
 };
 
 struct FormRecord {
@@ -119,7 +129,8 @@ struct FormRecord {
   float predictedMicroseconds;
 };
 
-static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 16 && sizeof(PeerRecord) == 16 && sizeof(LocalRecord) == 16);
+static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 16 && sizeof(PeerRecord) == 16 &&
+              sizeof(LocalRecord) == 16);
 static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 24);
 static_assert(sizeof(Header) == 256);
 

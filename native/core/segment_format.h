@@ -1,12 +1,13 @@
-// The host segment: shared memory of one communicator on one host. Made zeroed by the agent, mapped by the agent and by every local rank.
-// Zero is the valid initial state of everything here.
+// The host segment: shared memory of one communicator on one host. Made zeroed by the agent, mapped by the agent and by
+// every local rank. Zero is the valid initial state of everything here.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace ncclrun {
 
-// Raised once, by the agent (or by a local rank that aborts): `sentence` and the numbers are written first, then `word`, then every doorbell rings.
+// Raised once, by the agent (or by a local rank that aborts): `sentence` and the numbers are written first, then
+// `word`, then every doorbell rings.
 struct AbortBlock {
   alignas(64) std::atomic<uint32_t> word;  // 0 = fine; 1 = being written; else 2 + ncclResult_t
   uint32_t rank;                           // who broke the communicator; ~0: nobody in particular
@@ -14,8 +15,8 @@ struct AbortBlock {
 };
 static_assert(sizeof(AbortBlock) == 512);
 
-// What a sleeping rank waits on. A peer that changed something the rank may wait for: if `sleepers` is not 0, it adds 1 to `sequence`
-// and wakes the futex on it. Both sides need a full fence between their store and their load (Dekker).
+// What a sleeping rank waits on. A peer that changed something the rank may wait for: if `sleepers` is not 0, it adds 1
+// to `sequence` and wakes the futex on it. Both sides need a full fence between their store and their load (Dekker).
 struct Doorbell {
   alignas(64) std::atomic<uint32_t> sequence;
   std::atomic<uint32_t> sleepers;
@@ -30,9 +31,9 @@ static_assert(sizeof(NodeBarrier) == 128);
 
 // One direction of one connection: a ring of slots. Steps count up for ever; slot = step mod steps.
 struct Connection {
-  alignas(64) std::atomic<uint64_t> tail;  // steps published by the sender
-  std::atomic<uint64_t> bytes;             // payload bytes published so far: the per-edge counter
-  alignas(64) std::atomic<uint64_t> head;  // steps freed by the receiver
+  alignas(64) std::atomic<uint64_t> tail;           // steps published by the sender
+  std::atomic<uint64_t> bytes;                      // payload bytes published so far: the per-edge counter
+  alignas(64) std::atomic<uint64_t> head;           // steps freed by the receiver
   alignas(64) std::atomic<uint32_t> stepBytes[16];  // payload of each slot
   // Slots follow at kConnectionHeaderBytes.
 };

@@ -1,7 +1,8 @@
 /* ncclrun.h: what is ours beyond nccl.h. C interface of libnccl.so.2.
  *
- * The host device: buffers are ordinary memory, and a host stream stands in for cudaStream_t. With NCCLRUN_DEVICE=host (or no GPU) every
- * nccl.h call takes an ncclrunStream_t cast to cudaStream_t; NULL is the process's default host stream. */
+ * The host device: buffers are ordinary memory, and a host stream stands in for cudaStream_t. With NCCLRUN_DEVICE=host
+ * (or no GPU) every nccl.h call takes an ncclrunStream_t cast to cudaStream_t; NULL is the process's default host
+ * stream. */
 #ifndef NCCLRUN_H_
 #define NCCLRUN_H_
 
@@ -23,12 +24,15 @@ typedef struct ncclrunStream* ncclrunStream_t;
 ncclResult_t ncclrunStreamCreate(ncclrunStream_t* stream);
 /* Waits for what is queued, then frees the stream. */
 ncclResult_t ncclrunStreamDestroy(ncclrunStream_t stream);
-/* Returns when everything queued before the call has ended; the first error of an operation since the last call, if any. */
+/* Returns when everything queued before the call has ended; the first error of an operation since the last call, if
+ * any. */
 ncclResult_t ncclrunStreamSynchronize(ncclrunStream_t stream);
 /* ncclSuccess: nothing is queued or running; ncclInProgress otherwise. */
 ncclResult_t ncclrunStreamQuery(ncclrunStream_t stream);
-/* Calls function(argument, result) from an engine thread when everything queued before has ended. It must not call this interface. */
-ncclResult_t ncclrunStreamCallback(ncclrunStream_t stream, void (*function)(void* argument, ncclResult_t result), void* argument);
+/* Calls function(argument, result) from an engine thread when everything queued before has ended. It must not call this
+ * interface. */
+ncclResult_t ncclrunStreamCallback(ncclrunStream_t stream, void (*function)(void* argument, ncclResult_t result),
+                                   void* argument);
 
 /* ---- Barriers ---- */
 /* Barrier of the communicator, queued on a stream like a collective. */
@@ -37,14 +41,14 @@ ncclResult_t ncclrunBarrier(ncclComm_t comm, ncclrunStream_t stream);
 ncclResult_t ncclrunNodeBarrier(ncclComm_t comm);
 
 /* ---- The job ---- */
-/* The communicator of all ranks of the job, as ncclrun's environment names it (NCCLRUN_UNIQUE_ID, NCCLRUN_RANK, NCCLRUN_SIZE): what to pass to
- * ncclCommInitRank. ncclInvalidUsage with a sentence outside a job. */
+/* The communicator of all ranks of the job, as ncclrun's environment names it (NCCLRUN_UNIQUE_ID, NCCLRUN_RANK,
+ * NCCLRUN_SIZE): what to pass to ncclCommInitRank. ncclInvalidUsage with a sentence outside a job. */
 ncclResult_t ncclrunGetJob(ncclUniqueId* uniqueId, int* size, int* rank);
 
 /* ---- Who is where ---- */
 typedef struct {
-  uint32_t rank, size;            /* in the communicator */
-  uint32_t localRank, localSize;  /* among the ranks of this host */
+  uint32_t rank, size;           /* in the communicator */
+  uint32_t localRank, localSize; /* among the ranks of this host */
   uint32_t host, hosts;
 } ncclrunCommInfo;
 ncclResult_t ncclrunCommGetInfo(ncclComm_t comm, ncclrunCommInfo* info);
@@ -52,46 +56,58 @@ ncclResult_t ncclrunCommGetInfo(ncclComm_t comm, ncclrunCommInfo* info);
 ncclResult_t ncclrunCommHostName(ncclComm_t comm, uint32_t index, const char** name);
 
 /* ---- A communicator from a plan given by hand, without an agent (tests, tools). ----
- * plan: a HostPlan (native/core/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed, shared by the local
- * ranks; not closed. listenFd: a listening TCP socket that serves this rank's connections from other hosts, or -1; taken over. */
-ncclResult_t ncclrunCommInitPlan(ncclComm_t* comm, const void* plan, size_t planBytes, int segmentFd, uint32_t rank, int listenFd);
+ * plan: a HostPlan (native/core/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed,
+ * shared by the local ranks; not closed. listenFd: a listening TCP socket that serves this rank's connections from
+ * other hosts, or -1; taken over. */
+ncclResult_t ncclrunCommInitPlan(ncclComm_t* comm, const void* plan, size_t planBytes, int segmentFd, uint32_t rank,
+                                 int listenFd);
 
 /* ---- What went over each connection ---- */
 typedef struct {
-  uint32_t channel;    /* of a ring connection; ~0 for the pair connection of two ranks */
-  uint32_t peer;       /* rank at the other end */
-  uint32_t sends;      /* 1: we send, 0: we receive */
-  uint32_t transport;  /* native/core/plan_format.h, Transport */
-  uint64_t bytes;      /* payload so far */
+  uint32_t channel;   /* of a ring connection; ~0 for the pair connection of two ranks */
+  uint32_t peer;      /* rank at the other end */
+  uint32_t sends;     /* 1: we send, 0: we receive */
+  uint32_t transport; /* native/core/plan_format.h, Transport */
+  uint64_t bytes;     /* payload so far */
 } ncclrunEdge;
-/* In: *count entries fit into edges. Out: *count is how many there are; min(both) were written. Pair connections appear at first use. */
+/* In: *count entries fit into edges. Out: *count is how many there are; min(both) were written. Pair connections appear
+ * at first use. */
 ncclResult_t ncclrunCommGetEdges(ncclComm_t comm, ncclrunEdge* edges, size_t* count);
 
-/* ---- The telemetry page: one per process, made and owned by the agent, written by the engine, read by anybody who has it. ---- */
+/* ---- The telemetry page: one per process, made and owned by the agent, written by the engine, read by anybody who has
+ * it. ---- */
 #define NCCLRUN_TELEMETRY_BYTES 8192
 #define NCCLRUN_TELEMETRY_SLOTS 60
 #define NCCLRUN_TELEMETRY_MAGIC 0x5054434eu /* "NCTP" */
-enum { ncclrunStateFree = 0, ncclrunStateIdle = 1, ncclrunStateQueued = 2, ncclrunStateRunning = 3, ncclrunStateWaiting = 4, ncclrunStateFailed = 5 };
-/* One communicator. Every field is written by one thread at a time with relaxed atomic stores; `operation` last, released. */
+enum {
+  ncclrunStateFree = 0,
+  ncclrunStateIdle = 1,
+  ncclrunStateQueued = 2,
+  ncclrunStateRunning = 3,
+  ncclrunStateWaiting = 4,
+  ncclrunStateFailed = 5
+};
+/* One communicator. Every field is written by one thread at a time with relaxed atomic stores; `operation` last,
+ * released. */
 typedef struct {
-  uint64_t communicator;     /* bytes 16..23 of the unique id, which are random (control/messages/bootstrap.ts) */
+  uint64_t communicator; /* bytes 16..23 of the unique id, which are random (control/messages/bootstrap.ts) */
   uint32_t rank, size;
-  uint64_t operation;        /* number of the operation last begun, from 1 */
-  uint64_t completed;        /* number of the operation last ended */
-  uint64_t bytes;            /* of the operation last begun */
-  uint64_t lastProgressNs;   /* CLOCK_MONOTONIC of the last step that moved */
-  uint64_t operationHash;    /* rolling hash of {kind, type, operator, count, root} of all operations so far */
-  uint64_t startedNs;        /* CLOCK_MONOTONIC when `operation` began */
-  uint32_t collective;       /* native/core/plan_format.h, Collective, of the operation last begun */
-  uint32_t state;            /* ncclrunState… */
-  uint32_t waitingFor;       /* rank waited for, ~0 none */
+  uint64_t operation;      /* number of the operation last begun, from 1 */
+  uint64_t completed;      /* number of the operation last ended */
+  uint64_t bytes;          /* of the operation last begun */
+  uint64_t lastProgressNs; /* CLOCK_MONOTONIC of the last step that moved */
+  uint64_t operationHash;  /* rolling hash of {kind, type, operator, count, root} of all operations so far */
+  uint64_t startedNs;      /* CLOCK_MONOTONIC when `operation` began */
+  uint32_t collective;     /* native/core/plan_format.h, Collective, of the operation last begun */
+  uint32_t state;          /* ncclrunState… */
+  uint32_t waitingFor;     /* rank waited for, ~0 none */
   uint32_t epoch;
   uint64_t reserved[6];
 } ncclrunTelemetrySlot; /* 128 bytes */
 typedef struct {
   uint32_t magic, version;
   uint32_t pid;
-  int32_t jobRank;           /* -1 unknown */
+  int32_t jobRank; /* -1 unknown */
   uint64_t reserved[62];
   ncclrunTelemetrySlot slots[NCCLRUN_TELEMETRY_SLOTS];
 } ncclrunTelemetryPage; /* 512 + 60*128 = 8192 bytes */
