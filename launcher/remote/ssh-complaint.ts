@@ -67,11 +67,13 @@ export function explainSsh(host: HostSlots, stderr: string, exit: RemoteExit): H
   return { ...base, cause: 'shell', detail: how, remedy: `try: ssh -v ${login} true` };
 }
 
-/** ssh frames its worst news with lines of @; the words are enough. */
+/** ssh frames its worst news with lines of @, and says of our dialler's failure what only its authors understand. */
+const noise = /^@+$|^mm_receive_fd:|^proxy dialer did not pass back/;
+
 function lastLines(stderr: string): string {
   const lines = stderr.split(/\r?\n/).map((line) => line.trim());
   return lines
-    .filter((line) => line !== '' && !/^@+$/.test(line))
+    .filter((line) => line !== '' && !noise.test(line))
     .slice(-4)
     .join('\n');
 }

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SshSettings } from '../../launcher/remote/ssh-settings.ts';
+import { findProgram } from '../rig/capability.ts';
+
+/** The system's ssh answers; the dialler is any file that exists. */
+describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh configuration', () => {
+  let directory = '';
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), 'ncclrun-settings-'));
+  });
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  async function optionsOf(config: string, hosts: readonly string[], dialPath = '/bin/true') {
+    const file = join(directory, 'config');
+    writeFileSync(file, config);
+    const settings = new SshSettings(['ssh', '-F', file], dialPath);
+    const options = await Promise.all(hosts.map((host) => settings.options(['--', host])));
+    return options.map((one) => one.map(([name]) => name));
+  }
+  const all = ['KexAlgorithms', 'ProxyCommand', 'ProxyUseFdpass'];
+
+  test('all of them where it is silent', async () => {
+    expect(await optionsOf('Host *\n  User ann\n', ['a', 'b'])).toEqual([all, all]);
+  });
+
+  test('the key exchange of the user stays, for the hosts it was written for', async () => {
+    const config = 'Host b\n  KexAlgorithms ecdh-sha2-nistp256\n';
+    expect(await optionsOf(config, ['a', 'b'])).toEqual([all, ['ProxyCommand', 'ProxyUseFdpass']]);
+  });
+
+  test('whoever is reached through a proxy or from an address of the user’s choice is not dialled by us', async () => {
+    const config = 'Host b\n  ProxyJump a\nHost c\n  ProxyCommand nc %h %p\nHost d\n  BindAddress 127.0.0.1\n';
+    expect(await optionsOf(config, ['a', 'b', 'c', 'd'])).toEqual([
+      all,
+      ['KexAlgorithms'],
+      ['KexAlgorithms'],
+      ['KexAlgorithms'],
+    ]);
+  });
+
+  test('what a host’s own file hides is found', async () => {
+    const hidden = join(directory, 'hidden');
+    writeFileSync(hidden, 'ProxyJump gateway\n');
+    expect(await optionsOf(`Host b\n  Include ${hidden}\n`, ['a', 'b'])).toEqual([all, ['KexAlgorithms']]);
+  });
+
+  test('without the dialler ssh connects itself; without a working ssh nothing is added', async () => {
+    expect(await optionsOf('', ['a'], '/nonexistent')).toEqual([['KexAlgorithms']]);
+    expect(await new SshSettings(['/nonexistent/ssh'], '/bin/true').options(['--', 'a'])).toEqual([]);
+  });
+
+  test('the user’s connect timeout is the dialler’s', async () => {
+    const file = join(directory, 'config');
+    writeFileSync(file, 'ConnectTimeout 4\n');
+    const options = await new SshSettings(['ssh', '-F', file], '/bin/true').options(['--', 'a']);
+    expect(options).toContainEqual(['ProxyCommand', "'/bin/true' %h %p 4"]);
+  });
+});
