@@ -44,7 +44,7 @@ class Patience {
   Interrupt& interrupt() const { return interrupt_; }
 
  private:
-  static constexpr uint32_t kRoundsPerLook = 64;  // between two looks at the clock; two or three microseconds
+  static constexpr uint32_t kRoundsPerLook = 16;  // between two looks at the clock; about half a microsecond
 
   template <class Ready>
   void sleep(Ready& ready) {
