@@ -14,11 +14,19 @@ namespace {
 // A process may be stuck in the kernel, or belong to another user since it started.
 constexpr uint64_t kKillMs = 10'000;
 
-// Closing a Unix socket with unread bytes would tell the agent ECONNRESET, perhaps before it has read our last frames.
+// How long an agent may take to see that we have said all.
+constexpr uint64_t kFarewellMs = 1000;
+
+// Our last frames must be read first: an agent that still writes (credit for output, mostly) when we are gone gets
+// EPIPE or ECONNRESET, and its Node then drops what it has not read. So we say that we are done and listen until it
+// hangs up.
 void closeGently(int socket) {
-  shutdown(socket, SHUT_RDWR);
+  shutdown(socket, SHUT_WR);
+  const uint64_t deadline = monotonicMs() + kFarewellMs;
   char rest[4096];
-  while (recv(socket, rest, sizeof rest, MSG_DONTWAIT) > 0) {
+  for (uint64_t now = monotonicMs(); now < deadline; now = monotonicMs()) {
+    pollfd word = {.fd = socket, .events = POLLIN, .revents = 0};
+    if (poll(&word, 1, int(deadline - now)) <= 0 || recv(socket, rest, sizeof rest, MSG_DONTWAIT) <= 0) return;
   }
 }
 
