@@ -15,6 +15,8 @@ export interface Link {
   open(handler: LinkHandler): void;
   /** After the end, sending does nothing. */
   send(frame: Frame): void;
+  /** Hands what was sent to the system now, not only at the end of this turn of the event loop. */
+  flush(): void;
   /** Sends what was accepted, then ends; the other side sees a clean end. */
   close(): void;
   /** Bytes accepted and not yet handed to the system. */

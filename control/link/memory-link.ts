@@ -31,6 +31,8 @@ export class MemoryLink implements Link {
     peer.#schedule();
   }
 
+  flush(): void {}
+
   close(): void {
     this.#end();
     if (this.#peer !== null) this.#peer.#end();

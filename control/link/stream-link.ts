@@ -60,6 +60,12 @@ export class StreamLink implements Link {
     if (this.#writable.writableLength > MAX_QUEUED_BYTES) this.#finish('the other side takes no more messages');
   }
 
+  flush(): void {
+    if (!this.#corked) return;
+    this.#corked = false;
+    this.#writable.uncork();
+  }
+
   close(): void {
     if (this.#ending) return;
     this.#ending = true;
@@ -71,10 +77,7 @@ export class StreamLink implements Link {
     if (this.#corked) return;
     this.#corked = true;
     this.#writable.cork();
-    process.nextTick(() => {
-      this.#corked = false;
-      this.#writable.uncork();
-    });
+    process.nextTick(() => this.flush());
   }
 
   #guard(read: () => void): void {

@@ -17,6 +17,7 @@ const fixedOptions = [
   ['ForwardX11', 'no'],
   ['ClearAllForwardings', 'yes'],
   ['PermitLocalCommand', 'no'],
+  ['ControlMaster', 'no'],
   ['RemoteCommand', 'none'],
   ['ServerAliveInterval', '30'],
   ['LogLevel', 'ERROR'],

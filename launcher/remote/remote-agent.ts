@@ -18,7 +18,7 @@ import { Tail } from './tail.ts';
 const MAX_CONNECTING = 32;
 const MAX_ATTEMPTS = 6;
 const FIRST_PAUSE_MS = 100;
-/** How long the shell may take to end after the agent has said that it did. */
+/** How long the shell may take to end when asked to. */
 const EXIT_DEADLINE_MS = 3000;
 /** From the shell's start to the agent's first word. */
 const HELLO_DEADLINE_MS = 60_000;
@@ -65,7 +65,9 @@ class RemoteAgent implements AgentConnection {
   async close(gently: boolean): Promise<void> {
     this.#closing = true;
     this.#link?.close();
-    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), gently ? EXIT_DEADLINE_MS : 0);
+    // An agent that has said that it ended is leaving by itself; to wait for the shell's own farewell would be a round trip more.
+    this.#process?.kill(gently ? 'SIGTERM' : 'SIGKILL');
+    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), EXIT_DEADLINE_MS);
     await this.#done;
     clearTimeout(deadline);
   }
@@ -74,6 +76,10 @@ class RemoteAgent implements AgentConnection {
   async #run(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       const release = await connecting.enter();
+      if (this.#closing) {
+        release();
+        return this.#handler.closed({ problem: null, failure: null });
+      }
       const { spoke, problem, stderr, exit } = await this.#attempt(release).finally(release);
       if (this.#closing || spoke) return this.#handler.closed({ problem: problem ?? sayLast(stderr), failure: null });
       if (attempt === MAX_ATTEMPTS || !this.#shell.isTransient(stderr)) {

@@ -68,14 +68,15 @@ export class Agent {
     this.#options = options;
     this.#order = options.order;
     this.#link = options.link;
+    const [masterPort = 0, rasPort = 0] = freePorts(2);
+    this.#rasPort = rasPort;
+    this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
+    this.#link.flush(); // the rest is done while it travels
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     this.#guardian = new Guardian(options.guardianPath, this.#runtimeDirectory, {
       frame: (frame) => this.#fromGuardian(frame),
       gone: (how) => void this.#guardianGone(how),
     });
-    const [masterPort = 0, rasPort = 0] = freePorts(2);
-    this.#rasPort = rasPort;
-    this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
     const { heartbeatMs, leaseMs } = this.#order;
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
