@@ -18,6 +18,7 @@ const fixedOptions = [
   ['ClearAllForwardings', 'yes'],
   ['PermitLocalCommand', 'no'],
   ['ControlMaster', 'no'],
+  ['UpdateHostKeys', 'no'],
   ['RemoteCommand', 'none'],
   ['ServerAliveInterval', '30'],
   ['LogLevel', 'ERROR'],
