@@ -158,6 +158,8 @@ export class Job {
       const start = starts[index];
       if (start !== undefined) host.start(start);
     }
+    // A host may be lost in the turn of its hello, when it had no ranks to lose yet.
+    for (const host of hosts) if (host.isOver) this.#loseRanks(host);
   }
 
   /** What went wrong; the first one ends the job. */
