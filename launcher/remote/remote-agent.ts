@@ -18,7 +18,7 @@ import { Tail } from './tail.ts';
 const MAX_CONNECTING = 32;
 const MAX_ATTEMPTS = 6;
 const FIRST_PAUSE_MS = 100;
-/** How long the shell may take to end when asked to. */
+/** How long the shell may take to end after the agent has. */
 const EXIT_DEADLINE_MS = 3000;
 /** From the shell's start to the agent's first word. */
 const HELLO_DEADLINE_MS = 60_000;
@@ -65,9 +65,8 @@ class RemoteAgent implements AgentConnection {
   async close(gently: boolean): Promise<void> {
     this.#closing = true;
     this.#link?.close();
-    // An agent that has said that it ended is leaving by itself; to wait for the shell's own farewell would be a round trip more.
-    this.#process?.kill(gently ? 'SIGTERM' : 'SIGKILL');
-    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), EXIT_DEADLINE_MS);
+    // The shell ends after the agent's process, so when it has, nothing of ours is left on the host.
+    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), gently ? EXIT_DEADLINE_MS : 0);
     await this.#done;
     clearTimeout(deadline);
   }

@@ -29,6 +29,8 @@ import { nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 
 const ENOENT = 2;
+/** A guardian leaves within a moment after it was let go. */
+const FAREWELL_MS = 2000;
 
 export interface AgentOptions {
   readonly link: Link;
@@ -46,7 +48,8 @@ type State =
   | { readonly name: 'running' }
   | { readonly name: 'ending' }
   | { readonly name: 'sweeping' }
-  | { readonly name: 'ended' };
+  /** `patience`: with a guardian that has ended its ranks and does not leave. */
+  | { readonly name: 'ended'; readonly patience: NodeJS.Timeout };
 
 export class Agent {
   readonly #options: AgentOptions;
@@ -204,7 +207,8 @@ export class Agent {
       case FrameKind.heartbeat:
         return undefined;
       case FrameKind.ended:
-        return this.#ended();
+        this.#ended();
+        return undefined;
       default:
         return this.#guardian.kill();
     }
@@ -218,23 +222,30 @@ export class Agent {
   }
 
   async #guardianGone(how: string): Promise<void> {
-    if (this.#state.name === 'ended') return;
+    if (this.#state.name === 'ended') return this.#leave(this.#state.patience);
     this.#state = { name: 'sweeping' };
     const killed = await killOrphans(this.#order.jobId, this.#ownChildren);
     const left =
       killed === 0 ? 'no process of the job was left' : `${killed} processes of the job were left and were killed`;
     this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
-    this.#ended();
+    this.#leave(this.#ended());
   }
 
-  /** Nothing of the job is left on this host. */
-  #ended(): void {
-    this.#state = { name: 'ended' };
+  /** No rank nor anything that descends from one is left on this host; the guardian leaves when we let go of it. */
+  #ended(): NodeJS.Timeout {
+    const patience = setTimeout(() => this.#guardian.kill(), FAREWELL_MS);
+    this.#state = { name: 'ended', patience };
     this.#lease.stop();
     this.#guardianLease.stop();
     this.#bootstrap?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);
     this.#link.send(makeFrame(FrameKind.ended));
+    this.#guardian.close();
+    return patience;
+  }
+
+  #leave(patience: NodeJS.Timeout): void {
+    clearTimeout(patience);
     this.#link.close();
     this.#options.onEnded();
   }
