@@ -76,7 +76,8 @@ export class SteerableRank implements RankGreeting {
   }
 
   async #untilGone(): Promise<void> {
-    await once(this.#socket, 'close');
+    // A killed rank resets the connection; `once` would take that for its own failure.
+    await new Promise((resolve) => this.#socket.once('close', resolve));
     for (const { reject } of this.#waiting.values()) reject(new Error(`rank ${this.rank} is gone`));
   }
 
