@@ -36,11 +36,13 @@ export class UsageError extends Error {
   }
 }
 
-/** An error of the native addon as one of ours; anything else comes back as it is. */
-export function translateError(error: unknown): unknown {
+/** An error of the native addon as one of ours; anything else comes back as it is. Its stack begins below `above`, at who called that. */
+export function translateError(error: unknown, above: (...given: never[]) => unknown = translateError): unknown {
   if (!(error instanceof Error) || error.name !== 'NativeError' || !('code' in error)) return error;
   const code = typeof error.code === 'number' ? codes[error.code] : 'systemError';
-  return new NcclError(code ?? 'internalError', error.message);
+  const translation = new NcclError(code ?? 'internalError', error.message);
+  Error.captureStackTrace(translation, above);
+  return translation;
 }
 
 /** What `begin` returns, with errors translated whether they come at once or later. */
@@ -48,6 +50,6 @@ export async function translated<T>(begin: () => Promise<T>): Promise<T> {
   try {
     return await begin();
   } catch (error) {
-    throw translateError(error);
+    throw translateError(error, translated);
   }
 }

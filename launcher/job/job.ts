@@ -179,7 +179,7 @@ export class Job {
   interrupt(): void {
     this.emit({ type: 'signal', signal: 'SIGINT', forwarded: this.#ranksLeft > 0 });
     const message =
-      'interrupted; the ranks got SIGINT. Press ^C again to end them with SIGTERM, a third time to leave them';
+      'interrupted; the ranks got SIGINT. Press ^C again to end them with SIGTERM, a third time to leave at once';
     if (this.#ranksLeft > 0) this.emit({ type: 'notice', message });
     if (!this.#parts.policy.any) {
       this.#parts.policy.record({ type: 'interrupt', signal: 'SIGINT' }, Date.now());
@@ -340,6 +340,7 @@ export class Job {
 
   #hostLost(host: Host, failure: Failure): void {
     this.#loseRanks(host);
+    if (this.#state.name === 'over') return; // it is we who left
     if (this.#map !== null)
       this.#theRendezvous()?.hostLost(this.#hostIndex(host), `was on ${host.name}, which was lost`);
     this.fail(failure);

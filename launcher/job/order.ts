@@ -93,6 +93,14 @@ export function exportedEnvironment(
   return result;
 }
 
+/** Names given to -x that are not set here; a pattern may match nothing. */
+export function missingExports(
+  exports: readonly string[],
+  ours: Readonly<Record<string, string | undefined>>,
+): string[] {
+  return exports.filter((item) => !item.includes('=') && !item.endsWith('*') && ours[item] === undefined);
+}
+
 /** How other hosts reach this one: where ssh came in, and for our own host what the others see us as. */
 export function hostAddress(
   host: HostSlots,

@@ -1,6 +1,5 @@
 /** A job: allocation → mapping → agents → ranks → result. */
 import { resolve } from 'node:path';
-import { isatty } from 'node:tty';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
@@ -10,13 +9,21 @@ import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { Host } from './host.ts';
 import { Job } from './job.ts';
-import { commonOrder, exportedEnvironment, hostAddress, masterEnvironment, placementOf } from './order.ts';
+import {
+  commonOrder,
+  exportedEnvironment,
+  hostAddress,
+  masterEnvironment,
+  missingExports,
+  placementOf,
+} from './order.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
 import { jobResult } from './result.ts';
 import { SignalPolicy } from './signals.ts';
 import { hasStdin } from './stdin-flow.ts';
+import { isTerminal } from './terminal.ts';
 import type { Allocation, HostSlots, JobRequest, JobResult, RankMap, Reporter } from './types.ts';
 
 export interface JobOptions {
@@ -92,12 +99,15 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, hostCount: asked.length, environment });
   const workingDirectory = resolve(request.workingDirectory ?? '.');
-  const facts = { program, workingDirectory, stdin, terminal: stdin && isatty(0) };
+  const facts = { program, workingDirectory, stdin, terminal: stdin && isTerminal(0) };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
   });
   if (early !== null) announce(start, early);
+  for (const name of missingExports(request.exports, process.env)) {
+    job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
+  }
   clock.enter('connect');
   job.emit({ type: 'phase', phase: 'connect' });
   job.connect(hosts, agentStarter(request.rsh));
@@ -140,7 +150,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
 function tellMissing(job: Job, hosts: readonly Host[]): void {
   const missing = hosts.filter((host) => host.state.name === 'connecting').map((host) => host.name);
   const what = `${hosts.length - missing.length}/${hosts.length} hosts up`;
-  job.emit({ type: 'waiting', what, missing, seconds: Math.round(performance.now() / 1000) });
+  job.emit({ type: 'waiting', what, missing, seconds: Math.round(process.uptime()) });
 }
 
 function announce({ job, jobId, request }: Start, map: RankMap): void {

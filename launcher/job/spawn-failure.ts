@@ -28,9 +28,11 @@ function remedyOf(
 ): string | null {
   switch (cause) {
     case 'not-found':
-      return `check the name, the PATH on ${host}, or give the full path`;
+      return program.includes('/')
+        ? `check the path on ${host}; if the file is there, the interpreter that its first line names is not`
+        : `check the name, the PATH on ${host}, or give the full path`;
     case 'not-executable':
-      return `chmod +x ${program}, or start it with its interpreter`;
+      return `it must be a file with execute permission: chmod +x ${program}, or start it with its interpreter`;
     case 'working-directory':
       return `make ${workingDirectory} on ${host}, or name another directory with --wdir`;
     case 'system':

@@ -48,7 +48,7 @@ export function failureText(failure: Failure): FailureText {
       };
     case 'rank-missing':
       return {
-        sentence: `rank ${failure.rank} on ${failure.host} left without joining the others: ${failure.message}`,
+        sentence: failure.message,
         details: [],
         remedy: 'every rank of a communicator must initialise it; look for a rank that returns early',
       };
@@ -176,7 +176,7 @@ function spawnText(failure: SpawnFailure): FailureText {
 }
 
 function exitRemedy(exitCode: number): string {
-  if (exitCode === 127) return 'status 127 is how a shell says that a program was not found';
+  if (exitCode === 127) return 'status 127: a shell found no such program, or the loader no such shared library';
   if (exitCode === 126) return 'status 126 is how a shell says that a program is not executable';
   if (exitCode > 128 && exitCode < 160)
     return `status ${exitCode} may be a shell's way to say: died of signal ${exitCode - 128}`;

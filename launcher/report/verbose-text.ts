@@ -11,13 +11,13 @@ const shownNames = 6;
 export function verboseText(event: JobEvent): string | null {
   switch (event.type) {
     case 'job-started':
-      return `job ${event.jobId}: ${event.ranks} ranks of ${event.program.join(' ')} on ${nameList(event.hosts)}`;
+      return `job ${event.jobId}: ${counted(event.ranks, 'rank')} of ${event.program.join(' ')} on ${nameList(event.hosts)}`;
     case 'phase':
       return `phase: ${event.phase}`;
     case 'host-connecting':
       return `${event.host}: connecting`;
     case 'host-up':
-      return `${event.host}: up, ${event.cores} cores, ${event.gpus} GPUs, agent pid ${event.pid}`;
+      return `${event.host}: up, ${counted(event.cores, 'core')}, ${counted(event.gpus, 'GPU')}, agent pid ${event.pid}`;
     case 'host-ended':
       return `${event.host}: ended`;
     case 'rank-started':
@@ -27,7 +27,7 @@ export function verboseText(event: JobEvent): string | null {
       return `rank ${event.rank} on ${event.host}: ended, ${how}`;
     }
     case 'communicator':
-      return `communicator of ${event.ranks} ranks on ${event.hosts} hosts wired up`;
+      return `communicator of ${counted(event.ranks, 'rank')} on ${counted(event.hosts, 'host')} wired up`;
     case 'signal':
       return `${event.signal} ${event.forwarded ? 'forwarded to the ranks' : 'received'}`;
     case 'failure':
@@ -49,4 +49,8 @@ export function waitingText(event: Extract<JobEvent, { type: 'waiting' }>): stri
 function nameList(names: readonly string[]): string {
   const shown = names.slice(0, shownNames).join(', ');
   return names.length > shownNames ? `${shown} and ${names.length - shownNames} more` : shown;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -58,9 +58,9 @@ describe('every failure: its status, its sentence', () => {
     [{ type: 'rank-signal', ...rank, signal: 'SIGKILL' }, 137, 'died of SIGKILL (killed), status 137'],
     [{ type: 'rank-signal', ...rank, signal: 'SIGUSR1' }, 138, 'died of SIGUSR1, status 138'],
     [
-      { type: 'rank-missing', host: 'node1', rank: 2, message: 'it exited' },
+      { type: 'rank-missing', host: 'node1', rank: 2, message: 'rank 2 (node1) exited without joining' },
       125,
-      'rank 2 on node1 left without joining the others',
+      'ncclrun: rank 2 (node1) exited without joining',
     ],
     [{ type: 'timeout', seconds: 1.5 }, 124, 'the job did not end within 1.5 s'],
     [{ type: 'interrupt', signal: 'SIGINT' }, 130, 'ended by SIGINT (interrupted)'],

@@ -6,6 +6,7 @@ import {
   exportedEnvironment,
   hostAddress,
   masterEnvironment,
+  missingExports,
   outputWindow,
   placementOf,
 } from '../../launcher/job/order.ts';
@@ -104,6 +105,10 @@ describe('the order', () => {
       EMPTY: '',
       C: '',
     });
+  });
+
+  test('-x of a name that is not set is noticed; a pattern may match nothing', () => {
+    expect(missingExports(['A', 'B=2', 'NCCL_*', 'MISSING', 'EMPTY'], { A: '1', EMPTY: '' })).toEqual(['MISSING']);
   });
 
   test('a placement has the host’s ranks by local rank; only rank 0 reads stdin', () => {

@@ -207,11 +207,13 @@ describe('the user', () => {
   });
 
   test('leaving waits for nobody', async () => {
-    const { job, up, result } = scriptedJob(['a'], 1);
+    const { agents, job, up, result } = scriptedJob(['a'], 1);
     await up();
     job.interrupt();
     job.terminate('SIGINT');
     job.leave();
-    expect(await result()).toMatchObject({ exitCode: 130 });
+    agents[0]?.lost('we closed it');
+    expect(await result()).toMatchObject({ exitCode: 130, failures: [{ type: 'interrupt' }] });
+    expect((await result()).failures).toHaveLength(1);
   });
 });
