@@ -255,7 +255,7 @@ const measureOptions = [
     kind: { type: 'text' },
     argument: 'TYPE',
     group: 'measure',
-    help: 'element type',
+    help: 'element type: int8, uint8, int32, uint32, int64, uint64, half, bfloat16, float, double',
     default: 'float',
   },
   {
@@ -265,7 +265,7 @@ const measureOptions = [
     kind: { type: 'text' },
     argument: 'OP',
     group: 'measure',
-    help: 'reduction: sum, prod, min, max, avg',
+    help: 'reduction: sum, prod, min, max',
     default: 'sum',
   },
   {

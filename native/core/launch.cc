@@ -35,6 +35,15 @@ bool possible(plan::Collective collective, const plan::FormRecord& form) {
   }
 }
 
+// Names as a plan file has them.
+std::string describe(const plan::FormRecord& form) {
+  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring", "tree", "collnet"};
+  static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
+  const char* algorithm = form.algorithm < std::size(kAlgorithms) ? kAlgorithms[form.algorithm] : "?";
+  const char* protocol = form.protocol < std::size(kProtocols) ? kProtocols[form.protocol] : "?";
+  return std::string("algorithm ") + algorithm + " with protocol " + protocol;
+}
+
 }  // namespace
 
 const char* nameOf(plan::Collective collective) {
@@ -79,9 +88,8 @@ Status chooseForm(const PlanView& plan, Task& task) {
       // Nothing is ever captured here; registration and published addresses are the GPU's.
       if ((task.form.requires_ & ~plan::kRequiresNotCaptured) != 0) continue;
       if (possible(operation.collective, task.form)) return {};
-      return {ncclInvalidUsage, name + " of " + std::to_string(task.bytes) + " bytes: the plan chose algorithm " +
-                                    std::to_string(task.form.algorithm) + " with protocol " +
-                                    std::to_string(task.form.protocol) + ", which the host device does not have"};
+      return {ncclInvalidUsage, name + " of " + std::to_string(task.bytes) + " bytes: the plan chose " +
+                                    describe(task.form) + ", which the host device does not have"};
     }
     break;
   }

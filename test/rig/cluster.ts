@@ -4,7 +4,7 @@
  * Needs root, iproute2, OpenSSH (see capability.ts). Several clusters may exist at once; they do not see each other.
  *
  *     await using cluster = await Cluster.start(4);
- *     await cluster.run(['ncclrun', '-H', 'h1,h2', 'hostname']);
+ *     await Command.run(['-H', 'h1:1,h2:1', 'hostname'], { cluster });
  *     await cluster.host('h2').cut();
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
