@@ -29,11 +29,11 @@ const types: Readonly<Record<string, number>> = {
   Float64Array: 8,
 };
 
-/** How ranks' values become one. `avg` is the sum divided by the number of ranks. */
-export type ReduceOperator = 'sum' | 'prod' | 'max' | 'min' | 'avg';
+/** How ranks' values become one. */
+export type ReduceOperator = 'sum' | 'prod' | 'max' | 'min';
 
 /** ncclRedOp_t by name. */
-const operators: Readonly<Record<ReduceOperator, number>> = { sum: 0, prod: 1, max: 2, min: 3, avg: 4 };
+const operators: Readonly<Record<ReduceOperator, number>> = { sum: 0, prod: 1, max: 2, min: 3 };
 
 /** @throws UsageError for an array that the engine cannot use; `what` names it in the message */
 export function elementType(array: NcclArray, what: string): number {

@@ -44,6 +44,17 @@ std::string describe(const plan::FormRecord& form) {
   return std::string("algorithm ") + algorithm + " with protocol " + protocol;
 }
 
+std::string nameOf(ncclDataType_t type) {
+  static constexpr const char* kNames[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
+                                           "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+  return size_t(type) < std::size(kNames) ? kNames[type] : "data type " + std::to_string(int(type));
+}
+
+std::string nameOf(ncclRedOp_t op) {
+  static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg"};
+  return size_t(op) < std::size(kNames) ? kNames[op] : std::to_string(int(op));
+}
+
 }  // namespace
 
 const char* nameOf(plan::Collective collective) {
@@ -72,9 +83,8 @@ Status chooseForm(const PlanView& plan, Task& task) {
     return {ncclInvalidArgument, name + ": there is no data type " + std::to_string(int(operation.type))};
   }
   if (reduces(operation.collective) && foldFunction(operation.type, operation.op) == nullptr) {
-    return {ncclInvalidUsage, name + ": the host device does not reduce data type " +
-                                  std::to_string(int(operation.type)) + " with operator " +
-                                  std::to_string(int(operation.op))};
+    return {ncclInvalidUsage, name + ": the host device does not reduce " + nameOf(operation.type) + " with operator " +
+                                  nameOf(operation.op)};
   }
   if (operation.count > kMaxElements) {
     return {ncclInvalidArgument, name + " of " + std::to_string(operation.count) + " elements: no memory holds that"};
