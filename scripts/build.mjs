@@ -36,6 +36,8 @@ await build({
   outdir: 'dist/bundle',
   outExtension: { '.js': '.cjs' },
   bundle: true,
+  minifyWhitespace: true,
+  minifySyntax: true,
   platform: 'node',
   format: 'cjs',
   target: 'node20',

@@ -4,6 +4,8 @@
  * Silence is counted in ticks of our own clock that came on time: while our event loop was blocked, or this process was stopped,
  * nobody could have been heard, so such ticks do not count against the other side.
  */
+import { monotonicMs } from '../clock.ts';
+
 export interface LeaseOptions {
   readonly heartbeatMs: number;
   /** Silence of the other side longer than this is its end; Infinity never. */
@@ -25,7 +27,7 @@ export class Lease {
 
   constructor(options: LeaseOptions) {
     this.#options = options;
-    this.#now = options.now ?? performance.now.bind(performance);
+    this.#now = options.now ?? monotonicMs;
     this.#heardAt = this.#now();
     this.#tickAt = this.#heardAt;
     this.#timer = setInterval(() => this.tick(), options.heartbeatMs);

@@ -15,9 +15,12 @@ export interface SpawnFailed {
 }
 
 /** How a process ended: by itself with a status, or by a signal; exactly one is not null. */
-export interface Exited {
+export interface Exit {
   readonly exitCode: number | null;
   readonly signalNumber: number | null;
+}
+
+export interface Exited extends Exit {
   /** Milliseconds since 1970. */
   readonly time: number;
 }
@@ -43,16 +46,20 @@ export function decodeSpawnFailed(payload: Uint8Array): SpawnFailed {
   return { errno, step };
 }
 
-/** The status is that of waitpid: the low 7 bits are the signal, the next byte the exit code. */
+/** From the status of waitpid: the low 7 bits are the signal, the next byte the exit code. */
+export function exitOf(waitStatus: number): Exit {
+  const signal = waitStatus & 0x7f;
+  return signal === 0
+    ? { exitCode: (waitStatus >> 8) & 0xff, signalNumber: null }
+    : { exitCode: null, signalNumber: signal };
+}
+
 export function decodeExited(payload: Uint8Array): Exited {
   const reader = new ByteReader(payload, 'exited');
   const status = reader.i32('status');
   const time = milliseconds(reader.u64('time'));
   reader.end();
-  const signal = status & 0x7f;
-  return signal === 0
-    ? { exitCode: (status >> 8) & 0xff, signalNumber: null, time }
-    : { exitCode: null, signalNumber: signal, time };
+  return { ...exitOf(status), time };
 }
 
 /** outputCredit and stdinCredit: bytes. */

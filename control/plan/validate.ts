@@ -1,5 +1,4 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/core/plan_view.cc). */
-import { isIP } from 'node:net';
 import { MAX_STEPS } from './layout.ts';
 import type { CommPlan, ConnectionBuffer, Form, TuningRow } from './types.ts';
 
@@ -54,7 +53,7 @@ function validateHosts({ peers, hosts }: CommPlan): void {
   for (const [index, { name, address }] of hosts.entries()) {
     check(name !== '', `hosts[${index}].name: is empty`);
     check(ranksOf[index] !== 0, `hosts[${index}]: ${name} has no rank`);
-    const numeric = hosts.length === 1 || isIP(address) !== 0;
+    const numeric = hosts.length === 1 || isNumericAddress(address);
     check(numeric, `hosts[${index}].address: '${address}' of ${name} is no numeric IPv4 or IPv6 address`);
   }
 }
@@ -114,4 +113,9 @@ function checkWhole(name: string, value: number, least: number, most: number): v
 
 function check(condition: boolean, problem: string): void {
   if (!condition) throw new PlanError(problem);
+}
+
+/** node:net is loaded only here: it costs each start milliseconds, and most communicators stay on one host. */
+function isNumericAddress(address: string): boolean {
+  return process.getBuiltinModule('node:net').isIP(address) !== 0;
 }

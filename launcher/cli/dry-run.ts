@@ -49,7 +49,7 @@ export function dryRunText(dry: DryRun): string {
   }
   for (const host of dry.hosts) {
     const ranks = ranksOf.get(host.name);
-    const shown = ranks === undefined ? '' : `ranks ${firstAndLast(ranks)}   `;
+    const shown = ranks === undefined ? '' : `${firstAndLast(ranks)}   `;
     lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)} (${host.origin.text})`);
   }
   if (dry.ranks === null) {
@@ -66,5 +66,5 @@ function slotText(host: HostSlots): string {
 
 function firstAndLast(ranks: readonly number[]): string {
   const [first] = ranks;
-  return ranks.length > 1 ? `${first}-${ranks.at(-1)}` : `${first}`;
+  return ranks.length > 1 ? `ranks ${first}-${ranks.at(-1)}` : `rank ${first}`;
 }

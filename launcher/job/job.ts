@@ -339,8 +339,8 @@ export class Job {
   }
 
   #hostLost(host: Host, failure: Failure): void {
-    this.#loseRanks(host);
     if (this.#state.name === 'over') return; // it is we who left
+    this.#loseRanks(host);
     if (this.#map !== null)
       this.#theRendezvous()?.hostLost(this.#hostIndex(host), `was on ${host.name}, which was lost`);
     this.fail(failure);

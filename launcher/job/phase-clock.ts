@@ -1,17 +1,18 @@
 /** How long each phase of the job took. */
+import { monotonicMs } from '../../control/clock.ts';
 import type { Phase } from './failure.ts';
 
 export class PhaseClock {
   readonly #spent: Record<Phase, number> = { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 };
   #phase: Phase = 'allocate';
-  #since = performance.now();
+  #since = monotonicMs();
 
   get phase(): Phase {
     return this.#phase;
   }
 
   enter(phase: Phase): void {
-    const now = performance.now();
+    const now = monotonicMs();
     this.#spent[this.#phase] += now - this.#since;
     this.#phase = phase;
     this.#since = now;

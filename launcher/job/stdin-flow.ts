@@ -3,7 +3,7 @@
  * background, because reading it would stop us.
  */
 import { fstatSync, readFileSync } from 'node:fs';
-import { isatty } from 'node:tty';
+import { isTerminal } from './terminal.ts';
 
 /** Bytes that may be on their way to rank 0. */
 const WINDOW_BYTES = 256 * 1024;
@@ -40,7 +40,7 @@ export class StdinFlow {
 
   /** Rank 0 runs. Call again when the process continues: it may be in the foreground now. */
   start(): void {
-    if (this.#state !== 'waiting' || (isatty(0) && !isInForeground())) return;
+    if (this.#state !== 'waiting' || (isTerminal(0) && !isInForeground())) return;
     this.#state = 'reading';
     const { stdin } = process;
     stdin.on('data', (bytes: Buffer) => this.#take(bytes));

@@ -1,6 +1,6 @@
 /** The agent of the launcher's own host runs in the launcher. This is the only file of the launcher that imports worker/. */
 import { MemoryLink } from '../../control/link/memory-link.ts';
-import { Agent } from '../../worker/agent/agent.ts';
+import { beginAgent } from '../../worker/agent/begin.ts';
 import { openBootstrap } from '../../worker/agent/bootstrap-open.ts';
 import {
   agentPath,
@@ -16,8 +16,8 @@ export { agentPath, dialPath, installationRoot, installedVersion };
 export const startLocalAgent: StartAgent = (_host, order, handler) => {
   const [ours, theirs] = MemoryLink.pair();
   const { promise: gone, resolve: onEnded } = Promise.withResolvers<void>();
-  const agent = new Agent({ link: theirs, order, local: true, guardianPath, openBootstrap, onEnded });
-  theirs.open({ frame: (frame) => agent.receive(frame), closed: () => agent.linkClosed() });
+  const agent = beginAgent({ link: theirs, order, local: true, guardianPath, openBootstrap, onEnded });
+  theirs.open({ frame: (frame) => agent?.receive(frame), closed: () => agent?.linkClosed() });
   ours.open({
     frame: (frame) => handler.frame(frame),
     closed: (problem) => handler.closed({ problem, failure: null }),

@@ -2,7 +2,7 @@
 import type { JobEvent, OutputChunk } from '../job/event.ts';
 import type { JobResult, Reporter } from '../job/types.ts';
 import { isRow, parsePerfLine, type PerfHead, type PerfRow } from './perf-rows.ts';
-import { tableFoot, tableHead, tableRow } from './perf-table.ts';
+import { tableFoot, tableHead, tableRow, wrongElements } from './perf-table.ts';
 import type { Writer } from './writer.ts';
 
 export class PerfReporter implements Reporter {
@@ -75,8 +75,15 @@ export class PerfReporter implements Reporter {
     if (!this.#json && text !== '') await this.#stdout.write(Buffer.from(text));
   }
 
+  /** Wrong elements are a failure of a job that ended well. */
+  verdict({ ok, reason, exitCode }: JobResult) {
+    const wrong = ok && (wrongElements(this.rows) ?? 0) > 0;
+    return wrong ? { ok: false, reason: 'wrong-elements', exitCode: 1 } : { ok, reason, exitCode };
+  }
+
   #document(result: JobResult) {
-    const { jobId, ok, reason, exitCode, failures } = result;
+    const { jobId, failures } = result;
+    const { ok, reason, exitCode } = this.verdict(result);
     const head = this.#head ?? {
       collective: null,
       device: null,

@@ -1,6 +1,7 @@
 #include "binding/connection.h"
 
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <cstring>
@@ -76,7 +77,10 @@ void Connection::died() {
 }
 
 void Connection::tellOfDeath() {
-  events_.add({.type = ServerEvent::Type::died, .connection = number_, .payload = {}, .reason = {}});
+  int status = -1;
+  if (child_ > 0) waitpid(child_, &status, 0);
+  events_.add(
+      {.type = ServerEvent::Type::died, .connection = number_, .waitStatus = status, .payload = {}, .reason = {}});
 }
 
 void Connection::close(const std::string& reason) {

@@ -23,11 +23,14 @@ struct OutgoingFrame {
 class Connection {
  public:
   // `life` becomes readable when the process is gone (a pidfd); without one, the end of the stream has to stand for it.
-  Connection(uint32_t number, Descriptor socket, Descriptor life, size_t maxPayloadBytes, ServerEvents& events)
+  // `child` is its pid if we have to reap it, else 0.
+  Connection(uint32_t number, Descriptor socket, Descriptor life, pid_t child, size_t maxPayloadBytes,
+             ServerEvents& events)
       : number_(number),
         socket_(std::move(socket)),
         life_(std::move(life)),
         lifeKnown_(life_.valid()),
+        child_(child),
         maxPayloadBytes_(maxPayloadBytes),
         events_(events) {}
 
@@ -59,6 +62,7 @@ class Connection {
   Descriptor socket_;
   Descriptor life_;
   const bool lifeKnown_;
+  const pid_t child_;
   size_t maxPayloadBytes_;
   ServerEvents& events_;
   std::vector<uint8_t> incoming_;

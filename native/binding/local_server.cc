@@ -1,10 +1,12 @@
 // LocalServer of worker/engine/native.ts: a server thread's events become calls of a function on the event loop.
 #include <fcntl.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "binding/arguments.h"
+#include "binding/child_process.h"
 #include "binding/error.h"
 #include "binding/handle.h"
 #include "binding/module.h"
@@ -26,17 +28,18 @@ class LocalServer {
   explicit LocalServer(size_t maxPayloadBytes)
       : events_([this] { bridge_.NonBlockingCall(); }), thread_(maxPayloadBytes, events_) {}
 
-  // 0 or errno. `self` keeps the server alive as long as the event loop may be called.
-  static int open(Napi::Env env, const std::shared_ptr<LocalServer>& self, const std::string& path,
-                  Napi::Function onEvent) {
+  // 0 or errno, as `start` gives it. `self` keeps the server alive as long as the event loop may be called.
+  // While it is open, `keepsAlive` keeps the event loop, and with it the process, running.
+  static int open(Napi::Env env, const std::shared_ptr<LocalServer>& self, Napi::Function onEvent, bool keepsAlive,
+                  const std::function<int(ServerThread&)>& start) {
     self->bridge_ = Bridge::New(env, onEvent, "ncclrun local server", 0, 1, new std::shared_ptr<LocalServer>(self),
                                 [](Napi::Env, void*, std::shared_ptr<LocalServer>* held) { delete held; });
-    self->bridge_.Unref(env);
+    if (!keepsAlive) self->bridge_.Unref(env);
     // Hooks run in reverse order: this one before the bridge goes.
     napi_add_env_cleanup_hook(env, closeWithEnvironment, self.get());
     self->env_ = env;
     self->open_ = true;
-    const int error = self->thread_.start(path);
+    const int error = start(self->thread_);
     if (error != 0) self->close();
     return error;
   }
@@ -87,6 +90,9 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
   object.Set("type", typeName(event.type));
   object.Set("connection", Napi::Number::New(env, event.connection));
   if (event.type == ServerEvent::Type::connected) object.Set("pid", Napi::Number::New(env, event.pid));
+  if (event.type == ServerEvent::Type::died) {
+    object.Set("waitStatus", event.waitStatus < 0 ? env.Null() : Napi::Number::New(env, event.waitStatus));
+  }
   if (event.type == ServerEvent::Type::closed) object.Set("reason", event.reason);
   if (event.type == ServerEvent::Type::frame) {
     object.Set("kind", Napi::Number::New(env, event.header.kind));
@@ -121,17 +127,38 @@ LocalServer& openServer(const Napi::Value& value, std::shared_ptr<LocalServer>& 
   return *held;
 }
 
+Napi::Value openNew(Napi::Env env, uint32_t maxPayloadBytes, const Napi::Value& onEvent, bool keepsAlive,
+                    const std::string& problem, const std::function<int(ServerThread&)>& start) {
+  if (!onEvent.IsFunction()) throw wrongArgument(env, "onEvent", "a function");
+  auto server = std::make_shared<LocalServer>(maxPayloadBytes);
+  const int error = LocalServer::open(env, server, onEvent.As<Napi::Function>(), keepsAlive, start);
+  if (error != 0) throw systemError(env, error, problem);
+  return wrapObject(env, std::move(server));
+}
+
 }  // namespace
 
 Napi::Value localServerOpen(const Napi::CallbackInfo& call) {
   const std::string path = stringArgument(call[0], "path");
   const auto maxPayloadBytes = integerArgument<uint32_t>(call[1], "maxPayloadBytes");
-  if (!call[2].IsFunction()) throw wrongArgument(call.Env(), "onEvent", "a function");
-  auto server = std::make_shared<LocalServer>(maxPayloadBytes);
-  if (const int error = LocalServer::open(call.Env(), server, path, call[2].As<Napi::Function>()); error != 0) {
-    throw systemError(call.Env(), error, "cannot listen on " + path);
-  }
-  return wrapObject(call.Env(), std::move(server));
+  return openNew(call.Env(), maxPayloadBytes, call[2], false, "cannot listen on " + path,
+                 [&path](ServerThread& thread) { return thread.listen(path); });
+}
+
+Napi::Value guardianStart(const Napi::CallbackInfo& call) {
+  const std::string path = stringArgument(call[0], "path");
+  const std::string argument = stringArgument(call[1], "argument");
+  return openNew(call.Env(), kMaxPayloadBytes, call[2], true, "cannot start " + path, [&](ServerThread& thread) {
+    ChildProcess child;
+    const int error = startGuardian(path, argument, child);
+    return error != 0 ? error : thread.serveChild(std::move(child.socket), child.pid);
+  });
+}
+
+Napi::Value guardianKill(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  openServer(call[0], held).thread().killChild();
+  return call.Env().Undefined();
 }
 
 Napi::Value localServerSend(const Napi::CallbackInfo& call) {

@@ -6,8 +6,11 @@ namespace {
 Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 #define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
   EXPORT(setChildSubreaper);
+  EXPORT(freePorts);
 
   EXPORT(localServerOpen);
+  EXPORT(guardianStart);
+  EXPORT(guardianKill);
   EXPORT(localServerSend);
   EXPORT(localServerDisconnect);
   EXPORT(localServerClose);

@@ -18,6 +18,7 @@ struct ServerEvent {
   Type type;
   uint32_t connection;
   pid_t pid = 0;                 // connected
+  int waitStatus = -1;           // died, if it was a child of ours
   FrameHeader header = {};       // frame
   std::vector<uint8_t> payload;  // frame
   std::string reason;            // closed

@@ -37,26 +37,45 @@ Descriptor lifeOf(int socket, pid_t pid) {
 
 }  // namespace
 
-int ServerThread::start(const std::string& path) {
+int ServerThread::prepare() {
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  wakeUp_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_.valid() || !wakeUp_.valid()) return errno;
+  watch(wakeUp_.get(), EPOLLIN, tagOf(0, kWakeUp), EPOLL_CTL_ADD);
+  return 0;
+}
+
+int ServerThread::listen(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return ENAMETOOLONG;
   memcpy(address.sun_path, path.data(), path.size());
 
+  if (const int error = prepare(); error != 0) return error;
   listener_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  wakeUp_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!listener_.valid()) return errno;
   spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!listener_.valid() || !epoll_.valid() || !wakeUp_.valid()) return errno;
   // The file gets the socket's own mode: nobody else may connect, whatever the umask.
   if (fchmod(listener_.get(), 0600) < 0) return errno;
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0) return errno;
   path_ = path;
-  if (listen(listener_.get(), SOMAXCONN) < 0) return errno;
+  if (::listen(listener_.get(), SOMAXCONN) < 0) return errno;
   watch(listener_.get(), EPOLLIN, tagOf(0, kListener), EPOLL_CTL_ADD);
-  watch(wakeUp_.get(), EPOLLIN, tagOf(0, kWakeUp), EPOLL_CTL_ADD);
+  startThread();
+  return 0;
+}
 
-  // The thread takes no signals: they are the event loop's.
+int ServerThread::serveChild(Descriptor socket, pid_t child) {
+  if (const int error = prepare(); error != 0) return error;
+  Descriptor life(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  if (!life.valid()) return errno;
+  serveNew(std::move(socket), std::move(life), child);
+  startThread();
+  return 0;
+}
+
+// The thread takes no signals: they are the event loop's.
+void ServerThread::startThread() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -64,7 +83,6 @@ int ServerThread::start(const std::string& path) {
   thread_ = std::thread([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread_.native_handle(), "ncclrun-server");
-  return 0;
 }
 
 void ServerThread::stop() {
@@ -92,6 +110,14 @@ void ServerThread::disconnect(uint32_t connection) {
   post([this, connection] {
     if (Connection* found = find(connection)) found->disconnect();
     settle(connection);
+  });
+}
+
+// By pidfd, on the thread that reaps it: the number cannot be another's already.
+void ServerThread::killChild() {
+  post([this] {
+    Connection* child = find(1);
+    if (child != nullptr && child->life() >= 0) syscall(SYS_pidfd_send_signal, child->life(), SIGKILL, nullptr, 0);
   });
 }
 
@@ -172,16 +198,23 @@ void ServerThread::admit(Descriptor socket) {
   if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return;
   if (peer.uid != geteuid() && peer.uid != 0) return;  // the mode of the file says so too; this is for who changes it
 
+  events_.add({.type = ServerEvent::Type::connected,
+               .connection = lastNumber_ + 1,
+               .pid = peer.pid,
+               .payload = {},
+               .reason = {}});
+  Descriptor life = lifeOf(socket.get(), peer.pid);
+  serveNew(std::move(socket), std::move(life), 0);
+}
+
+void ServerThread::serveNew(Descriptor socket, Descriptor life, pid_t child) {
   const uint32_t number = ++lastNumber_;
-  const int fd = socket.get();
-  const auto [place, added] =
-      connections_.try_emplace(number, number, std::move(socket), lifeOf(fd, peer.pid), maxPayloadBytes_, events_);
-  Connection& connection = place->second;
+  Connection& connection =
+      connections_.try_emplace(number, number, std::move(socket), std::move(life), child, maxPayloadBytes_, events_)
+          .first->second;
   connection.watched = EPOLLIN;
-  watch(fd, EPOLLIN, tagOf(number, kSocket), EPOLL_CTL_ADD);
+  watch(connection.socket(), EPOLLIN, tagOf(number, kSocket), EPOLL_CTL_ADD);
   if (connection.life() >= 0) watch(connection.life(), EPOLLIN, tagOf(number, kLife), EPOLL_CTL_ADD);
-  events_.add(
-      {.type = ServerEvent::Type::connected, .connection = number, .pid = peer.pid, .payload = {}, .reason = {}});
 }
 
 // After anything happened to a connection: asks for what it needs next, or forgets it.

@@ -24,10 +24,15 @@ class ServerThread {
   ~ServerThread() { stop(); }
 
   // Listens and starts the thread. 0 or errno.
-  int start(const std::string& path);
+  int listen(const std::string& path);
+  // Serves one child of ours instead, as connection 1, and reaps it. 0 or errno.
+  int serveChild(Descriptor socket, pid_t child);
   // Sends what is queued if the sockets take it at once, ends the thread and all connections, removes the socket. May
   // be called again.
   void stop();
+
+  // SIGKILL to the child, if it is still there.
+  void killChild();
 
   // From any thread; never blocks on a peer. A connection that is gone meanwhile loses the frame.
   void send(uint32_t connection, OutgoingFrame frame);
@@ -36,6 +41,8 @@ class ServerThread {
   void resume() { wake(); }
 
  private:
+  int prepare();
+  void startThread();
   using Command = std::function<void()>;
   void post(Command command);
   void wake();
@@ -44,6 +51,7 @@ class ServerThread {
   void runCommands();
   void acceptAll();
   void admit(Descriptor socket);
+  void serveNew(Descriptor socket, Descriptor life, pid_t child);
   void serve(uint64_t tag, uint32_t events);
   void settle(uint32_t number);
   Connection* find(uint32_t number);

@@ -20,10 +20,11 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart, Placement } from 
 import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
+import type { Native } from '../engine/native.ts';
 import type { BootstrapService, OpenBootstrap } from './bootstrap-service.ts';
 import { hostEnvironment, rankEnvironment } from './environment.ts';
 import { Guardian } from './guardian.ts';
-import { freePorts, hostFacts } from './host-facts.ts';
+import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
@@ -37,6 +38,7 @@ export interface AgentOptions {
   readonly order: AgentOrder;
   /** Runs in the launcher: no lease on it, its death is ours. */
   readonly local: boolean;
+  readonly native: Native;
   readonly guardianPath: string;
   readonly openBootstrap: OpenBootstrap;
   /** Nothing of the job is left on this host and the last frame has been sent. */
@@ -71,12 +73,12 @@ export class Agent {
     this.#options = options;
     this.#order = options.order;
     this.#link = options.link;
-    const [masterPort = 0, rasPort = 0] = freePorts(2);
+    const [masterPort = 0, rasPort = 0] = options.native.freePorts(2);
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     this.#link.flush(); // the rest is done while it travels
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
-    this.#guardian = new Guardian(options.guardianPath, this.#runtimeDirectory, {
+    this.#guardian = new Guardian(options.native, options.guardianPath, this.#runtimeDirectory, {
       frame: (frame) => this.#fromGuardian(frame),
       gone: (how) => void this.#guardianGone(how),
     });
@@ -134,14 +136,15 @@ export class Agent {
   #hello(freePort: number): AgentHello {
     const { version, jobId, hostName } = this.#order;
     const nodeVersion = process.version;
-    return { schemaVersion: 1, version, jobId, hostName, pid: process.pid, nodeVersion, freePort, ...hostFacts() };
+    const alone = this.#order.placement?.hostCount === 1;
+    return { schemaVersion: 1, version, jobId, hostName, pid: process.pid, nodeVersion, freePort, ...hostFacts(alone) };
   }
 
   #openBootstrap(placement: Placement): void {
-    const { order } = this.#options;
+    const { native, order } = this.#options;
     const sendUp = (frame: Frame): void => this.#link.send(frame);
     try {
-      this.#bootstrap = this.#options.openBootstrap({ order, placement, socketPath: this.#socketPath, sendUp });
+      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath: this.#socketPath, sendUp });
     } catch (error) {
       this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });
     }
@@ -246,6 +249,7 @@ export class Agent {
 
   #leave(patience: NodeJS.Timeout): void {
     clearTimeout(patience);
+    this.#guardian.release();
     this.#link.close();
     this.#options.onEnded();
   }

@@ -1,12 +1,8 @@
-/** The bootstrap socket as the agent opens it, with the native part loaded only here: a job that uses no engine does without. */
-import { loadNative } from '../engine/load.ts';
+/** The bootstrap socket as the agent opens it. */
 import { Bootstrap } from './bootstrap.ts';
 import type { OpenBootstrap } from './bootstrap-service.ts';
 
-export const openBootstrap: OpenBootstrap = ({ order, placement, socketPath, sendUp }) => {
-  const native = loadNative();
-  // Should the guardian be killed, its orphans come to us and can be found.
-  native.setChildSubreaper();
+export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp }) => {
   return new Bootstrap({
     native,
     socketPath,

@@ -2,6 +2,7 @@
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
+import type { Native } from '../engine/native.ts';
 
 export interface BootstrapService {
   /** A rendezvous frame of the launcher. */
@@ -13,6 +14,7 @@ export interface BootstrapService {
 }
 
 export interface BootstrapPlace {
+  readonly native: Native;
   readonly order: AgentOrder;
   readonly placement: Placement;
   readonly socketPath: string;

@@ -1,9 +1,9 @@
 /** The agent's side of its guardian: the process, and the frames to and from it. */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { Socket } from 'node:net';
-import { StreamLink } from '../../control/link/stream-link.ts';
+import { isFrameKind } from '../../control/messages/codec.ts';
 import type { Frame } from '../../control/messages/frame.ts';
+import { exitOf } from '../../control/messages/payload.ts';
+import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
+import { describeExit } from './describe-exit.ts';
 
 export interface GuardianHandler {
   frame(frame: Frame): void;
@@ -11,61 +11,64 @@ export interface GuardianHandler {
   gone(how: string): void;
 }
 
-export class Guardian {
-  readonly #process: ChildProcess;
-  readonly #link: StreamLink | null;
-  readonly #handler: GuardianHandler;
-  #how: string | null = null;
-  #linkClosed = false;
-  #reported = false;
+/** The guardian's connection in the server that serves it alone. */
+const CONNECTION = 1;
 
-  /** The guardian removes `runtimeDirectory` when it ends, even if no order ever came. */
-  constructor(path: string, runtimeDirectory: string, handler: GuardianHandler) {
+export class Guardian {
+  readonly #native: Native;
+  readonly #server: LocalServer;
+  readonly #handler: GuardianHandler;
+  #gone = false;
+
+  /** The guardian removes `runtimeDirectory` when it ends, even if no order ever came. Throws NativeError if it cannot be started. */
+  constructor(native: Native, path: string, runtimeDirectory: string, handler: GuardianHandler) {
+    this.#native = native;
     this.#handler = handler;
-    // Its own session: a terminal's ^C and hang-up are ours to judge. No stdin or stdout: a remote agent's are the link.
-    const child = spawn(path, [runtimeDirectory], {
-      stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
-      detached: true,
-      cwd: '/',
-    });
-    this.#process = child;
-    child.on('error', (error) => this.#ended(`could not be started (${error.message})`));
-    child.on('exit', (code, signal) => {
-      this.#ended(signal === null ? `exited with status ${code ?? 'unknown'}` : `was killed by ${signal}`);
-    });
-    const socket = child.stdio[3];
-    this.#link = socket instanceof Socket ? new StreamLink(socket, socket) : null;
-    this.#link?.open({
-      frame: (frame) => handler.frame(frame),
-      closed: () => {
-        this.#linkClosed = true;
-        this.#report();
-      },
-    });
+    this.#server = native.guardianStart(path, runtimeDirectory, (event) => this.#event(event));
   }
 
   send(frame: Frame): void {
-    this.#link?.send(frame);
+    if (this.#gone) return;
+    const { kind, flags, subject, request, payload } = frame;
+    this.#native.localServerSend(this.#server, CONNECTION, kind, flags, subject, request, payload, []);
   }
 
   /** Leaves the guardian alone: it ends the ranks, waits for nobody, and exits. */
   close(): void {
-    this.#link?.close();
+    if (!this.#gone) this.#native.localServerDisconnect(this.#server, CONNECTION);
   }
 
   /** The last resort against a guardian that does not answer. */
   kill(): void {
-    this.#process.kill('SIGKILL');
+    if (!this.#gone) this.#native.guardianKill(this.#server);
   }
 
-  #ended(how: string): void {
-    this.#how ??= how;
-    this.#report();
+  /** The last call, once it is gone. Until then it keeps the event loop, and so this process, running. */
+  release(): void {
+    this.#native.localServerClose(this.#server);
   }
 
-  #report(): void {
-    if (this.#how === null || this.#reported || (this.#link !== null && !this.#linkClosed)) return;
-    this.#reported = true;
-    this.#handler.gone(this.#how);
+  #event(event: LocalServerEvent): void {
+    switch (event.type) {
+      case 'frame': {
+        const { kind } = event;
+        if (isFrameKind(kind)) this.#handler.frame({ ...event, kind });
+        else this.kill();
+        return;
+      }
+      case 'died': {
+        this.#gone = true;
+        this.#handler.gone(event.waitStatus === null ? 'is gone' : describeExit(exitOf(event.waitStatus)));
+        return;
+      }
+      case 'closed':
+        // A clean end comes before its death; who sends what is no frame is no guardian of ours any more.
+        if (event.reason !== '') this.kill();
+        return;
+      case 'connected':
+        return;
+      default:
+        event satisfies never;
+    }
   }
 }

@@ -1,6 +1,5 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { availableParallelism, networkInterfaces } from 'node:os';
 
 export interface HostFacts {
@@ -11,13 +10,14 @@ export interface HostFacts {
   readonly launcherAddress: string | null;
 }
 
-export function hostFacts(): HostFacts {
+/** `alone`: the job has no other host, so nobody asks for addresses. */
+export function hostFacts(alone: boolean): HostFacts {
   const connection = sshConnection();
   return {
     bootId: readText('/proc/sys/kernel/random/boot_id'),
     cores: availableParallelism(),
     gpus: countGpus(),
-    addresses: reachableAddresses(connection?.server ?? null),
+    addresses: alone ? [] : reachableAddresses(connection?.server ?? null),
     launcherAddress: connection?.client ?? null,
   };
 }
@@ -41,17 +41,6 @@ function reachableAddresses(first: string | null): string[] {
     .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
   const ofFamily = (family: string) => found.filter((one) => one.family === family).map(({ address }) => address);
   return [...new Set([...(first === null ? [] : [first]), ...ofFamily('IPv4'), ...ofFamily('IPv6')])];
-}
-
-/** `count` different TCP ports that are free now, on every address. */
-export function freePorts(count: number): number[] {
-  const servers = Array.from({ length: count }, () => createServer().listen(0));
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
-  });
-  for (const server of servers) server.close();
-  return ports;
 }
 
 function listDirectory(path: string): string[] {

@@ -10,7 +10,8 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import { Agent } from './agent.ts';
+import type { Agent } from './agent.ts';
+import { beginAgent } from './begin.ts';
 import { openBootstrap } from './bootstrap-open.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
 
@@ -54,7 +55,7 @@ function begin(frame: Frame): void {
     return;
   }
   const order: AgentOrder = parseOrder(frame.payload);
-  agent = new Agent({ link, order, local: false, guardianPath, openBootstrap, onEnded: exitWhenSent });
+  agent = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: exitWhenSent });
 }
 
 function refuse(wanted: string): AgentReport | null {

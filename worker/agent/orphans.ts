@@ -3,6 +3,7 @@
  * descendants became our children, and most carry the job's id in their environment.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { monotonicMs } from '../../control/clock.ts';
 
 const RETRY_MS = 5;
 const DEADLINE_MS = 5000;
@@ -15,10 +16,10 @@ export function childrenNow(): ReadonlySet<number> {
 /** Kills until a look at /proc finds nothing more. `keep`: children that are ours. Resolves to the number of processes killed. */
 export async function killOrphans(jobId: string, keep: ReadonlySet<number>): Promise<number> {
   const killed = new Set<number>();
-  const deadline = performance.now() + DEADLINE_MS;
+  const deadline = monotonicMs() + DEADLINE_MS;
   for (;;) {
     const found = findOrphans(jobId, keep);
-    if (found.size === 0 || performance.now() > deadline) return killed.size;
+    if (found.size === 0 || monotonicMs() > deadline) return killed.size;
     for (const pid of found) {
       killed.add(pid);
       kill(pid);

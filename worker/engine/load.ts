@@ -7,7 +7,10 @@ import type { Native } from './native.ts';
 /** In the order of native.ts and native/binding/module.cc. */
 const FUNCTIONS: readonly (keyof Native)[] = [
   'setChildSubreaper',
+  'freePorts',
   'localServerOpen',
+  'guardianStart',
+  'guardianKill',
   'localServerSend',
   'localServerDisconnect',
   'localServerClose',

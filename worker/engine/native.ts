@@ -22,8 +22,8 @@ export type LocalServerEvent =
       readonly request: number;
       readonly payload: Uint8Array;
     }
-  /** The process itself is gone (pidfd), whoever still holds its socket. */
-  | { readonly type: 'died'; readonly connection: number }
+  /** The process itself is gone (pidfd), whoever still holds its socket. `waitStatus` of a child of ours. */
+  | { readonly type: 'died'; readonly connection: number; readonly waitStatus: number | null }
   /** End of stream, or bytes that are no frame; `reason` is empty for a clean end. */
   | { readonly type: 'closed'; readonly connection: number; readonly reason: string };
 
@@ -63,10 +63,19 @@ export interface Native {
   // process.cc
   /** Makes this process the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
   setChildSubreaper(): void;
+  /** `count` different TCP ports that are free now on every address. */
+  freePorts(count: number): readonly number[];
 
   // local_server.cc
   /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */
   localServerOpen(path: string, maxPayloadBytes: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  /**
+   * Starts a guardian with one argument and serves its socket (descriptor 3) as connection 1 of a server of its own. Its `died` comes with
+   * the wait status.
+   */
+  guardianStart(path: string, argument: string, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  /** SIGKILL to it, if it is still there. */
+  guardianKill(server: LocalServer): void;
   localServerSend(
     server: LocalServer,
     connection: number,

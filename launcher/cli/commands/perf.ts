@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { installationRoot } from '../../remote/local.ts';
 import { composeReporters } from '../../report/compose.ts';
 import { PerfReporter } from '../../report/perf.ts';
-import { wrongElements } from '../../report/perf-table.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { jobRequest } from '../job-request.ts';
 import { fileReporters, plainReporter, runReported } from '../launch.ts';
@@ -39,7 +38,7 @@ export async function perf(argv: readonly string[]): Promise<number> {
   const plain = plainReporter(streams, request, options);
   const reporter = new PerfReporter(composeReporters([plain, ...(await fileReporters(options))]), streams.stdout, json);
   const result = await runReported(request, reporter);
-  return result.ok && (wrongElements(reporter.rows) ?? 0) > 0 ? 1 : result.exitCode;
+  return reporter.verdict(result).exitCode;
 }
 
 function collectiveOf(words: readonly string[]): string {
