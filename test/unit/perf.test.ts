@@ -128,6 +128,15 @@ test('--json is one document', async () => {
   });
 });
 
+test('wrong elements fail a job that ended well', async () => {
+  const { seen, reporter } = rig(true);
+  await reporter.output(piece(lines([head, row(8, false, 3), row(8, true)])));
+  expect(reporter.verdict(ended).exitCode).toBe(1);
+  expect(reporter.verdict({ ...ended, ok: false, reason: 'timeout', exitCode: 124 }).exitCode).toBe(124);
+  await reporter.result(ended);
+  expect(JSON.parse(seen.stdout)).toMatchObject({ ok: false, reason: 'wrong-elements', exitCode: 1 });
+});
+
 test('whatever else the ranks say goes to stderr', async () => {
   const { seen, reporter } = rig(false);
   await reporter.output(piece('hello\n{"bytes": 1}\n'));
