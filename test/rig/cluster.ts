@@ -75,8 +75,13 @@ export class ClusterHost {
   cut(): Promise<void> {
     return this.#cable('down');
   }
-  uncut(): Promise<void> {
-    return this.#cable('up');
+  /** Resolves when packets flow again: the kernel raises a port a moment after it was told to, and forgets failed neighbours later still. */
+  async uncut(): Promise<void> {
+    await this.#cable('up');
+    const port = `cable-${this.name}`;
+    const script = `until ip link show ${port} | grep -q 'state UP'; do :; done; ip neigh flush all`;
+    await this.#cluster.inLogin('sh', '-c', script);
+    await this.#inNetwork('ip', 'neigh', 'flush', 'all');
   }
   async #cable(state: 'up' | 'down'): Promise<void> {
     await this.#cluster.inLogin('ip', 'link', 'set', `cable-${this.name}`, state);
