@@ -93,6 +93,8 @@ describe('the environment', () => {
 it('starts in this directory, or the one of --wdir', async () => {
   expect((await Command.run(['-n', '1', 'pwd'], { directory })).stdout).toBe(`${directory}\n`);
   expect((await Command.run(['-n', '1', '--wdir', directory, 'pwd'])).stdout).toBe(`${directory}\n`);
+  const { stdout } = await Command.run(['-n', '1', '--wdir', directory, 'printenv', 'PWD']);
+  expect(stdout).toBe(`${directory}\n`);
 });
 
 describe('standard input', () => {

@@ -176,7 +176,13 @@ export class Agent {
   /** The rank as the guardian is to start it; none if its program cannot be read here. */
   #prepare(rank: RankSpawn, localRank: number): RankSpawn[] {
     const workingDirectory = this.#workingDirectory(rank.workingDirectory);
-    const environment = { ...rankEnvironment(rank.rank, localRank, this.#runtimeDirectory), ...rank.environment };
+    // Where the user stood, here, their own PWD holds: it may say by which symbolic link they came.
+    const stays = this.#options.local && !this.#order.workingDirectoryGiven;
+    const environment = {
+      ...rankEnvironment(rank.rank, localRank, this.#runtimeDirectory),
+      ...(stays ? {} : { PWD: workingDirectory }),
+      ...rank.environment,
+    };
     const program = nodeProgram(rank.argv, workingDirectory);
     if (program !== null && !program.readable) {
       const payload = encodeSpawnFailed({ errno: ENOENT, step: SpawnStep.exec });
