@@ -25,7 +25,7 @@ export function normalisedCommand<Name extends string>(
     }
   }
   const [first] = program;
-  if (first?.startsWith('-')) words.push('--');
+  if (first?.startsWith('-') || program.includes(':')) words.push('--');
   return [...words, ...program];
 }
 

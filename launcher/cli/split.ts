@@ -1,6 +1,6 @@
 /**
  * Splits the command line at the program: options are ours up to the first word that is neither an option nor an option's value;
- * from there on everything is the user's, as typed. `--` ends the options too.
+ * from there on everything is the user's, as typed, but for a lone `:`. `--` ends the options too, and lets `:` pass.
  */
 import { nearest } from './nearest.ts';
 import type { CommandLine, Option } from './option.ts';
@@ -29,7 +29,7 @@ export function splitCommandLine(argv: readonly string[], line: CommandLine): Sp
     const word = argv[index] ?? '';
     if (word === '--') return { given, words: [...words, ...argv.slice(index + 1)] };
     if (!word.startsWith('-') || word === '-') {
-      if (line.words === 'program') return { given, words: argv.slice(index) };
+      if (line.words === 'program') return { given, words: oneProgram(argv.slice(index)) };
       words.push(word);
       index += 1;
       continue;
@@ -39,6 +39,15 @@ export function splitCommandLine(argv: readonly string[], line: CommandLine): Sp
     index = next;
   }
   return { given, words };
+}
+
+/** mpirun's `:` begins another program. Handed on as an argument it would run the first one alone, which is not what was meant. */
+function oneProgram(words: readonly string[]): readonly string[] {
+  if (!words.includes(':')) return words;
+  throw usageError(
+    "several programs separated by ':' are not supported by this version",
+    "start one job for each; to hand a ':' to the program, write: ncclrun [options] -- PROGRAM … : …",
+  );
 }
 
 function readOption(argv: readonly string[], index: number, line: CommandLine): { option: GivenOption; next: number } {

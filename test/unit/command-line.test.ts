@@ -50,6 +50,8 @@ describe('the program begins at the first word that is not ours', () => {
     ['--tag-output takes no word', ['--tag-output', 'host'], ['host']],
     ['after --', ['-n', '2', '--', '-weird', '--'], ['-weird', '--']],
     ['-- of the program', ['prog', '--', 'x'], ['prog', '--', 'x']],
+    ['a : after --', ['-n', '2', '--', 'prog', ':', 'x'], ['prog', ':', 'x']],
+    ['a : within a word', ['prog', 'a:b', '::'], ['prog', 'a:b', '::']],
     ['a lone dash', ['-n', '2', '-', 'x'], ['-', 'x']],
     ['an empty word', ['-n', '2', '', 'x'], ['', 'x']],
     ['a pair', ['-genv', 'A', '1', 'prog'], ['prog']],
@@ -57,6 +59,15 @@ describe('the program begins at the first word that is not ours', () => {
   ])('%s', (_name, argv, words) => {
     expect(splitCommandLine(argv, runCommandLine).words).toEqual(words);
   });
+
+  test.each([[['true', ':', '-n', '2', 'false']], [['true', 'x', ':']], [[':', 'true']]])(
+    'several programs, as mpirun takes them, are refused: %j',
+    (argv) => {
+      expect(usage(() => splitCommandLine(argv, runCommandLine))).toMatch(
+        /several programs separated by ':' are not supported.* ncclrun \[options\] -- PROGRAM/,
+      );
+    },
+  );
 
   test('perf has words of its own, between its options', () => {
     expect(splitCommandLine(['all_reduce', '-n', '4', '-b', '8'], perfCommandLine).words).toEqual(['all_reduce']);
@@ -256,6 +267,7 @@ describe('the command as understood', () => {
     ],
     [['--dry-run', '--json', '--grace=5', '--', '-odd'], 'ncclrun --grace 5 -- -odd'],
     [['--oversubscribe=0', 'prog', ''], "ncclrun prog ''"],
+    [['--', 'prog', ':'], 'ncclrun -- prog :'],
   ])('%o', (argv, line) => {
     expect(normal(argv)).toBe(line);
   });
