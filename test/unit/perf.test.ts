@@ -166,6 +166,12 @@ describe('command lines that cannot be meant', () => {
     [['all_reduce', '-b', '8', '-e', '4'], '-e 4 is less than -b 8'],
     [['all_reduce', '-b', 'huge'], '-b is "huge"; a number of bytes'],
     [['all_reduce', '-f', '1'], '-f is "1"; a whole number from 2'],
+    [
+      ['all_reduce', '-d', 'nosuch'],
+      '-d is "nosuch"; one of int8, uint8, int32, uint32, int64, uint64, half, bfloat16,',
+    ],
+    [['all_reduce', '-d', 'f8e4m3'], '-d is "f8e4m3"; one of int8,'],
+    [['all_reduce', '-o', 'avg'], '-o is "avg"; one of sum, prod, min, max is wanted'],
     [['all_reduce', '--iter', '3'], 'unknown option --iter; did you mean --iters?'],
   ])('%o', async (argv, message) => {
     const error: unknown = await perf(argv).catch((thrown: unknown) => thrown);
