@@ -1,6 +1,6 @@
 /** What npm would publish, installed into an empty project elsewhere, works there. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -35,6 +35,15 @@ describeIf(install(), 'the package', () => {
       expect.arrayContaining(['bin/ncclrun', 'dist/worker/index.d.ts', 'build/ncclrun-guardian', 'build/libnccl.so.2']),
     );
     expect(files.filter((name) => /^(test|bench|launcher|worker|control)\//.test(name))).toEqual([]);
+  });
+
+  it('carries what its README points to', () => {
+    const root = join(directory, 'node_modules/ncclrun');
+    const links = [...readFileSync(join(root, 'README.md'), 'utf8').matchAll(/\]\(([\w/.-]+)\)/g)].map(
+      ([, to]) => to ?? '',
+    );
+    expect(links).not.toEqual([]);
+    expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([]);
   });
 
   it('runs its command', () => {
