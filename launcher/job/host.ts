@@ -125,7 +125,7 @@ export class Host {
   /** Resolves when no process of the connection is left on our side. */
   async close(): Promise<void> {
     this.#lease?.stop();
-    await this.#connection?.close(this.#state.name === 'ended');
+    await this.#connection?.close();
   }
 
   #receive(frame: Frame): void {

@@ -4,6 +4,7 @@ import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { installedVersion } from '../remote/local.ts';
+import type { StartAgent } from '../remote/connection.ts';
 import { agentStarter } from '../remote/start.ts';
 import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
@@ -46,6 +47,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const early = mapRanks(allocation, request);
   const plan = request.planFile === null ? null : await givenPlan(request.planFile);
   const asked = early?.hosts ?? allocation.hosts;
+  const startAgent = await agentStarter(request.rsh, asked);
   const policy = new FailurePolicy();
   const stdin = hasStdin();
   const job = new Job({ request, reporter, clock, policy, stdin }, asked.length);
@@ -65,7 +67,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   signals.install();
   const timeout = startTimeout(request, job);
   try {
-    const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, plan, stdin });
+    const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, startAgent, plan, stdin });
     await job.over;
     await Promise.race([left.promise, Promise.all(job.hosts.map((host) => host.close()))]);
     const result = jobResult({ jobId, job, map, policy, clock });
@@ -87,13 +89,14 @@ interface Start {
   /** Null where it depends on what the hosts say of themselves. */
   readonly early: RankMap | null;
   readonly asked: readonly HostSlots[];
+  readonly startAgent: StartAgent;
   readonly plan: GivenPlan | null;
   readonly stdin: boolean;
 }
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 async function startRanks(start: Start): Promise<RankMap | null> {
-  const { request, job, jobId, clock, early, asked, plan, stdin } = start;
+  const { request, job, jobId, clock, early, asked, startAgent, plan, stdin } = start;
   const { program } = request;
   const environment = exportedEnvironment(request.exports, process.env);
   const version = installedVersion();
@@ -110,7 +113,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   }
   clock.enter('connect');
   job.emit({ type: 'phase', phase: 'connect' });
-  job.connect(hosts, agentStarter(request.rsh));
+  job.connect(hosts, startAgent);
   const patience = setInterval(() => tellMissing(job, hosts), MISSING_TOLD_MS);
   await job.allUp;
   clearInterval(patience);

@@ -21,10 +21,9 @@ export interface ConnectionHandler {
 export interface AgentConnection {
   send(frame: Frame): void;
   /**
-   * Ends what is left of the connection on this side: gently after an agent's own end, at once where it was lost. Resolves when no
-   * process of it is left here.
+   * Ends what is left of the connection on this side, at once. Resolves when no process of it is left here.
    */
-  close(gently: boolean): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Starts an agent; never throws, failures come through the handler. The order travels with the start. */

@@ -26,17 +26,18 @@ const fixedOptions = [
 
 export class OpenSsh implements RemoteShell {
   readonly #command: readonly string[];
-  readonly #settings: SshSettings;
+  /** Null for a command that is no ssh. */
+  readonly #settings: SshSettings | null;
 
   /** `rsh`: auto and openssh mean ssh as the PATH has it; else a command, called with [-l user] [-p port] -- host command. */
   constructor(rsh: string, dialPath: string) {
     this.#command = rsh === 'auto' || rsh === 'openssh' ? ['ssh'] : rsh.split(/\s+/).filter(Boolean);
-    this.#settings = new SshSettings(this.#command, dialPath);
+    this.#settings = basename(this.#command[0] ?? '') === 'ssh' ? new SshSettings(this.#command, dialPath) : null;
   }
 
   async start(host: HostSlots, command: string): Promise<RemoteProcess> {
     const [program = 'ssh', ...first] = this.#command;
-    const settings = basename(program) === 'ssh' ? await this.#options(host) : [];
+    const settings = this.#settings === null ? [] : await this.#options(this.#settings, host);
     const words = [...first, ...settings, ...destination(host), command];
     // A session of its own: ^C at the terminal is ours to judge, and ^Z must not stop the link.
     const child = spawn(program, words, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
@@ -52,8 +53,8 @@ export class OpenSsh implements RemoteShell {
     };
   }
 
-  async #options(host: HostSlots): Promise<string[]> {
-    const settings = await this.#settings.options(destination(host));
+  async #options(known: SshSettings, host: HostSlots): Promise<string[]> {
+    const settings = await known.options(destination(host));
     return ['-T', '-x', '-a', ...[...fixedOptions, ...settings].flatMap(([name, value]) => ['-o', `${name}=${value}`])];
   }
 

@@ -6,7 +6,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
-import type { AgentConnection, ConnectionHandler } from './connection.ts';
+import type { AgentConnection, ConnectionHandler, StartAgent } from './connection.ts';
 import { agentPath, dialPath } from './local.ts';
 import { Limiter } from './limiter.ts';
 import { OpenSsh } from './openssh.ts';
@@ -18,8 +18,6 @@ import { Tail } from './tail.ts';
 const MAX_CONNECTING = 32;
 const MAX_ATTEMPTS = 6;
 const FIRST_PAUSE_MS = 100;
-/** How long the shell may take to end after the agent has. */
-const EXIT_DEADLINE_MS = 3000;
 /** From the shell's start to the agent's first word. */
 const HELLO_DEADLINE_MS = 60_000;
 /** Status of a login shell that does not find the command. */
@@ -27,17 +25,11 @@ const COMMAND_NOT_FOUND = 127;
 const COMMAND_NOT_EXECUTABLE = 126;
 
 const connecting = new Limiter(MAX_CONNECTING);
-const shells = new Map<string, RemoteShell>();
 
-export function startRemoteAgent(
-  rsh: string,
-  host: HostSlots,
-  order: AgentOrder,
-  handler: ConnectionHandler,
-): AgentConnection {
-  const shell = shells.get(rsh) ?? new OpenSsh(rsh, dialPath);
-  shells.set(rsh, shell);
-  return new RemoteAgent(shell, host, order, handler);
+/** The shell learns what it has to know while the job is still being prepared. */
+export function remoteAgentStarter(rsh: string): StartAgent {
+  const shell = new OpenSsh(rsh, dialPath);
+  return (host, order, handler) => new RemoteAgent(shell, host, order, handler);
 }
 
 class RemoteAgent implements AgentConnection {
@@ -62,13 +54,12 @@ class RemoteAgent implements AgentConnection {
     this.#link?.send(frame);
   }
 
-  async close(gently: boolean): Promise<void> {
+  /** An agent whose ranks have ended is about to leave, any other leaves because its stdin ends: the shell is not waited for. */
+  async close(): Promise<void> {
     this.#closing = true;
     this.#link?.close();
-    // The shell ends after the agent's process, so when it has, nothing of ours is left on the host.
-    const deadline = setTimeout(() => this.#process?.kill('SIGKILL'), gently ? EXIT_DEADLINE_MS : 0);
+    this.#process?.kill('SIGKILL');
     await this.#done;
-    clearTimeout(deadline);
   }
 
   /** Attempts until the agent speaks, then as long as it does. */

@@ -3,8 +3,9 @@
  * computing instead of OpenSSH's 75 (every server since 2014 knows curve25519), and a connection without Nagle's pauses
  * (native/dial).
  *
- * Asking ssh for its settings costs a process per host. So it is asked once, for the first host, and says which files it has read;
- * only if those speak of what we would set, or hide other files behind a host's name, is it asked for each host.
+ * Asking ssh for its settings costs a process per host. So it is asked once, for no host in particular and before the hosts are
+ * wanted, and says which files it has read; only if those speak of what we would set, or hide other files behind a host's name, is
+ * it asked for each host.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -28,25 +29,24 @@ const conditionalInclude = /^\s*(host|match)\b[^]*^\s*include\b/im;
 export class SshSettings {
   readonly #command: readonly string[];
   readonly #dialPath: string;
-  #first: Promise<Answer> | null = null;
+  readonly #general: Promise<Answer>;
   #defaults: Promise<Answer> | null = null;
 
   /** `command`: ssh and its first arguments. `dialPath`: the installation's ncclrun-dial. */
   constructor(command: readonly string[], dialPath: string) {
     this.#command = command;
     this.#dialPath = dialPath;
+    this.#general = this.#ask(['--', 'localhost']);
   }
 
   /** Options for a destination (ssh's last arguments). None if ssh cannot tell: it will complain itself. */
   async options(destination: readonly string[]): Promise<readonly SshOption[]> {
-    const asked = this.#first === null;
-    this.#first ??= this.#ask(destination);
-    const first = await this.#first;
-    if (first.settings.size === 0) return [];
-    if (!first.files.some((path) => mayDiffer(path))) return [...this.#keyExchange(), ...this.#dial(first)];
+    const general = await this.#general;
+    if (general.settings.size === 0) return [];
+    if (!general.files.some((path) => mayDiffer(path))) return [...this.#keyExchange(), ...this.#dial(general)];
 
     this.#defaults ??= this.#ask(['-F', 'none', '--', 'localhost']);
-    const [answer, defaults] = await Promise.all([asked ? first : this.#ask(destination), this.#defaults]);
+    const [answer, defaults] = await Promise.all([this.#ask(destination), this.#defaults]);
     const silent = answer.settings.get('kexalgorithms') === defaults.settings.get('kexalgorithms');
     return [...(silent ? this.#keyExchange() : []), ...(isDirect(answer) ? this.#dial(answer) : [])];
   }

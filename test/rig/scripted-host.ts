@@ -19,7 +19,7 @@ import type { ConnectionHandler, StartAgent } from '../../launcher/remote/connec
 export class ScriptedHost {
   readonly name: string;
   readonly sent: Frame[] = [];
-  closedGently: boolean | null = null;
+  closed = false;
   #handler: ConnectionHandler | null = null;
   #order: AgentOrder | null = null;
 
@@ -162,8 +162,8 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     agent?.connect(order, handler);
     return {
       send: (frame) => void agent?.sent.push(frame),
-      async close(gently) {
-        if (agent !== undefined) agent.closedGently = gently;
+      async close() {
+        if (agent !== undefined) agent.closed = true;
       },
     };
   };

@@ -125,7 +125,7 @@ describe('a host that is lost', () => {
     expect(hosts.map((host) => host.state)).toEqual(['ok', 'lost']);
     expect(ranks[1]).toMatchObject({ pid: 101, exitCode: null, endedAt: null });
     await Promise.all(job.hosts.map((host) => host.close()));
-    expect(agents.map((agent) => agent.closedGently)).toEqual([true, false]);
+    expect(agents.map((agent) => agent.closed)).toEqual([true, true]);
   });
 
   test('before its hello: the others are let go', async () => {

@@ -244,12 +244,13 @@ export class Agent {
   #ended(): NodeJS.Timeout {
     const patience = setTimeout(() => this.#guardian.kill(), FAREWELL_MS);
     this.#state = { name: 'ended', patience };
+    this.#link.send(makeFrame(FrameKind.ended));
+    this.#link.flush(); // the launcher waits for nothing else
     this.#lease.stop();
     this.#guardianLease.stop();
+    this.#guardian.close();
     this.#bootstrap?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);
-    this.#link.send(makeFrame(FrameKind.ended));
-    this.#guardian.close();
     return patience;
   }
 
