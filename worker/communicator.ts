@@ -106,15 +106,15 @@ export class Communicator implements AsyncDisposable {
   }
 
   /**
-   * Breaks the communicator at once: here and at every other rank, operations under way and later ones fail. `reason` is what errors
-   * of later calls here say. Close it afterwards.
+   * Breaks the communicator at once: here and at every other rank, operations under way and later ones fail. `reason` is part of
+   * what their errors say. Close it afterwards.
    */
   abort(reason: string): void {
     this.#checkOpen('abort');
     this.#exchange.flush();
     this.#state = { type: 'aborted', reason };
     try {
-      this.#native.abort(this.#handle);
+      this.#native.abort(this.#handle, reason);
     } catch (error) {
       throw translateError(error);
     }

@@ -98,7 +98,7 @@ export function decodeLeave(payload: Uint8Array): Leave {
   const key = { id: readId(reader), epoch: reader.u32('epoch'), round: JOIN_ROUND };
   const rank = reader.u32('rank');
   const number = reader.u32('how');
-  if (number !== LeftHow.finalized && number !== LeftHow.aborted) {
+  if (number !== LeftHow.finalized && number !== LeftHow.aborted && number !== LeftHow.died) {
     throw reader.malformed(`${number} is no way to leave`);
   }
   const reason = reader.string('reason');

@@ -16,7 +16,7 @@
  *   post         key, u32 epoch, u32 from, u32 to, u32 tag, u32 bytes, bytes
  *                                                                   answer: delivery with 0 bytes, once it is stored
  *   fetch        key, u32 epoch, u32 from, u32 to, u32 tag          answer: delivery
- *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted), str reason     no answer
+ *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed), str reason     no answer
  *
  *   agent → engine
  *   welcome      u32 hostIndex, u32 hostCount, u32 rankCount, u32 epoch, str jobId, str hostName

@@ -56,6 +56,8 @@ export class Hub {
   readonly #roster: Roster;
   readonly #late: LateWatch;
   readonly #mailbox = new Mailbox<number>();
+  /** Ranks that others failed for want of: told once. */
+  readonly #blamed = new Set<number>();
   #doomTimer: NodeJS.Timeout | null = null;
 
   constructor(options: HubOptions) {
@@ -77,7 +79,7 @@ export class Hub {
       case FrameKind.merged:
         return this.#merged(host, decodeMerged(frame.payload));
       case FrameKind.left:
-        return this.#left(host, decodeLeft(frame.payload), (frame.flags & ENDED_CLEANLY) !== 0);
+        return this.#left(host, decodeLeft(frame.payload), (frame.flags & ENDED_CLEANLY) !== 0, frame.subject);
       case FrameKind.routed:
         return this.#routed(host, decodeRouted(frame.payload), (frame.flags & ROUTED_WANTED) !== 0);
       default:
@@ -178,15 +180,21 @@ export class Hub {
     }
   }
 
-  #left(host: number, left: Left, cleanly: boolean): void {
+  #left(host: number, left: Left, cleanly: boolean, blame: number): void {
     const { key, rank, how, reason } = left;
+    if (how === LeftHow.missed) {
+      const known = blame >= this.#options.rankHosts.length || this.#blamed.has(blame);
+      this.#blamed.add(blame);
+      if (!known) this.#options.missing(blame, reason);
+      return;
+    }
     if (how === LeftHow.finalized) {
       if (rank === ALL_RANKS && this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
       return;
     }
     const failure = { result: NcclResult.remoteError, sentence: reason };
     if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
-    else if (this.#live.break(key, host, rank, failure, cleanly)) this.#failRounds(key, failure);
+    else if (this.#live.break(key, host, { rank, failure, cleanly, blame })) this.#failRounds(key, failure);
   }
 
   #routed(host: number, message: Routed, wanted: boolean): void {

@@ -17,6 +17,14 @@ interface Live {
   readonly hosts: Set<number>;
 }
 
+/** How a rank broke a communicator. */
+interface Breach {
+  readonly rank: number;
+  readonly failure: RendezvousFailure;
+  readonly cleanly: boolean;
+  readonly blame: number;
+}
+
 export class LiveCommunicators {
   readonly #send: (host: number, frame: Frame) => void;
   readonly #live = new Map<string, Live>();
@@ -54,14 +62,16 @@ export class LiveCommunicators {
 
   /**
    * A rank on `host` broke it: the other hosts raise their abort words. `cleanly`: its process ended with status 0, so only those who wait
-   * in vain are told, and the communicator lives on for what is under way. False if there is no such communicator.
+   * in vain are told, and the communicator lives on for what is under way. `blame`: its rank in the job, or ALL_RANKS. False if there is no
+   * such communicator.
    */
-  break(key: Key, host: number, rank: number, failure: RendezvousFailure, cleanly: boolean): boolean {
+  break(key: Key, host: number, { rank, failure, cleanly, blame }: Breach): boolean {
     const live = this.#live.get(nameOf(key));
     if (live === undefined) return false;
     this.#broken.set(nameOf(key), failure);
     if (!cleanly) this.#live.delete(nameOf(key));
     const frame = makeFrame(FrameKind.broken, {
+      subject: blame,
       flags: cleanly ? ENDED_CLEANLY : 0,
       payload: encodeBroken({ key: { ...key, round: JOIN_ROUND }, rank, ...failure }),
     });
@@ -71,7 +81,7 @@ export class LiveCommunicators {
 
   hostLost(host: number, failure: RendezvousFailure): void {
     for (const { key, hosts } of Array.from(this.#live.values())) {
-      if (hosts.has(host)) this.break(key, host, ALL_RANKS, failure, false);
+      if (hosts.has(host)) this.break(key, host, { rank: ALL_RANKS, failure, cleanly: false, blame: ALL_RANKS });
     }
   }
 }

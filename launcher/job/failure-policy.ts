@@ -1,6 +1,6 @@
 /**
  * Which failure decides the job: the earliest that we did not cause ourselves; of equally early ones that of the lowest rank.
- * Failures of one turn of the event loop are judged together, because they were under way before we could react to any.
+ * A rank that others lacked is the cause of their ends. Failures of one turn of the event loop are judged together, because they were under way before we could react to any.
  */
 import type { Failure } from './failure.ts';
 
@@ -37,8 +37,16 @@ export class FailurePolicy {
   decide(): Failure | null {
     if (this.#primary !== null) return this.#primary;
     const [first] = this.#entries.toSorted((one, other) => one.time - other.time || rankOf(one) - rankOf(other));
-    this.#primary = first?.failure ?? null;
+    this.#primary = first === undefined ? null : this.#causeOf(first.failure);
     return this.#primary;
+  }
+
+  /** A rank that others lacked precedes their ends, whatever the clocks of their hosts say. */
+  #causeOf(failure: Failure): Failure {
+    if (failure.type !== 'rank-exit' && failure.type !== 'rank-signal') return failure;
+    const missing = this.#entries.map((entry) => entry.failure).filter(({ type }) => type === 'rank-missing');
+    if (missing.some((other) => 'rank' in other && other.rank === failure.rank)) return failure;
+    return missing[0] ?? failure;
   }
 }
 

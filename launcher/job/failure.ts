@@ -94,7 +94,7 @@ export interface RankSignalFailure {
   readonly pid: number;
   readonly signal: NodeJS.Signals;
 }
-/** A rank exited without joining a communicator that others wait for. Exit status: the rank's, or 125 if that was 0. */
+/** A rank exited without joining a communicator that others wait for, or left one that others then failed for want of. Exit status: the rank's, or 125 if that was 0. */
 export interface RankMissingFailure {
   readonly type: 'rank-missing';
   readonly host: string;

@@ -165,6 +165,7 @@ export class Job {
   /** What went wrong; the first one ends the job. */
   fail(failure: Failure, time = Date.now()): void {
     const { policy } = this.#parts;
+    if (failure.type === 'rank-missing' && this.#state.name === 'stopping') return; // it is we who ended it
     policy.record(failure, time);
     if (policy.primary !== null) {
       this.emit({ type: 'failure', failure, primary: false });

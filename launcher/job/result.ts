@@ -1,4 +1,5 @@
 /** The job's result, once it is over. */
+import type { Failure } from './failure.ts';
 import { exitStatus } from './failure-error.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { Host } from './host.ts';
@@ -26,12 +27,18 @@ export function jobResult({ jobId, job, map, policy, clock }: ResultParts): JobR
     jobId,
     ok: primary === null,
     reason: primary?.type ?? 'ok',
-    exitCode: primary === null ? 0 : exitStatus(primary),
+    exitCode: primary === null ? 0 : exitStatus(ownEnd(primary, policy) ?? primary),
     failures: policy.failures,
     hosts: job.hosts.map((host) => hostResult(host, ranks, policy)),
     ranks,
     phases: clock.read(),
   };
+}
+
+/** How the rank ended that others lacked, if that was no success either. */
+function ownEnd(primary: Failure, { failures }: FailurePolicy): Failure | undefined {
+  if (primary.type !== 'rank-missing') return undefined;
+  return failures.find(({ type, ...own }) => type !== 'rank-missing' && 'rank' in own && own.rank === primary.rank);
 }
 
 function hostResult(host: Host, ranks: readonly RankResult[], policy: FailurePolicy): HostResult {

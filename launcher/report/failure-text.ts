@@ -50,7 +50,8 @@ export function failureText(failure: Failure): FailureText {
       return {
         sentence: failure.message,
         details: [],
-        remedy: 'every rank of a communicator must initialise it; look for a rank that returns early',
+        remedy:
+          'every rank of a communicator must initialise it, take part in every operation and close it; see what that one did',
       };
     case 'timeout':
       return {

@@ -64,11 +64,20 @@ NCCLRUN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclCommAbort", comm, [comm](Communicator& communicator) {
     Registry::get().remove(comm);
-    communicator.abort();
+    communicator.abort({});
     return ncclSuccess;
   });
 }
 NCCLRUN_TWIN(ncclCommAbort);
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason) {
+  if (comm == nullptr) return ncclSuccess;
+  return withCommunicator("ncclrunCommAbort", comm, [comm, reason](Communicator& communicator) {
+    Registry::get().remove(comm);
+    communicator.abort(reason == nullptr ? "" : reason);
+    return ncclSuccess;
+  });
+}
 
 NCCLRUN_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return withCommunicator("ncclCommGetAsyncError", comm, [&](Communicator& communicator) {

@@ -281,8 +281,9 @@ Napi::Value nodeBarrier(const Napi::CallbackInfo& call) {
 
 Napi::Value abort(const Napi::CallbackInfo& call) {
   const auto comm = openComm(call[0]);
+  const std::string reason = stringArgument(call[1], "reason");
   comm->state = Comm::State::aborted;
-  check(call.Env(), ncclCommAbort(comm->comm), comm->comm);
+  check(call.Env(), ncclrunCommAbort(comm->comm, reason.c_str()), comm->comm);
   return call.Env().Undefined();
 }
 

@@ -50,7 +50,7 @@ void Communicator::failWith(Status status, bool tellOthers) {
   }
   changed_.notify_all();
   if (path != nullptr) path->abort(statusNow());
-  if (tell) tellLeaving(LeaveHow::aborted, failure());
+  if (tell) tellLeaving(LeaveHow::failed, failure());
 }
 
 Status Communicator::statusNow() {
@@ -186,23 +186,25 @@ Status Communicator::close() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return settled() && state() != State::ready; });
   }
-  if (state() == State::failed) tellLeaving(LeaveHow::aborted, failure());
+  if (state() == State::failed) tellLeaving(LeaveHow::failed, failure());
   return {};
 }
 
-void Communicator::abort() {
-  const std::string reason = context() + " called ncclCommAbort";
+void Communicator::abort(const std::string& reason) {
+  const std::string sentence = context() + (reason.empty() ? " called ncclCommAbort" : " aborted it: " + reason);
+  bool whole = true;
   DataPath* path = nullptr;
   {
     std::lock_guard lock(mutex_);
     if (state() == State::aborted) return;
-    if (state() != State::failed) status_ = {ncclInvalidUsage, reason};
+    whole = state() != State::failed;
+    if (whole) status_ = {ncclInvalidUsage, sentence};
     path = dataPath_.get();
     state_.store(State::aborted, std::memory_order_release);
   }
   changed_.notify_all();
   if (path != nullptr) path->abort(statusNow());
-  tellLeaving(LeaveHow::aborted, failure());
+  tellLeaving(whole ? LeaveHow::aborted : LeaveHow::failed, whole && !reason.empty() ? reason : failure());
 }
 
 void Communicator::brokenByAgent(const AbortedMessage& message) {

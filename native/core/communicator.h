@@ -60,8 +60,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // What has to happen before the last reference goes: finalizes, tells the agent. ncclInvalidUsage: it is still
   // joining, nothing was done.
   Status close();
-  // Ends everything here at once and tells the agent.
-  void abort();
+  // Ends everything here at once and tells the agent, which tells the others; `reason` may be empty.
+  void abort(const std::string& reason);
 
   // On the control thread: the agent says that the communicator is broken.
   void brokenByAgent(const AbortedMessage& message);

@@ -36,7 +36,8 @@ struct PeerInfo {
 };
 static_assert(sizeof(PeerInfo) == 64);
 
-enum class LeaveHow : uint32_t { finalized = 0, aborted = 1 };
+// failed: the engine gave up, its program did nothing to that end.
+enum class LeaveHow : uint32_t { finalized = 0, aborted = 1, failed = 2 };
 
 struct WelcomeMessage {
   uint32_t hostIndex = 0;

@@ -45,6 +45,9 @@ ncclResult_t ncclrunNodeBarrier(ncclComm_t comm);
  * NCCLRUN_SIZE): what to pass to ncclCommInitRank. ncclInvalidUsage with a sentence outside a job. */
 ncclResult_t ncclrunGetJob(ncclUniqueId* uniqueId, int* size, int* rank);
 
+/* ncclCommAbort with a reason, which is part of what the other ranks' errors say; NULL: none. Copied. */
+ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason);
+
 /* ---- Who is where ---- */
 typedef struct {
   uint32_t rank, size;           /* in the communicator */

@@ -54,6 +54,18 @@ describe('the failure policy', () => {
     expect(policy.decide()).toBe(timeout);
   });
 
+  test('a rank that others lacked is the cause of their ends, but its own end tells more', () => {
+    const lacked: Failure = { type: 'rank-missing', host: 'h', rank: 1, message: 'm' };
+    const policy = new FailurePolicy();
+    policy.record(exitOf(0), 1000);
+    policy.record(lacked, 1001);
+    expect(policy.decide()).toBe(lacked);
+    const own = new FailurePolicy();
+    own.record(exitOf(1, 3), 1000);
+    own.record(lacked, 1001);
+    expect(own.decide()).toEqual(exitOf(1, 3));
+  });
+
   test('nothing is decided without a failure', () => {
     const policy = new FailurePolicy();
     expect([policy.any, policy.decide(), policy.failures]).toEqual([false, null, []]);

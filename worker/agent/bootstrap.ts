@@ -5,8 +5,8 @@
 import { availableParallelism } from 'node:os';
 import { decodeGather, decodeJoin, decodeLeave } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
-import { isFrameKind } from '../../control/messages/codec.ts';
-import { FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
+import { isFrameKind, makeFrame } from '../../control/messages/codec.ts';
+import { ALL_RANKS, FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { describeKey, keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
@@ -18,6 +18,7 @@ import {
   decodePlanBody,
   decodeRouted,
   encodeCompleted,
+  encodeLeft,
 } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND, LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
@@ -34,6 +35,7 @@ import { EngineChannel } from './engine.ts';
 import type { Asker, Engine } from './engine.ts';
 import { Engines } from './engines.ts';
 import { Gatherings } from './gatherings.ts';
+import { Harms } from './harms.ts';
 import { Letters } from './letters.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import { isInOperation } from './vain-wait.ts';
@@ -66,6 +68,7 @@ export class Bootstrap {
   readonly #deaths: Deaths;
   readonly #gatherings: Gatherings;
   readonly #communicators: Communicators;
+  readonly #harms = new Harms();
   readonly #letters: Letters;
   readonly #planner = new Planner(null);
   /** Shared parts of plans whose own part is still to come. */
@@ -89,6 +92,8 @@ export class Bootstrap {
       channel: this.#channel,
       sendUp,
       ended: (key, failure) => this.#letters.end(key, failure),
+      harmed: (jobRank, harm) => this.#harms.add(jobRank, harm),
+      left: (jobRank, key) => this.#harms.left(jobRank, key),
     });
     this.#letters = new Letters({ channel: this.#channel, acrossHosts: hostCount > 1, sendUp });
     this.#gatherings = new Gatherings({
@@ -108,8 +113,13 @@ export class Bootstrap {
     this.#engines.rankSpawned(rank, pid);
   }
 
-  /** Call it before the launcher is told: who waits for the rank must be known there. */
+  /** Call it before the launcher is told: who waits for the rank must be known there, and whose fault its failure is. */
   rankEnded(rank: number, exited: Exited): void {
+    const cause = this.#harms.causeOf(rank, exited);
+    if (cause !== null) {
+      const payload = encodeLeft({ key: cause.key, rank: cause.rank, how: LeftHow.missed, reason: cause.sentence });
+      this.#options.sendUp(makeFrame(FrameKind.left, { subject: cause.blame, payload }));
+    }
     this.#gatherings.flushAll();
     this.#deaths.rankEnded(rank, exited);
   }
@@ -142,7 +152,8 @@ export class Bootstrap {
       case FrameKind.broken: {
         const { key, rank, ...failure } = decodeBroken(frame.payload);
         this.#letters.end(key, failure);
-        return this.#communicators.brokenElsewhere(key, rank, failure, (frame.flags & ENDED_CLEANLY) !== 0);
+        const breach = { rank, ...failure, blame: frame.subject };
+        return this.#communicators.brokenElsewhere(key, breach, (frame.flags & ENDED_CLEANLY) !== 0);
       }
       default:
         return undefined;
@@ -220,7 +231,8 @@ export class Bootstrap {
     const { key, rank, how, reason } = decodeLeave(payload);
     if (how === LeftHow.finalized) return this.#communicators.finalized(key, rank, engine);
     const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
-    if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false })) {
+    const blame = how === LeftHow.aborted ? blamed(engine) : ALL_RANKS;
+    if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false, blame })) {
       this.#gatherings.fail(key, rank, how, sentence);
     }
     return this.#failRounds(key, rank, how, sentence);
@@ -251,10 +263,15 @@ export class Bootstrap {
   #gone(engine: Engine, { phrase, cleanly }: Death): void {
     engine.farewell = phrase;
     const describe = (rank: number): string => this.#farewell(rank, engine);
-    const isClean = (key: Key): boolean => cleanly !== false && !isInOperation(engine.telemetry, key);
+    const blame = cleanly === false ? ALL_RANKS : blamed(engine);
+    const departure = (rank: number, key: Key) => ({
+      reason: describe(rank),
+      cleanly: cleanly !== false && !isInOperation(engine.telemetry, key),
+      blame,
+    });
     this.#letters.drop(engine);
     this.#gatherings.leave(engine, LeftHow.died, describe);
-    for (const { key, rank } of this.#communicators.engineGone(engine, describe, isClean)) {
+    for (const { key, rank } of this.#communicators.engineGone(engine, departure)) {
       this.#failRounds(key, rank, LeftHow.died, describe(rank));
     }
     this.#engines.forget(engine.connection);
@@ -299,7 +316,12 @@ export class Bootstrap {
     }
     for (const { engine, rank } of askers) {
       if (engine.farewell === null) continue; // else it went while its plan was under way
-      const departure = { how: LeftHow.died, reason: this.#farewell(rank, engine), cleanly: false };
+      const departure = {
+        how: LeftHow.died,
+        reason: this.#farewell(rank, engine),
+        cleanly: false,
+        blame: blamed(engine),
+      };
       this.#communicators.departed(key, rank, engine, departure);
     }
   }
@@ -323,4 +345,9 @@ export class Bootstrap {
   #name(rank: number, engine: Engine): string {
     return describeRank(rank, this.#options.hostName, engine.pid);
   }
+}
+
+/** Whom the job blames for what the engine did. */
+function blamed({ jobRank }: Engine): number {
+  return jobRank < 0 ? ALL_RANKS : jobRank;
 }

@@ -17,6 +17,7 @@ import { decodeSegmentOf } from '../../control/plan/decode.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
 import type { Asker, Engine, EngineChannel } from './engine.ts';
+import type { Harm } from './harms.ts';
 import { waitsInVain } from './vain-wait.ts';
 
 /** How often a deserted communicator is looked at. */
@@ -25,6 +26,13 @@ const DESERTED_CHECK_MS = 250;
 interface Member {
   readonly rank: number;
   readonly engine: Engine;
+}
+
+interface Breach extends RendezvousFailure {
+  /** In the communicator. */
+  readonly rank: number;
+  /** In the job: whose fault it is when others fail because of this. ALL_RANKS: nobody's, or its own end says it. */
+  readonly blame: number;
 }
 
 interface Communicator {
@@ -38,7 +46,7 @@ interface Communicator {
   /** The launcher knows it; else it lies on this host alone. */
   readonly wide: boolean;
   /** Why it cannot go on. */
-  failure: (RendezvousFailure & { readonly rank: number }) | null;
+  failure: Breach | null;
   /** Its ranks have been told of `failure`. */
   broken: boolean;
   watch: NodeJS.Timeout | null;
@@ -50,6 +58,10 @@ export interface CommunicatorsOptions {
   sendUp(frame: Frame): void;
   /** The last local rank has left. */
   ended(key: Key, failure: RendezvousFailure): void;
+  /** A rank of the job lacks another now. */
+  harmed(jobRank: number, harm: Harm): void;
+  /** A rank of the job has left, whole or broken. */
+  left(jobRank: number, key: Key): void;
 }
 
 /** A rank that left for good before its communicator ended. */
@@ -58,6 +70,8 @@ export interface Departure {
   readonly reason: string;
   /** Its process ended with status 0. */
   readonly cleanly: boolean;
+  /** As in Breach. */
+  readonly blame: number;
 }
 
 export class Communicators {
@@ -125,15 +139,13 @@ export class Communicators {
   /** The process of an engine is no more. Returns what it took part in. */
   engineGone(
     engine: Engine,
-    describe: (rank: number) => string,
-    cleanly: (key: Key) => boolean,
+    departure: (rank: number, key: Key) => Omit<Departure, 'how'>,
   ): { key: Key; rank: number }[] {
     const left: { key: Key; rank: number }[] = [];
     for (const communicator of Array.from(this.#live.values())) {
       const ranks = [...communicator.members.values()].filter((member) => member.engine === engine);
       for (const { rank } of ranks) {
-        const departure = { how: LeftHow.died, reason: describe(rank), cleanly: cleanly(communicator.key) };
-        this.#depart(communicator, rank, departure);
+        this.#depart(communicator, rank, { how: LeftHow.died, ...departure(rank, communicator.key) });
         left.push({ key: communicator.key, rank });
       }
     }
@@ -141,9 +153,9 @@ export class Communicators {
   }
 
   /** A rank of another host broke it, says the launcher. */
-  brokenElsewhere(key: Key, rank: number, failure: RendezvousFailure, cleanly: boolean): void {
+  brokenElsewhere(key: Key, breach: Breach, cleanly: boolean): void {
     const communicator = this.#find(key);
-    if (communicator !== undefined) this.#fail(communicator, { rank, ...failure }, cleanly);
+    if (communicator !== undefined) this.#fail(communicator, breach, cleanly);
   }
 
   close(): void {
@@ -155,24 +167,31 @@ export class Communicators {
     return this.#live.get(keyName({ ...key, round: JOIN_ROUND }));
   }
 
-  #depart(communicator: Communicator, rank: number, { how, reason, cleanly }: Departure): void {
+  #depart(communicator: Communicator, rank: number, { how, reason, cleanly, blame }: Departure): void {
     const { key, wide } = communicator;
     const told = communicator.broken;
-    communicator.members.delete(rank);
-    this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason }, cleanly);
+    this.#forget(communicator, rank);
+    this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason, blame }, cleanly);
     if (wide && !told) {
       const payload = encodeLeft({ key, rank, how, reason });
-      this.#options.sendUp(makeFrame(FrameKind.left, { flags: cleanly ? ENDED_CLEANLY : 0, payload }));
+      const flags = cleanly ? ENDED_CLEANLY : 0;
+      this.#options.sendUp(makeFrame(FrameKind.left, { subject: blame, flags, payload }));
     }
     this.#endIfEmpty(communicator);
   }
 
   #remove(communicator: Communicator, rank: number): void {
-    communicator.members.delete(rank);
+    this.#forget(communicator, rank);
     this.#endIfEmpty(communicator);
   }
 
-  #fail(communicator: Communicator, failure: RendezvousFailure & { rank: number }, cleanly: boolean): void {
+  #forget({ key, members }: Communicator, rank: number): void {
+    const member = members.get(rank);
+    if (member !== undefined) this.#options.left(member.engine.jobRank, key);
+    members.delete(rank);
+  }
+
+  #fail(communicator: Communicator, failure: Breach, cleanly: boolean): void {
     if (communicator.broken) return;
     communicator.failure ??= failure;
     if (!cleanly) this.#break(communicator, failure);
@@ -182,19 +201,22 @@ export class Communicators {
   #lookAt(communicator: Communicator): void {
     const { key, failure, members } = communicator;
     const waits = [...members.values()].some(({ engine }) => waitsInVain(engine.telemetry, key));
-    if (waits && failure !== null) this.#break(communicator, failure);
+    if (waits && failure !== null) this.#break(communicator, failure, '; others waited for it');
   }
 
-  #break(communicator: Communicator, failure: RendezvousFailure & { rank: number }): void {
+  /** `blamed` follows the sentence where the job blames the rank. */
+  #break(communicator: Communicator, failure: Breach, blamed = ''): void {
     const { native, channel } = this.#options;
     const { key, segment, abortOffset, doorbellOffset, localRanks, members } = communicator;
-    const { rank, result, sentence } = failure;
+    const { rank, result, sentence, blame } = failure;
     communicator.failure = failure;
     communicator.broken = true;
     this.#stopWatch(communicator);
     native.segmentAbort(segment, abortOffset, doorbellOffset, localRanks, rank, result, sentence);
     const payload = encodeAborted(key, rank, result, sentence);
     for (const engine of new Set([...members.values()].map((member) => member.engine))) {
+      if (blame !== ALL_RANKS)
+        this.#options.harmed(engine.jobRank, { key, rank, blame, sentence: `${sentence}${blamed}` });
       if (!engine.gone) channel.send(engine.connection, FrameKind.aborted, 0, payload);
     }
   }

@@ -131,7 +131,7 @@ export interface Native {
   exchange(comm: CommHandle, transfers: readonly Transfer[]): Promise<void>;
   barrier(comm: CommHandle): Promise<void>;
   nodeBarrier(comm: CommHandle): Promise<void>;
-  abort(comm: CommHandle): void;
+  abort(comm: CommHandle, reason: string): void;
   /** Finalizes and destroys; a second close of one communicator is a named error. */
   commClose(comm: CommHandle): Promise<void>;
 }

@@ -1,0 +1,66 @@
+/** Whom a job blames when a rank leaves its communicator and the others fail for want of it. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-blame-')); // within the package, so that 'ncclrun' is found
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+/** A program whose rank 1 does `deed` after a first barrier, while the others reduce. */
+async function program(name: string, deed: string, declaration = 'const comm'): Promise<string> {
+  const path = join(directory, `${name}.ts`);
+  const text = `import { init } from 'ncclrun';
+${declaration} = await init();
+await comm.barrier();
+if (comm.rank === 1) { ${deed} }
+await comm.allReduce(new Float32Array(1000));
+`;
+  await writeFile(path, text);
+  return path;
+}
+
+it.each(['const comm', 'await using comm'])('one that exits with 0 and leaves the others waiting (%s)', async (how) => {
+  const path = await program('exits', 'process.exit(0);', how);
+  const { exitCode, reason, failures, outcome } = await Command.result(['-n', '3', path]);
+  expect({ exitCode, reason, status: outcome.status }).toEqual({ exitCode: 125, reason: 'rank-missing', status: 125 });
+  expect(failures[0]).toMatchObject({ type: 'rank-missing', rank: 1 });
+  expect(outcome.stderr).toMatch(
+    /^ncclrun: rank 1 \(\S+, pid \d+\) exited with status 0 without leaving the communicator; others waited for it$/m,
+  );
+});
+
+it('one that aborts, with its reason, also at the others', async () => {
+  const path = await program(
+    'aborts',
+    "comm.abort('loss is NaN'); await new Promise((resolve) => setTimeout(resolve, 60_000));",
+  );
+  const { exitCode, failures, outcome } = await Command.result(['-n', '3', path]);
+  expect(exitCode).toBe(125);
+  expect(failures[0]).toMatchObject({ type: 'rank-missing', rank: 1 });
+  expect(outcome.stderr).toMatch(/^ncclrun: rank 1 \(\S+, pid \d+\) aborted the communicator: loss is NaN$/m);
+  expect(outcome.stderr).toMatch(/NcclError: .*rank 1 .*loss is NaN/);
+});
+
+it('one that aborts and exits with a status of its own, which is then the job’s', async () => {
+  const path = await program('aborts-and-exits', "comm.abort('enough'); process.exit(7);");
+  const { exitCode, failures } = await Command.result(['-n', '3', path]);
+  expect({ exitCode, failures: [failures[0]] }).toMatchObject({ exitCode: 7, failures: [{ rank: 1 }] });
+});
+
+it('nobody, when the others cope with an abort', async () => {
+  const path = join(directory, 'copes.ts');
+  const text = `import { init } from 'ncclrun';
+const comm = await init();
+await comm.barrier();
+if (comm.rank === 1) comm.abort('enough');
+else await comm.allReduce(new Float32Array(1000)).catch(() => undefined);
+await comm.close();
+`;
+  await writeFile(path, text);
+  expect(await Command.result(['-n', '3', path])).toMatchObject({ ok: true, exitCode: 0, failures: [] });
+});
