@@ -19,6 +19,4 @@ export interface Link {
   flush(): void;
   /** Sends what was accepted, then ends; the other side sees a clean end. */
   close(): void;
-  /** Bytes accepted and not yet handed to the system. */
-  readonly queuedBytes: number;
 }

@@ -3,7 +3,6 @@ import type { Frame } from '../messages/frame.ts';
 import type { Link, LinkHandler } from './link.ts';
 
 export class MemoryLink implements Link {
-  readonly queuedBytes = 0;
   #peer: MemoryLink | null = null;
   #handler: LinkHandler | null = null;
   #inbox: Frame[] = [];

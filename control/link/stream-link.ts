@@ -24,10 +24,6 @@ export class StreamLink implements Link {
     this.#writable = writable;
   }
 
-  get queuedBytes(): number {
-    return this.#writable.writableLength;
-  }
-
   open(handler: LinkHandler): void {
     this.#handler = handler;
     const decoder = new FrameDecoder((frame) => {

@@ -24,7 +24,7 @@ void Connection::read() {
   while (socket_.valid()) {
     const size_t held = incoming_.size();
     incoming_.resize(held + kReadBytes);
-    const ssize_t got = recv(socket_.get(), incoming_.data() + held, kReadBytes, MSG_DONTWAIT);
+    const ssize_t got = ::read(socket_.get(), incoming_.data() + held, kReadBytes);
     const int error = errno;
     incoming_.resize(held + (got > 0 ? static_cast<size_t>(got) : 0));
     if (got > 0) {
@@ -85,6 +85,7 @@ void Connection::tellOfDeath() {
 
 void Connection::close(const std::string& reason) {
   socket_.reset();
+  output_.reset();
   incoming_ = {};
   outgoing_.clear();
   if (!disconnecting_) {
@@ -124,7 +125,9 @@ bool Connection::sendSome(OutgoingFrame& frame) {
     int* numbers = reinterpret_cast<int*>(CMSG_DATA(&ancillary.header));
     for (size_t i = 0; i < frame.descriptors.size(); ++i) numbers[i] = frame.descriptors[i].get();
   }
-  const ssize_t sent = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  // A pipe without a reader raises SIGPIPE, which this thread blocks.
+  const ssize_t sent = output_.valid() ? ::write(output_.get(), piece.iov_base, piece.iov_len)
+                                       : sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent >= 0) {
     frame.sent += static_cast<size_t>(sent);
     frame.descriptors.clear();

@@ -1,5 +1,5 @@
-// One process that speaks to a local server: its socket, its life, its unread and unsent bytes. Lives on the server's
-// thread.
+// One process that speaks to a local server: its socket (or two pipes), its life, its unread and unsent bytes. Lives on
+// the server's thread.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -44,8 +44,12 @@ class Connection {
   void disconnect();
 
   uint32_t number() const { return number_; }
+  // Where we write if that is not the socket: then descriptors cannot travel. Both do not block.
+  void setOutput(Descriptor output) { output_ = std::move(output); }
+
   int socket() const { return socket_.get(); }  // -1: closed
-  int life() const { return life_.get(); }      // -1: dead, or not known
+  int output() const { return output_.valid() ? output_.get() : socket_.get(); }
+  int life() const { return life_.get(); }  // -1: dead, or not known
   bool unsent() const { return !outgoing_.empty(); }
   // Nothing more can come of it.
   bool over() const { return !socket_.valid() && !life_.valid(); }
@@ -60,6 +64,7 @@ class Connection {
 
   uint32_t number_;
   Descriptor socket_;
+  Descriptor output_;
   Descriptor life_;
   const bool lifeKnown_;
   const pid_t child_;

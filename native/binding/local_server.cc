@@ -155,6 +155,22 @@ Napi::Value guardianStart(const Napi::CallbackInfo& call) {
   });
 }
 
+Napi::Value localServerWrite(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  LocalServer& server = openServer(call[0], held);
+  const auto bytes = viewArgument(call[2], "bytes");
+  server.thread().send(integerArgument<uint32_t>(call[1], "connection"),
+                       {.bytes = {bytes.begin(), bytes.end()}, .descriptors = {}});
+  return call.Env().Undefined();
+}
+
+Napi::Value streamsServe(const Napi::CallbackInfo& call) {
+  Descriptor input(fcntl(integerArgument<int32_t>(call[0], "input"), F_DUPFD_CLOEXEC, 3));
+  Descriptor output(fcntl(integerArgument<int32_t>(call[1], "output"), F_DUPFD_CLOEXEC, 3));
+  return openNew(call.Env(), kMaxPayloadBytes, call[2], true, "cannot serve the descriptors",
+                 [&](ServerThread& thread) { return thread.serveStreams(std::move(input), std::move(output)); });
+}
+
 Napi::Value guardianKill(const Napi::CallbackInfo& call) {
   std::shared_ptr<LocalServer> held;
   openServer(call[0], held).thread().killChild();

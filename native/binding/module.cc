@@ -10,6 +10,8 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 
   EXPORT(localServerOpen);
   EXPORT(guardianStart);
+  EXPORT(localServerWrite);
+  EXPORT(streamsServe);
   EXPORT(guardianKill);
   EXPORT(localServerSend);
   EXPORT(localServerDisconnect);

@@ -11,6 +11,8 @@ Napi::Value freePorts(const Napi::CallbackInfo& call);
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);
 Napi::Value guardianStart(const Napi::CallbackInfo& call);
+Napi::Value localServerWrite(const Napi::CallbackInfo& call);
+Napi::Value streamsServe(const Napi::CallbackInfo& call);
 Napi::Value guardianKill(const Napi::CallbackInfo& call);
 Napi::Value localServerSend(const Napi::CallbackInfo& call);
 Napi::Value localServerDisconnect(const Napi::CallbackInfo& call);

@@ -74,6 +74,17 @@ int ServerThread::serveChild(Descriptor socket, pid_t child) {
   return 0;
 }
 
+int ServerThread::serveStreams(Descriptor input, Descriptor output) {
+  if (const int error = prepare(); error != 0) return error;
+  for (const int fd : {input.get(), output.get()}) {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return errno;
+  }
+  serveNew(std::move(input), {}, 0).setOutput(std::move(output));
+  startThread();
+  return 0;
+}
+
 // The thread takes no signals: they are the event loop's.
 void ServerThread::startThread() {
   sigset_t all;
@@ -159,7 +170,7 @@ void ServerThread::serve(uint64_t tag, uint32_t events) {
   if (ready == kLife) {
     connection->died();
   } else {
-    if ((events & EPOLLOUT) != 0) connection->write();
+    if ((events & (EPOLLOUT | EPOLLERR)) != 0) connection->write();
     if ((events & ~EPOLLOUT) != 0) connection->read();
   }
   settle(number);
@@ -207,7 +218,7 @@ void ServerThread::admit(Descriptor socket) {
   serveNew(std::move(socket), std::move(life), 0);
 }
 
-void ServerThread::serveNew(Descriptor socket, Descriptor life, pid_t child) {
+Connection& ServerThread::serveNew(Descriptor socket, Descriptor life, pid_t child) {
   const uint32_t number = ++lastNumber_;
   Connection& connection =
       connections_.try_emplace(number, number, std::move(socket), std::move(life), child, maxPayloadBytes_, events_)
@@ -215,6 +226,7 @@ void ServerThread::serveNew(Descriptor socket, Descriptor life, pid_t child) {
   connection.watched = EPOLLIN;
   watch(connection.socket(), EPOLLIN, tagOf(number, kSocket), EPOLL_CTL_ADD);
   if (connection.life() >= 0) watch(connection.life(), EPOLLIN, tagOf(number, kLife), EPOLL_CTL_ADD);
+  return connection;
 }
 
 // After anything happened to a connection: asks for what it needs next, or forgets it.
@@ -227,7 +239,12 @@ void ServerThread::settle(uint32_t number) {
   }
   const uint32_t wanted = connection->unsent() ? EPOLLIN | EPOLLOUT : EPOLLIN;
   if (connection->socket() < 0 || wanted == connection->watched) return;
-  watch(connection->socket(), wanted, tagOf(number, kSocket), EPOLL_CTL_MOD);
+  if (connection->output() == connection->socket()) {
+    watch(connection->socket(), wanted, tagOf(number, kSocket), EPOLL_CTL_MOD);
+  } else {  // only the output may have to be waited for
+    const bool wait = connection->unsent();
+    watch(connection->output(), EPOLLOUT, tagOf(number, kSocket), wait ? EPOLL_CTL_ADD : EPOLL_CTL_DEL);
+  }
   connection->watched = wanted;
 }
 

@@ -27,6 +27,8 @@ class ServerThread {
   int listen(const std::string& path);
   // Serves one child of ours instead, as connection 1, and reaps it. 0 or errno.
   int serveChild(Descriptor socket, pid_t child);
+  // Serves the other end of two pipes or sockets, as connection 1. 0 or errno.
+  int serveStreams(Descriptor input, Descriptor output);
   // Sends what is queued if the sockets take it at once, ends the thread and all connections, removes the socket. May
   // be called again.
   void stop();
@@ -51,7 +53,7 @@ class ServerThread {
   void runCommands();
   void acceptAll();
   void admit(Descriptor socket);
-  void serveNew(Descriptor socket, Descriptor life, pid_t child);
+  Connection& serveNew(Descriptor socket, Descriptor life, pid_t child);
   void serve(uint64_t tag, uint32_t events);
   void settle(uint32_t number);
   Connection* find(uint32_t number);

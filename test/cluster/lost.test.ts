@@ -6,7 +6,6 @@ import { Command, type Outcome } from '../rig/command.ts';
 import { agentOn, guardianOn, killHard } from '../rig/faults.ts';
 import { parseResult } from '../rig/result.ts';
 import { type SteerableRank, Steering } from '../rig/steering.ts';
-import { until } from '../rig/until.ts';
 
 interface Running {
   readonly cluster: Cluster;
@@ -28,9 +27,7 @@ async function withJob(body: (running: Running) => Promise<void>): Promise<void>
 }
 
 async function nothingOn(hosts: readonly ClusterHost[], limitMs: number): Promise<void> {
-  for (const host of hosts) {
-    await until(`nothing left on ${host.name}`, () => host.guests().length === 0, limitMs);
-  }
+  for (const host of hosts) await host.empty(limitMs);
 }
 
 async function endedWithin(command: Command, limitMs: number): Promise<Outcome> {

@@ -20,7 +20,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     const result = await Command.result(['-H', hosts, '/bin/true'], { cluster, environment });
     expect(result.outcome.status).toBe(125);
     expect(result.outcome.stderr).not.toMatch(/^\s+at .*:\d+:\d+/m);
-    for (const host of cluster.hosts) expect(host.guests()).toEqual([]);
+    for (const host of cluster.hosts) await host.empty();
     return { ...result, text: result.outcome.stderr };
   }
 
@@ -100,7 +100,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     const result = await Command.result(['-H', 'h1:1,h2:1', join(directory, 'program')], { cluster });
     expect(result.outcome.status).toBe(127);
     expect(result.failures[0]).toMatchObject({ type: 'spawn', host: 'h2', rank: 1, cause: 'not-found' });
-    for (const host of cluster.hosts) expect(host.guests()).toEqual([]);
+    for (const host of cluster.hosts) await host.empty();
     await cluster.host('h2').exec('umount', directory);
     await rm(directory, { recursive: true });
   });

@@ -66,6 +66,11 @@ export class ClusterHost {
     return this.processes().filter((entry) => entry.pid !== this.init && !(entry.argv[0] ?? '').includes('sshd'));
   }
 
+  /** Resolves when no guest is left: an agent that is done is not waited for by the launcher, it leaves a moment later. */
+  async empty(limitMs = 1000): Promise<void> {
+    await until(`nothing left on ${this.name}`, () => this.guests().length === 0, limitMs);
+  }
+
   /** Runs a command in all namespaces of this host; resolves with its stdout, rejects if it fails. */
   async exec(...argv: readonly string[]): Promise<string> {
     return (await execFileAsync('nsenter', ['--target', String(this.init), '--all', '--', ...argv])).stdout;

@@ -2,17 +2,19 @@
  * The agent on a remote host, started by a remote shell. The order is the first frame on stdin, frames of ours go to stdout,
  * complaints to stderr. It ends with its ranks, and its ranks end when it does: stdin's end is the launcher's end.
  */
-import { Socket } from 'node:net';
-import { StreamLink } from '../../control/link/stream-link.ts';
+import { writeSync } from 'node:fs';
 import { parseOrder, parseOrderVersion } from '../../control/link/validate.ts';
-import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { encodeFrame, encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Agent } from './agent.ts';
 import { beginAgent } from './begin.ts';
+import { NativeLink } from './native-link.ts';
 import { openBootstrap } from './bootstrap-open.ts';
+import { loadNative } from '../engine/load.ts';
+import type { Native } from '../engine/native.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
 
 /** A launcher that has connected sends its order with the same packet; a stranger may never. */
@@ -20,10 +22,8 @@ const ORDER_DEADLINE_MS = 30_000;
 /** How long the last frames may take to leave before the process ends anyway. */
 const FLUSH_DEADLINE_MS = 5000;
 
-// Sockets of our own on the descriptors: process.stdout would block the event loop while the launcher reads slowly.
-const input = new Socket({ fd: 0, readable: true, writable: false });
-const output = new Socket({ fd: 1, readable: false, writable: true });
-const link = new StreamLink(input, output);
+const native = loaded();
+const link = new NativeLink(native, 0, 1, () => process.exit(0));
 let agent: Agent | null = null;
 const deadline = setTimeout(() => leave('no order came on stdin'), ORDER_DEADLINE_MS);
 
@@ -79,7 +79,23 @@ function leave(message: string): never {
   process.exit(125);
 }
 
+/** The link's end is the process's. */
 function exitWhenSent(): void {
   setTimeout(() => process.exit(0), FLUSH_DEADLINE_MS).unref();
-  output.end(() => process.exit(0));
+  link.close();
+}
+
+/** Without the addon there is no link either: the one frame that says so goes out by hand. */
+function loaded(): Native {
+  try {
+    return loadNative();
+  } catch (error) {
+    const report: AgentReport = {
+      type: 'refusal',
+      message: error instanceof Error ? error.message : String(error),
+      remedy: null,
+    };
+    writeSync(1, encodeFrame(makeFrame(FrameKind.failure, { payload: encodeJson(report) })));
+    process.exit(125);
+  }
 }

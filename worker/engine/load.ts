@@ -10,6 +10,8 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'freePorts',
   'localServerOpen',
   'guardianStart',
+  'localServerWrite',
+  'streamsServe',
   'guardianKill',
   'localServerSend',
   'localServerDisconnect',

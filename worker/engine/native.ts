@@ -74,7 +74,14 @@ export interface Native {
    * the wait status.
    */
   guardianStart(path: string, argument: string, onEvent: (event: LocalServerEvent) => void): LocalServer;
-  /** SIGKILL to it, if it is still there. */
+  /** Frames that are encoded already. */
+  localServerWrite(server: LocalServer, connection: number, bytes: Uint8Array): void;
+  /**
+   * Serves the frames of two descriptors (pipes or sockets, duplicated here and made non-blocking) as connection 1 of a server of its own.
+   * After its `closed`, or once all is sent that came before a disconnect, its `died` comes.
+   */
+  streamsServe(input: number, output: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  /** SIGKILL to the guardian, if it is still there. */
   guardianKill(server: LocalServer): void;
   localServerSend(
     server: LocalServer,
