@@ -15,7 +15,26 @@ async function main(argv: readonly string[]): Promise<number> {
     if (command !== undefined) return await command(rest);
     return await (await import('./cli/commands/run.ts')).run(argv);
   } catch (error) {
-    return await report(error);
+    const status = await report(error);
+    await printResult(error, argv);
+    return status;
+  }
+}
+
+/** For --json. What had a result already does not end up here. */
+async function printResult(error: unknown, argv: readonly string[]): Promise<void> {
+  const isPerf = argv[0] === 'perf';
+  const { printRefused } = await import('./cli/refused.ts');
+  const { standardStreams } = await import('./report/standard-streams.ts');
+  try {
+    await printRefused(
+      failureOf(error),
+      isPerf ? 'perf' : 'run',
+      isPerf ? argv.slice(1) : argv,
+      standardStreams().stdout,
+    );
+  } catch {
+    // Nobody is left to read it; the status still tells.
   }
 }
 

@@ -1,5 +1,5 @@
 /** Reporters, then the job, then its exit status. */
-import { exitStatus, FailureError } from '../job/failure-error.ts';
+import { FailureError } from '../job/failure-error.ts';
 import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
 import { composeReporters } from '../report/compose.ts';
 import { PlainReporter } from '../report/plain.ts';
@@ -66,22 +66,9 @@ export async function runReported(request: JobRequest, reporter: Reporter): Prom
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     reporter.event({ type: 'failure', time: Date.now(), failure: error.failure, primary: true });
-    const result = resultWithoutJob(error);
+    const { resultWithoutJob } = await import('./refused.ts');
+    const result = resultWithoutJob(error.failure);
     await reporter.result(result);
     return result;
   }
-}
-
-function resultWithoutJob({ failure }: FailureError): JobResult {
-  return {
-    schemaVersion: 1,
-    jobId: '',
-    ok: false,
-    reason: failure.type,
-    exitCode: exitStatus(failure),
-    failures: [failure],
-    hosts: [],
-    ranks: [],
-    phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },
-  };
 }

@@ -90,7 +90,11 @@ function readPair(
 }
 
 /** One or two dashes are alike (mpirun's -hostfile and --hostfile), capitals are not. */
-function findByFlag(flag: string, line: CommandLine, flagsOf: (option: Option) => readonly string[]): Option | null {
+export function findByFlag(
+  flag: string,
+  line: CommandLine,
+  flagsOf: (option: Option) => readonly string[],
+): Option | null {
   const bare = withoutDashes(flag);
   if (bare === '') return null;
   return line.options.find((option) => flagsOf(option).some((known) => withoutDashes(known) === bare)) ?? null;
@@ -100,7 +104,8 @@ function withoutDashes(flag: string): string {
   return flag.replace(/^--?/u, '');
 }
 
-function impliedValue(option: Option): string | null {
+/** What the option means without a value; null if it must have one. */
+export function impliedValue(option: Option): string | null {
   if (option.kind.type === 'flag') return 'true';
   return option.kind.type === 'optional-choice' ? option.kind.implied : null;
 }

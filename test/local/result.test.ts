@@ -1,5 +1,5 @@
 /** The result object, the report, the event file: what scripts read. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -53,6 +53,30 @@ it('has a jobId of its own for every job', async () => {
 it('comes also for what is refused', async () => {
   const result = await Command.result(['-H', 'localhost:1', '-n', '2', '/bin/true']);
   expect(result).toMatchObject({ ok: false, reason: 'allocation', exitCode: 2 });
+});
+
+it.each([
+  [['--hostfle', 'x', '--json', '/bin/true']],
+  [['-n', 'two', '--json', '/bin/true']],
+  [['--json', '--events', '/no/such/directory/events', '/bin/true']],
+  [['--json', '-n', '2', '/bin/true', ':', '/bin/true']],
+  [['--json']],
+  [['perf', 'all_reduce', '-d', 'nosuch', '--json']],
+])('comes also for a command line that is wrong: %j', async (argv) => {
+  const { status, stdout, stderr } = await Command.run(argv);
+  const result: unknown = JSON.parse(stdout);
+  expect(result).toMatchObject({ schemaVersion: 1, ok: false, reason: 'usage', exitCode: 2 });
+  expect(result).toMatchObject({ failures: [{ type: 'usage' }] });
+  expect(result).toMatchObject(argv[0] === 'perf' ? { rows: [] } : { jobId: '', hosts: [], ranks: [] });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/^ncclrun: /);
+});
+
+it('comes also for settings that are wrong, and only when it was asked for', async () => {
+  await writeFile(join(directory, 'ncclrun.json'), '{"nq": 4}');
+  const wrong = await Command.run(['--json', '/bin/true'], { directory });
+  expect(parseResult(wrong.stdout)).toMatchObject({ reason: 'usage', exitCode: 2, phases: { run: 0 } });
+  expect(await Command.run(['/bin/true', '--json'], { directory })).toMatchObject({ status: 2, stdout: '' });
 });
 
 it('is told as it happens in --events, a line of JSON each', async () => {

@@ -1,0 +1,34 @@
+/** Whether `--json` stands among our options, also on a command line that is wrong: whoever asked for an object gets one. */
+import type { CommandLine } from './option.ts';
+import { findByFlag, impliedValue } from './split.ts';
+import { parseFlag } from './values.ts';
+
+export function jsonAsked(
+  argv: readonly string[],
+  line: CommandLine,
+  environment: Readonly<Record<string, string | undefined>>,
+): boolean {
+  let asked = parseFlag(environment['NCCLRUN_JSON'] ?? '') ?? false;
+  let unknown = false;
+  for (let index = 0; index < argv.length; index++) {
+    const [flag = '', attached] = (argv[index] ?? '').split('=', 2);
+    if (flag === '--') break;
+    if (!flag.startsWith('-') || flag === '-') {
+      // What follows an unknown option may be its value.
+      if (line.words === 'program' && !unknown) break;
+      unknown = false;
+      continue;
+    }
+    const option = findByFlag(flag, line, (candidate) => candidate.flags);
+    if (option?.name === 'json') asked = parseFlag(attached ?? 'true') ?? true;
+    unknown = option === null && attached === undefined;
+    if (option !== null && attached === undefined && impliedValue(option) === null) {
+      const next = argv[index + 1] ?? '';
+      if (!next.startsWith('-') || findByFlag(next, line, (other) => other.flags) === null) index += 1;
+    } else if (findByFlag(flag, line, (candidate) => candidate.pairFlags ?? []) !== null) {
+      unknown = false;
+      index += 2;
+    }
+  }
+  return asked;
+}
