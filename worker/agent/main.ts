@@ -96,6 +96,6 @@ function loaded(): Native {
       remedy: null,
     };
     writeSync(1, encodeFrame(makeFrame(FrameKind.failure, { payload: encodeJson(report) })));
-    process.exit(125);
+    return process.exit(125);
   }
 }
