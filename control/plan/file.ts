@@ -5,8 +5,20 @@ import { planFromJson } from './json.ts';
 import type { CommPlan } from './types.ts';
 import { PlanError } from './validate.ts';
 
+/** What any program may come to call, `ncclrun perf` too; rows for others it knows to need. */
+const NEEDED = ['allReduce', 'barrier', 'sendRecv'] as const;
+
 /** Throws a PlanError that begins with the file's name. */
 export function readPlanFile(path: string): CommPlan {
+  const plan = readPlan(path);
+  const lacking = NEEDED.filter((needed) => plan.tuning.every(({ collective }) => collective !== needed));
+  if (lacking.length === 0) return plan;
+  throw new PlanError(
+    `${path}: tuning: has no row for ${lacking.join(' and ')}; every plan needs rows for allReduce, barrier and sendRecv`,
+  );
+}
+
+function readPlan(path: string): CommPlan {
   const bytes = readBytes(path);
   if (!isHostPlan(bytes)) return planFromJson(bytes.toString('utf8'), path);
   try {

@@ -36,8 +36,7 @@ const planSchema = v.strictObject({
 export function planFromJson(text: string, source: string): CommPlan {
   const parsed = v.safeParse(planSchema, parseJson(text, source));
   if (!parsed.success) {
-    const [issue] = parsed.issues;
-    throw new PlanError(`${source}: ${v.getDotPath(issue) ?? 'plan'}: ${issue.message}`);
+    throw new PlanError(`${source}: ${describe(parsed.issues)}`);
   }
   try {
     validatePlan(parsed.output);
@@ -50,6 +49,25 @@ export function planFromJson(text: string, source: string): CommPlan {
 
 export function planToJson(plan: CommPlan): string {
   return `${JSON.stringify(plan, null, 2)}\n`;
+}
+
+type Issue = v.InferIssue<typeof planSchema>;
+
+/** An unknown field first: it is mostly a known one misspelt, and then "missing" would point to the wrong place. */
+function describe(issues: readonly [Issue, ...Issue[]]): string {
+  const isUnknown = (issue: Issue): boolean => issue.type === 'strict_object' && issue.expected === 'never';
+  const isMissing = (issue: Issue): boolean => issue.path?.at(-1)?.origin === 'key' && !isUnknown(issue);
+  const unknown = issues.find(isUnknown);
+  const missing = issues.find(isMissing);
+  if (unknown !== undefined) {
+    return `${placeOf(unknown)}: there is no such field${missing === undefined ? '' : `; ${placeOf(missing)} is missing`}`;
+  }
+  const [first] = issues;
+  return `${placeOf(first)}: ${isMissing(first) ? 'is missing' : first.message}`;
+}
+
+function placeOf(issue: Issue): string {
+  return v.getDotPath(issue) ?? 'plan';
 }
 
 function parseJson(text: string, source: string): unknown {

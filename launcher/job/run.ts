@@ -6,6 +6,7 @@ import { mapRanks } from '../mapping/map-ranks.ts';
 import { installedVersion } from '../remote/local.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { agentStarter } from '../remote/start.ts';
+import type { Failure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { Host } from './host.ts';
@@ -46,6 +47,8 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const allocation = allocate(request);
   const early = mapRanks(allocation, request);
   const plan = request.planFile === null ? null : await givenPlan(request.planFile);
+  const misfit = planMisfit(plan, early);
+  if (misfit !== null) throw new FailureError(misfit);
   const asked = early?.hosts ?? allocation.hosts;
   const startAgent = await agentStarter(request.rsh, asked);
   const policy = new FailurePolicy();
@@ -120,6 +123,11 @@ async function startRanks(start: Start): Promise<RankMap | null> {
 
   const map = early ?? mapDetected(start, hosts);
   if (map === null || job.state.name !== 'connecting') return map;
+  const misfit = planMisfit(plan, map);
+  if (misfit !== null) {
+    job.fail(misfit);
+    return null;
+  }
   if (early === null) announce(start, map);
   clock.enter('spawn');
   job.emit({ type: 'phase', phase: 'spawn' });
@@ -191,6 +199,14 @@ async function givenPlan(path: string): Promise<GivenPlan> {
     const message = error instanceof Error ? error.message : String(error);
     throw new FailureError({ type: 'usage', message, remedy: 'check the file given to --plan' }, { cause: error });
   }
+}
+
+/** A given plan is for so many ranks; null where it fits, or the number is not known yet. */
+function planMisfit(given: GivenPlan | null, map: RankMap | null): Failure | null {
+  if (given === null || map === null || given.plan.peers.length === map.ranks.length) return null;
+  const { source, plan } = given;
+  const message = `${source}: is for ${plan.peers.length} ranks, this job has ${map.ranks.length}`;
+  return { type: 'usage', message, remedy: `start ${plan.peers.length} ranks, or leave --plan out` };
 }
 
 function startTimeout({ timeoutSeconds: seconds }: JobRequest, job: Job): NodeJS.Timeout | undefined {

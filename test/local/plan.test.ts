@@ -1,6 +1,6 @@
 /** A plan written by hand is carried out as written: the bytes on every connection prove it. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { availableParallelism, hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { CommPlan, Form } from '../../control/plan/types.ts';
@@ -36,6 +36,8 @@ const plan: CommPlan = {
     { collective: 'allReduce', upToBytes: 65_536, forms: [{ ...form, algorithm: 'directTwoShot', channels: 1 }] },
     { collective: 'allReduce', upToBytes: 1 << 20, forms: [{ ...form, channels: 2 }] },
     { collective: 'allReduce', upToBytes: null, forms: [form] },
+    { collective: 'barrier', upToBytes: null, forms: [{ ...form, channels: 1 }] },
+    { collective: 'sendRecv', upToBytes: null, forms: [{ ...form, channels: 1 }] },
   ],
   spinNanoseconds: 0,
   token: 'f'.repeat(32),
@@ -144,4 +146,24 @@ it('is refused, with the place, where it is wrong', async () => {
   expect(status).not.toBe(0);
   expect(stderr).toContain(broken);
   expect(stderr).toMatch(/ring/);
+});
+
+it('is refused before anything starts where it is for another number of ranks', async () => {
+  const cores = availableParallelism(); // without -n a rank for each, which is known once the host has answered
+  const cases: readonly (readonly [number, readonly string[]])[] = [
+    [2, ['-n', '2']],
+    [cores, ['-H', 'localhost']],
+  ];
+  for (const [count, options] of cases.filter(([ranks]) => ranks !== RANKS)) {
+    const result = await Command.result([...options, '--plan', file, program]);
+    const { exitCode, reason, failures, outcome } = result;
+    const started = result.ranks.filter(({ pid }) => pid !== null);
+    expect({ exitCode, reason, started }).toEqual({
+      exitCode: 2,
+      reason: 'usage',
+      started: [],
+    });
+    expect(failures).toHaveLength(1);
+    expect(outcome.stderr).toMatch(new RegExp(`^ncclrun: ${file}: is for 4 ranks, this job has ${count}\n`));
+  }
 });

@@ -103,7 +103,17 @@ describe('a CommPlan as JSON', () => {
       (text) => text.replace('"directTwoShot"', '"magic"'),
       /^p\.json: tuning\.1\.forms\.0\.algorithm: /,
     ],
-    ['an unknown field', (text) => text.replace('"stepBytes"', '"stepByte"'), /^p\.json: ringBuffer\./],
+    [
+      'an unknown field',
+      (text) => text.replace('"stepBytes"', '"stepByte"'),
+      /^p\.json: ringBuffer\.stepByte: there is no such field; ringBuffer\.stepBytes is missing$/,
+    ],
+    ['a missing field', (text) => text.replace(/"steps": 8,/, ''), /^p\.json: ringBuffer\.steps: is missing$/],
+    [
+      'a field too many',
+      (text) => text.replace('"steps": 8', '"steps": 8, "stops": 8'),
+      /^p\.json: ringBuffer\.stops: there is no such field$/,
+    ],
     ['a number as text', (text) => text.replace('"steps": 8', '"steps": "8"'), /^p\.json: ringBuffer\.steps: /],
     [
       'a broken ring',
@@ -124,8 +134,16 @@ test('a plan file is JSON or the plan of any host, else a sentence that begins w
     writeFileSync(path, content);
     return path;
   };
-  const plan = samplePlan();
+  const sample = samplePlan();
+  const rows = sample.tuning.filter(({ collective }) => collective === 'sendRecv');
+  const plan = {
+    ...sample,
+    tuning: [...sample.tuning, ...rows.map((row) => ({ ...row, collective: 'barrier' as const }))],
+  };
   try {
+    expect(() => readPlanFile(file('few.json', planToJson({ ...sample, tuning: sample.tuning.slice(0, 3) })))).toThrow(
+      /few\.json: tuning: has no row for barrier and sendRecv; every plan needs rows for allReduce, barrier and sendRecv$/,
+    );
     expect(readPlanFile(file('a.json', planToJson(plan)))).toEqual(plan);
     expect(readPlanFile(file('b.plan', encodeHostPlan(plan, 1)))).toEqual(plan);
     const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 300));
