@@ -38,7 +38,10 @@ import type { ExitedRank, RankState } from './rank.ts';
 import { signalNumber } from './signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
+import { isTerminal } from './terminal.ts';
 import type { JobRequest, RankMap, Reporter } from './types.ts';
+
+const NEWLINE = 0x0a;
 
 export type JobState =
   | { readonly name: 'connecting' }
@@ -404,6 +407,7 @@ export class Job {
   }
 
   #sendStdin(payload: Uint8Array, end: boolean): void {
+    if (payload.at(-1) === NEWLINE && isTerminal(0)) this.#parts.reporter.typed?.();
     const place = this.#map?.ranks[0];
     this.#mapHosts[place?.host ?? -1]?.send(
       makeFrame(FrameKind.stdin, { subject: 0, flags: end ? STDIN_END : 0, payload }),

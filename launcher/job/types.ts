@@ -105,4 +105,6 @@ export interface Reporter {
    */
   output(chunk: import('./event.ts').OutputChunk): Promise<void>;
   result(result: JobResult): Promise<void>;
+  /** A line typed at the terminal went to rank 0: on the screen it ended whatever line was open. */
+  typed?(): void;
 }

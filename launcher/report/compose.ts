@@ -15,5 +15,8 @@ export function composeReporters(reporters: readonly Reporter[]): Reporter {
     async result(result) {
       for (const reporter of reporters) await reporter.result(result);
     },
+    typed() {
+      for (const reporter of reporters) reporter.typed?.();
+    },
   };
 }

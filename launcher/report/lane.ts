@@ -57,6 +57,13 @@ export class Lane {
     if (this.#open !== null && this.#ended.has(this.#open) && this.#held.length > 0) this.#breakLine();
   }
 
+  /** Something else has ended the line on the screen, without us. */
+  lineEnded(): void {
+    if (this.#open === null) return;
+    this.#open = null;
+    this.#release();
+  }
+
   get lineOpen(): boolean {
     return this.#open !== null;
   }

@@ -70,6 +70,13 @@ export class PlainReporter implements Reporter {
     }
   }
 
+  /** The terminal shows what is typed, newline included; a file or pipe has none of it. */
+  typed(): void {
+    const { streams, stdoutTaken } = this.#options;
+    if (!stdoutTaken && this.#stdout.lineOpen && streams.stdoutIsTerminal()) this.#stdout.lineEnded();
+    if (this.#stderr.lineOpen && streams.stderrIsTerminal()) this.#stderr.lineEnded();
+  }
+
   async result(result: JobResult): Promise<void> {
     if (this.#ranks > 1) {
       this.#stdout.endLine();

@@ -4,6 +4,7 @@ import { Writer } from './writer.ts';
 export interface StandardStreams {
   readonly stdout: Writer;
   readonly stderr: Writer;
+  stdoutIsTerminal(): boolean;
   stderrIsTerminal(): boolean;
   /** Both go to terminals, so that what one writes appears amid the other's lines. */
   onOneTerminal(): boolean;
@@ -13,6 +14,7 @@ export function standardStreams(): StandardStreams {
   return {
     stdout: new Writer(() => process.stdout),
     stderr: new Writer(() => process.stderr),
+    stdoutIsTerminal: () => process.stdout.isTTY,
     stderrIsTerminal: () => process.stderr.isTTY,
     onOneTerminal: () => process.stdout.isTTY && process.stderr.isTTY,
   };

@@ -27,7 +27,7 @@ const chunk = (rank: number, text: string, stream: OutputChunk['stream'] = 'stdo
 });
 
 /** A plain reporter whose streams are read here. */
-function rig(ranks: number, options: Partial<PlainOptions> = {}) {
+function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = false) {
   const seen = { stdout: '', stderr: '' };
   const sink = (name: 'stdout' | 'stderr') => {
     const stream = new PassThrough();
@@ -39,6 +39,7 @@ function rig(ranks: number, options: Partial<PlainOptions> = {}) {
     stderr: sink('stderr'),
     stderrIsTerminal: () => false,
     onOneTerminal: () => false,
+    stdoutIsTerminal: () => terminal,
   };
   const reporter = new PlainReporter({
     streams,
@@ -392,4 +393,25 @@ test.each<[number[], string]>([
   [[0, 1, 3, 5, 6], '0-1,3,5-6'],
 ])('%o is %s', (numbers, text) => {
   expect(ranges(numbers)).toBe(text);
+});
+
+describe('a line typed at the terminal', () => {
+  test('ends the prompt before it: what comes next begins a line', async () => {
+    const { reporter, streams, seen } = rig(2, {}, true);
+    await reporter.output(chunk(0, 'name? '));
+    const other = reporter.output(chunk(1, 'waits\n'));
+    composeReporters([reporter, reporter]).typed?.();
+    await reporter.output(chunk(0, 'hello bob\n'));
+    await Promise.all([other, streams.stdout.flush()]);
+    expect(seen.stdout).toBe('[0] name? [1] waits\n[0] hello bob\n'); // the terminal itself shows the newline
+  });
+
+  test('is not in a file, where the prompt goes on', async () => {
+    const { reporter, streams, seen } = rig(2);
+    await reporter.output(chunk(0, 'name? '));
+    reporter.typed();
+    await reporter.output(chunk(0, 'hello bob\n'));
+    await streams.stdout.flush();
+    expect(seen.stdout).toBe('[0] name? hello bob\n');
+  });
 });
