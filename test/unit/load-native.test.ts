@@ -36,5 +36,5 @@ it('says so when the file is no library for this machine', () => {
 it('refuses an addon of another version by what it lacks', () => {
   const path = join(directory, 'old.cjs');
   writeFileSync(path, 'module.exports = { version() {}, setChildSubreaper() {} };');
-  expect(complaint(path)).toMatch(/old\.cjs: it is another version's, without localServerOpen, .*commClose/);
+  expect(complaint(path)).toMatch(/old\.cjs: it is another version's, without freePorts, .*commClose/);
 });

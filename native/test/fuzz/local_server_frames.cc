@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   peer.reset();
   constexpr size_t kMaxPayloadBytes = 1024;
   ServerEvents events([] {});
-  Connection connection(7, Descriptor(ends[0]), Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)), kMaxPayloadBytes,
-                        events);
+  Connection connection(7, Descriptor(ends[0]), Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)), 0,
+                        kMaxPayloadBytes, events);
   connection.read();
   if (connection.socket() >= 0) abort();  // the stream had an end
 
