@@ -27,7 +27,7 @@ export function jobResult({ jobId, job, map, policy, clock }: ResultParts): JobR
     jobId,
     ok: primary === null,
     reason: primary?.type ?? 'ok',
-    exitCode: primary === null ? 0 : exitStatus(ownEnd(primary, policy) ?? primary),
+    exitCode: primary === null ? 0 : ownStatus(primary, ranks, policy) || exitStatus(primary),
     failures: policy.failures,
     hosts: job.hosts.map((host) => hostResult(host, ranks, policy)),
     ranks,
@@ -35,10 +35,13 @@ export function jobResult({ jobId, job, map, policy, clock }: ResultParts): JobR
   };
 }
 
-/** How the rank ended that others lacked, if that was no success either. */
-function ownEnd(primary: Failure, { failures }: FailurePolicy): Failure | undefined {
-  if (primary.type !== 'rank-missing') return undefined;
-  return failures.find(({ type, ...own }) => type !== 'rank-missing' && 'rank' in own && own.rank === primary.rank);
+/** The status with which a rank ended that others lacked, also when it did so after we had asked it to; 0 if none of its own. */
+function ownStatus(primary: Failure, ranks: readonly RankResult[], { failures }: FailurePolicy): number {
+  if (primary.type !== 'rank-missing') return 0;
+  const own = failures.find(
+    ({ type, ...end }) => type !== 'rank-missing' && 'rank' in end && end.rank === primary.rank,
+  );
+  return own === undefined ? (ranks[primary.rank]?.exitCode ?? 0) : exitStatus(own);
 }
 
 function hostResult(host: Host, ranks: readonly RankResult[], policy: FailurePolicy): HostResult {
