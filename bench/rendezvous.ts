@@ -6,11 +6,11 @@ import { parseArgs } from 'node:util';
 import { makeFrame } from '../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../control/messages/frame.ts';
 import type { Frame } from '../control/messages/frame.ts';
-import { encodePeerInfo } from '../control/messages/peer-info.ts';
 import { encodeLeft, encodeMerged } from '../control/messages/rendezvous-codec.ts';
 import { JOIN_ROUND, LeftHow } from '../control/messages/rendezvous.ts';
 import { makeUniqueId } from '../control/rendezvous/unique-id.ts';
 import { RendezvousHub } from '../launcher/job/rendezvous.ts';
+import { peerInfo } from '../test/rig/rendezvous.ts';
 
 const RANKS_PER_HOST = 8;
 const RANK_COUNTS = [1_000, 10_000, 100_000];
@@ -30,16 +30,7 @@ interface Row {
   readonly left: number;
 }
 
-const info = encodePeerInfo({
-  device: 'host',
-  cudaDevice: 0,
-  listenPort: 4000,
-  hostHash: '1',
-  pidHash: '2',
-  shmDevice: '3',
-  busId: '0',
-  gpuDirect: false,
-});
+const info = peerInfo();
 
 function measure(ranks: number): Row {
   const hosts = ranks / RANKS_PER_HOST;

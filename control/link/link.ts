@@ -1,4 +1,4 @@
-/** The message channel between launcher and agent, and between agent and guardian. */
+/** The message channel between launcher and agent. */
 import type { Frame } from '../messages/frame.ts';
 
 export interface LinkHandler {

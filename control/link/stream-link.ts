@@ -1,4 +1,4 @@
-/** A link over byte streams: the standard streams of a remote command, or the socket to the guardian. */
+/** A link over byte streams: the standard streams of a remote command. */
 import type { Readable, Writable } from 'node:stream';
 import { encodeFrame, encodeHeader, FrameDecoder } from '../messages/codec.ts';
 import type { Frame } from '../messages/frame.ts';
@@ -18,7 +18,6 @@ export class StreamLink implements Link {
   #corked = false;
   #handler: LinkHandler | null = null;
 
-  /** `readable` and `writable` may be one duplex stream. */
   constructor(readable: Readable, writable: Writable) {
     this.#readable = readable;
     this.#writable = writable;
@@ -89,7 +88,7 @@ export class StreamLink implements Link {
   /** The other side has closed what we write to: the end of what it writes, and perhaps its last words, are still to come. */
   #endFollows(error: NodeJS.ErrnoException): boolean {
     const gone = error.code === 'EPIPE' || error.code === 'ECONNRESET';
-    return gone && !Object.is(this.#readable, this.#writable) && !this.#readable.readableEnded;
+    return gone && !this.#readable.readableEnded;
   }
 
   #finish(problem: string | null): void {
