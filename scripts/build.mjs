@@ -1,7 +1,8 @@
 // Builds everything a checkout needs: dist/ (types and modules for programs), dist/bundle/ (the command and the agent, one file each,
 // for a fast start) and build/ (native code). Incremental: nothing to do costs about a second.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { recordCode } from './record-code.mjs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -18,15 +19,6 @@ function run(tool, args, missing) {
 if (!existsSync(join(root, 'node_modules/esbuild'))) process.exit(0); // installed from a tarball: dist and build came with it
 
 run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it');
-
-// Compiled code is kept in the user's cache directory; without one, or where it cannot be written, Node compiles anew each time. The cache
-// serves only what is loaded after it was switched on: so a stub switches it on and loads the bundle.
-const stub = (
-  bundle,
-) => `const cache = process.env.XDG_CACHE_HOME || (process.env.HOME && process.env.HOME + '/.cache');
-if (cache) require('node:module').enableCompileCache?.(cache + '/ncclrun/compiled');
-require('./${bundle}');
-`;
 
 const { build } = await import('esbuild');
 mkdirSync(join(root, 'dist/bundle'), { recursive: true });
@@ -46,7 +38,8 @@ await build({
   banner: { js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   logLevel: 'warning',
 });
-for (const name of ['main', 'agent']) writeFileSync(join(root, `dist/bundle/${name}.cjs`), stub(`${name}.bundle.cjs`));
+for (const name of ['main', 'agent'])
+  copyFileSync(join(root, 'scripts/start.cjs'), join(root, `dist/bundle/${name}.cjs`));
 
 const needed = 'install CMake 3.18 or newer and a C++20 compiler';
 run('cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING'], needed);
@@ -54,3 +47,5 @@ run('cmake', ['--build', 'build', '--parallel', '--', '--no-print-directory', '-
 for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
+
+await recordCode(root);

@@ -9,9 +9,26 @@ import {
   installationRoot,
   installedVersion,
 } from '../../worker/agent/installation.ts';
+import { loadNative } from '../../worker/engine/load.ts';
+import { NativeLink } from '../../worker/engine/native-link.ts';
 import type { StartAgent } from './connection.ts';
 
 export { agentPath, dialPath, installationRoot, installedVersion };
+
+/** A running tool whose stdin and stdout carry frames. @throws NativeError if it cannot be started */
+export function startTool(words: readonly string[]): NativeLink {
+  const native = loadNative();
+  return new NativeLink(native, (onEvent) => native.toolStart(words, onEvent));
+}
+
+/** What a tool wrote, on stdout and stderr alike; nothing if it could not be started. */
+export async function runTool(words: readonly string[]): Promise<string> {
+  try {
+    return (await loadNative().toolRun(words)).said;
+  } catch {
+    return '';
+  }
+}
 
 export const startLocalAgent: StartAgent = (_host, order, handler) => {
   const [ours, theirs] = MemoryLink.pair();

@@ -1,8 +1,9 @@
 /** The system's ssh. It reads the user's configuration, keys, certificates and known hosts as always; it never asks anything. */
-import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
+import { exitOf } from '../../control/messages/payload.ts';
+import { startTool } from './local.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
 import { SshSettings } from './ssh-settings.ts';
@@ -36,21 +37,13 @@ export class OpenSsh implements RemoteShell {
   }
 
   async start(host: HostSlots, command: string): Promise<RemoteProcess> {
-    const [program = 'ssh', ...first] = this.#command;
     const settings = this.#settings === null ? [] : await this.#options(this.#settings, host);
-    const words = [...first, ...settings, ...destination(host), command];
-    // A session of its own: ^C at the terminal is ours to judge, and ^Z must not stop the link.
-    const child = spawn(program, words, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
-    const { promise: exit, resolve } = Promise.withResolvers<RemoteExit>();
-    child.on('error', () => resolve({ status: null, signal: null }));
-    child.on('close', (status, signal) => resolve({ status, signal }));
-    return {
-      stdin: child.stdin,
-      stdout: child.stdout,
-      stderr: child.stderr,
-      exit,
-      kill: (signal) => void child.kill(signal),
-    };
+    const link = startTool([...this.#command, ...settings, ...destination(host), command]);
+    const exit = link.died.then(({ waitStatus, remarks }) => {
+      link.release();
+      return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };
+    });
+    return { link, exit, kill: () => link.kill() };
   }
 
   async #options(known: SshSettings, host: HostSlots): Promise<string[]> {
@@ -58,12 +51,12 @@ export class OpenSsh implements RemoteShell {
     return ['-T', '-x', '-a', ...[...fixedOptions, ...settings].flatMap(([name, value]) => ['-o', `${name}=${value}`])];
   }
 
-  explain(host: HostSlots, stderr: string, exit: RemoteExit): HostUnreachableFailure {
-    return explainSsh(host, stderr, exit);
+  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
+    return explainSsh(host, exit);
   }
 
-  isTransient(stderr: string): boolean {
-    return isTransientSsh(stderr);
+  isTransient({ remarks }: RemoteExit): boolean {
+    return isTransientSsh(remarks);
   }
 }
 

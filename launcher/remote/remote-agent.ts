@@ -1,5 +1,4 @@
 /** An agent on another host, over the standard streams of a remote shell's command. */
-import { StreamLink } from '../../control/link/stream-link.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -12,7 +11,6 @@ import { Limiter } from './limiter.ts';
 import { OpenSsh } from './openssh.ts';
 import { quote } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
-import { Tail } from './tail.ts';
 
 /** Connections being made at once; more only make each other slower. */
 const MAX_CONNECTING = 32;
@@ -32,14 +30,24 @@ export function remoteAgentStarter(rsh: string): StartAgent {
   return (host, order, handler) => new RemoteAgent(shell, host, order, handler);
 }
 
+/** How one connection ended. */
+interface AttemptEnd {
+  /** The agent did. */
+  readonly spoke: boolean;
+  /** We ended it, since no agent had spoken for long. */
+  readonly silent: boolean;
+  /** What broke the link; null for a clean end. */
+  readonly problem: string | null;
+  readonly exit: RemoteExit;
+}
+
 class RemoteAgent implements AgentConnection {
   readonly #shell: RemoteShell;
   readonly #host: HostSlots;
   readonly #order: AgentOrder;
   readonly #handler: ConnectionHandler;
   readonly #done: Promise<void>;
-  #process: RemoteProcess | null = null;
-  #link: StreamLink | null = null;
+  #remote: RemoteProcess | null = null;
   #closing = false;
 
   constructor(shell: RemoteShell, host: HostSlots, order: AgentOrder, handler: ConnectionHandler) {
@@ -51,14 +59,14 @@ class RemoteAgent implements AgentConnection {
   }
 
   send(frame: Frame): void {
-    this.#link?.send(frame);
+    this.#remote?.link.send(frame);
   }
 
   /** An agent whose ranks have ended is about to leave, any other leaves because its stdin ends: the shell is not waited for. */
   async close(): Promise<void> {
     this.#closing = true;
-    this.#link?.close();
-    this.#process?.kill('SIGKILL');
+    this.#remote?.link.close();
+    this.#remote?.kill();
     await this.#done;
   }
 
@@ -70,46 +78,57 @@ class RemoteAgent implements AgentConnection {
         release();
         return this.#handler.closed({ problem: null, failure: null });
       }
-      const { spoke, problem, stderr, exit } = await this.#attempt(release).finally(release);
-      if (this.#closing || spoke) return this.#handler.closed({ problem: problem ?? sayLast(stderr), failure: null });
-      if (attempt === MAX_ATTEMPTS || !this.#shell.isTransient(stderr)) {
-        return this.#handler.closed({ problem, failure: this.#explain(stderr, exit, problem) });
+      const end = await this.#attempt(release).finally(release);
+      const problem = end.problem ?? sayLast(end.exit.remarks);
+      if (this.#closing || end.spoke) return this.#handler.closed({ problem, failure: null });
+      if (attempt === MAX_ATTEMPTS || !this.#shell.isTransient(end.exit)) {
+        return this.#handler.closed({ problem, failure: this.#explain(end) });
       }
       await pause(attempt);
     }
   }
 
   /** One connection, to its end. `onSpoke` is called at the agent's first frame. */
-  async #attempt(onSpoke: () => void) {
-    const remote = await this.#shell.start(this.#host, `exec ${quote(agentPath)}`);
-    this.#process = remote;
-    const stderr = new Tail(remote.stderr);
-    const link = new StreamLink(remote.stdout, remote.stdin);
-    this.#link = link;
-    let spoke = false;
-    let problem: string | null = null;
-    const silence = setTimeout(() => remote.kill('SIGKILL'), HELLO_DEADLINE_MS);
+  async #attempt(onSpoke: () => void): Promise<AttemptEnd> {
+    const end: { spoke: boolean; silent: boolean; problem: string | null } = {
+      spoke: false,
+      silent: false,
+      problem: null,
+    };
+    let remote: RemoteProcess;
+    try {
+      remote = await this.#shell.start(this.#host, `exec ${quote(agentPath)}`);
+    } catch (error) {
+      return { ...end, exit: { status: null, remarks: error instanceof Error ? error.message : String(error) } };
+    }
+    const { link, exit } = remote;
+    this.#remote = remote;
+    const silence = setTimeout(() => {
+      end.silent = true;
+      remote.kill();
+    }, HELLO_DEADLINE_MS);
     link.open({
       frame: (frame) => {
-        if (!spoke) {
-          spoke = true;
+        if (!end.spoke) {
+          end.spoke = true;
           clearTimeout(silence);
           onSpoke();
         }
         this.#handler.frame(frame);
       },
       closed: (why) => {
-        problem = why;
+        end.problem = why;
+        if (why !== null) remote.kill();
       },
     });
     if (this.#closing) link.close();
     else link.send(makeFrame(FrameKind.order, { payload: encodeJson(this.#order) }));
-    const exit = await remote.exit;
+    const exited = await exit;
     clearTimeout(silence);
-    return { spoke, problem, stderr: stderr.text, exit };
+    return { ...end, exit: exited };
   }
 
-  #explain(stderr: string, exit: RemoteExit, problem: string | null): HostUnreachableFailure | AgentFailure {
+  #explain({ exit, problem, silent }: AttemptEnd): HostUnreachableFailure | AgentFailure {
     const { name: host } = this.#host;
     const base = { type: 'agent', host, phase: 'hello' } as const;
     if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
@@ -120,11 +139,11 @@ class RemoteAgent implements AgentConnection {
         remedy: `install ncclrun on ${host} at the same path as here, or share it by a network file system`,
       };
     }
-    if (exit.signal === 'SIGKILL') {
+    if (silent) {
       const cause = { type: 'host-unreachable', host, phase: 'hello', cause: 'timeout' } as const;
       return {
         ...cause,
-        detail: sayLast(stderr) ?? 'connected, but no agent answered',
+        detail: sayLast(exit.remarks) ?? 'connected, but no agent answered',
         remedy: `try: ssh ${host} true`,
       };
     }
@@ -132,7 +151,7 @@ class RemoteAgent implements AgentConnection {
       const remedy = `a login script on ${host} must not print to stdout when no terminal is there`;
       return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
     }
-    return this.#shell.explain(this.#host, stderr, exit);
+    return this.#shell.explain(this.#host, exit);
   }
 }
 

@@ -55,15 +55,14 @@ export function isTransientSsh(stderr: string): boolean {
   return droppedByServer.test(stderr) && !complaints.some(({ pattern }) => pattern.test(stderr));
 }
 
-export function explainSsh(host: HostSlots, stderr: string, exit: RemoteExit): HostUnreachableFailure {
+export function explainSsh(host: HostSlots, { remarks: stderr, status }: RemoteExit): HostUnreachableFailure {
   const login = host.user === null ? host.name : `${host.user}@${host.name}`;
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
   const found = complaints.find(({ pattern }) => pattern.test(stderr));
   if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(login) };
-  if (stderr.trim() !== '') return { ...base, cause: 'other', remedy: `try: ssh -v ${login} true` };
-  const how =
-    exit.status === null ? 'ssh could not be started' : `ssh ended with status ${exit.status} and said nothing`;
+  if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ssh -v ${login} true` };
+  const how = status === null ? detail || 'ssh was killed' : `ssh ended with status ${status} and said nothing`;
   return { ...base, cause: 'shell', detail: how, remedy: `try: ssh -v ${login} true` };
 }
 

@@ -7,9 +7,8 @@
  * wanted, and says which files it has read; only if those speak of what we would set, or hide other files behind a host's name, is
  * it asked for each host.
  */
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { text } from 'node:stream/consumers';
+import { runTool } from './local.ts';
 import { quote } from './shell.ts';
 
 export type SshOption = readonly [name: string, value: string];
@@ -67,15 +66,11 @@ export class SshSettings {
   }
 
   async #ask(words: readonly string[]): Promise<Answer> {
-    const [program = 'ssh', ...first] = this.#command;
-    const child = spawn(program, [...first, '-v', '-G', ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
-    child.on('error', () => {});
-    const [said, remarks] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    const settings = new Map(
-      said.split('\n').map((line) => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)]),
-    );
-    const files = [...remarks.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
-    return { settings: settings.size > 1 ? settings : new Map(), files };
+    const said = await runTool([...this.#command, '-v', '-G', ...words]);
+    const lines = said.split('\n').filter((line) => !line.startsWith('debug'));
+    const settings = new Map(lines.map((line) => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)]));
+    const files = [...said.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
+    return { settings: settings.has('hostname') ? settings : new Map(), files };
   }
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ncclrun::binding {
 
@@ -30,6 +31,17 @@ Integer integerArgument(const Napi::Value& value, const char* name) {
 inline std::string stringArgument(const Napi::Value& value, const char* name) {
   if (!value.IsString()) throw wrongArgument(value.Env(), name, "a string");
   return value.As<Napi::String>().Utf8Value();
+}
+
+// The words of a command line: at least one.
+inline std::vector<std::string> wordsArgument(const Napi::Value& value, const char* name) {
+  if (!value.IsArray() || value.As<Napi::Array>().Length() == 0) {
+    throw wrongArgument(value.Env(), name, "an array of strings with a first one");
+  }
+  std::vector<std::string> words;
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) words.push_back(stringArgument(array.Get(i), name));
+  return words;
 }
 
 // The bytes of any view of an ArrayBuffer. Valid while the view is referenced.

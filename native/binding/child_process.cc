@@ -4,40 +4,64 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <initializer_list>
+#include <utility>
 
 namespace ncclrun::binding {
 namespace {
 
 constexpr int kSocket = 3;
 
-// What the child is to find, freed at the end.
+// What the child is to find, freed at the end. Its descriptors that are ours close on exec.
 class Conditions {
  public:
-  explicit Conditions(int socket) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_adddup2(&actions, 0, 1);
-    posix_spawn_file_actions_adddup2(&actions, socket, kSocket);  // also takes the close-on-exec mark away
-    posix_spawn_file_actions_addchdir_np(&actions, "/");
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  Conditions() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+    sigset_t signals;
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    sigaddset(&signals, SIGPIPE);  // Node ignores it, and what is ignored stays so in a child
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~Conditions() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
   }
   Conditions(const Conditions&) = delete;
   Conditions& operator=(const Conditions&) = delete;
 
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
+  void openNull(int number) { posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0); }
+  // Also takes the close-on-exec mark away.
+  void give(int descriptor, int number) { posix_spawn_file_actions_adddup2(&actions_, descriptor, number); }
+  void changeDirectory(const char* path) { posix_spawn_file_actions_addchdir_np(&actions_, path); }
+
+  // As execvp finds the program. 0 or errno.
+  int start(const std::vector<std::string>& words, pid_t& pid) const {
+    std::vector<std::string> copies = words;
+    std::vector<char*> argv;
+    for (std::string& word : copies) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return posix_spawnp(&pid, argv.front(), &actions_, &attributes_, argv.data(), environ);
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
 };
+
+bool makePipe(Descriptor& reader, Descriptor& writer) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return false;
+  reader.reset(ends[0]);
+  writer.reset(ends[1]);
+  return true;
+}
 
 }  // namespace
 
@@ -46,14 +70,54 @@ int startGuardian(const std::string& path, const std::string& argument, ChildPro
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno;
   Descriptor ours(pair[0]);
   const Descriptor theirs(pair[1]);
-  if (fcntl(ours.get(), F_SETFL, O_NONBLOCK) < 0) return errno;
-  const Conditions conditions(theirs.get());
-  std::string program = path;
-  std::string word = argument;
-  char* const argv[] = {program.data(), word.data(), nullptr};
-  const int error = posix_spawn(&out.pid, path.c_str(), &conditions.actions, &conditions.attributes, argv, environ);
-  if (error == 0) out.socket = std::move(ours);
+  Conditions conditions;
+  conditions.openNull(0);
+  conditions.give(0, 1);
+  conditions.give(theirs.get(), kSocket);
+  conditions.changeDirectory("/");
+  const int error = conditions.start({path, argument}, out.pid);
+  if (error == 0) out.input = std::move(ours);
   return error;
+}
+
+int startTool(const std::vector<std::string>& words, ChildProcess& out) {
+  Descriptor standardInput;
+  Descriptor standardOutput;
+  Descriptor standardError;
+  ChildProcess child;
+  if (!makePipe(standardInput, child.output) || !makePipe(child.input, standardOutput) ||
+      !makePipe(child.remarks, standardError)) {
+    return errno;
+  }
+  Conditions conditions;
+  conditions.give(standardInput.get(), 0);
+  conditions.give(standardOutput.get(), 1);
+  conditions.give(standardError.get(), 2);
+  const int error = conditions.start(words, child.pid);
+  if (error == 0) out = std::move(child);
+  return error;
+}
+
+int runTool(const std::vector<std::string>& words, std::string& said, int& waitStatus) {
+  Descriptor reader;
+  Descriptor writer;
+  if (!makePipe(reader, writer)) return errno;
+  Conditions conditions;
+  conditions.openNull(0);
+  conditions.give(writer.get(), 1);
+  conditions.give(writer.get(), 2);
+  pid_t pid = 0;
+  if (const int error = conditions.start(words, pid); error != 0) return error;
+  writer.reset();
+  char piece[4096];
+  for (;;) {
+    const ssize_t got = read(reader.get(), piece, sizeof piece);
+    if (got > 0) said.append(piece, static_cast<size_t>(got));
+    if (got == 0 || (got < 0 && errno != EINTR)) break;
+  }
+  while (waitpid(pid, &waitStatus, 0) < 0 && errno == EINTR) {
+  }
+  return 0;
 }
 
 }  // namespace ncclrun::binding

@@ -1,20 +1,30 @@
-// Starts the guardian. Node's own child_process would do it too, but costs several milliseconds of each start to load.
+// Starts the processes of ours that are no ranks: the guardian, and tools such as ssh. Node's own child_process would
+// do it too, but costs several milliseconds of each start to load, and copies Node's page tables for each child.
 #pragma once
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "core/descriptor.h"
 
 namespace ncclrun::binding {
 
 struct ChildProcess {
-  Descriptor socket;  // to its descriptor 3
-  pid_t pid = 0;      // a child of ours, to be reaped
+  Descriptor input;    // what it writes, or the socket to its descriptor 3
+  Descriptor output;   // its stdin; not valid beside a socket
+  Descriptor remarks;  // its stderr, if that is ours to read
+  pid_t pid = 0;       // a child of ours, to be reaped
 };
 
 // In a session of its own (a terminal's ^C and hang-up are ours to judge) and in /, with stderr inherited and nothing
 // else. 0 or errno.
 int startGuardian(const std::string& path, const std::string& argument, ChildProcess& out);
+
+// A program that the PATH has, in a session of its own, its three standard streams piped to us. 0 or errno.
+int startTool(const std::vector<std::string>& words, ChildProcess& out);
+
+// Runs a tool that reads nothing to its end. `said` is what it wrote, on stdout and stderr alike. 0 or errno.
+int runTool(const std::vector<std::string>& words, std::string& said, int& waitStatus);
 
 }  // namespace ncclrun::binding

@@ -10,6 +10,7 @@ namespace ncclrun::binding {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+constexpr size_t kRemarksBytes = 4096;
 
 // Room for the descriptors of one message, aligned as the kernel wants it.
 
@@ -61,15 +62,29 @@ void Connection::cutFrames() {
                  .connection = number_,
                  .header = header,
                  .payload = {payload, payload + header.payloadBytes},
-                 .reason = {}});
+                 .text = {}});
     offset += sizeof header + header.payloadBytes;
   }
   incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(offset));
 }
 
+void Connection::readRemarks() {
+  char piece[kRemarksBytes];
+  while (remarks_.valid()) {
+    const ssize_t got = ::read(remarks_.get(), piece, sizeof piece);
+    if (got > 0) remarksEnd_.append(piece, static_cast<size_t>(got));
+    if (remarksEnd_.size() > kRemarksBytes) remarksEnd_.erase(0, remarksEnd_.size() - kRemarksBytes);
+    if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    if (got == 0 || errno != EAGAIN) remarks_.reset();
+    return;
+  }
+}
+
 void Connection::died() {
   read();
   if (events_.tooMany()) return;  // we are called again
+  readRemarks();
+  remarks_.reset();
   life_.reset();
   tellOfDeath();
   // Whoever holds its socket now (a child) is not the process that we let in.
@@ -79,8 +94,11 @@ void Connection::died() {
 void Connection::tellOfDeath() {
   int status = -1;
   if (child_ > 0) waitpid(child_, &status, 0);
-  events_.add(
-      {.type = ServerEvent::Type::died, .connection = number_, .waitStatus = status, .payload = {}, .reason = {}});
+  events_.add({.type = ServerEvent::Type::died,
+               .connection = number_,
+               .waitStatus = status,
+               .payload = {},
+               .text = remarksEnd_});
 }
 
 void Connection::close(const std::string& reason) {
@@ -89,7 +107,7 @@ void Connection::close(const std::string& reason) {
   incoming_ = {};
   outgoing_.clear();
   if (!disconnecting_) {
-    events_.add({.type = ServerEvent::Type::closed, .connection = number_, .payload = {}, .reason = reason});
+    events_.add({.type = ServerEvent::Type::closed, .connection = number_, .payload = {}, .text = reason});
   }
   if (!lifeKnown_) tellOfDeath();
 }

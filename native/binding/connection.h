@@ -46,10 +46,14 @@ class Connection {
   uint32_t number() const { return number_; }
   // Where we write if that is not the socket: then descriptors cannot travel. Both do not block.
   void setOutput(Descriptor output) { output_ = std::move(output); }
+  // The stderr of a child: its end is told with the child's death. Does not block.
+  void setRemarks(Descriptor remarks) { remarks_ = std::move(remarks); }
+  void readRemarks();
 
   int socket() const { return socket_.get(); }  // -1: closed
   int output() const { return output_.valid() ? output_.get() : socket_.get(); }
   int life() const { return life_.get(); }  // -1: dead, or not known
+  int remarks() const { return remarks_.get(); }
   bool unsent() const { return !outgoing_.empty(); }
   // Nothing more can come of it.
   bool over() const { return !socket_.valid() && !life_.valid(); }
@@ -65,6 +69,8 @@ class Connection {
   uint32_t number_;
   Descriptor socket_;
   Descriptor output_;
+  Descriptor remarks_;
+  std::string remarksEnd_;
   Descriptor life_;
   const bool lifeKnown_;
   const pid_t child_;

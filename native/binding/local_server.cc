@@ -92,8 +92,9 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
   if (event.type == ServerEvent::Type::connected) object.Set("pid", Napi::Number::New(env, event.pid));
   if (event.type == ServerEvent::Type::died) {
     object.Set("waitStatus", event.waitStatus < 0 ? env.Null() : Napi::Number::New(env, event.waitStatus));
+    object.Set("remarks", event.text);
   }
-  if (event.type == ServerEvent::Type::closed) object.Set("reason", event.reason);
+  if (event.type == ServerEvent::Type::closed) object.Set("reason", event.text);
   if (event.type == ServerEvent::Type::frame) {
     object.Set("kind", Napi::Number::New(env, event.header.kind));
     object.Set("flags", Napi::Number::New(env, event.header.flags));
@@ -151,8 +152,18 @@ Napi::Value guardianStart(const Napi::CallbackInfo& call) {
   return openNew(call.Env(), kMaxPayloadBytes, call[2], true, "cannot start " + path, [&](ServerThread& thread) {
     ChildProcess child;
     const int error = startGuardian(path, argument, child);
-    return error != 0 ? error : thread.serveChild(std::move(child.socket), child.pid);
+    return error != 0 ? error : thread.serveChild(std::move(child));
   });
+}
+
+Napi::Value toolStart(const Napi::CallbackInfo& call) {
+  const std::vector<std::string> words = wordsArgument(call[0], "words");
+  return openNew(call.Env(), kMaxPayloadBytes, call[1], true, "cannot start " + words.front(),
+                 [&](ServerThread& thread) {
+                   ChildProcess child;
+                   const int error = startTool(words, child);
+                   return error != 0 ? error : thread.serveChild(std::move(child));
+                 });
 }
 
 Napi::Value localServerWrite(const Napi::CallbackInfo& call) {
@@ -171,7 +182,7 @@ Napi::Value streamsServe(const Napi::CallbackInfo& call) {
                  [&](ServerThread& thread) { return thread.serveStreams(std::move(input), std::move(output)); });
 }
 
-Napi::Value guardianKill(const Napi::CallbackInfo& call) {
+Napi::Value childKill(const Napi::CallbackInfo& call) {
   std::shared_ptr<LocalServer> held;
   openServer(call[0], held).thread().killChild();
   return call.Env().Undefined();

@@ -7,12 +7,14 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 #define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
   EXPORT(setChildSubreaper);
   EXPORT(freePorts);
+  EXPORT(toolRun);
 
   EXPORT(localServerOpen);
   EXPORT(guardianStart);
+  EXPORT(toolStart);
   EXPORT(localServerWrite);
   EXPORT(streamsServe);
-  EXPORT(guardianKill);
+  EXPORT(childKill);
   EXPORT(localServerSend);
   EXPORT(localServerDisconnect);
   EXPORT(localServerClose);

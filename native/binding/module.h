@@ -7,13 +7,15 @@ namespace ncclrun::binding {
 // process.cc
 Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
+Napi::Value toolRun(const Napi::CallbackInfo& call);
 
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);
 Napi::Value guardianStart(const Napi::CallbackInfo& call);
+Napi::Value toolStart(const Napi::CallbackInfo& call);
 Napi::Value localServerWrite(const Napi::CallbackInfo& call);
 Napi::Value streamsServe(const Napi::CallbackInfo& call);
-Napi::Value guardianKill(const Napi::CallbackInfo& call);
+Napi::Value childKill(const Napi::CallbackInfo& call);
 Napi::Value localServerSend(const Napi::CallbackInfo& call);
 Napi::Value localServerDisconnect(const Napi::CallbackInfo& call);
 Napi::Value localServerClose(const Napi::CallbackInfo& call);

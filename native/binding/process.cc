@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "binding/arguments.h"
+#include "binding/child_process.h"
 #include "binding/error.h"
 #include "binding/module.h"
 #include "core/descriptor.h"
@@ -49,6 +50,42 @@ Napi::Value freePorts(const Napi::CallbackInfo& call) {
     ports.Set(i, Napi::Number::New(call.Env(), port));
   }
   return ports;
+}
+
+namespace {
+
+// On a thread of Node's pool, as short as the tool is.
+class ToolRun : public Napi::AsyncWorker {
+ public:
+  ToolRun(Napi::Env env, std::vector<std::string> words)
+      : AsyncWorker(env), deferred_(Napi::Promise::Deferred::New(env)), words_(std::move(words)) {}
+  Napi::Value promise() const { return deferred_.Promise(); }
+
+ protected:
+  void Execute() override { error_ = runTool(words_, said_, waitStatus_); }
+  void OnOK() override {
+    if (error_ != 0) return deferred_.Reject(systemError(Env(), error_, "cannot start " + words_.front()).Value());
+    auto result = Napi::Object::New(Env());
+    result.Set("waitStatus", Napi::Number::New(Env(), waitStatus_));
+    result.Set("said", said_);
+    deferred_.Resolve(result);
+  }
+
+ private:
+  Napi::Promise::Deferred deferred_;
+  const std::vector<std::string> words_;
+  std::string said_;
+  int waitStatus_ = 0;
+  int error_ = 0;
+};
+
+}  // namespace
+
+Napi::Value toolRun(const Napi::CallbackInfo& call) {
+  auto* run = new ToolRun(call.Env(), wordsArgument(call[0], "words"));  // deletes itself at its end
+  const Napi::Value promise = run->promise();
+  run->Queue();
+  return promise;
 }
 
 }  // namespace ncclrun::binding

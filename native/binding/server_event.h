@@ -21,7 +21,7 @@ struct ServerEvent {
   int waitStatus = -1;           // died, if it was a child of ours
   FrameHeader header = {};       // frame
   std::vector<uint8_t> payload;  // frame
-  std::string reason;            // closed
+  std::string text;              // closed: why; died: the end of what a child said on stderr
 };
 
 // Events on their way to the event loop. One wake-up carries all that gathered meanwhile.

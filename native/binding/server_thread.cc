@@ -24,8 +24,16 @@ namespace ncclrun::binding {
 namespace {
 
 // What epoll says is ready: a connection's number and one of these.
-enum Ready : uint64_t { kListener, kWakeUp, kSocket, kLife };
-uint64_t tagOf(uint32_t number, Ready ready) { return uint64_t{number} << 2 | ready; }
+enum Ready : uint64_t { kListener, kWakeUp, kSocket, kLife, kRemarks };
+constexpr int kReadyBits = 3;
+uint64_t tagOf(uint32_t number, Ready ready) { return uint64_t{number} << kReadyBits | ready; }
+
+// 0 or errno. A descriptor that is not valid is left alone.
+int makeNonBlocking(const Descriptor& descriptor) {
+  if (!descriptor.valid()) return 0;
+  const int flags = fcntl(descriptor.get(), F_GETFL);
+  return flags < 0 || fcntl(descriptor.get(), F_SETFL, flags | O_NONBLOCK) < 0 ? errno : 0;
+}
 
 // Death by pidfd. Kernels before 6.5 give none for a socket's peer; there its pid could in theory be another's already.
 Descriptor lifeOf(int socket, pid_t pid) {
@@ -65,20 +73,28 @@ int ServerThread::listen(const std::string& path) {
   return 0;
 }
 
-int ServerThread::serveChild(Descriptor socket, pid_t child) {
+int ServerThread::serveChild(ChildProcess child) {
   if (const int error = prepare(); error != 0) return error;
-  Descriptor life(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  for (const Descriptor* end : {&child.input, &child.output, &child.remarks}) {
+    if (const int error = makeNonBlocking(*end); error != 0) return error;
+  }
+  Descriptor life(static_cast<int>(syscall(SYS_pidfd_open, child.pid, 0)));
   if (!life.valid()) return errno;
-  serveNew(std::move(socket), std::move(life), child);
+  Connection& connection = serveNew(std::move(child.input), std::move(life), child.pid);
+  if (child.output.valid()) connection.setOutput(std::move(child.output));
+  if (child.remarks.valid()) {
+    watch(child.remarks.get(), EPOLLIN, tagOf(connection.number(), kRemarks), EPOLL_CTL_ADD);
+    connection.setRemarks(std::move(child.remarks));
+  }
   startThread();
   return 0;
 }
 
 int ServerThread::serveStreams(Descriptor input, Descriptor output) {
   if (const int error = prepare(); error != 0) return error;
-  for (const int fd : {input.get(), output.get()}) {
-    const int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return errno;
+  for (const Descriptor* end : {&input, &output}) {
+    if (!end->valid()) return EBADF;
+    if (const int error = makeNonBlocking(*end); error != 0) return error;
   }
   serveNew(std::move(input), {}, 0).setOutput(std::move(output));
   startThread();
@@ -161,14 +177,16 @@ void ServerThread::run() {
 }
 
 void ServerThread::serve(uint64_t tag, uint32_t events) {
-  const auto number = static_cast<uint32_t>(tag >> 2);
-  const auto ready = static_cast<Ready>(tag & 3);
+  const auto number = static_cast<uint32_t>(tag >> kReadyBits);
+  const auto ready = static_cast<Ready>(tag & ((1 << kReadyBits) - 1));
   if (ready == kListener) return acceptAll();
   if (ready == kWakeUp) return runCommands();
   Connection* connection = find(number);
   if (connection == nullptr) return;
   if (ready == kLife) {
     connection->died();
+  } else if (ready == kRemarks) {
+    connection->readRemarks();
   } else {
     if ((events & (EPOLLOUT | EPOLLERR)) != 0) connection->write();
     if ((events & ~EPOLLOUT) != 0) connection->read();
@@ -213,7 +231,7 @@ void ServerThread::admit(Descriptor socket) {
                .connection = lastNumber_ + 1,
                .pid = peer.pid,
                .payload = {},
-               .reason = {}});
+               .text = {}});
   Descriptor life = lifeOf(socket.get(), peer.pid);
   serveNew(std::move(socket), std::move(life), 0);
 }

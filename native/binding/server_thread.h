@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "binding/child_process.h"
 #include "binding/connection.h"
 #include "binding/server_event.h"
 #include "core/descriptor.h"
@@ -26,7 +27,7 @@ class ServerThread {
   // Listens and starts the thread. 0 or errno.
   int listen(const std::string& path);
   // Serves one child of ours instead, as connection 1, and reaps it. 0 or errno.
-  int serveChild(Descriptor socket, pid_t child);
+  int serveChild(ChildProcess child);
   // Serves the other end of two pipes or sockets, as connection 1. 0 or errno.
   int serveStreams(Descriptor input, Descriptor output);
   // Sends what is queued if the sockets take it at once, ends the thread and all connections, removes the socket. May

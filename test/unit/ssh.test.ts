@@ -13,7 +13,7 @@ const host: HostSlots = {
   local: false,
   origin: { kind: 'stated', text: '' },
 };
-const exit = { status: 255, signal: null };
+const exit = { status: 255 };
 
 describe('what ssh complains of', () => {
   test.each([
@@ -36,7 +36,7 @@ describe('what ssh complains of', () => {
     ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
     ['', 'shell', /ssh -v/],
   ])('%j is %s', (stderr, cause, remedy) => {
-    const failure = explainSsh(host, stderr, exit);
+    const failure = explainSsh(host, { ...exit, remarks: stderr });
     expect(failure).toMatchObject({ type: 'host-unreachable', host: 'node7', cause });
     expect(failure.remedy).toMatch(remedy);
     expect(failure.detail).not.toMatch(/^@+$/m);

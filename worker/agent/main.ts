@@ -11,9 +11,9 @@ import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Agent } from './agent.ts';
 import { beginAgent } from './begin.ts';
-import { NativeLink } from './native-link.ts';
 import { openBootstrap } from './bootstrap-open.ts';
 import { loadNative } from '../engine/load.ts';
+import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
 
@@ -23,7 +23,7 @@ const ORDER_DEADLINE_MS = 30_000;
 const FLUSH_DEADLINE_MS = 5000;
 
 const native = loaded();
-const link = new NativeLink(native, 0, 1, () => process.exit(0));
+const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent));
 let agent: Agent | null = null;
 const deadline = setTimeout(() => leave('no order came on stdin'), ORDER_DEADLINE_MS);
 
@@ -83,6 +83,7 @@ function leave(message: string): never {
 function exitWhenSent(): void {
   setTimeout(() => process.exit(0), FLUSH_DEADLINE_MS).unref();
   link.close();
+  void link.died.then(() => process.exit(0));
 }
 
 /** Without the addon there is no link either: the one frame that says so goes out by hand. */

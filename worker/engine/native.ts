@@ -22,8 +22,8 @@ export type LocalServerEvent =
       readonly request: number;
       readonly payload: Uint8Array;
     }
-  /** The process itself is gone (pidfd), whoever still holds its socket. `waitStatus` of a child of ours. */
-  | { readonly type: 'died'; readonly connection: number; readonly waitStatus: number | null }
+  /** The process itself is gone (pidfd), whoever still holds its socket. `waitStatus` of a child of ours, `remarks` the end of a tool's stderr. */
+  | { readonly type: 'died'; readonly connection: number; readonly waitStatus: number | null; readonly remarks: string }
   /** End of stream, or bytes that are no frame; `reason` is empty for a clean end. */
   | { readonly type: 'closed'; readonly connection: number; readonly reason: string };
 
@@ -65,6 +65,8 @@ export interface Native {
   setChildSubreaper(): void;
   /** `count` different TCP ports that are free now on every address. */
   freePorts(count: number): readonly number[];
+  /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */
+  toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly said: string }>;
 
   // local_server.cc
   /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */
@@ -74,6 +76,11 @@ export interface Native {
    * the wait status.
    */
   guardianStart(path: string, argument: string, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  /**
+   * Starts a program of the PATH in a session of its own and serves the frames on its stdin and stdout as connection 1 of a server of its
+   * own. Its `died` comes with the wait status and the end of what it said on stderr.
+   */
+  toolStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer;
   /** Frames that are encoded already. */
   localServerWrite(server: LocalServer, connection: number, bytes: Uint8Array): void;
   /**
@@ -81,8 +88,8 @@ export interface Native {
    * After its `closed`, or once all is sent that came before a disconnect, its `died` comes.
    */
   streamsServe(input: number, output: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
-  /** SIGKILL to the guardian, if it is still there. */
-  guardianKill(server: LocalServer): void;
+  /** SIGKILL to the guardian or tool, if it is still there. */
+  childKill(server: LocalServer): void;
   localServerSend(
     server: LocalServer,
     connection: number,

@@ -1,26 +1,37 @@
-/** The link of a remote agent: its standard streams, served by the addon. (Node's own streams cost each start several milliseconds to load.) */
+/** A link whose bytes the addon moves, on a thread of its own. (Node's own streams and processes cost each start several milliseconds to load.) */
 import type { Link, LinkHandler } from '../../control/link/link.ts';
 import { encodeFrame, isFrameKind } from '../../control/messages/codec.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
+import type { LocalServer, LocalServerEvent, Native } from './native.ts';
 
-/** The streams' connection in the server that serves them alone. */
+/** The other side's connection in the server that serves it alone. */
 const CONNECTION = 1;
+
+/** The process at the other end is gone; where there is none that we know, the bytes have ended. */
+export interface Death {
+  /** Of a child of ours. */
+  readonly waitStatus: number | null;
+  /** The end of what a tool said on stderr. */
+  readonly remarks: string;
+}
 
 export class NativeLink implements Link {
   readonly #native: Native;
   readonly #server: LocalServer;
-  readonly #onFlushed: () => void;
+  readonly #died = Promise.withResolvers<Death>();
   #handler: LinkHandler | null = null;
   #unsent: Uint8Array[] = [];
   #over = false;
-  #closing = false;
 
-  /** `onFlushed`: after close(), everything has left (or nobody takes it any more). Throws NativeError for descriptors that are closed. */
-  constructor(native: Native, input: number, output: number, onFlushed: () => void) {
+  /** `serve` starts the server, at once. Throws what it throws: NativeError for a program that cannot be started. */
+  constructor(native: Native, serve: (onEvent: (event: LocalServerEvent) => void) => LocalServer) {
     this.#native = native;
-    this.#onFlushed = onFlushed;
-    this.#server = native.streamsServe(input, output, (event) => this.#event(event));
+    this.#server = serve((event) => this.#event(event));
+  }
+
+  /** After the last frame; after a close() too, once all that was sent has left. */
+  get died(): Promise<Death> {
+    return this.#died.promise;
   }
 
   /** Events wait for the end of this turn of the event loop: nothing is missed. */
@@ -45,9 +56,17 @@ export class NativeLink implements Link {
 
   close(): void {
     this.flush();
-    if (this.#over) return this.#onFlushed();
-    this.#closing = true;
-    return this.#native.localServerDisconnect(this.#server, CONNECTION);
+    if (!this.#over) this.#native.localServerDisconnect(this.#server, CONNECTION);
+  }
+
+  /** SIGKILL to the child at the other end. */
+  kill(): void {
+    if (!this.#over) this.#native.childKill(this.#server);
+  }
+
+  /** The last call, after the death. Until then it keeps the event loop, and so this process, running. */
+  release(): void {
+    this.#native.localServerClose(this.#server);
   }
 
   #event(event: LocalServerEvent): void {
@@ -62,11 +81,11 @@ export class NativeLink implements Link {
         return this.#closed(event.reason === '' ? null : event.reason);
       case 'died':
         this.#over = true;
-        return this.#closing ? this.#onFlushed() : undefined;
+        return this.#died.resolve(event);
       case 'connected':
-        return undefined;
+        return;
       default:
-        return event satisfies never;
+        event satisfies never;
     }
   }
 

@@ -1,0 +1,32 @@
+// What bin/ncclrun and bin/ncclrun-agent give to Node, as dist/bundle/main.cjs and dist/bundle/agent.cjs: runs the bundle beside it with the
+// code that an earlier run compiled (scripts/record-code.mjs). Half of what a start would cost beyond Node's own is compiling. V8 checks that
+// the code is of this bundle, this Node and these flags; else it compiles anew.
+const { readFileSync, renameSync, writeFileSync } = require('node:fs');
+const { Script, constants } = require('node:vm');
+
+const bundle = __filename.replace(/cjs$/, 'bundle.cjs');
+const recorded = __filename.replace(/cjs$/, 'code');
+
+function read(path) {
+  try {
+    return readFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+const script = new Script(
+  `(function (exports, require, module, __filename, __dirname) {${readFileSync(bundle, 'utf8')}\n})`,
+  {
+    filename: bundle,
+    cachedData: read(recorded),
+    importModuleDynamically: constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+  },
+);
+if (process.env.NCCLRUN_RECORD_CODE === '1') {
+  process.on('exit', () => {
+    writeFileSync(`${recorded}.${process.pid}`, script.createCachedData());
+    renameSync(`${recorded}.${process.pid}`, recorded);
+  });
+}
+script.runInThisContext()(exports, require, module, bundle, __dirname);

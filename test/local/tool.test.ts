@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { exitOf } from '../../control/messages/payload.ts';
+import { loadNative } from '../../worker/engine/load.ts';
+import { NativeLink } from '../../worker/engine/native-link.ts';
+
+const native = loadNative();
+
+/** A shell command at the other end of a link. */
+function tool(command: string) {
+  const link = new NativeLink(native, (onEvent) => native.toolStart(['sh', '-c', command], onEvent));
+  const frames: Frame[] = [];
+  const ends: (string | null)[] = [];
+  link.open({ frame: (frame) => frames.push(frame), closed: (problem) => ends.push(problem) });
+  const died = link.died.finally(() => link.release());
+  return { link, frames, ends, died };
+}
+
+describe('a tool whose streams are a link', () => {
+  it('gets all that was sent before the link was closed, and tells how it ended and what it complained of', async () => {
+    const { link, frames, ends, died } = tool('wc -c >&2; exit 7');
+    const payload = new Uint8Array(3 << 20).map((_, i) => i % 251);
+    link.send(makeFrame(FrameKind.stdin, { subject: 5, payload }));
+    link.send(makeFrame(FrameKind.lease));
+    link.close();
+    const { waitStatus, remarks } = await died;
+    expect(exitOf(waitStatus ?? 0)).toEqual({ exitCode: 7, signalNumber: null });
+    expect(Number(remarks)).toBe(16 + payload.length + 16);
+    expect(frames.length + ends.length).toBe(0);
+  });
+
+  it('echoes frames while it runs', async () => {
+    const { link, frames, ends, died } = tool('head -c 48; echo done >&2');
+    link.send(makeFrame(FrameKind.lease, { request: 1, payload: new Uint8Array(8) }));
+    link.send(makeFrame(FrameKind.lease, { request: 2, payload: new Uint8Array(8) }));
+    expect(await died).toMatchObject({ waitStatus: 0, remarks: 'done\n' });
+    expect(frames.map(({ request }) => request)).toEqual([1, 2]);
+    expect(ends).toEqual([null]);
+  });
+
+  it('keeps the end of a long complaint, and is killed when told', async () => {
+    const { link, frames, ends, died } = tool('seq 1 20000 >&2; head -c 16 /dev/zero | tr "\\0" "x"; sleep 1000');
+    const closed = new Promise<void>((resolve) => {
+      link.open({ frame: () => undefined, closed: (problem) => resolve(void ends.push(problem)) });
+    });
+    await closed;
+    link.kill();
+    const { waitStatus, remarks } = await died;
+    expect(exitOf(waitStatus ?? 0)).toEqual({ exitCode: null, signalNumber: 9 });
+    expect(remarks).toHaveLength(4096);
+    expect(remarks.trimEnd().split('\n').at(-1)).toBe('20000');
+    expect(ends[0]).toMatch(/no frame: version/);
+    expect(frames).toEqual([]);
+  });
+
+  it('that is not there is an error with its name', () => {
+    expect(() => native.toolStart(['no-such-tool'], () => undefined)).toThrow(
+      /cannot start no-such-tool: No such file or directory/,
+    );
+  });
+});
+
+describe('a tool that runs to its end', () => {
+  it('gives what it said on both streams, and its status', async () => {
+    expect(await native.toolRun(['sh', '-c', 'echo one; echo two >&2; exit 3'])).toEqual({
+      waitStatus: 3 << 8,
+      said: 'one\ntwo\n',
+    });
+  });
+
+  it('reads nothing of ours', async () => {
+    expect(await native.toolRun(['cat'])).toEqual({ waitStatus: 0, said: '' });
+  });
+
+  it('that is not there is an error with its name', async () => {
+    await expect(native.toolRun(['no-such-tool'])).rejects.toThrow(/cannot start no-such-tool: No such file/);
+  });
+});
