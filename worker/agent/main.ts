@@ -19,11 +19,13 @@ import { guardianPath, installationRoot, installedVersion } from './installation
 
 /** A launcher that has connected sends its order with the same packet; a stranger may never. */
 const ORDER_DEADLINE_MS = 30_000;
+/** See NativeLink. Nobody notices so short a delay; the ends of a job and of its start are flushed. */
+const GATHER_MS = 2;
 /** How long the last frames may take to leave before the process ends anyway. */
 const FLUSH_DEADLINE_MS = 5000;
 
 const native = loaded();
-const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent));
+const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS);
 let agent: Agent | null = null;
 const deadline = setTimeout(() => leave('no order came on stdin'), ORDER_DEADLINE_MS);
 

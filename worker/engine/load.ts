@@ -1,5 +1,5 @@
 /** Finds and loads the native addon, once, when it is first needed. */
-import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Native } from './native.ts';
@@ -57,13 +57,23 @@ function candidates(): string[] {
   return [join(here, '../../build/ncclrun.node'), join(here, '../../../build/ncclrun.node')];
 }
 
+/** Without Node's search for modules, which costs each start two milliseconds. */
+function openAddon(path: string): unknown {
+  const module = { exports: {} };
+  process.dlopen(module, path);
+  return module.exports;
+}
+
 /** The first that is there counts. Exported for tests. */
-export function load(paths: readonly string[]): Native {
-  const require = createRequire(import.meta.url);
+export function load(paths: readonly string[], open = openAddon): Native {
   const problems: string[] = [];
   for (const path of paths) {
+    if (!existsSync(path)) {
+      problems.push(`${path}: there is no such file`);
+      continue;
+    }
     try {
-      const addon: unknown = require(path);
+      const addon = open(path);
       if (isNative(addon)) return addon;
       problems.push(`${path}: it is another version's, without ${missing(addon).join(', ')}`);
     } catch (error) {

@@ -1,4 +1,5 @@
 /** A link whose bytes the addon moves, on a thread of its own. (Node's own streams and processes cost each start several milliseconds to load.) */
+import { monotonicMs } from '../../control/clock.ts';
 import type { Link, LinkHandler } from '../../control/link/link.ts';
 import { encodeFrame, isFrameKind } from '../../control/messages/codec.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -6,6 +7,9 @@ import type { LocalServer, LocalServerEvent, Native } from './native.ts';
 
 /** The other side's connection in the server that serves it alone. */
 const CONNECTION = 1;
+
+/** Unsent bytes that wait for nothing more. */
+const FULL_BYTES = 64 * 1024;
 
 /** The process at the other end is gone; where there is none that we know, the bytes have ended. */
 export interface Death {
@@ -20,12 +24,20 @@ export class NativeLink implements Link {
   readonly #server: LocalServer;
   readonly #died = Promise.withResolvers<Death>();
   #handler: LinkHandler | null = null;
+  readonly #gatherMs: number;
   #unsent: Uint8Array[] = [];
+  #unsentBytes = 0;
+  #flushedAt = -Infinity;
   #over = false;
 
-  /** `serve` starts the server, at once. Throws what it throws: NativeError for a program that cannot be started. */
-  constructor(native: Native, serve: (onEvent: (event: LocalServerEvent) => void) => LocalServer) {
+  /**
+   * `serve` starts the server, at once. Throws what it throws: NativeError for a program that cannot be started.
+   * `gatherMs`: what is sent within this time of a write leaves together, in the next one. Each write over ssh costs two processes here and
+   * two there a turn: sixteen ranks that start and end one by one would cost more for being told of than for running.
+   */
+  constructor(native: Native, serve: (onEvent: (event: LocalServerEvent) => void) => LocalServer, gatherMs = 0) {
     this.#native = native;
+    this.#gatherMs = gatherMs;
     this.#server = serve((event) => this.#event(event));
   }
 
@@ -39,18 +51,26 @@ export class NativeLink implements Link {
     this.#handler = handler;
   }
 
+  /** All frames of one turn of the event loop leave in one write, at least. */
   send(frame: Frame): void {
-    if (this.#unsent.length === 0) process.nextTick(() => this.flush());
-    this.#unsent.push(encodeFrame(frame));
+    const bytes = encodeFrame(frame);
+    const first = this.#unsent.push(bytes) === 1;
+    this.#unsentBytes += bytes.length;
+    if (this.#unsentBytes >= FULL_BYTES) return this.flush();
+    if (!first) return;
+    const wait = this.#flushedAt + this.#gatherMs - monotonicMs();
+    if (wait <= 0) process.nextTick(() => this.flush());
+    else setTimeout(() => this.flush(), wait);
   }
 
-  /** All frames of one turn of the event loop leave in one write: what they cost the remote shell is paid once. */
   flush(): void {
     const frames = this.#unsent;
     this.#unsent = [];
+    this.#unsentBytes = 0;
     const [first] = frames;
     if (first === undefined || this.#over) return;
     const bytes = frames.length === 1 ? first : Buffer.concat(frames);
+    if (this.#gatherMs > 0) this.#flushedAt = monotonicMs();
     this.#native.localServerWrite(this.#server, CONNECTION, bytes);
   }
 
