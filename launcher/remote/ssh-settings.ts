@@ -1,6 +1,6 @@
 /**
- * What we add to the user's ssh configuration, and only where that is silent: a key exchange that costs a few milliseconds of
- * computing instead of OpenSSH's 75 (every server since 2014 knows curve25519), and a connection without Nagle's pauses
+ * What we add to the user's ssh configuration, and only where that is silent: a key exchange that costs little
+ * computing instead of OpenSSH's 75 ms (P-256 takes 5 ms less on each side than curve25519; every server since 2014 knows one of them), and a connection without Nagle's pauses
  * (native/dial).
  *
  * Asking ssh for its settings costs a process per host. So it is asked once, for no host in particular and before the hosts are
@@ -19,7 +19,7 @@ interface Answer {
   readonly files: readonly string[];
 }
 
-const KEY_EXCHANGE = '^curve25519-sha256,curve25519-sha256@libssh.org';
+const KEY_EXCHANGE = '^ecdh-sha2-nistp256,curve25519-sha256,curve25519-sha256@libssh.org';
 const CONNECT_SECONDS = '10';
 /** Keywords that would make one host's settings differ from another's in what we add. */
 const ours = /^\s*(kexalgorithms|proxycommand|proxyjump|proxyusefdpass|bindaddress|bindinterface|addressfamily)\b/im;
