@@ -11,7 +11,9 @@
  *               flags ROUTED_WANTED, agent → launcher: somebody here fetches it (0 bytes)
  *   left        agent → launcher: key, u32 rank (ALL_RANKS: every rank of this host), u32 how (0 finalized, 1 aborted, 2 died, 3 missed:
  *               a rank of this host failed because it lacked this one), str reason; subject: the rank in the job that is to blame for what
- *               comes of it (ALL_RANKS: nobody, or its own end says it); flags ENDED_CLEANLY with how 2: the process exited with status 0
+ *               comes of it (ALL_RANKS: nobody, or its own end says it); flags ENDED_CLEANLY with how 2: the process exited with status 0.
+ *               How 4, suspected: a rank of this host, the subject, failed after it had lost this one, of which the launcher may not have
+ *               heard yet; comes before that rank's exit
  *   broken      launcher → agent: key, u32 rank, u32 ncclResult_t, str sentence: raise the abort word; subject: as in left;
  *               flags ENDED_CLEANLY: only once somebody waits in vain
  */
@@ -20,5 +22,5 @@ export const POST_ROUND = 0xffff_fffe;
 export const ROUTED_WANTED = 1;
 export const ENDED_CLEANLY = 1;
 
-export const LeftHow = { finalized: 0, aborted: 1, died: 2, missed: 3 } as const;
+export const LeftHow = { finalized: 0, aborted: 1, died: 2, missed: 3, suspected: 4 } as const;
 export type LeftHow = (typeof LeftHow)[keyof typeof LeftHow];

@@ -39,6 +39,10 @@ export interface HubOptions {
   late(report: LateReport): void;
   /** A rank ended that others wait for; `message` says who and for what. */
   missing(rank: number, message: string): void;
+  /** A rank of the job, whose end comes next, failed after it had lost `suspect`, of which nothing may have been heard yet. */
+  suspected(rank: number, suspect: number): void;
+  /** A rank of the job left a communicator that others may need, and no failure of its own says so; `message` is for when one did. */
+  departed(rank: number, message: string): void;
   /** A key waits this long before its missing ranks are named. */
   readonly lateAfterMs?: number;
 }
@@ -173,7 +177,7 @@ export class Hub {
           `${describeKey(key)} is still in use: its ranks have not left it, and an id names one at a time`,
         );
       this.#options.join(gathering);
-      this.#live.add(key, hosts);
+      this.#live.add(gathering);
     } catch (error) {
       const sentence = error instanceof Error ? error.message : String(error);
       for (const host of hosts) this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
@@ -182,16 +186,23 @@ export class Hub {
 
   #left(host: number, left: Left, cleanly: boolean, blame: number): void {
     const { key, rank, how, reason } = left;
+    const { length: ranks } = this.#options.rankHosts;
     if (how === LeftHow.missed) {
-      const known = blame >= this.#options.rankHosts.length || this.#blamed.has(blame);
+      const known = blame >= ranks || this.#blamed.has(blame);
       this.#blamed.add(blame);
       if (!known) this.#options.missing(blame, reason);
+      return;
+    }
+    if (how === LeftHow.suspected) {
+      const suspect = this.#live.jobRankOf(key, rank);
+      if (suspect >= 0 && suspect < ranks && blame < ranks) this.#options.suspected(blame, suspect);
       return;
     }
     if (how === LeftHow.finalized) {
       if (rank === ALL_RANKS && this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
       return;
     }
+    if (blame < ranks) this.#options.departed(blame, how === LeftHow.died ? `${reason}; others waited for it` : reason);
     const failure = { result: NcclResult.remoteError, sentence: reason };
     if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
     else if (this.#live.break(key, host, { rank, failure, cleanly, blame })) this.#failRounds(key, failure);

@@ -1,4 +1,4 @@
-/** Communicators that have been planned and not yet left by everybody, as the launcher knows them: hosts only, no ranks. */
+/** Communicators that have been planned and not yet left by everybody, as the launcher knows them: their hosts, and which ranks they have. */
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
 import { makeFrame } from '../messages/codec.ts';
@@ -6,13 +6,18 @@ import { keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import { encodeBroken } from '../messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND } from '../messages/rendezvous.ts';
+import type { Gathering } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { RecentMap } from './memory.ts';
 
 const REMEMBERED_FAILURES = 256;
 
+/** By rank of the communicator: rank in the job, -1 unknown; null where the two are the same. */
+type JobRanks = Int32Array | null;
+
 interface Live {
   readonly key: Key;
+  readonly jobRanks: JobRanks;
   /** Those that have not finished. */
   readonly hosts: Set<number>;
 }
@@ -28,7 +33,9 @@ interface Breach {
 export class LiveCommunicators {
   readonly #send: (host: number, frame: Frame) => void;
   readonly #live = new Map<string, Live>();
-  readonly #broken = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
+  readonly #broken = new RecentMap<{ readonly failure: RendezvousFailure; readonly jobRanks: JobRanks }>(
+    REMEMBERED_FAILURES,
+  );
 
   constructor(send: (host: number, frame: Frame) => void) {
     this.#send = send;
@@ -38,8 +45,16 @@ export class LiveCommunicators {
     return this.#live.size;
   }
 
-  add(key: Key, hosts: Iterable<number>): void {
-    this.#live.set(nameOf(key), { key, hosts: new Set(hosts) });
+  add({ key, hosts, entries, size }: Gathering): void {
+    this.#live.set(nameOf(key), { key, jobRanks: jobRanksOf(entries, size), hosts: new Set(hosts) });
+  }
+
+  /** The rank in the job of a rank of a communicator that is live or broke lately; -1 if it is not known. */
+  jobRankOf(key: Key, rank: number): number {
+    const name = nameOf(key);
+    const known = this.#live.get(name) ?? this.#broken.get(name);
+    if (known === undefined) return -1;
+    return known.jobRanks === null ? rank : (known.jobRanks[rank] ?? -1);
   }
 
   /** Whatever the round of `key`. */
@@ -49,7 +64,7 @@ export class LiveCommunicators {
 
   /** Why the communicator of this id broke, if it did lately. */
   failureOf(key: Key): RendezvousFailure | undefined {
-    return this.#broken.get(nameOf(key));
+    return this.#broken.get(nameOf(key))?.failure;
   }
 
   /** Every rank of a host has left. True when that was the last host. */
@@ -68,7 +83,7 @@ export class LiveCommunicators {
   break(key: Key, host: number, { rank, failure, cleanly, blame }: Breach): boolean {
     const live = this.#live.get(nameOf(key));
     if (live === undefined) return false;
-    this.#broken.set(nameOf(key), failure);
+    this.#broken.set(nameOf(key), { failure, jobRanks: live.jobRanks });
     if (!cleanly) this.#live.delete(nameOf(key));
     const frame = makeFrame(FrameKind.broken, {
       subject: blame,
@@ -84,6 +99,16 @@ export class LiveCommunicators {
       if (hosts.has(host)) this.break(key, host, { rank: ALL_RANKS, failure, cleanly: false, blame: ALL_RANKS });
     }
   }
+}
+
+function jobRanksOf(entries: Gathering['entries'], size: number): JobRanks {
+  const jobRanks = new Int32Array(size).fill(-1);
+  let same = true;
+  for (const { rank, jobRank } of entries.values()) {
+    jobRanks[rank] = jobRank;
+    same &&= jobRank === rank;
+  }
+  return same ? null : jobRanks;
 }
 
 function nameOf(key: Key): string {

@@ -25,7 +25,7 @@ import {
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import type { JobEvent } from './event.ts';
-import type { Failure } from './failure.ts';
+import type { Failure, RankMissingFailure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { Host } from './host.ts';
@@ -40,6 +40,7 @@ import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
 import { isTerminal } from './terminal.ts';
 import type { JobRequest, RankMap, Reporter } from './types.ts';
+import { Verdict } from './verdict.ts';
 
 const NEWLINE = 0x0a;
 
@@ -76,6 +77,7 @@ export class Job {
   readonly #parts: JobParts;
   readonly #output: OutputFlow;
   readonly #stdin: StdinFlow;
+  readonly #verdict: Verdict;
   readonly #allUp = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
   #hosts: readonly Host[] = [];
@@ -87,13 +89,13 @@ export class Job {
   #ranksLeft = 0;
   #rendezvous: Rendezvous | null = null;
   #makeRendezvous: (() => Rendezvous) | null = null;
-  #deciding = false;
   #state: JobState = { name: 'connecting' };
 
   constructor(parts: JobParts, hostCount: number) {
     this.#parts = parts;
     this.#output = new OutputFlow(parts.reporter, outputWindow(hostCount), (error) => this.#outputFailed(error));
     this.#stdin = new StdinFlow((payload, end) => this.#sendStdin(payload, end));
+    this.#verdict = new Verdict(parts.policy, { decide: () => this.#decide(), looked: () => this.#checkOver() });
   }
 
   /** Resolves when every host has said hello, or the job is ending before that. */
@@ -174,9 +176,18 @@ export class Job {
       this.emit({ type: 'failure', failure, primary: false });
       return;
     }
-    if (this.#deciding) return;
-    this.#deciding = true;
-    setImmediate(() => this.#decide());
+    this.#verdict.judge();
+  }
+
+  /** `rank`, whose end comes next, had lost `other` when it failed. */
+  suspect(rank: number, other: number): void {
+    this.#parts.policy.suspect(rank, other);
+  }
+
+  /** A rank left others in the lurch; it is a failure if those fail for it. */
+  departed(failure: RankMissingFailure): void {
+    this.#parts.policy.departed(failure);
+    if (this.#verdict.isOpen) this.#verdict.judge();
   }
 
   /** The user's ^C: the ranks get it and take their time. */
@@ -189,6 +200,7 @@ export class Job {
       this.#parts.policy.record({ type: 'interrupt', signal: 'SIGINT' }, Date.now());
       this.#announce();
     }
+    if (this.#verdict.isOpen) this.#announce();
     this.#signalRanks('SIGINT');
     this.#beginStopping(null);
   }
@@ -199,6 +211,7 @@ export class Job {
       this.#parts.policy.record({ type: 'interrupt', signal }, Date.now());
       this.#announce();
     }
+    if (this.#verdict.isOpen) this.#announce();
     this.#terminateRanks();
   }
 
@@ -364,15 +377,14 @@ export class Job {
   }
 
   #decide(): void {
-    this.#deciding = false;
     if (this.#parts.policy.primary !== null) return;
     this.#announce();
     this.#terminateRanks();
-    this.#checkOver();
   }
 
   /** Chooses the primary failure and tells of it and those beside it. */
   #announce(): void {
+    this.#verdict.end();
     const primary = this.#parts.policy.decide();
     for (const failure of this.#parts.policy.failures) {
       this.emit({ type: 'failure', failure, primary: failure === primary });
@@ -440,12 +452,15 @@ export class Job {
   }
 
   #checkOver(): void {
-    if (this.#state.name === 'teardown' && !this.#deciding && this.#hosts.every((host) => host.isOver)) this.#finish();
+    if (this.#state.name !== 'teardown' || this.#verdict.isDue || !this.#hosts.every((host) => host.isOver)) return;
+    if (this.#verdict.isOpen) this.#announce(); // nobody is left who could tell more
+    this.#finish();
   }
 
   #finish(): void {
     if (this.#state.name === 'over') return;
     if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
+    this.#verdict.end();
     this.#state = { name: 'over' };
     this.#stdin.stop();
     this.#rendezvous?.close();

@@ -24,6 +24,10 @@ export interface RendezvousHubOptions {
   onEvent(event: JobEvent): void;
   /** A rank ended that others wait for (failure 'rank-missing'); the ranks that wait have been told. */
   onMissing?(rank: number, message: string): void;
+  /** Evidence for the failure policy: `rank`, whose end comes next, failed after it had lost `suspect`. */
+  onSuspected?(rank: number, suspect: number): void;
+  /** Evidence likewise: a rank left others in the lurch without a failure of its own. */
+  onDeparted?(rank: number, message: string): void;
   /** A key waits this long before its missing ranks are named (default 10,000). */
   readonly lateAfterMs?: number;
 }
@@ -51,6 +55,8 @@ export class RendezvousHub {
       join: (gathering) => this.#join(gathering),
       late: (report) => options.onEvent({ type: 'waiting', time: Date.now(), ...report }),
       missing: (rank, message) => options.onMissing?.(rank, message),
+      suspected: (rank, suspect) => options.onSuspected?.(rank, suspect),
+      departed: (rank, message) => options.onDeparted?.(rank, message),
       ...(lateAfterMs === undefined ? {} : { lateAfterMs }),
     });
   }

@@ -152,6 +152,8 @@ async function startRanks(start: Start): Promise<RankMap | null> {
       send: (index, frame) => used[index]?.send(frame),
       onEvent: (event) => job.emit(event),
       onMissing: (rank, message) => job.fail({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
+      onSuspected: (rank, suspect) => job.suspect(rank, suspect),
+      onDeparted: (rank, message) => job.departed({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
     });
   job.spawn(map, used, starts, hub);
   return map;

@@ -58,6 +58,16 @@ Status Communicator::statusNow() {
   return status_;
 }
 
+Status Communicator::told() {
+  DataPath* path = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    path = dataPath_.get();
+  }
+  if (path != nullptr) path->asyncError();
+  return statusNow();
+}
+
 std::string Communicator::failure() { return statusNow().sentence; }
 
 std::string Communicator::context() {
@@ -75,7 +85,7 @@ Status Communicator::waitReady() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return settled(); });
   }
-  return statusNow();
+  return told();
 }
 
 Status Communicator::asyncError() {
@@ -91,9 +101,9 @@ Status Communicator::asyncError() {
     case State::finalized:
     case State::failed:
     case State::aborted:
-      return statusNow();
+      return told();
   }
-  return statusNow();
+  return told();
 }
 
 DataPath* Communicator::ready(const char* function) {
@@ -102,7 +112,7 @@ DataPath* Communicator::ready(const char* function) {
       return dataPath_.get();
     case State::failed:
     case State::aborted:
-      fail(statusNow());
+      fail(told());
       return nullptr;
     case State::finalizing:
     case State::finalized:
@@ -132,7 +142,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
 
 Status Communicator::finalize() {
   if (!enter(State::ready, State::finalizing)) {
-    if (state() == State::failed || state() == State::aborted) return statusNow();
+    if (state() == State::failed || state() == State::aborted) return told();
     return {ncclInvalidUsage,
             settled() || state() == State::finalizing
                 ? "ncclCommFinalize: the communicator was finalized before"
@@ -197,7 +207,9 @@ void Communicator::abort(const std::string& reason) {
   {
     std::lock_guard lock(mutex_);
     if (state() == State::aborted) return;
-    whole = state() != State::failed;
+    // Who aborts because a connection was lost, or another rank broke it, breaks nothing that was whole.
+    if (state() != State::failed) status_ = dataPath_ == nullptr ? Status{} : dataPath_->asyncError();
+    whole = status_.ok();
     if (whole) status_ = {ncclInvalidUsage, sentence};
     path = dataPath_.get();
     state_.store(State::aborted, std::memory_order_release);

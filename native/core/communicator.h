@@ -71,6 +71,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool enter(State from, State to);
   void failWith(Status status, bool tellOthers);
   Status statusNow();
+  Status told();  // statusNow() on its way to the program, which the telemetry page says from then on
 
   void onWelcome(const Status& status, const WelcomeMessage& welcome);
   void onPlan(Answer answer);

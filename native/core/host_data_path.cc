@@ -24,7 +24,7 @@ Status HostCommunicator::start() {
   }
   if (Status status = segment_.map(setup_.segmentFd, plan_); !status.ok()) return status;
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
-  interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell());
+  interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry);
   ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, listening.release());
   runner_ = std::make_unique<OperationRunner>(plan_, *ends_, setup_.rank);
   return ends_->start();

@@ -4,11 +4,12 @@
 
 namespace ncclrun {
 
-void Interrupt::raise(const Status& why) {
+void Interrupt::raise(const Status& why, uint32_t lostPeer) {
   {
     std::lock_guard lock(mutex_);
     if (local_.load(std::memory_order_relaxed)) return;
     why_ = why;
+    lostPeer_ = lostPeer;
     local_.store(true, std::memory_order_seq_cst);
   }
   own_.sequence.fetch_add(1, std::memory_order_seq_cst);
@@ -16,12 +17,13 @@ void Interrupt::raise(const Status& why) {
 }
 
 Status Interrupt::status() const {
-  if (local_.load(std::memory_order_acquire)) {
-    std::lock_guard lock(mutex_);
-    return why_;
-  }
   const uint32_t word = block_.word.load(std::memory_order_acquire);
-  if (word < 2) return {};
+  const bool local = local_.load(std::memory_order_acquire);
+  if (!local && word < 2) return {};
+  std::lock_guard lock(mutex_);
+  const uint32_t culprit = local && lostPeer_ != kNobody ? lostPeer_ : word >= 2 ? block_.rank : kNobody;
+  if (culprit != kNobody) telemetry_.lost(culprit);
+  if (local) return why_;
   const uint32_t code = word - 2;
   const bool known = code != ncclSuccess && code < ncclNumResults;
   return {known ? ncclResult_t(code) : ncclRemoteError,

@@ -7,19 +7,24 @@
 
 #include "core/error.h"
 #include "core/segment.h"
+#include "core/telemetry.h"
 
 namespace ncclrun {
 
 class Interrupt {
  public:
-  Interrupt(AbortBlock& block, Doorbell& own) : block_(block), own_(own) {}
+  Interrupt(AbortBlock& block, Doorbell& own, ncclrunTelemetrySlot* slot = nullptr)
+      : block_(block), own_(own), telemetry_(slot) {}
 
   bool raised() const {
     return local_.load(std::memory_order_acquire) || block_.word.load(std::memory_order_acquire) >= 2;
   }
-  // Ends the waits of this rank; the first reason stays. Any thread.
-  void raise(const Status& why);
-  // The reason, or success while nothing is raised.
+  static constexpr uint32_t kNobody = ~0u;
+
+  // Ends the waits of this rank; the first reason stays. `lostPeer`: the rank whose connection was lost. Any thread.
+  void raise(const Status& why, uint32_t lostPeer = kNobody);
+  // The reason, or success while nothing is raised. Who asks fails for it: the telemetry page says from then on which
+  // rank was lost, by its connection or as the abort word has it.
   Status status() const;
 
  private:
@@ -28,6 +33,8 @@ class Interrupt {
   std::atomic<bool> local_{false};
   mutable std::mutex mutex_;
   Status why_;
+  uint32_t lostPeer_ = kNobody;
+  mutable Telemetry telemetry_;
 };
 
 }  // namespace ncclrun

@@ -34,6 +34,10 @@ class Telemetry {
     set(slot_->waitingFor, rank);
     set(slot_->state, uint32_t(ncclrunStateWaiting));
   }
+  // The program is told that it failed because `rank` was lost.
+  void lost(uint32_t rank) {
+    if (slot_ != nullptr) set(slot_->lostPeer, rank + 1);
+  }
 
  private:
   template <class T>

@@ -51,6 +51,7 @@ ncclrunTelemetrySlot* TelemetryPage::claim(const Membership& membership) {
     put(slot.size, membership.size);
     put(slot.epoch, membership.epoch);
     put(slot.waitingFor, kNobody);
+    put(slot.lostPeer, uint32_t{0});
     for (uint64_t* counter :
          {&slot.operation, &slot.completed, &slot.bytes, &slot.lastProgressNs, &slot.operationHash, &slot.startedNs}) {
       put(*counter, uint64_t{0});

@@ -105,7 +105,10 @@ typedef struct {
   uint32_t state;          /* ncclrunState… */
   uint32_t waitingFor;     /* rank waited for, ~0 none */
   uint32_t epoch;
-  uint64_t reserved[6];
+  uint32_t lostPeer; /* 1 + rank whose loss the program was told as an error; 0 none. Stays after `state`
+                        is free, until the slot is taken again. */
+  uint32_t reserved;
+  uint64_t reserved2[5];
 } ncclrunTelemetrySlot; /* 128 bytes */
 typedef struct {
   uint32_t magic, version;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { describe, expect, test, vi } from 'vitest';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { ByteReader } from '../../control/messages/bytes.ts';
-import { FrameKind } from '../../control/messages/frame.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
 import { testAgents } from '../rig/agents.ts';
@@ -160,6 +160,17 @@ describe('several hosts', () => {
     const plans = await Promise.all([two?.join(key, 2, 0), three?.join(key, 2, 1)]);
     expect(plans.map((frame) => frame?.kind)).toEqual([FrameKind.plan, FrameKind.plan]);
     expect(agents.up.filter(({ kind }) => kind === FrameKind.merged).length).toBeLessThanOrEqual(1);
+  });
+
+  test('blame nobody in particular for a rank that gives up while it joins', async () => {
+    using agents = testAgents(2);
+    const [third] = await agents.engines([3]);
+    const key = newKey();
+    const answer = third?.join(key, 4, 3);
+    third?.leave(key, 3, 2);
+    expect(await answer).toMatchObject({ kind: FrameKind.refused });
+    const left = agents.up.filter(({ kind }) => kind === FrameKind.left);
+    expect(left.map(({ subject }) => subject)).toEqual([ALL_RANKS]);
   });
 
   test('learn that a rank aborted, with its reason', async () => {

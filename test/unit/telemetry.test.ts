@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { decodeTelemetry, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
+import { decodeTelemetry, lostPeer, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
 import { isInOperation, waitsInVain } from '../../worker/agent/vain-wait.ts';
 import { newKey } from '../rig/rendezvous.ts';
 
@@ -53,6 +53,17 @@ test('a page that is not written yet, or another version, says nothing', () => {
   const other = page(1, 0, 0, 0n);
   other[4] = 2;
   expect(decodeTelemetry(other)).toBeNull();
+});
+
+test('a connection that a process lost and failed for is known also after it has left the communicator', () => {
+  const free = 0;
+  const lost = page(free, 7, 6, 0n);
+  expect(lostPeer(lost, key)).toBeNull();
+  lost[512 + 128 + 80] = 1;
+  expect(lostPeer(lost, key)).toBe(0);
+  expect(lostPeer(lost, newKey())).toBeNull();
+  expect(lostPeer(lost, { ...key, epoch: 1 })).toBeNull();
+  expect(lostPeer(new Uint8Array(10), key)).toBeNull();
 });
 
 test('waiting in vain is an operation without progress, in this communicator', () => {

@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { decodeGather, decodeJoin, decodeLeave } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
-import { isFrameKind, makeFrame } from '../../control/messages/codec.ts';
+import { isFrameKind } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { describeKey, keyName } from '../../control/messages/key.ts';
@@ -18,7 +18,6 @@ import {
   decodePlanBody,
   decodeRouted,
   encodeCompleted,
-  encodeLeft,
 } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND, LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
@@ -35,8 +34,9 @@ import { EngineChannel } from './engine.ts';
 import type { Asker, Engine } from './engine.ts';
 import { Engines } from './engines.ts';
 import { Gatherings } from './gatherings.ts';
-import { Harms } from './harms.ts';
+import { harmFrame, Harms } from './harms.ts';
 import { Letters } from './letters.ts';
+import { lostPeer } from './telemetry.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import { isInOperation } from './vain-wait.ts';
 
@@ -92,7 +92,8 @@ export class Bootstrap {
       channel: this.#channel,
       sendUp,
       ended: (key, failure) => this.#letters.end(key, failure),
-      harmed: (jobRank, harm) => this.#harms.add(jobRank, harm),
+      harmed: (jobRank, harm) => this.#harms.add(jobRank, harm, Date.now()),
+      lost: (engine, key) => this.#lost(engine, key),
       left: (jobRank, key) => this.#harms.left(jobRank, key),
     });
     this.#letters = new Letters({ channel: this.#channel, acrossHosts: hostCount > 1, sendUp });
@@ -115,11 +116,9 @@ export class Bootstrap {
 
   /** Call it before the launcher is told: who waits for the rank must be known there, and whose fault its failure is. */
   rankEnded(rank: number, exited: Exited): void {
+    this.#communicators.rankEnded(rank);
     const cause = this.#harms.causeOf(rank, exited);
-    if (cause !== null) {
-      const payload = encodeLeft({ key: cause.key, rank: cause.rank, how: LeftHow.missed, reason: cause.sentence });
-      this.#options.sendUp(makeFrame(FrameKind.left, { subject: cause.blame, payload }));
-    }
+    if (cause !== null) this.#options.sendUp(harmFrame(rank, cause));
     this.#gatherings.flushAll();
     this.#deaths.rankEnded(rank, exited);
   }
@@ -275,6 +274,12 @@ export class Bootstrap {
       this.#failRounds(key, rank, LeftHow.died, describe(rank));
     }
     this.#engines.forget(engine.connection);
+  }
+
+  /** Looked at afterwards: it happened before whatever ended the rank. */
+  #lost(engine: Engine, key: Key): void {
+    const rank = lostPeer(engine.telemetry, key);
+    if (rank !== null) this.#harms.add(engine.jobRank, { type: 'suspected', key, rank }, 0);
   }
 
   /** What still waits under the id of a communicator that lacks a rank. */

@@ -60,6 +60,8 @@ export interface CommunicatorsOptions {
   ended(key: Key, failure: RendezvousFailure): void;
   /** A rank of the job lacks another now. */
   harmed(jobRank: number, harm: Harm): void;
+  /** A process has left, or is about to be judged: what it lost, it lost before. */
+  lost(engine: Engine, key: Key): void;
   /** A rank of the job has left, whole or broken. */
   left(jobRank: number, key: Key): void;
 }
@@ -133,7 +135,7 @@ export class Communicators {
     this.#live.delete(keyName(key));
     if (!wide) return;
     const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.died, reason });
-    this.#options.sendUp(makeFrame(FrameKind.left, { payload }));
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
   /** The process of an engine is no more. Returns what it took part in. */
@@ -158,6 +160,14 @@ export class Communicators {
     if (communicator !== undefined) this.#fail(communicator, breach, cleanly);
   }
 
+  /** A rank of the job has ended; what its processes lost before they did is told (`lost`). */
+  rankEnded(jobRank: number): void {
+    for (const { key, wide, members } of this.#live.values()) {
+      for (const { engine } of members.values())
+        if (wide && engine.jobRank === jobRank) this.#options.lost(engine, key);
+    }
+  }
+
   close(): void {
     for (const communicator of this.#live.values()) this.#release(communicator);
     this.#live.clear();
@@ -172,7 +182,8 @@ export class Communicators {
     const told = communicator.broken;
     this.#forget(communicator, rank);
     this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason, blame }, cleanly);
-    if (wide && !told) {
+    // Of a broken one the launcher knows, but not that this rank would have been to blame, too: it may be why the other one failed.
+    if (wide && (!told || blame !== ALL_RANKS)) {
       const payload = encodeLeft({ key, rank, how, reason });
       const flags = cleanly ? ENDED_CLEANLY : 0;
       this.#options.sendUp(makeFrame(FrameKind.left, { subject: blame, flags, payload }));
@@ -185,10 +196,12 @@ export class Communicators {
     this.#endIfEmpty(communicator);
   }
 
-  #forget({ key, members }: Communicator, rank: number): void {
+  #forget({ key, wide, members }: Communicator, rank: number): void {
     const member = members.get(rank);
-    if (member !== undefined) this.#options.left(member.engine.jobRank, key);
     members.delete(rank);
+    if (member === undefined) return;
+    if (wide) this.#options.lost(member.engine, key);
+    this.#options.left(member.engine.jobRank, key);
   }
 
   #fail(communicator: Communicator, failure: Breach, cleanly: boolean): void {
@@ -216,7 +229,7 @@ export class Communicators {
     const payload = encodeAborted(key, rank, result, sentence);
     for (const engine of new Set([...members.values()].map((member) => member.engine))) {
       if (blame !== ALL_RANKS)
-        this.#options.harmed(engine.jobRank, { key, rank, blame, sentence: `${sentence}${blamed}` });
+        this.#options.harmed(engine.jobRank, { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` });
       if (!engine.gone) channel.send(engine.connection, FrameKind.aborted, 0, payload);
     }
   }
@@ -229,7 +242,7 @@ export class Communicators {
     this.#options.ended(key, failure ?? { result: NcclResult.remoteError, sentence: `${describeKey(key)} has ended` });
     if (!wide || broken) return;
     const payload = encodeLeft({ key, rank: ALL_RANKS, how: LeftHow.finalized, reason: '' });
-    this.#options.sendUp(makeFrame(FrameKind.left, { payload }));
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
   #release(communicator: Communicator): void {

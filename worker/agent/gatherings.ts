@@ -3,7 +3,7 @@
  * in one message, when every rank of the host has spoken or a moment after the first, and from then on the key is the launcher's.
  */
 import { makeFrame } from '../../control/messages/codec.ts';
-import { FrameKind } from '../../control/messages/frame.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
@@ -113,7 +113,8 @@ export class Gatherings {
     const pending = this.#pending.get(keyName(key));
     if (pending === undefined) return;
     this.#flush(pending);
-    this.#options.sendUp(makeFrame(FrameKind.left, { payload: encodeLeft({ key, rank, how, reason }) }));
+    const payload = encodeLeft({ key, rank, how, reason });
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
   /** Keys of one id that wait here. */

@@ -2,6 +2,7 @@
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { readU64 } from '../../control/plan/u64.ts';
+import type { Key } from '../../control/messages/key.ts';
 
 export const TELEMETRY_BYTES = 8192;
 const TELEMETRY_MAGIC = 0x5054_434e;
@@ -54,6 +55,24 @@ export function decodeTelemetry(page: Uint8Array): TelemetryPage | null {
     if (slot.state !== 'free') slots.push(slot);
   }
   return { pid: view.getUint32(8, true), jobRank: view.getInt32(12, true), slots };
+}
+
+/** The rank of the communicator that this process lost and failed for, or null; also after it has left the communicator. */
+export function lostPeer(page: Uint8Array, key: Key): number | null {
+  if (page.length < TELEMETRY_BYTES) return null;
+  const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+  for (let index = 0; index < SLOTS; index++) {
+    const at = FIRST_SLOT + index * SLOT_BYTES;
+    const lost = view.getUint32(at + 80, true);
+    if (lost !== 0 && hex64(view, at) === communicatorName(key) && view.getUint32(at + 76, true) === key.epoch)
+      return lost - 1;
+  }
+  return null;
+}
+
+/** As TelemetrySlot.communicator has it. */
+export function communicatorName({ id }: Key): string {
+  return Buffer.from(id, 'latin1').readBigUInt64LE(16).toString(16).padStart(16, '0');
 }
 
 function decodeSlot(view: DataView, at: number): TelemetrySlot {

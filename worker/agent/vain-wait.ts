@@ -1,6 +1,6 @@
 /** Whether an engine waits for something that does not come, read from its telemetry page. */
 import type { Key } from '../../control/messages/key.ts';
-import { decodeTelemetry } from './telemetry.ts';
+import { communicatorName, decodeTelemetry } from './telemetry.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 /** Without progress for this long, an operation that lacks a rank will not end. */
@@ -21,6 +21,6 @@ function isBusy(slot: TelemetrySlot): boolean {
 }
 
 function slotsOf(page: TelemetryPage | null, key: Key): TelemetrySlot[] {
-  const name = Buffer.from(key.id, 'latin1').readBigUInt64LE(16).toString(16).padStart(16, '0');
+  const name = communicatorName(key);
   return (page?.slots ?? []).filter((slot) => slot.communicator === name && slot.epoch === key.epoch);
 }

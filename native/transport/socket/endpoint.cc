@@ -59,7 +59,7 @@ void SocketEndpoint::broken(const std::string& why) {
   over_ = true;
   const std::string where =
       facts().channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts().channel) + ")";
-  interrupt_.raise({ncclRemoteError, "lost the connection with " + peer_ + where + ": " + why});
+  interrupt_.raise({ncclRemoteError, "lost the connection with " + peer_ + where + ": " + why}, facts().peer);
 }
 
 // --- setting up

@@ -1,0 +1,183 @@
+/** Whom the launcher blames where news of different hosts overtake each other: the policy, the job's patience, what the rendezvous knows. */
+import { describe, expect, test, vi } from 'vitest';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
+import { ENDED_CLEANLY, LeftHow } from '../../control/messages/rendezvous.ts';
+import type { Failure, RankMissingFailure } from '../../launcher/job/failure.ts';
+import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import { entry, merged, newKey, testHub } from '../rig/rendezvous.ts';
+import { scriptedJob, turn } from '../rig/scripted-host.ts';
+
+const exitOf = (rank: number): Failure => ({ type: 'rank-exit', host: 'h', rank, pid: 1, exitCode: 1 });
+const gone = (rank: number): RankMissingFailure => ({ type: 'rank-missing', host: 'h', rank, message: 'm' });
+const lostHost: Failure = { type: 'host-lost', host: 'h', cause: 'silent', silentMs: 1, detail: '' };
+const [INT, TERM, CONT, SEGV] = [2, 15, 18, 11];
+
+/** Failures in the order in which they came, a millisecond between them. */
+function policyOf(suspects: Readonly<Record<number, number>>, ...failures: readonly Failure[]): FailurePolicy {
+  const policy = new FailurePolicy();
+  for (const [rank, other] of Object.entries(suspects)) policy.suspect(Number(rank), other);
+  for (const [time, failure] of failures.entries()) policy.record(failure, time);
+  return policy;
+}
+
+describe('the policy', () => {
+  test('is open while the earliest had lost a rank of which nothing is known', () => {
+    expect(policyOf({ 1: 0 }, exitOf(1)).open).toBe(true);
+    expect(policyOf({ 1: 0, 2: 1 }, exitOf(2), exitOf(1)).open).toBe(true);
+    expect(policyOf({ 1: 0 }, exitOf(1)).decide()).toEqual(exitOf(1));
+  });
+
+  test('is not open where the earliest failed by itself, where nothing failed, or once it has decided', () => {
+    expect(policyOf({ 1: 0 }, exitOf(2), exitOf(1)).open).toBe(false);
+    expect(policyOf({ 1: 0 }).open).toBe(false);
+    const decided = policyOf({ 1: 0 }, exitOf(1));
+    decided.decide();
+    expect(decided.open).toBe(false);
+  });
+
+  test.each<[string, FailurePolicy, Failure]>([
+    ['the one that was lost', policyOf({ 1: 0 }, exitOf(1), exitOf(0)), exitOf(0)],
+    ['the end of a chain', policyOf({ 3: 2, 2: 1 }, exitOf(3), exitOf(2), exitOf(1)), exitOf(1)],
+    ['the earliest of those that lost each other', policyOf({ 1: 0, 0: 1 }, exitOf(1), exitOf(0)), exitOf(1)],
+    ['the host that was lost', policyOf({ 1: 0 }, exitOf(1), lostHost), lostHost],
+    ['its own end before that others lacked it', policyOf({ 1: 0 }, exitOf(1), gone(0), exitOf(0)), exitOf(0)],
+  ])('blames %s', (_, policy, cause) => {
+    expect(policy.open).toBe(false);
+    expect(policy.decide()).toEqual(cause);
+    expect(policy.failures[0]).toEqual(cause);
+  });
+
+  test('blames a rank that left without a failure of its own, and only if others failed for it', () => {
+    const policy = policyOf({ 1: 0 }, exitOf(1));
+    policy.departed(gone(0));
+    expect(policy.open).toBe(false);
+    expect(policy.decide()).toEqual(gone(0));
+    expect(policy.failures).toEqual([gone(0), exitOf(1)]);
+    const coped = policyOf({}, exitOf(1));
+    coped.departed(gone(0));
+    expect(coped.decide()).toEqual(exitOf(1));
+  });
+
+  test('does not wait beyond what ends the job anyway', () => {
+    expect(policyOf({ 1: 0 }, exitOf(1), { type: 'timeout', seconds: 1 }).open).toBe(false);
+  });
+});
+
+describe('the job', () => {
+  test('waits for the news of the other host, then blames whom they blame', async () => {
+    const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+    await up();
+    job.suspect(1, 0);
+    agents[1]?.exited(1, 0x100);
+    await turn();
+    expect(agents[0]?.asked).toEqual([]);
+    agents[0]?.exited(0, SEGV, 50);
+    await turn();
+    for (const agent of agents) agent.ended();
+    expect(await result()).toMatchObject({ exitCode: 139, failures: [{ type: 'rank-signal', rank: 0 }, { rank: 1 }] });
+  });
+
+  test('ends the others as soon as a departed rank explains the failure', async () => {
+    const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+    await up();
+    job.suspect(1, 0);
+    agents[1]?.exited(1, 0x100);
+    await turn();
+    job.departed(gone(0));
+    await turn();
+    expect(agents[0]?.asked).toEqual([TERM, CONT]);
+    agents[0]?.exited(0, TERM);
+    for (const agent of agents) agent.ended();
+    expect(await result()).toMatchObject({ failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }] });
+  });
+
+  test('ends a job whose lost rank lives, in bounded time', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { job, agents, up } = scriptedJob(['a', 'b'], 1);
+      await up();
+      job.suspect(1, 0);
+      agents[1]?.exited(1, 0x300);
+      await turn();
+      expect(agents[0]?.asked).toEqual([]);
+      vi.advanceTimersByTime(9000);
+      expect(agents[0]?.asked).toEqual([TERM, CONT]);
+      agents[0]?.exited(0, TERM);
+      for (const agent of agents) agent.ended();
+      await job.over;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('does not wait when no rank is left, nor after ^C', async () => {
+    const alone = scriptedJob(['a', 'b'], 1);
+    await alone.up();
+    alone.job.suspect(1, 0);
+    alone.agents[1]?.exited(1, 0x300);
+    alone.agents[0]?.exited(0, 0);
+    await turn();
+    for (const agent of alone.agents) agent.ended();
+    expect(await alone.result()).toMatchObject({ exitCode: 3, failures: [{ rank: 1 }] });
+
+    const interrupted = scriptedJob(['a', 'b'], 1);
+    await interrupted.up();
+    interrupted.job.suspect(1, 0);
+    interrupted.agents[1]?.exited(1, 0x300);
+    await turn();
+    interrupted.job.interrupt();
+    expect(interrupted.agents[0]?.asked).toEqual([INT]);
+    interrupted.agents[0]?.exited(0, INT);
+    for (const agent of interrupted.agents) agent.ended();
+    expect(await interrupted.result()).toMatchObject({ exitCode: 3, failures: [{ rank: 1 }] });
+  });
+});
+
+/** A hub with one communicator of ranks 0 and 2 (its ranks 0 and 1), on two hosts; what it says of ranks of the job. */
+function wiredHub() {
+  const suspected: [number, number][] = [];
+  const departed: [number, string][] = [];
+  const key = newKey();
+  const { hub } = testHub(2, {
+    onSuspected: (rank, suspect) => void suspected.push([rank, suspect]),
+    onDeparted: (rank, message) => void departed.push([rank, message]),
+  });
+  hub.receive(0, merged(key, 2, [entry(0)]));
+  hub.receive(1, merged(key, 2, [{ ...entry(1), jobRank: 2 }]));
+  return { hub, key, suspected, departed };
+}
+
+const leftBy = (subject: number, key: Key, rank: number, how: LeftHow, flags = 0) =>
+  makeFrame(FrameKind.left, { subject, flags, payload: encodeLeft({ key, rank, how, reason: 'it went' }) });
+
+describe('the rendezvous', () => {
+  test('knows whom a rank suspects, also when the communicator broke before', () => {
+    const { hub, key, suspected } = wiredHub();
+    hub.receive(0, leftBy(0, key, 1, LeftHow.suspected));
+    hub.receive(1, leftBy(0xffff_ffff, key, 1, LeftHow.died));
+    hub.receive(0, leftBy(0, key, 1, LeftHow.suspected));
+    hub.receive(0, leftBy(0, newKey(), 1, LeftHow.suspected));
+    hub.receive(0, leftBy(0, key, 7, LeftHow.suspected));
+    hub.receive(0, leftBy(99, key, 1, LeftHow.suspected));
+    expect(suspected).toEqual([
+      [0, 2],
+      [0, 2],
+    ]);
+    hub.close();
+  });
+
+  test('says which rank left others in the lurch without a failure of its own', () => {
+    const { hub, key, departed } = wiredHub();
+    hub.receive(1, leftBy(2, key, 1, LeftHow.died, ENDED_CLEANLY));
+    hub.receive(0, leftBy(0, key, 0, LeftHow.aborted));
+    hub.receive(0, leftBy(0xffff_ffff, key, 0, LeftHow.died));
+    expect(departed).toEqual([
+      [2, 'it went; others waited for it'],
+      [0, 'it went'],
+    ]);
+    hub.close();
+  });
+});
