@@ -45,6 +45,10 @@ export interface HubOptions {
   departed(rank: number, message: string): void;
   /** A key waits this long before its missing ranks are named. */
   readonly lateAfterMs?: number;
+  /** A key has waited for `initTimeoutMs`. */
+  timedOut(report: LateReport): void;
+  /** null: a key may wait for ever. */
+  readonly initTimeoutMs: number | null;
 }
 
 /** A key that cannot complete any more is given this long: what ended ranks had sent may still be on its way. */
@@ -59,6 +63,7 @@ export class Hub {
   readonly #live: LiveCommunicators;
   readonly #roster: Roster;
   readonly #late: LateWatch;
+  readonly #limit: LateWatch | null;
   readonly #mailbox = new Mailbox<number>();
   /** Ranks that others failed for want of: told once. */
   readonly #blamed = new Set<number>();
@@ -70,11 +75,9 @@ export class Hub {
     this.#collector = new Collector({ epoch: options.epoch, hostName });
     this.#live = new LiveCommunicators((host, frame) => options.send(host, frame));
     this.#roster = new Roster(options.rankHosts, hostName);
-    this.#late = new LateWatch(
-      options.lateAfterMs ?? LATE_AFTER_MS,
-      () => this.#collector.waiting(),
-      (gathering, seconds) => this.#reportLate(gathering, seconds),
-    );
+    const { lateAfterMs, initTimeoutMs } = options;
+    this.#late = this.#watchWaits(lateAfterMs ?? LATE_AFTER_MS, (late) => options.late(late));
+    this.#limit = initTimeoutMs === null ? null : this.#watchWaits(initTimeoutMs, (late) => options.timedOut(late));
   }
 
   /** A frame of an agent; throws ProtocolError if it is malformed. */
@@ -121,6 +124,7 @@ export class Hub {
 
   close(): void {
     this.#late.close();
+    this.#limit?.close();
     if (this.#doomTimer !== null) clearTimeout(this.#doomTimer);
   }
 
@@ -149,6 +153,7 @@ export class Hub {
     }
     if (this.#collector.get(key) === undefined) return undefined;
     this.#late.watch();
+    this.#limit?.watch();
     return this.#watchDoomed();
   }
 
@@ -257,7 +262,12 @@ export class Hub {
     }, DOOMED_GRACE_MS);
   }
 
-  #reportLate(gathering: Gathering, seconds: number): void {
-    this.#options.late({ what: describeKey(gathering.key), missing: this.#roster.missingFrom(gathering), seconds });
+  #watchWaits(afterMs: number, report: (late: LateReport) => void): LateWatch {
+    return new LateWatch(
+      afterMs,
+      () => this.#collector.waiting(),
+      (gathering, seconds) =>
+        report({ what: describeKey(gathering.key), missing: this.#roster.missingFrom(gathering), seconds }),
+    );
   }
 }

@@ -18,6 +18,7 @@ export function jobRequest(settings: Settings<JobOptionName>, program: readonly 
     exports: settings.list('export').map((text) => checkedExport(text, settings)),
     workingDirectory: settings.text('wdir'),
     timeoutSeconds: settings.seconds('timeout'),
+    initTimeoutSeconds: settings.seconds('init-timeout'),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
     tagOutput: tagOutput(settings.text('tag-output')),
     rsh: settings.text('rsh') ?? 'openssh',

@@ -156,6 +156,16 @@ const jobOptions = [
     default: null,
   },
   {
+    name: 'init-timeout',
+    flags: ['--init-timeout'],
+    environment: ['NCCLRUN_INIT_TIMEOUT'],
+    kind: { type: 'seconds' },
+    argument: 'SECONDS',
+    group: 'limits',
+    help: 'end the job if ranks wait this long for others to join their communicator, with status 124',
+    default: null,
+  },
+  {
     name: 'grace',
     flags: ['--grace'],
     environment: ['NCCLRUN_GRACE'],

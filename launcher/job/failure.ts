@@ -106,6 +106,15 @@ export interface TimeoutFailure {
   readonly type: 'timeout';
   readonly seconds: number;
 }
+/** --init-timeout ran out: ranks waited so long for others to join their communicator. Exit status 124. */
+export interface InitTimeoutFailure {
+  readonly type: 'init-timeout';
+  readonly seconds: number;
+  /** What they waited in: "communicator 1a2b3c4d". */
+  readonly what: string;
+  /** Who had not come: "rank 3 (node1)", or "rank 3" where a rank of the communicator may be any of the job. */
+  readonly missing: readonly string[];
+}
 /** The user's signal, or nobody reads our output any more (SIGPIPE). Exit status 128 + signal: 130, 143, 129, 141. */
 export interface InterruptFailure {
   readonly type: 'interrupt';
@@ -134,6 +143,7 @@ export type Failure =
   | RankSignalFailure
   | RankMissingFailure
   | TimeoutFailure
+  | InitTimeoutFailure
   | InterruptFailure
   | OutputFailure
   | InternalFailure;

@@ -170,7 +170,8 @@ export class Job {
   /** What went wrong; the first one ends the job. */
   fail(failure: Failure, time = Date.now()): void {
     const { policy } = this.#parts;
-    if (failure.type === 'rank-missing' && this.#state.name === 'stopping') return; // it is we who ended it
+    const ofRanks = failure.type === 'rank-missing' || failure.type === 'init-timeout';
+    if (ofRanks && this.#state.name === 'stopping') return; // it is we who ended them
     policy.record(failure, time);
     if (policy.primary !== null) {
       this.emit({ type: 'failure', failure, primary: false });

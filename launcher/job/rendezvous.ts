@@ -8,6 +8,7 @@ import { Planner } from '../../control/planner/planner.ts';
 import type { GivenPlan } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
+import type { LateReport } from '../../control/rendezvous/late.ts';
 import { planJoined } from '../../control/rendezvous/planning.ts';
 import type { JobEvent } from './event.ts';
 
@@ -30,6 +31,9 @@ export interface RendezvousHubOptions {
   onDeparted?(rank: number, message: string): void;
   /** A key waits this long before its missing ranks are named (default 10,000). */
   readonly lateAfterMs?: number;
+  /** --init-timeout: ranks may wait this long for others under one key; null or absent: for ever. */
+  readonly initTimeoutMs?: number | null;
+  onTimedOut?(report: LateReport): void;
 }
 
 /** Reads --plan FILE; throws a PlanError that names the file and the place in it. */
@@ -57,6 +61,8 @@ export class RendezvousHub {
       missing: (rank, message) => options.onMissing?.(rank, message),
       suspected: (rank, suspect) => options.onSuspected?.(rank, suspect),
       departed: (rank, message) => options.onDeparted?.(rank, message),
+      timedOut: (report) => options.onTimedOut?.(report),
+      initTimeoutMs: options.initTimeoutMs ?? null,
       ...(lateAfterMs === undefined ? {} : { lateAfterMs }),
     });
   }

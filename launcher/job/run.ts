@@ -138,6 +138,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
     placement: early === null ? placementOf(map, index, facts) : null,
     environment: master,
   }));
+  const { initTimeoutSeconds: limit } = request;
   const hub = () =>
     new RendezvousHub({
       jobId,
@@ -154,6 +155,8 @@ async function startRanks(start: Start): Promise<RankMap | null> {
       onMissing: (rank, message) => job.fail({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
       onSuspected: (rank, suspect) => job.suspect(rank, suspect),
       onDeparted: (rank, message) => job.departed({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
+      initTimeoutMs: limit === null ? null : limit * 1000,
+      onTimedOut: ({ what, missing }) => job.fail({ type: 'init-timeout', seconds: limit ?? 0, what, missing }),
     });
   job.spawn(map, used, starts, hub);
   return map;

@@ -54,6 +54,8 @@ export interface JobRequest {
   readonly exports: readonly string[];
   readonly workingDirectory: string | null;
   readonly timeoutSeconds: number | null;
+  /** How long ranks may wait for others to join their communicator; null: for ever. */
+  readonly initTimeoutSeconds: number | null;
   readonly graceSeconds: number;
   /** `auto`: a prefix `[rank]` where there is more than one rank. */
   readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';

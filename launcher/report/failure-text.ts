@@ -59,6 +59,12 @@ export function failureText(failure: Failure): FailureText {
         details: [],
         remedy: 'raise --timeout, or find out which rank hangs',
       };
+    case 'init-timeout':
+      return {
+        sentence: `${failure.what} waited ${failure.seconds} s for ${shortList(failure.missing)}, and the job was ended`,
+        details: [],
+        remedy: 'see why they do not join it, or raise --init-timeout if they only take long',
+      };
     case 'interrupt':
       return { sentence: `ended by ${signalName(failure.signal)}`, details: [], remedy: null };
     case 'output':
@@ -80,6 +86,13 @@ export function failureText(failure: Failure): FailureText {
 
 function unknownFailure(failure: never): FailureText {
   return { sentence: `unknown failure ${JSON.stringify(failure)}`, details: [], remedy: null };
+}
+
+const shownNames = 8;
+
+function shortList(names: readonly string[]): string {
+  const shown = names.slice(0, shownNames).join(', ');
+  return names.length > shownNames ? `${shown} and ${names.length - shownNames} more` : shown;
 }
 
 function lines(text: string): string[] {

@@ -21,6 +21,7 @@ const reasons = [
   'rank-signal',
   'rank-missing',
   'timeout',
+  'init-timeout',
   'interrupt',
   'internal',
 ] as const;

@@ -115,6 +115,7 @@ const request: JobRequest = {
   exports: [],
   workingDirectory: null,
   timeoutSeconds: null,
+  initTimeoutSeconds: null,
   graceSeconds: 60,
   tagOutput: 'auto',
   rsh: 'auto',

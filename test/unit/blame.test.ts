@@ -180,4 +180,20 @@ describe('the rendezvous', () => {
     ]);
     hub.close();
   });
+
+  test('says who is missing when ranks have waited for as long as they may', () => {
+    vi.useFakeTimers();
+    try {
+      const late: unknown[] = [];
+      const { hub } = testHub(2, { initTimeoutMs: 3000, onTimedOut: (report) => void late.push(report) });
+      hub.receive(0, merged(newKey(), 4, [entry(0), entry(1)]));
+      vi.advanceTimersByTime(2900);
+      expect(late).toEqual([]);
+      vi.advanceTimersByTime(200);
+      expect(late).toMatchObject([{ missing: ['rank 2 (node1)', 'rank 3 (node1)'] }]);
+      hub.close();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });

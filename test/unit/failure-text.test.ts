@@ -63,6 +63,16 @@ describe('every failure: its status, its sentence', () => {
       'ncclrun: rank 2 (node1) exited without joining',
     ],
     [{ type: 'timeout', seconds: 1.5 }, 124, 'the job did not end within 1.5 s'],
+    [
+      {
+        type: 'init-timeout',
+        seconds: 20,
+        what: 'communicator 1a2b3c4d',
+        missing: ['rank 2 (node1)', 'rank 3 (node1)'],
+      },
+      124,
+      'communicator 1a2b3c4d waited 20 s for rank 2 (node1), rank 3 (node1), and the job was ended',
+    ],
     [{ type: 'interrupt', signal: 'SIGINT' }, 130, 'ended by SIGINT (interrupted)'],
     [{ type: 'interrupt', signal: 'SIGTERM' }, 143, 'ended by SIGTERM (terminated)'],
     [{ type: 'interrupt', signal: 'SIGHUP' }, 129, 'ended by SIGHUP'],

@@ -1,0 +1,42 @@
+/** --init-timeout: ranks that wait for others which never join. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+
+let directory = '';
+let program = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-init-timeout-'));
+  program = await compileWithEngine('test/rig/programs/partial-init.c', directory);
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+it('names the rank that did not join the communicator of the job, and ends the job with 124', async () => {
+  const result = await Command.result(['-n', '3', '--init-timeout', '0.7', program, 'job']);
+  expect(result).toMatchObject({ ok: false, exitCode: 124, reason: 'init-timeout' });
+  expect(result.failures).toMatchObject([
+    { type: 'init-timeout', seconds: 0.7, missing: [expect.stringMatching(/^rank 2 \(\S+\)$/)] },
+  ]);
+  expect(result.outcome.stderr).toMatch(
+    /^ncclrun: communicator [0-9a-f]{8} waited 0\.7 s for rank 2 \(\S+\), and the job was ended$/m,
+  );
+});
+
+it('holds for every communicator, and may come from the environment', async () => {
+  const environment = { NCCLRUN_INIT_TIMEOUT: '0.7' };
+  const { exitCode, failures } = await Command.result(['-n', '3', program], { environment });
+  expect({ exitCode, failures }).toMatchObject({
+    exitCode: 124,
+    failures: [{ type: 'init-timeout', seconds: 0.7, missing: ['rank 1'] }],
+  });
+});
+
+it('does not concern a communicator whose ranks have come', async () => {
+  const text =
+    'const { init } = await import("ncclrun"); const comm = await init(); await comm.barrier(); await comm.close();';
+  const options = ['-n', '2', '--init-timeout', '30', process.execPath, '--input-type=module', '-e', text];
+  expect(await Command.result(options)).toMatchObject({ ok: true, failures: [] });
+});
