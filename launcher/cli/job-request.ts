@@ -21,7 +21,25 @@ export function jobRequest(settings: Settings<JobOptionName>, program: readonly 
     initTimeoutSeconds: settings.seconds('init-timeout'),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
     tagOutput: tagOutput(settings.text('tag-output')),
+    outputRanks: settings.text('output-ranks'),
+    timestampOutput: settings.flag('timestamp-output'),
+    outputFiles: settings.list('output'),
+    outputFilename: settings.text('output-filename'),
+    mergeStderr: settings.flag('merge-stderr-to-stdout'),
+    fold: settings.flag('fold'),
+    live: settings.text('live') !== 'never',
+    stdin: settings.text('stdin') ?? '0',
     rsh: settings.text('rsh') ?? 'openssh',
+    stage: settings.text('stage') !== 'never',
+    mapBy: settings.text('map-by') ?? 'slot',
+    rankBy: oneOf(['slot', 'node', 'numa'], settings.text('rank-by')),
+    bindTo: oneOf(['none', 'core', 'numa', 'gpu'], settings.text('bind-to')) ?? 'none',
+    reportBindings: settings.flag('report-bindings'),
+    isolateGpus: settings.flag('isolate-gpus'),
+    include: joined(settings.list('include')),
+    exclude: joined(settings.list('exclude')),
+    spawnTimeoutSeconds: settings.seconds('spawn-timeout'),
+    forwardSignals: settings.list('forward-signals').flatMap((text) => text.split(',')),
     oversubscribe: settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
   };
@@ -34,6 +52,15 @@ function checkedExport(text: string, settings: Settings<JobOptionName>): string 
   throw usageError(`${source} is "${text}"`, "VAR, VAR=value or 'PREFIX*' is wanted");
 }
 
+/** The option's kind has checked it already; this tells the compiler. */
+function oneOf<const T extends string>(choices: readonly T[], text: string | null): T | null {
+  return choices.find((choice) => choice === text) ?? null;
+}
+
+function joined(list: readonly string[]): string | null {
+  return list.length === 0 ? null : list.join('@');
+}
+
 function tagOutput(text: string | null): JobRequest['tagOutput'] {
-  return text === 'rank' || text === 'host' || text === 'none' ? text : 'auto';
+  return oneOf(['rank', 'host', 'none'], text) ?? 'auto';
 }

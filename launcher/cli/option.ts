@@ -25,7 +25,7 @@ export interface Option {
   readonly kind: OptionKind;
   /** What stands for the value in --help; empty for flags. */
   readonly argument: string;
-  readonly group: 'hosts' | 'ranks' | 'measure' | 'output' | 'limits' | 'other';
+  readonly group: 'hosts' | 'ranks' | 'placement' | 'measure' | 'output' | 'limits' | 'other';
   readonly help: string;
   /** As a user would type it, or null where leaving the option out has a meaning of its own. */
   readonly default: string | null;

@@ -59,7 +59,33 @@ export interface JobRequest {
   readonly graceSeconds: number;
   /** `auto`: a prefix `[rank]` where there is more than one rank. */
   readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';
+  /** Whose output is shown, as given ("0,3-5"); null: everybody's. */
+  readonly outputRanks: string | null;
+  readonly timestampOutput: boolean;
+  /** --output as given: dir=D, file=F. */
+  readonly outputFiles: readonly string[];
+  readonly outputFilename: string | null;
+  readonly mergeStderr: boolean;
+  readonly fold: boolean;
+  readonly live: boolean;
+  /** Who reads our stdin, as given: 0, all, none, or a list of ranks. */
+  readonly stdin: string;
+  /** auto, ssh2, openssh, or a command. */
   readonly rsh: string;
+  /** A host without ncclrun gets it. */
+  readonly stage: boolean;
+  /** As given. */
+  readonly mapBy: string;
+  readonly rankBy: 'slot' | 'node' | 'numa' | null;
+  readonly bindTo: 'none' | 'core' | 'numa' | 'gpu';
+  readonly reportBindings: boolean;
+  readonly isolateGpus: boolean;
+  /** --include and --exclude as given. */
+  readonly include: string | null;
+  readonly exclude: string | null;
+  readonly spawnTimeoutSeconds: number | null;
+  /** As given. */
+  readonly forwardSignals: readonly string[];
   readonly oversubscribe: boolean;
   /** A CommPlan to use instead of the planner's (binary or JSON), or null. */
   readonly planFile: string | null;

@@ -5,6 +5,10 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentHello, AgentOrder } from '../../control/messages/link.ts';
 import { decodeSignal, encodeSpawnFailed } from '../../control/messages/payload.ts';
+import { jobRequest } from '../../launcher/cli/job-request.ts';
+import { runCommandLine } from '../../launcher/cli/options.ts';
+import type { JobOptionName } from '../../launcher/cli/options.ts';
+import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
 import type { JobEvent, OutputChunk } from '../../launcher/job/event.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import { Host } from '../../launcher/job/host.ts';
@@ -106,22 +110,8 @@ const slotsOf = (name: string): HostSlots => ({
 
 const takeAtOnce = (): Promise<void> => Promise.resolve();
 
-const request: JobRequest = {
-  program: ['prog'],
-  ranks: null,
-  ranksPerHost: null,
-  hostList: null,
-  hostfile: null,
-  exports: [],
-  workingDirectory: null,
-  timeoutSeconds: null,
-  initTimeoutSeconds: null,
-  graceSeconds: 60,
-  tagOutput: 'auto',
-  rsh: 'auto',
-  oversubscribe: false,
-  planFile: null,
-};
+const defaults = new Settings<JobOptionName>(mergeSettings(runCommandLine.options, []));
+const request: JobRequest = { ...jobRequest(defaults, ['prog']), graceSeconds: 60 };
 
 /** `names.length` hosts with `perHost` ranks each, connecting. Call `spawn` once all have said hello. */
 export function scriptedJob(names: readonly string[], perHost: number) {

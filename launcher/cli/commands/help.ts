@@ -26,6 +26,7 @@ const heads: Readonly<Record<CommandLine['command'], Head>> = {
 const groupTitles: readonly (readonly [Option['group'], string])[] = [
   ['measure', 'What to measure'],
   ['ranks', 'Ranks'],
+  ['placement', 'Placement'],
   ['hosts', 'Hosts'],
   ['output', 'Output'],
   ['limits', 'Limits'],

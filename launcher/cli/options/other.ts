@@ -1,0 +1,35 @@
+/** What is no job. */
+import type { Option } from '../option.ts';
+
+export const otherOptions = [
+  {
+    name: 'dry-run',
+    flags: ['--dry-run'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'other',
+    help: 'print the command as understood and where each rank would run; start nothing',
+    default: null,
+  },
+  {
+    name: 'version',
+    flags: ['--version', '-V'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'other',
+    help: 'print the version',
+    default: null,
+  },
+  {
+    name: 'help',
+    flags: ['--help', '-h'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'other',
+    help: 'print this help',
+    default: null,
+  },
+] as const satisfies readonly Option[];

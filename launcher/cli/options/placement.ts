@@ -1,0 +1,55 @@
+/** Where ranks go, and what of a host they may use. */
+import type { Option } from '../option.ts';
+
+export const placementOptions = [
+  {
+    name: 'map-by',
+    flags: ['--map-by'],
+    environment: ['NCCLRUN_MAP_BY'],
+    kind: { type: 'text' },
+    argument: 'HOW',
+    group: 'placement',
+    help: 'how ranks are dealt out: slot, node, numa, gpu, seq, or ppr:N:node|numa|gpu',
+    default: 'slot',
+  },
+  {
+    name: 'rank-by',
+    flags: ['--rank-by'],
+    environment: ['NCCLRUN_RANK_BY'],
+    kind: { type: 'choice', choices: ['slot', 'node', 'numa'] },
+    argument: 'slot|node|numa',
+    group: 'placement',
+    help: 'how the placed ranks are numbered (default: as they were dealt out)',
+    default: null,
+  },
+  {
+    name: 'bind-to',
+    flags: ['--bind-to'],
+    environment: ['NCCLRUN_BIND_TO'],
+    kind: { type: 'choice', choices: ['none', 'core', 'numa', 'gpu'] },
+    argument: 'none|core|numa|gpu',
+    group: 'placement',
+    help: 'which cores a rank may use',
+    default: 'none',
+  },
+  {
+    name: 'report-bindings',
+    flags: ['--report-bindings'],
+    environment: ['NCCLRUN_REPORT_BINDINGS'],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'placement',
+    help: 'say where each rank is bound',
+    default: null,
+  },
+  {
+    name: 'isolate-gpus',
+    flags: ['--isolate-gpus'],
+    environment: ['NCCLRUN_ISOLATE_GPUS'],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'placement',
+    help: 'let a rank see its own GPU alone (CUDA_VISIBLE_DEVICES); without it GPUs reach each other faster',
+    default: null,
+  },
+] as const satisfies readonly Option[];
