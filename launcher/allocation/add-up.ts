@@ -41,6 +41,7 @@ function merge(group: readonly HostEntry[], machine: Machine): HostSlots | null 
     port: agreed(group, 'port', (entry) => entry.port) ?? null,
     slots,
     maxSlots,
+    devices: null,
     local,
     origin: originOf(group, slots, local && maxSlots === null),
   };
@@ -78,7 +79,11 @@ function agreed<Value>(
 
 function originOf(group: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
   const places = group.map(({ position }) => `${position.source}:${position.line}`).join(', ');
-  if (slots !== null) return { kind: 'stated', text: `stated at ${places}` };
-  if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit' };
-  return { kind: 'detected', text: `no count at ${places}: as many as the host has GPUs, or cores if none` };
+  if (slots !== null) return { kind: 'stated', text: `stated at ${places}`, host: places };
+  if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit', host: places };
+  return {
+    kind: 'detected',
+    text: `no count at ${places}: as many as the host has GPUs, or cores if none`,
+    host: places,
+  };
 }

@@ -14,8 +14,13 @@ const localhost: HostSlots = {
   port: null,
   slots: null,
   maxSlots: null,
+  devices: null,
   local: true,
-  origin: { kind: 'localhost-unlimited', text: 'no hosts given: this machine, without a limit' },
+  origin: {
+    kind: 'localhost-unlimited',
+    text: 'no hosts given: this machine, without a limit',
+    host: 'no hosts given',
+  },
 };
 
 /** Throws a FailureError (hostfile) with file, line and column of what is wrong. Reads the hostfile and nothing else. */

@@ -22,5 +22,5 @@ function fill(host: HostSlots, facts: HostFacts): HostSlots {
   const slots = Math.min(found, host.maxSlots ?? found);
   const text =
     facts.gpus > 0 ? `${host.name} has ${facts.gpus} GPUs` : `${host.name} has ${facts.cores} cores and no GPU`;
-  return { ...host, slots, origin: { kind: host.origin.kind, text } };
+  return { ...host, slots, origin: { ...host.origin, text } };
 }

@@ -1,10 +1,13 @@
 /** The pieces handed from step to step: allocation → mapping → job → result. */
 import type { Failure, Phase } from './failure.ts';
 
-/** Why a host has the slots it has, for --explain. */
+/** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
   readonly kind: 'stated' | 'localhost-unlimited' | 'detected';
+  /** Where the number of slots comes from. */
   readonly text: string;
+  /** Where the host itself comes from. */
+  readonly host: string;
 }
 
 /**
@@ -18,6 +21,8 @@ export interface HostSlots {
   readonly port: number | null;
   readonly slots: number | null;
   readonly maxSlots: number | null;
+  /** The numbers of the host's slots (and GPUs) that its ranks are to use, ascending, as --include w0:0,2 says; null: any. */
+  readonly devices: readonly number[] | null;
   /** This machine: its agent runs in the launcher. */
   readonly local: boolean;
   readonly origin: SlotOrigin;

@@ -104,8 +104,9 @@ const slotsOf = (name: string): HostSlots => ({
   port: null,
   slots: 2,
   maxSlots: null,
+  devices: null,
   local: false,
-  origin: { kind: 'stated', text: '' },
+  origin: { kind: 'stated', text: '', host: '' },
 });
 
 const takeAtOnce = (): Promise<void> => Promise.resolve();

@@ -24,8 +24,9 @@ const hostNamed = (name: string, local = false): HostSlots => ({
   port: null,
   slots: 2,
   maxSlots: null,
+  devices: null,
   local,
-  origin: { kind: 'stated', text: '' },
+  origin: { kind: 'stated', text: '', host: '' },
 });
 
 describe('the failure policy', () => {

@@ -10,8 +10,9 @@ const host: HostSlots = {
   port: null,
   slots: 1,
   maxSlots: null,
+  devices: null,
   local: false,
-  origin: { kind: 'stated', text: '' },
+  origin: { kind: 'stated', text: '', host: '' },
 };
 const exit = { status: 255 };
 
