@@ -6,17 +6,28 @@ import { ProtocolError } from '../messages/protocol-error.ts';
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
 
+const program = v.object({
+  argv: v.pipe(v.array(v.string()), v.minLength(1)),
+  workingDirectory: v.string(),
+  workingDirectoryGiven: v.boolean(),
+  environment,
+});
+
 const rank = v.object({
   rank: count,
+  program: count,
   stdinPipe: v.boolean(),
   interactive: v.boolean(),
-  workingDirectory: v.string(),
-  argv: v.pipe(v.array(v.string()), v.minLength(1)),
-  environment,
   cpus: v.array(count),
 });
 
-const placement = v.object({ hostIndex: count, hostCount: count, rankCount: count, ranks: v.array(rank) });
+const placement = v.object({
+  hostIndex: count,
+  hostCount: count,
+  rankCount: count,
+  programs: v.array(program),
+  ranks: v.array(rank),
+});
 
 const order = v.object({
   schemaVersion: v.literal(1),
@@ -30,8 +41,6 @@ const order = v.object({
   heartbeatMs: v.pipe(count, v.minValue(1)),
   outputCredit: count,
   plansLocally: v.boolean(),
-  environment,
-  workingDirectoryGiven: v.boolean(),
 });
 
 const start = v.object({ placement: v.nullable(placement), environment });

@@ -1,8 +1,23 @@
 /** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
 import type { RankSpawn } from './guardian.ts';
 
-/** A rank as its agent starts it; `environment` has the per-rank variables only, `AgentOrder.environment` the shared ones. */
-export type OrderedRank = RankSpawn;
+/** A program as ranks of a host run it. */
+export interface OrderedProgram {
+  /** Program first. */
+  readonly argv: readonly string[];
+  /** Absolute. */
+  readonly workingDirectory: string;
+  /** False: it is where the user stood; a host that lacks it runs the ranks in the home directory. */
+  readonly workingDirectoryGiven: boolean;
+  /** What -x passes on. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** A rank as its agent is told of it. */
+export interface OrderedRank extends Pick<RankSpawn, 'rank' | 'stdinPipe' | 'interactive' | 'cpus'> {
+  /** Indexes the placement's programs. */
+  readonly program: number;
+}
 
 /** The first order. It travels with the exec: an agent has it before it has said anything. */
 export interface AgentOrder {
@@ -22,9 +37,6 @@ export interface AgentOrder {
   readonly outputCredit: number;
   /** This host's agent plans communicators that lie wholly on it; false with --plan FILE. */
   readonly plansLocally: boolean;
-  readonly environment: Readonly<Record<string, string>>;
-  /** False: the ranks' directory is where the user stood; a host that lacks it runs them in the home directory. */
-  readonly workingDirectoryGiven: boolean;
 }
 
 /** A host's part of the rank map. */
@@ -33,6 +45,7 @@ export interface Placement {
   readonly hostCount: number;
   /** Ranks in the whole job. */
   readonly rankCount: number;
+  readonly programs: readonly OrderedProgram[];
   /** The ranks of this host by local rank: the first is local rank 0. */
   readonly ranks: readonly OrderedRank[];
 }
@@ -41,7 +54,7 @@ export interface Placement {
 export interface AgentStart {
   /** Null if the order had it. */
   readonly placement: Placement | null;
-  /** Laid over the order's: MASTER_ADDR, MASTER_PORT. */
+  /** MASTER_ADDR, MASTER_PORT; what -x passes on stands above them. */
   readonly environment: Readonly<Record<string, string>>;
 }
 

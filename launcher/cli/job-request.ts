@@ -1,5 +1,5 @@
 /** Merged settings → what the job is asked to be. */
-import type { JobRequest } from '../job/types.ts';
+import type { JobRequest, ProgramRequest } from '../job/types.ts';
 import type { JobOptionName } from './options.ts';
 import type { Settings } from './settings.ts';
 import { usageError } from './usage-error.ts';
@@ -7,16 +7,12 @@ import { usageError } from './usage-error.ts';
 const defaultGraceSeconds = 5;
 
 /** Throws a FailureError (usage) for an -x that names nothing. */
-export function jobRequest(settings: Settings<JobOptionName>, program: readonly string[]): JobRequest {
+export function jobRequest(settings: Settings<JobOptionName>, argv: readonly string[]): JobRequest {
   const hosts = settings.list('host');
   return {
-    program,
-    ranks: settings.integer('np'),
-    ranksPerHost: settings.integer('npernode'),
+    programs: [programRequest(settings, argv)],
     hostList: hosts.length === 0 ? null : hosts.join(','),
     hostfile: settings.text('hostfile'),
-    exports: settings.list('export').map((text) => checkedExport(text, settings)),
-    workingDirectory: settings.text('wdir'),
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
@@ -42,6 +38,16 @@ export function jobRequest(settings: Settings<JobOptionName>, program: readonly 
     forwardSignals: settings.list('forward-signals').flatMap((text) => text.split(',')),
     oversubscribe: settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
+  };
+}
+
+function programRequest(settings: Settings<JobOptionName>, argv: readonly string[]): ProgramRequest {
+  return {
+    argv,
+    ranks: settings.integer('np'),
+    ranksPerHost: settings.text('npernode') === 'gpu' ? 'gpu' : settings.integer('npernode'),
+    exports: settings.list('export').map((text) => checkedExport(text, settings)),
+    workingDirectory: settings.text('wdir'),
   };
 }
 

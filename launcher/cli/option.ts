@@ -3,7 +3,8 @@
 /** How an option's value is read. All values stay strings as typed until they have passed `check` (values.ts). */
 export type OptionKind =
   | { readonly type: 'flag' }
-  | { readonly type: 'integer'; readonly minimum: number; readonly maximum: number }
+  /** `words`: what may stand instead of a number. */
+  | { readonly type: 'integer'; readonly minimum: number; readonly maximum: number; readonly words?: readonly string[] }
   | { readonly type: 'seconds' }
   | { readonly type: 'bytes' }
   | { readonly type: 'text' }

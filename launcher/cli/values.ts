@@ -7,7 +7,9 @@ export function wanted(kind: OptionKind, text: string): string | null {
     case 'flag':
       return parseFlag(text) === null ? '1 or 0, true or false' : null;
     case 'integer':
-      return parseInteger(text, kind) === null ? `a whole number from ${kind.minimum} to ${kind.maximum}` : null;
+      return parseInteger(text, kind) === null && kind.words?.includes(text) !== true
+        ? [`a whole number from ${kind.minimum} to ${kind.maximum}`, ...(kind.words ?? [])].join(' or ')
+        : null;
     case 'seconds':
       return parseSeconds(text) === null ? 'a number of seconds greater than 0, such as 30 or 0.5' : null;
     case 'bytes':

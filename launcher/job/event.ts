@@ -9,7 +9,14 @@ interface Base {
 }
 
 export type JobEvent =
-  | (Base & { type: 'job-started'; jobId: string; ranks: number; hosts: readonly string[]; program: readonly string[] })
+  | (Base & {
+      type: 'job-started';
+      jobId: string;
+      ranks: number;
+      hosts: readonly string[];
+      /** With their arguments; more than one where `:` separated them. */
+      programs: readonly (readonly string[])[];
+    })
   | (Base & { type: 'phase'; phase: Phase })
   | (Base & { type: 'host-connecting'; host: string })
   | (Base & { type: 'host-up'; host: string; cores: number; gpus: number; pid: number })

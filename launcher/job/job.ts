@@ -304,10 +304,8 @@ export class Job {
   #spawnFailed(host: Host, frame: Frame): void {
     const { rank } = this.#rankOn(host, frame, 'waiting');
     this.#ranks[rank] = { name: 'unstarted' };
-    const {
-      program: [program = ''],
-      workingDirectory,
-    } = this.#parts.request;
+    const { argv, workingDirectory } = this.#parts.request.programs[this.#map?.ranks[rank]?.program ?? 0] ?? {};
+    const [program = ''] = argv ?? [];
     this.#rendezvous?.rankEnded(rank, 'could not be started');
     const place = { host: host.name, rank, program };
     this.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));

@@ -1,7 +1,8 @@
 /** What the agents are told: the order that travels with their start, and each host's part of the rank map. */
-import type { AgentOrder, Placement } from '../../control/messages/link.ts';
+import { resolve } from 'node:path';
+import type { AgentOrder, OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
-import type { HostSlots, JobRequest, RankMap } from './types.ts';
+import type { HostSlots, JobRequest, ProgramRequest, RankMap } from './types.ts';
 
 /** Signs of life are sent this often, in both directions. */
 export const HEARTBEAT_MS = 1500;
@@ -23,11 +24,10 @@ export interface OrderFacts {
   readonly jobId: string;
   readonly version: string;
   readonly hostCount: number;
-  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** The order of one host but for its name and placement. */
-export function commonOrder({ request, jobId, version, hostCount, environment }: OrderFacts) {
+export function commonOrder({ request, jobId, version, hostCount }: OrderFacts) {
   return {
     schemaVersion: 1,
     version,
@@ -38,15 +38,12 @@ export function commonOrder({ request, jobId, version, hostCount, environment }:
     heartbeatMs: HEARTBEAT_MS,
     outputCredit: outputWindow(hostCount),
     plansLocally: request.planFile === null,
-    environment,
-    workingDirectoryGiven: request.workingDirectory !== null,
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 
 export interface PlacementFacts {
-  readonly program: readonly string[];
-  /** Absolute. */
-  readonly workingDirectory: string;
+  /** All of the job, in its order. */
+  readonly programs: readonly OrderedProgram[];
   /** Rank 0 reads our stdin. */
   readonly stdin: boolean;
   /** Our stdin is a terminal. */
@@ -58,16 +55,27 @@ export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFac
   const ranks = map.ranks
     .filter((rank) => rank.host === hostIndex)
     .toSorted((one, other) => one.localRank - other.localRank)
-    .map(({ rank }) => ({
+    .map(({ rank, program }) => ({
       rank,
+      program,
       stdinPipe: facts.stdin && rank === 0,
       interactive: map.ranks.length === 1 || (facts.stdin && facts.terminal && rank === 0),
-      workingDirectory: facts.workingDirectory,
-      argv: facts.program,
-      environment: {},
       cpus: [],
     }));
-  return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, ranks };
+  return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ranks };
+}
+
+/** `ours`: the environment that -x takes values from. */
+export function orderedProgram(
+  { argv, workingDirectory, exports }: ProgramRequest,
+  ours: Readonly<Record<string, string | undefined>>,
+): OrderedProgram {
+  return {
+    argv,
+    workingDirectory: resolve(workingDirectory ?? '.'),
+    workingDirectoryGiven: workingDirectory !== null,
+    environment: exportedEnvironment(exports, ours),
+  };
 }
 
 /** -x: VAR takes our value, VAR=value states one, PFX* takes all of ours with that beginning. What we do not have is not passed. */

@@ -1,5 +1,4 @@
 /** A job: allocation → mapping → agents → ranks → result. */
-import { resolve } from 'node:path';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
@@ -11,14 +10,7 @@ import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { Host } from './host.ts';
 import { Job } from './job.ts';
-import {
-  commonOrder,
-  exportedEnvironment,
-  hostAddress,
-  masterEnvironment,
-  missingExports,
-  placementOf,
-} from './order.ts';
+import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementOf } from './order.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
@@ -100,18 +92,19 @@ interface Start {
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 async function startRanks(start: Start): Promise<RankMap | null> {
   const { request, job, jobId, clock, early, asked, startAgent, plan, stdin } = start;
-  const { program } = request;
-  const environment = exportedEnvironment(request.exports, process.env);
+  const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
-  const common = commonOrder({ request, jobId, version, hostCount: asked.length, environment });
-  const workingDirectory = resolve(request.workingDirectory ?? '.');
-  const facts = { program, workingDirectory, stdin, terminal: stdin && isTerminal(0) };
+  const common = commonOrder({ request, jobId, version, hostCount: asked.length });
+  const facts = { programs, stdin, terminal: stdin && isTerminal(0) };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
   });
   if (early !== null) announce(start, early);
-  for (const name of missingExports(request.exports, process.env)) {
+  for (const name of missingExports(
+    request.programs.flatMap((program) => program.exports),
+    process.env,
+  )) {
     job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
   }
   clock.enter('connect');
@@ -171,7 +164,13 @@ function tellMissing(job: Job, hosts: readonly Host[]): void {
 
 function announce({ job, jobId, request }: Start, map: RankMap): void {
   const hosts = map.hosts.map((host) => host.name);
-  job.emit({ type: 'job-started', jobId, ranks: map.ranks.length, hosts, program: request.program });
+  job.emit({
+    type: 'job-started',
+    jobId,
+    ranks: map.ranks.length,
+    hosts,
+    programs: request.programs.map(({ argv }) => argv),
+  });
 }
 
 /** The map, now that the hosts have said what they have. A job whose ranks do not fit fails. */

@@ -36,6 +36,8 @@ export interface Allocation {
 export interface MappedRank {
   readonly rank: number;
   readonly host: number;
+  /** Which of the job's programs it runs. */
+  readonly program: number;
   readonly localRank: number;
   readonly localSize: number;
 }
@@ -47,17 +49,24 @@ export interface RankMap {
   readonly ranks: readonly MappedRank[];
 }
 
-/** What the user asked for, after flags, environment and configuration are merged. */
-export interface JobRequest {
+/** One of the programs that `:` separates on the command line, with what may be said of each alone. */
+export interface ProgramRequest {
   /** Program and arguments as typed. */
-  readonly program: readonly string[];
+  readonly argv: readonly string[];
   readonly ranks: number | null;
-  readonly ranksPerHost: number | null;
-  readonly hostList: string | null;
-  readonly hostfile: string | null;
+  /** `gpu`: as many as the host has GPUs. */
+  readonly ranksPerHost: number | 'gpu' | null;
   /** -x in the order given: VAR, VAR=value, PFX*. */
   readonly exports: readonly string[];
   readonly workingDirectory: string | null;
+}
+
+/** What the user asked for, after flags, environment and configuration are merged. */
+export interface JobRequest {
+  /** At least one. Ranks go on counting from one to the next. */
+  readonly programs: readonly ProgramRequest[];
+  readonly hostList: string | null;
+  readonly hostfile: string | null;
   readonly timeoutSeconds: number | null;
   /** How long ranks may wait for others to join their communicator; null: for ever. */
   readonly initTimeoutSeconds: number | null;

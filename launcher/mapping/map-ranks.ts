@@ -1,8 +1,14 @@
 /** Allocation and wishes → which rank runs where. Pure: the same input gives the same map. */
-import type { Allocation, HostSlots, JobRequest, MappedRank, RankMap } from '../job/types.ts';
+import type { Allocation, HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from '../job/types.ts';
 import { refuse, slotTable } from './refusal.ts';
 
-export type MappingRequest = Pick<JobRequest, 'ranks' | 'ranksPerHost' | 'oversubscribe'>;
+export interface MappingRequest extends Pick<JobRequest, 'oversubscribe'> {
+  readonly programs: readonly Pick<ProgramRequest, 'ranks' | 'ranksPerHost'>[];
+}
+
+interface ProgramWish extends Pick<JobRequest, 'oversubscribe'> {
+  readonly ranks: number | null;
+}
 
 /**
  * Ranks fill a host's slots, then the next host's; with ranksPerHost (-N) each host gets that many. Without a number of ranks every
@@ -10,14 +16,15 @@ export type MappingRequest = Pick<JobRequest, 'ranks' | 'ranksPerHost' | 'oversu
  * Throws a FailureError (allocation) where more ranks are asked for than the slots allow.
  */
 export function mapRanks(allocation: Allocation, request: MappingRequest): RankMap | null {
+  const { ranks, ranksPerHost } = request.programs[0] ?? { ranks: null, ranksPerHost: null };
+  const wish = { ranks, oversubscribe: request.oversubscribe };
+  const perHost = ranksPerHost === 'gpu' ? null : ranksPerHost;
   const counts =
-    request.ranksPerHost === null
-      ? countsBySlot(allocation.hosts, request)
-      : countsPerHost(allocation.hosts, request, request.ranksPerHost);
+    perHost === null ? countsBySlot(allocation.hosts, wish) : countsPerHost(allocation.hosts, wish, perHost);
   return counts === null ? null : number(allocation.hosts, counts);
 }
 
-function countsPerHost(hosts: readonly HostSlots[], request: MappingRequest, perHost: number): number[] {
+function countsPerHost(hosts: readonly HostSlots[], request: ProgramWish, perHost: number): number[] {
   const ranks = request.ranks ?? perHost * hosts.length;
   if (ranks > perHost * hosts.length) {
     const message = `${ranks} ranks asked for, but -N ${perHost} on ${plural(hosts.length, 'host')} makes ${perHost * hosts.length}`;
@@ -32,7 +39,7 @@ function countsPerHost(hosts: readonly HostSlots[], request: MappingRequest, per
   });
 }
 
-function countsBySlot(hosts: readonly HostSlots[], request: MappingRequest): number[] | null {
+function countsBySlot(hosts: readonly HostSlots[], request: ProgramWish): number[] | null {
   const counts = hosts.map(() => 0);
   let left = request.ranks ?? Number.POSITIVE_INFINITY;
   for (const [index, host] of hosts.entries()) {
@@ -106,7 +113,7 @@ function number(hosts: readonly HostSlots[], counts: readonly number[]): RankMap
     const localSize = counts[index] ?? 0;
     if (localSize === 0) continue;
     for (let localRank = 0; localRank < localSize; localRank += 1) {
-      ranks.push({ rank: ranks.length, host: used.length, localRank, localSize });
+      ranks.push({ rank: ranks.length, host: used.length, program: 0, localRank, localSize });
     }
     used.push(host);
   }

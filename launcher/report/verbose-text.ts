@@ -11,7 +11,7 @@ const shownNames = 6;
 export function verboseText(event: JobEvent): string | null {
   switch (event.type) {
     case 'job-started':
-      return `job ${event.jobId}: ${counted(event.ranks, 'rank')} of ${event.program.join(' ')} on ${nameList(event.hosts)}`;
+      return `job ${event.jobId}: ${counted(event.ranks, 'rank')} of ${event.programs.map((argv) => argv.join(' ')).join(' : ')} on ${nameList(event.hosts)}`;
     case 'phase':
       return `phase: ${event.phase}`;
     case 'host-connecting':

@@ -135,6 +135,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
       Array.from({ length: perHost }, (_unused, localRank) => ({
         rank: host * perHost + localRank,
         host,
+        program: 0,
         localRank,
         localSize: perHost,
       })),
@@ -143,8 +144,9 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   const clock = new PhaseClock();
   const policy = new FailurePolicy();
   const job = new Job({ request, reporter, clock, policy, stdin: false }, names.length);
-  const common = commonOrder({ request, jobId: 'job1', version: '1', hostCount: names.length, environment: {} });
-  const facts = { program: ['prog'], workingDirectory: '/', stdin: false, terminal: false };
+  const common = commonOrder({ request, jobId: 'job1', version: '1', hostCount: names.length });
+  const program = { argv: ['prog'], workingDirectory: '/', workingDirectoryGiven: true, environment: {} };
+  const facts = { programs: [program], stdin: false, terminal: false };
   const hosts = slots.map((host, index) => {
     const placement = placementOf(map, index, facts);
     return new Host(host, { ...common, hostName: host.name, placement }, job.handler);

@@ -16,6 +16,7 @@ import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
 import { layerOfJson, settingsFiles } from '../../launcher/cli/settings-file.ts';
 import { splitCommandLine } from '../../launcher/cli/split.ts';
 import { parseBytes } from '../../launcher/cli/values.ts';
+import type { ProgramRequest } from '../../launcher/job/types.ts';
 import { failureFrom } from './failure-from.ts';
 
 /** No settings file is found there. */
@@ -76,7 +77,7 @@ describe('the program begins at the first word that is not ours', () => {
 });
 
 describe('every spelling', () => {
-  test.each<[string[], Partial<ReturnType<typeof requestOf>>]>([
+  test.each<[string[], Partial<ReturnType<typeof requestOf> & ProgramRequest>]>([
     [['-n', '4'], { ranks: 4 }],
     [['-np', '4'], { ranks: 4 }],
     [['--np', '4'], { ranks: 4 }],
@@ -86,6 +87,7 @@ describe('every spelling', () => {
     [['--npernode', '2'], { ranksPerHost: 2 }],
     [['-npernode', '2'], { ranksPerHost: 2 }],
     [['-ppn', '2'], { ranksPerHost: 2 }],
+    [['--nproc-per-node', 'gpu'], { ranksPerHost: 'gpu' }],
     [['--nproc-per-node', '2'], { ranksPerHost: 2 }],
     [['--ntasks-per-node=2'], { ranksPerHost: 2 }],
     [['-H', 'a:8,b:8'], { hostList: 'a:8,b:8' }],
@@ -120,18 +122,15 @@ describe('every spelling', () => {
     [['--plan', 'p.json'], { planFile: 'p.json' }],
     [['-n', '4', '-n', '8'], { ranks: 8 }],
   ])('%o', (argv, expected) => {
-    expect(requestOf([...argv, 'prog'])).toMatchObject({ ...expected, program: ['prog'] });
+    const { programs, ...ofJob } = requestOf([...argv, 'prog']);
+    expect({ ...programs[0], ...ofJob }).toMatchObject({ ...expected, argv: ['prog'] });
   });
 
   test('nothing given', () => {
     expect(requestOf(['prog'])).toEqual({
-      program: ['prog'],
-      ranks: null,
-      ranksPerHost: null,
+      programs: [{ argv: ['prog'], ranks: null, ranksPerHost: null, exports: [], workingDirectory: null }],
       hostList: null,
       hostfile: null,
-      exports: [],
-      workingDirectory: null,
       timeoutSeconds: null,
       initTimeoutSeconds: null,
       graceSeconds: 5,
@@ -220,15 +219,15 @@ describe('settings: the strongest place wins', () => {
   });
 
   test('lists in the environment are separated by commas', () => {
-    expect(requestOf(['p'], { NCCLRUN_EXPORT: 'A,B=1' }).exports).toEqual(['A', 'B=1']);
+    expect(requestOf(['p'], { NCCLRUN_EXPORT: 'A,B=1' }).programs[0]?.exports).toEqual(['A', 'B=1']);
     expect(requestOf(['p'], { NCCLRUN_HOST: 'a:2,b' }).hostList).toBe('a:2,b');
-    expect(requestOf(['-x', 'C', 'p'], { NCCLRUN_EXPORT: 'A,B=1' }).exports).toEqual(['C']);
+    expect(requestOf(['-x', 'C', 'p'], { NCCLRUN_EXPORT: 'A,B=1' }).programs[0]?.exports).toEqual(['C']);
   });
 
   test('a wrong variable is named', () => {
     expect(usage(() => requestOf(['p'], { NCCLRUN_NP: 'x' }))).toContain('NCCLRUN_NP is "x"');
     expect(usage(() => requestOf(['p'], { MPIEXEC_TIMEOUT: 'x' }))).toContain('MPIEXEC_TIMEOUT is "x"');
-    expect(requestOf(['-n', '1', 'p'], { NCCLRUN_NP: 'x' }).ranks).toBe(1);
+    expect(requestOf(['-n', '1', 'p'], { NCCLRUN_NP: 'x' }).programs[0]?.ranks).toBe(1);
   });
 
   test('--help stands before settings that are wrong', () => {

@@ -128,12 +128,12 @@ describe('the order', () => {
     const map: RankMap = {
       hosts: [hostNamed('a'), hostNamed('b')],
       ranks: [
-        { rank: 0, host: 1, localRank: 1, localSize: 2 },
-        { rank: 1, host: 0, localRank: 0, localSize: 1 },
-        { rank: 2, host: 1, localRank: 0, localSize: 2 },
+        { rank: 0, host: 1, program: 0, localRank: 1, localSize: 2 },
+        { rank: 1, host: 0, program: 0, localRank: 0, localSize: 1 },
+        { rank: 2, host: 1, program: 0, localRank: 0, localSize: 2 },
       ],
     };
-    const placement = placementOf(map, 1, { program: ['p'], workingDirectory: '/w', stdin: true, terminal: false });
+    const placement = placementOf(map, 1, { programs: [], stdin: true, terminal: false });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
     expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
       [2, false],

@@ -12,15 +12,19 @@ const hosts = (content: string | null) =>
     ? allocate({ hostfile: null, hostList: null }, machine)
     : allocate({ hostfile: content.replaceAll('/', '\n'), hostList: null }, machine);
 
-const request = (wishes: Partial<MappingRequest>): MappingRequest => ({
-  ranks: null,
-  ranksPerHost: null,
-  oversubscribe: false,
-  ...wishes,
+interface Wishes {
+  readonly ranks?: number | null;
+  readonly ranksPerHost?: number | 'gpu' | null;
+  readonly oversubscribe?: boolean;
+}
+
+const request = ({ ranks = null, ranksPerHost = null, oversubscribe = false }: Wishes): MappingRequest => ({
+  programs: [{ ranks, ranksPerHost }],
+  oversubscribe,
 });
 
 /** `a:2 b:1`: ranks per host, in order of rank. */
-function countsOf(content: string | null, wishes: Partial<MappingRequest>): string | null {
+function countsOf(content: string | null, wishes: Wishes): string | null {
   const map = mapRanks(hosts(content), request(wishes));
   if (map === null) return null;
   expect(map.ranks.map((rank) => rank.rank)).toEqual(map.ranks.map((_, index) => index));
@@ -38,7 +42,7 @@ function countsOf(content: string | null, wishes: Partial<MappingRequest>): stri
 }
 
 describe('maps', () => {
-  test.each<[string, string | null, Partial<MappingRequest>, string | null]>([
+  test.each<[string, string | null, Wishes, string | null]>([
     ['every slot', 'a:2/b:3', {}, 'a:2 b:3'],
     ['by slot', 'a:2/b:3', { ranks: 3 }, 'a:2 b:1'],
     ['hosts without ranks drop out', 'a:2/b:3', { ranks: 2 }, 'a:2'],
@@ -69,14 +73,14 @@ describe('detected slots', () => {
     ['b', { cores: 64, gpus: 8 }],
     ['localhost', { cores: 2, gpus: 0 }],
   ]);
-  const counts = (content: string | null, wishes: Partial<MappingRequest>) => {
+  const counts = (content: string | null, wishes: Wishes) => {
     const map = mapRanks(withDetectedSlots(hosts(content), facts), request(wishes));
     return map?.hosts
       .map((host, index) => `${host.name}:${map.ranks.filter((rank) => rank.host === index).length}`)
       .join(' ');
   };
 
-  test.each<[string, string | null, Partial<MappingRequest>, string]>([
+  test.each<[string, string | null, Wishes, string]>([
     ['cores, or GPUs where there are any', 'a/b', {}, 'a:6 b:8'],
     ['stated counts stay', 'a:2/b', {}, 'a:2 b:8'],
     ['max_slots limits', 'a max_slots=4/b', {}, 'a:4 b:8'],
@@ -96,7 +100,7 @@ describe('detected slots', () => {
 });
 
 describe('refusals name both numbers and the way out', () => {
-  test.each<[string, Partial<MappingRequest>, string, string]>([
+  test.each<[string, Wishes, string, string]>([
     ['a:2/b:3', { ranks: 6 }, '6 ranks asked for, but there are 5 slots (a: 2, b: 3)', '--oversubscribe'],
     ['a:2/b:3', { ranksPerHost: 3 }, '3 ranks on a asked for, but it has slots=2 (stated at a:2', '--oversubscribe'],
     ['a:2/b:2', { ranksPerHost: 2, ranks: 5 }, '5 ranks asked for, but -N 2 on 2 hosts makes 4', 'raise -N to 3'],
@@ -126,5 +130,5 @@ test('100,000 ranks are mapped at once', () => {
   const content = Array.from({ length: 12_500 }, (_, index) => `n${index}:8`).join('/');
   const map = mapRanks(hosts(content), request({}));
   expect(map?.ranks.length).toBe(100_000);
-  expect(map?.ranks.at(-1)).toEqual({ rank: 99_999, host: 12_499, localRank: 7, localSize: 8 });
+  expect(map?.ranks.at(-1)).toEqual({ rank: 99_999, host: 12_499, program: 0, localRank: 7, localSize: 8 });
 });

@@ -50,7 +50,7 @@ function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = fals
     ...options,
   });
   const base = { time: 0 };
-  reporter.event({ ...base, type: 'job-started', jobId: 'j', ranks, hosts: ['node1'], program: ['prog'] });
+  reporter.event({ ...base, type: 'job-started', jobId: 'j', ranks, hosts: ['node1'], programs: [['prog']] });
   const exited = (rank: number): JobEvent => ({
     ...base,
     type: 'rank-exited',

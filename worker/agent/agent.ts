@@ -16,13 +16,21 @@ import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { RankSpawn } from '../../control/messages/guardian.ts';
-import type { AgentHello, AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
+import type {
+  AgentHello,
+  AgentOrder,
+  AgentReport,
+  AgentStart,
+  OrderedProgram,
+  OrderedRank,
+  Placement,
+} from '../../control/messages/link.ts';
 import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
 import type { BootstrapService, OpenBootstrap } from './bootstrap-service.ts';
-import { hostEnvironment, rankEnvironment } from './environment.ts';
+import { jobEnvironment, programEnvironment, rankEnvironment, usualEnvironment } from './environment.ts';
 import { Guardian } from './guardian.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
@@ -160,40 +168,52 @@ export class Agent {
     if (this.#bootstrap === null) this.#openBootstrap(placement);
     this.#state = { name: 'running' };
     this.#ownChildren = childrenNow();
-    const ranks = placement.ranks.flatMap((rank, localRank) => this.#prepare(rank, localRank));
-    const { leaseMs, outputCredit } = this.#order;
-    const shared = hostEnvironment({
+    const facts = {
       order: this.#order,
       placement,
       start: start.environment,
       agentSocket: this.#socketPath,
       rasPort: this.#rasPort,
+    };
+    const ofJob = jobEnvironment(facts);
+    const programs = placement.programs.map((program) => ({
+      ...program,
+      workingDirectory: this.#workingDirectory(program),
+      environment: programEnvironment(program, ofJob),
+    }));
+    const ranks = placement.ranks.flatMap((rank, localRank) => {
+      const program = programs[rank.program];
+      return program === undefined ? [] : this.#prepare(rank, localRank, program);
     });
+    const { leaseMs, outputCredit } = this.#order;
+    const shared = { ...usualEnvironment(facts), ...ofJob };
     const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
     this.#guardian.send(makeFrame(FrameKind.spawn, { payload: encodeSpawnOrder(order, shared) }));
   }
 
   /** The rank as the guardian is to start it; none if its program cannot be read here. */
-  #prepare(rank: RankSpawn, localRank: number): RankSpawn[] {
-    const workingDirectory = this.#workingDirectory(rank.workingDirectory);
+  #prepare(ordered: OrderedRank, localRank: number, program: OrderedProgram): RankSpawn[] {
+    const { rank, stdinPipe, interactive, cpus } = ordered;
+    const { workingDirectory } = program;
     // Where the user stood, here, their own PWD holds: it may say by which symbolic link they came.
-    const stays = this.#options.local && !this.#order.workingDirectoryGiven;
+    const stays = this.#options.local && !program.workingDirectoryGiven;
     const environment = {
-      ...rankEnvironment(rank.rank, localRank, this.#runtimeDirectory),
+      ...program.environment,
+      ...rankEnvironment(rank, localRank, this.#runtimeDirectory),
       ...(stays ? {} : { PWD: workingDirectory }),
-      ...rank.environment,
     };
-    const program = nodeProgram(rank.argv, workingDirectory);
-    if (program !== null && !program.readable) {
+    const onNode = nodeProgram(program.argv, workingDirectory);
+    if (onNode !== null && !onNode.readable) {
       const payload = encodeSpawnFailed({ errno: ENOENT, step: SpawnStep.exec });
-      this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank.rank, payload }));
+      this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank, payload }));
       return [];
     }
-    return [{ ...rank, argv: program?.argv ?? rank.argv, workingDirectory, environment }];
+    const argv = onNode?.argv ?? program.argv;
+    return [{ rank, stdinPipe, interactive, workingDirectory, argv, environment, cpus }];
   }
 
-  #workingDirectory(wanted: string): string {
-    if (this.#order.workingDirectoryGiven || this.#options.local || existsSync(wanted)) return wanted;
+  #workingDirectory({ workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram): string {
+    if (given || this.#options.local || existsSync(wanted)) return wanted;
     const message = `there is no ${wanted}; the ranks run in ${homedir()} (--wdir names another directory)`;
     if (!this.#homeTold) this.#report({ type: 'notice', message });
     this.#homeTold = true;

@@ -1,5 +1,5 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
-import type { AgentOrder, Placement } from '../../control/messages/link.ts';
+import type { AgentOrder, OrderedProgram, Placement } from '../../control/messages/link.ts';
 
 export interface HostEnvironment {
   readonly order: AgentOrder;
@@ -12,15 +12,20 @@ export interface HostEnvironment {
   readonly rasPort: number;
 }
 
-/** What all ranks of a host have alike. */
-export function hostEnvironment({ order, placement, start, agentSocket, rasPort }: HostEnvironment) {
-  const size = String(placement.rankCount);
-  const localSize = String(placement.ranks.length);
+/** What all ranks of a host have alike and -x may set otherwise. */
+export function usualEnvironment({ start, rasPort }: HostEnvironment): Record<string, string> {
   return {
     // Several jobs on a host must not meet at NCCL's fixed default port; whoever sets it decides.
     ...(process.env['NCCL_RAS_ADDR'] === undefined ? { NCCL_RAS_ADDR: `localhost:${rasPort}` } : {}),
-    ...order.environment,
     ...start,
+  };
+}
+
+/** What all ranks of a host have alike and only the job knows. */
+export function jobEnvironment({ order, placement, agentSocket }: HostEnvironment): Record<string, string> {
+  const size = String(placement.rankCount);
+  const localSize = String(placement.ranks.length);
+  return {
     WORLD_SIZE: size,
     LOCAL_WORLD_SIZE: localSize,
     GROUP_RANK: String(placement.hostIndex),
@@ -35,6 +40,14 @@ export function hostEnvironment({ order, placement, start, agentSocket, rasPort 
     NCCLRUN_AGENT: agentSocket,
     NCCLRUN_UNIQUE_ID: order.uniqueId,
   };
+}
+
+/** What -x passes on, but for what only the job knows: 'OMPI_*' of a surrounding mpirun must not hide the rank's own. */
+export function programEnvironment(
+  program: OrderedProgram,
+  job: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return Object.fromEntries(Object.entries(program.environment).filter(([name]) => job[name] === undefined));
 }
 
 /** What differs from rank to rank. */

@@ -8,7 +8,7 @@ import type { Settings } from '../settings.ts';
 
 /** Throws a FailureError (hostfile, allocation). */
 export async function printDryRun(settings: Settings<JobOptionName>, request: JobRequest): Promise<number> {
-  const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.program));
+  const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.programs[0]?.argv ?? []));
   const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry);
   await standardStreams().stdout.write(Buffer.from(text));
   return 0;

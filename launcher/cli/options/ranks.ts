@@ -18,10 +18,10 @@ export const ranksOptions = [
     name: 'npernode',
     flags: ['-N', '--npernode', '-ppn', '--nproc-per-node', '--ntasks-per-node'],
     environment: ['NCCLRUN_NPERNODE'],
-    kind: { type: 'integer', minimum: 1, maximum: maximumRanks },
-    argument: 'K',
+    kind: { type: 'integer', minimum: 1, maximum: maximumRanks, words: ['gpu'] },
+    argument: 'K|gpu',
     group: 'ranks',
-    help: 'ranks on each host',
+    help: 'ranks on each host; gpu: one for each of its GPUs',
     default: null,
   },
   {
