@@ -1,18 +1,21 @@
 /** argv → command → exit status. */
+import { type CommandName, isCommandName } from './cli/command-names.ts';
 import type { Failure } from './job/failure.ts';
 import { exitStatus, FailureError } from './job/failure-error.ts';
 
-const commands: Readonly<Record<string, (argv: readonly string[]) => Promise<number>>> = {
+const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
-  help: async ([command]) => (await import('./cli/commands/help.ts')).help(command === 'perf' ? 'perf' : 'run'),
+  config: async (argv) => (await import('./cli/commands/config.ts')).config(argv),
+  completion: async (argv) => (await import('./cli/commands/completion.ts')).completion(argv),
+  man: async (argv) => (await import('./cli/commands/man.ts')).man(argv),
+  help: async (argv) => (await import('./cli/commands/help.ts')).helpCommand(argv),
   version: async () => (await import('./cli/commands/version.ts')).version(),
 };
 
 async function main(argv: readonly string[]): Promise<number> {
   const [word = '', ...rest] = argv;
-  const command = Object.hasOwn(commands, word) ? commands[word] : undefined;
   try {
-    if (command !== undefined) return await command(rest);
+    if (isCommandName(word)) return await commands[word](rest);
     return await (await import('./cli/commands/run.ts')).run(argv);
   } catch (error) {
     const status = await report(error);

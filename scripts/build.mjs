@@ -1,7 +1,7 @@
 // Builds everything a checkout needs: dist/ (types and modules for programs), dist/bundle/ (the command and the agent, one file each,
 // for a fast start) and build/ (native code). Incremental: nothing to do costs about a second.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { recordCode } from './record-code.mjs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -47,5 +47,10 @@ run('cmake', ['--build', 'build', '--parallel', '--', '--no-print-directory', '-
 for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
+
+mkdirSync(join(root, 'dist/man'), { recursive: true });
+const manual = spawnSync(process.execPath, [join(root, 'dist/bundle/main.cjs'), 'man'], { encoding: 'utf8' });
+if (manual.status === 0) writeFileSync(join(root, 'dist/man/ncclrun.1'), manual.stdout);
+else console.error(`ncclrun build: no manual page: ${manual.stderr}`);
 
 await recordCode(root);

@@ -2,12 +2,14 @@
 import type { JobRequest, ProgramRequest } from '../job/types.ts';
 import type { JobOptionName } from './options.ts';
 import type { Settings } from './settings.ts';
+import { refuseRestarts } from './refuse-restarts.ts';
 import { usageError } from './usage-error.ts';
 
 const defaultGraceSeconds = 5;
 
 /** Throws a FailureError (usage) for an -x that names nothing. */
 export function jobRequest(settings: Settings<JobOptionName>, argv: readonly string[]): JobRequest {
+  refuseRestarts(settings);
   const hosts = settings.list('host');
   return {
     programs: [programRequest(settings, argv)],

@@ -1,5 +1,7 @@
 /** What an option is: one entry of the table from which parser, settings and help are made. */
 
+import type { CommandName } from './command-names.ts';
+
 /** How an option's value is read. All values stay strings as typed until they have passed `check` (values.ts). */
 export type OptionKind =
   | { readonly type: 'flag' }
@@ -14,6 +16,8 @@ export type OptionKind =
   /** May be given several times; the values add up. */
   | { readonly type: 'list' };
 
+export type OptionGroup = 'command' | 'hosts' | 'ranks' | 'placement' | 'measure' | 'output' | 'limits' | 'other';
+
 export interface Option {
   /** Its key in ncclrun.json. */
   readonly name: string;
@@ -26,7 +30,7 @@ export interface Option {
   readonly kind: OptionKind;
   /** What stands for the value in --help; empty for flags. */
   readonly argument: string;
-  readonly group: 'hosts' | 'ranks' | 'placement' | 'measure' | 'output' | 'limits' | 'other';
+  readonly group: OptionGroup;
   readonly help: string;
   /** As a user would type it, or null where leaving the option out has a meaning of its own. */
   readonly default: string | null;
@@ -34,7 +38,7 @@ export interface Option {
 
 /** A command's options and what its words are. */
 export interface CommandLine {
-  readonly command: 'run' | 'perf';
+  readonly command: 'run' | CommandName;
   readonly options: readonly Option[];
   /** `program`: the first word that is no option begins the user's program. `words`: such words are the command's own. */
   readonly words: 'program' | 'words';

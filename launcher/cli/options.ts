@@ -1,5 +1,6 @@
 /** The option table: the parser, --help and the merge of settings all come from here. */
 import type { CommandLine, Option } from './option.ts';
+import { configOptions } from './options/commands.ts';
 import { hostsOptions } from './options/hosts.ts';
 import { limitsOptions } from './options/limits.ts';
 import { measureOptions } from './options/measure.ts';
@@ -21,6 +22,16 @@ export type JobOptionName = (typeof jobOptions)[number]['name'];
 export type MeasureOptionName = (typeof measureOptions)[number]['name'];
 
 export const runCommandLine: CommandLine = { command: 'run', options: jobOptions, words: 'program' };
+
+/** config takes what a job takes, but its --explain tells of settings instead of hosts. */
+export const configCommandLine: CommandLine = {
+  command: 'config',
+  options: [
+    ...configOptions,
+    ...jobOptions.filter(({ name }) => name !== 'dry-run' && !configOptions.some((own) => own.name === name)),
+  ],
+  words: 'words',
+};
 
 /** perf's own -f is the factor, as in nccl-tests; its hostfile is spelled out. */
 export const perfCommandLine: CommandLine = {

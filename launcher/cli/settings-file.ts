@@ -1,6 +1,7 @@
 /** Settings from ./ncclrun.json and $XDG_CONFIG_HOME/ncclrun/config.json: one object, keys are option names. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type JsonNode, JsonMistake, parseJsonSource, positionOf } from './json-source.ts';
 import { nearest } from './nearest.ts';
 import type { Option } from './option.ts';
 import type { Setting, SettingsLayer } from './settings.ts';
@@ -29,54 +30,61 @@ function readIfThere(path: string): string | null {
   }
 }
 
-/** Throws a FailureError (usage) naming the file and the key. */
+/** Throws a FailureError (usage) that points at the place in the file. */
 export function layerOfJson(content: string, path: string, all: readonly Option[]): SettingsLayer {
-  const settings = parseObject(content, path);
   const usable = all.filter((option) => option.environment.length > 0);
   const layer = new Map<string, Setting>();
-  for (const [key, value] of Object.entries(settings)) {
-    const source = `"${key}" in ${path}`;
+  for (const { key, at, value } of entriesOf(content, path)) {
     const option = usable.find((candidate) => candidate.name === key);
     if (option === undefined) {
-      const names = usable.map((candidate) => candidate.name);
-      const guess = nearest(key, names);
-      throw usageError(
-        `unknown setting ${source}`,
-        guess === null ? `known: ${names.join(', ')}` : `did you mean "${guess}"?`,
-      );
+      throw usageError(`unknown setting "${key}"`, knownSettings(key, usable), positionOf(path, content, at));
     }
+    const position = positionOf(path, content, value);
     const values = scalars(value);
     if (values === null || (option.kind.type !== 'list' && values.length !== 1)) {
       const want =
         option.kind.type === 'list' ? 'a string or an array of strings' : 'a string, a number, true or false';
-      throw usageError(`${source} is ${JSON.stringify(value)}`, `${want} is wanted`);
+      throw usageError(`"${key}" is ${content.slice(value.start, value.end)}`, `${want} is wanted`, position);
     }
-    layer.set(key, { values, source });
+    if (layer.has(key))
+      throw usageError(`"${key}" stands here a second time`, 'leave one of them', positionOf(path, content, at));
+    layer.set(key, { values, place: 'file', source: `"${key}" in ${path}`, position });
   }
   return layer;
 }
 
-function parseObject(content: string, path: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
+/** A key may be misspelt, or be the name of a flag or variable. */
+function knownSettings(key: string, usable: readonly Option[]): string {
+  const bare = key.replace(/^--?/u, '');
+  const same = usable.find(
+    ({ flags, environment }) => flags.some((flag) => flag.replace(/^--?/u, '') === bare) || environment.includes(key),
+  );
+  const names = usable.map(({ name }) => name);
+  const guess = same?.name ?? nearest(bare.toLowerCase().replaceAll('_', '-'), names);
+  return guess === null ? `known: ${[...new Set(names)].join(', ')}` : `did you mean "${guess}"?`;
+}
+
+function entriesOf(content: string, path: string): Extract<JsonNode, { type: 'object' }>['entries'] {
+  let node: JsonNode;
   try {
-    value = JSON.parse(content);
+    node = parseJsonSource(content);
   } catch (error) {
-    throw usageError(`${path} is not JSON: ${error instanceof Error ? error.message : String(error)}`, null);
+    if (!(error instanceof JsonMistake)) throw error;
+    throw usageError(error.message, `${path} must hold JSON`, positionOf(path, content, error.span));
   }
-  if (isObject(value)) return value;
-  throw usageError(`${path} is not a JSON object`, 'write settings as {"np": 4, "hostfile": "hosts"}');
+  if (node.type === 'object') return node.entries;
+  throw usageError(
+    'the settings are not a JSON object',
+    'write settings as {"np": 4, "hostfile": "hosts"}',
+    positionOf(path, content, node),
+  );
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function scalars(value: unknown): string[] | null {
-  const items: unknown[] = Array.isArray(value) ? value : [value];
+function scalars(node: JsonNode): string[] | null {
   const texts: string[] = [];
-  for (const item of items) {
-    if (typeof item !== 'string' && typeof item !== 'number' && typeof item !== 'boolean') return null;
-    texts.push(String(item));
+  for (const item of node.type === 'array' ? node.items : [node]) {
+    if (item.type !== 'string' && item.type !== 'number' && item.type !== 'boolean') return null;
+    texts.push(String(item.value));
   }
   return texts;
 }

@@ -1,14 +1,21 @@
 /** One value per option from five places: flag, NCCLRUN_* environment, ./ncclrun.json, the user's config.json, default. */
-import type { Option } from './option.ts';
+import type { SourcePosition } from '../job/failure.ts';
+import { nearest } from './nearest.ts';
+import type { Option, OptionKind } from './option.ts';
 import type { GivenOption } from './split.ts';
 import { usageError } from './usage-error.ts';
 import { parseBytes, parseFlag, parseInteger, parseSeconds, wanted } from './values.ts';
 
+export type SettingPlace = 'flag' | 'environment' | 'file' | 'default';
+
 export interface Setting {
   /** As typed; lists have one per mention. Each has passed its option's check. */
   readonly values: readonly string[];
-  /** Where it comes from, for messages: `-np`, `NCCLRUN_NP`, a file's name, `default`. */
+  readonly place: SettingPlace;
+  /** Where it comes from, for messages: `-np`, `NCCLRUN_NP`, `"np" in ncclrun.json`, `default`. */
   readonly source: string;
+  /** Of a value in a file. */
+  readonly position?: SourcePosition;
 }
 
 /** One place settings come from: values by option name, strongest place first in `mergeSettings`. */
@@ -60,7 +67,8 @@ export function mergeSettings(options: readonly Option[], layers: readonly Setti
   for (const option of options) {
     const found = layers.map((layer) => layer.get(option.name)).find((setting) => setting !== undefined);
     if (found !== undefined) merged.set(option.name, checked(option, found));
-    else if (option.default !== null) merged.set(option.name, { values: [option.default], source: 'default' });
+    else if (option.default !== null)
+      merged.set(option.name, { values: [option.default], place: 'default', source: 'default' });
   }
   return merged;
 }
@@ -68,9 +76,17 @@ export function mergeSettings(options: readonly Option[], layers: readonly Setti
 function checked(option: Option, setting: Setting): Setting {
   for (const value of setting.values) {
     const want = wanted(option.kind, value);
-    if (want !== null) throw usageError(`${setting.source} is "${value}"`, `${want} is wanted`);
+    if (want === null) continue;
+    const { position, source } = setting;
+    const what = position === undefined ? source : `"${option.name}"`;
+    throw usageError(`${what} is "${value}"`, `${guessed(option.kind, value)}${want} is wanted`, position);
   }
   return setting;
+}
+
+function guessed(kind: OptionKind, value: string): string {
+  const guess = 'choices' in kind ? nearest(value.toLowerCase(), kind.choices) : null;
+  return guess === null ? '' : `did you mean ${guess}? `;
 }
 
 /** Of an option given twice the last mention counts; lists add up. */
@@ -78,7 +94,7 @@ export function layerOfFlags(given: readonly GivenOption[]): SettingsLayer {
   const layer = new Map<string, Setting>();
   for (const { option, flag, value } of given) {
     const earlier = option.kind.type === 'list' ? (layer.get(option.name)?.values ?? []) : [];
-    layer.set(option.name, { values: [...earlier, value], source: flag });
+    layer.set(option.name, { values: [...earlier, value], place: 'flag', source: flag });
   }
   return layer;
 }
@@ -94,7 +110,7 @@ export function layerOfEnvironment(
       const value = environment[name];
       if (value === undefined || value === '') continue;
       const values = option.kind.type === 'list' ? value.split(',') : [value];
-      layer.set(option.name, { values, source: name });
+      layer.set(option.name, { values, place: 'environment', source: name });
     }
   }
   return layer;

@@ -110,7 +110,7 @@ export function impliedValue(option: Option): string | null {
   return option.kind.type === 'optional-choice' ? option.kind.implied : null;
 }
 
-function unknownOption(word: string, flag: string, line: CommandLine): Error {
+export function unknownOption(word: string, flag: string, line: CommandLine): Error {
   const command = line.command === 'run' ? 'ncclrun --help' : `ncclrun ${line.command} --help`;
   const glued = /^-([A-Za-z])([0-9].*)$/u.exec(flag);
   const letter = glued === null ? null : `-${glued[1]}`;

@@ -4,7 +4,7 @@
  */
 export type Phase = 'allocate' | 'connect' | 'hello' | 'spawn' | 'run' | 'teardown';
 
-/** A place in a hostfile or a -H list. */
+/** A place in a hostfile, a -H list or a settings file. */
 export interface SourcePosition {
   readonly source: string;
   readonly line: number;
@@ -15,10 +15,12 @@ export interface SourcePosition {
   readonly length: number;
 }
 
-/** The command line is wrong. Exit status 2. */
+/** The command line, a variable or a settings file is wrong. Exit status 2. */
 export interface UsageFailure {
   readonly type: 'usage';
   readonly message: string;
+  /** Where it stands in a settings file. */
+  readonly position?: SourcePosition;
   readonly remedy: string | null;
 }
 /** A hostfile or host list cannot be read or says something impossible. Exit status 2. */

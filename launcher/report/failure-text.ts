@@ -14,10 +14,11 @@ export interface FailureText {
 export function failureText(failure: Failure): FailureText {
   switch (failure.type) {
     case 'usage':
+      return placedText(failure.message, failure.position ?? null, failure.remedy);
     case 'allocation':
       return { sentence: failure.message, details: [], remedy: failure.remedy };
     case 'hostfile':
-      return hostfileText(failure.message, failure.position, failure.remedy);
+      return placedText(failure.message, failure.position, failure.remedy);
     case 'host-unreachable':
       return unreachableText(failure);
     case 'agent':
@@ -99,7 +100,7 @@ function lines(text: string): string[] {
   return text.split('\n').filter((line) => line.trim() !== '');
 }
 
-function hostfileText(message: string, position: SourcePosition | null, remedy: string | null): FailureText {
+function placedText(message: string, position: SourcePosition | null, remedy: string | null): FailureText {
   if (position === null) return { sentence: message, details: [], remedy };
   const { source, line, column } = position;
   return { sentence: `${source}:${line}:${column}: ${message}`, details: squiggle(position), remedy };

@@ -33,7 +33,9 @@ const requestOf = (argv: readonly string[], environment: Readonly<Record<string,
 const usage = (run: () => unknown): string => {
   const failure = failureFrom(run);
   if (failure.type !== 'usage') throw new Error(`a failure of type ${failure.type}`);
-  return `${failure.message}; ${failure.remedy ?? ''}`;
+  const { position } = failure;
+  const place = position === undefined ? '' : `${position.source}:${position.line}:${position.column}: `;
+  return `${place}${failure.message}; ${failure.remedy ?? ''}`;
 };
 
 describe('the program begins at the first word that is not ours', () => {
@@ -194,6 +196,12 @@ describe('command lines that cannot be meant', () => {
     [['--timeout', '0', 'prog'], '--timeout is "0"; a number of seconds'],
     [['--timeout', '99999999', 'prog'], '--timeout is "99999999"'],
     [['--tag-output=colour', 'prog'], '--tag-output is "colour"; one of auto, rank, host, none'],
+    [['--bind-to', 'nuna', 'prog'], '--bind-to is "nuna"; did you mean numa? one of none, core, numa, gpu is wanted'],
+    [['--bind-to', 'Core', 'prog'], '--bind-to is "Core"; did you mean core?'],
+    [['--on-failure', 'abrot', 'prog'], '--on-failure is "abrot"; did you mean abort?'],
+    [['--on-failure', 'restart', 'prog'], '--on-failure is "restart", which this version cannot do'],
+    [['--on-failure=shrink', 'prog'], '--on-failure is "shrink", which this version cannot do'],
+    [['--max-restarts', '3', 'prog'], '--max-restarts is 3, but this version starts no job again'],
     [['--json=maybe', 'prog'], '--json is "maybe"; 1 or 0'],
     [['-x', '=1', 'prog'], `-x is "=1"; VAR, VAR=value or 'PREFIX*'`],
     [['-x', 'A*=1', 'prog'], '-x is "A*=1"'],
@@ -257,14 +265,28 @@ describe('settings: the strongest place wins', () => {
   });
 
   test.each([
-    ['{"np": 4', 'f is not JSON: '],
-    ['[4]', 'f is not a JSON object'],
-    ['null', 'f is not a JSON object'],
-    ['{"hotsfile": "x"}', 'unknown setting "hotsfile" in f; did you mean "hostfile"?'],
-    ['{"dry-run": true}', 'unknown setting "dry-run" in f'],
-    ['{"np": [1, 2]}', '"np" in f is [1,2]; a string, a number, true or false is wanted'],
-    ['{"np": {}}', '"np" in f is {}'],
-    ['{"export": [{}]}', '"export" in f is [{}]; a string or an array of strings'],
+    ['{"np": 4', 'f:1:9: the file ends where , or } is wanted'],
+    ['{"np": 4,}\n', 'f:1:10: no comma may stand before }'],
+    ['{\n  np: 4\n}', 'f:2:3: a key in double quotes is wanted, not np'],
+    ["{'np': 4}", 'f:1:2: JSON wants double quotes'],
+    ['{"np": four}', 'f:1:8: text stands in double quotes: "four"'],
+    ['{\n// eight\n"np": 8}', 'f:2:1: JSON has no comments'],
+    ['{"np: 4}', 'f:1:2: the string does not end on its line'],
+    ['{"np": 04}', 'f:1:8: "04" is not JSON'],
+    ['{"np": 4} 5', 'f:1:11: nothing may follow the value'],
+    ['', 'f:1:1: the file ends where a value is wanted'],
+    ['[4]', 'f:1:1: the settings are not a JSON object'],
+    ['null', 'f:1:1: the settings are not a JSON object'],
+    ['{"np": 1,\n "np": 2}', 'f:2:2: "np" stands here a second time'],
+    ['{"hotsfile": "x"}', 'f:1:2: unknown setting "hotsfile"; did you mean "hostfile"?'],
+    ['{"-np": 4}', 'f:1:2: unknown setting "-np"; did you mean "np"?'],
+    ['{"n": 4}', 'f:1:2: unknown setting "n"; did you mean "np"?'],
+    ['{"tag_output": "host"}', 'f:1:2: unknown setting "tag_output"; did you mean "tag-output"?'],
+    ['{"NCCLRUN_NP": 4}', 'f:1:2: unknown setting "NCCLRUN_NP"; did you mean "np"?'],
+    ['{"dry-run": true}', 'f:1:2: unknown setting "dry-run"'],
+    ['{"np": [1, 2]}', 'f:1:8: "np" is [1, 2]; a string, a number, true or false is wanted'],
+    ['{"np": {}}', 'f:1:8: "np" is {}'],
+    ['{"export": [{}]}', 'f:1:12: "export" is [{}]; a string or an array of strings'],
   ])('%s', (content, message) => {
     expect(usage(() => layerOfJson(content, 'f', options))).toContain(message);
   });

@@ -160,7 +160,7 @@ test.each(['', 'x', '{', '{}', 'null', '{"collective": 1}', '{"bytes": "8"}'])('
 
 describe('command lines that cannot be meant', () => {
   test.each<[string[], string]>([
-    [[], 'no collective to measure'],
+    [[], 'no collective given'],
     [['all_redcue'], 'unknown collective "all_redcue"; did you mean all_reduce?'],
     [['all_reduce', 'x'], '"x" after all_reduce has no meaning'],
     [['all_reduce', '-b', '8', '-e', '4'], '-e 4 is less than -b 8'],

@@ -6,16 +6,15 @@ import { PerfReporter } from '../../report/perf.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { jobRequest } from '../job-request.ts';
 import { fileReporters, plainReporter, runReported } from '../launch.ts';
-import { nearest } from '../nearest.ts';
 import { type JobOptionName, type MeasureOptionName, perfCommandLine } from '../options.ts';
+import { checkedWords } from '../checked-words.ts';
+import { commandTable } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { usageError } from '../usage-error.ts';
 
 /** Measures in native code; each rank runs it. */
 const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
-
-const collectives = ['all_reduce'] as const;
 
 /** Returns the exit status: the job's, or 1 where elements were wrong. Throws a FailureError (usage). */
 export async function perf(argv: readonly string[]): Promise<number> {
@@ -42,14 +41,9 @@ export async function perf(argv: readonly string[]): Promise<number> {
 }
 
 function collectiveOf(words: readonly string[]): string {
-  const known = collectives.join(', ');
-  const [collective, extra] = words;
-  if (collective === undefined)
-    throw usageError('no collective to measure', `write: ncclrun perf all_reduce -n 4; known: ${known}`);
-  if (extra !== undefined) throw usageError(`"${extra}" after ${collective} has no meaning`, 'ncclrun perf --help');
-  if (collectives.some((name) => name === collective)) return collective;
-  const guess = nearest(collective, collectives);
-  throw usageError(`unknown collective "${collective}"`, guess === null ? `known: ${known}` : `did you mean ${guess}?`);
+  const [collective] = checkedWords(words, commandTable.perf);
+  if (collective !== undefined) return collective;
+  throw usageError('no collective given', `write: ${commandTable.perf.usage}`);
 }
 
 function measureArguments(settings: Settings<MeasureOptionName>): string[] {

@@ -1,4 +1,5 @@
 /** `ncclrun [options] PROGRAM [arguments]` */
+import { refuseMisspelt } from '../refuse-misspelt.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
@@ -14,6 +15,7 @@ export async function run(argv: readonly string[]): Promise<number> {
     throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; ncclrun --help says more');
 
   const request = jobRequest(settings, words);
+  if (argv[0] === words[0]) refuseMisspelt(words[0] ?? '', request, process.env['PATH'] ?? '');
   if (settings.flag('dry-run')) return (await import('./dry-run.ts')).printDryRun(settings, request);
   return launch(request, {
     json: settings.flag('json'),

@@ -1,0 +1,8 @@
+/** The first words that are commands of ours; any other begins an option or the user's program. */
+export const commandNames = ['perf', 'config', 'completion', 'man', 'help', 'version'] as const;
+
+export type CommandName = (typeof commandNames)[number];
+
+export function isCommandName(word: string): word is CommandName {
+  return commandNames.some((name) => name === word);
+}

@@ -1,0 +1,98 @@
+/** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
+import { type CommandName, commandNames } from './command-names.ts';
+import type { CommandLine } from './option.ts';
+import { configCommandLine, perfCommandLine, runCommandLine } from './options.ts';
+import { plainOptions } from './options/commands.ts';
+
+/** What a command's own words are. */
+export type Words =
+  | { readonly type: 'none' }
+  | { readonly type: 'program' }
+  | { readonly type: 'files' }
+  | {
+      readonly type: 'choice';
+      readonly choices: readonly string[];
+      readonly required: boolean;
+      /** What one of them is, for messages. */
+      readonly noun: string;
+    };
+
+export interface CommandEntry {
+  readonly line: CommandLine;
+  readonly words: Words;
+  /** After `ncclrun`, without the options. */
+  readonly usage: string;
+  /** For the list of commands. */
+  readonly summary: string;
+  readonly about: string;
+  readonly examples: readonly string[];
+}
+
+export const shells = ['bash', 'zsh', 'fish'] as const;
+export const collectives = ['all_reduce'] as const;
+
+export const runEntry: CommandEntry = {
+  line: runCommandLine,
+  words: { type: 'program' },
+  usage: 'ncclrun [options] PROGRAM [arguments]',
+  summary: 'start a job',
+  about:
+    'Starts one worker per slot on many hosts, wires them up for barriers and collectives, and ends them together.',
+  examples: ['ncclrun -n 4 examples/all-reduce.ts', 'ncclrun --hostfile hosts -N 8 python3 train.py --lr 0.1'],
+};
+
+/** In the order of the help. */
+export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
+  perf: {
+    line: perfCommandLine,
+    words: { type: 'choice', choices: collectives, required: true, noun: 'collective' },
+    usage: 'ncclrun perf COLLECTIVE [options]',
+    summary: 'measure a collective',
+    about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}.`,
+    examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf all_reduce -H node1:4,node2:4 --json'],
+  },
+  config: {
+    line: configCommandLine,
+    words: { type: 'none' },
+    usage: 'ncclrun config [--explain] [options of a job]',
+    summary: 'print the settings in force, and where each comes from',
+    about:
+      'Prints the settings that a job started here would have: from the options given, the environment, ./ncclrun.json, $XDG_CONFIG_HOME/ncclrun/config.json, and the defaults.',
+    examples: ['ncclrun config --explain', 'ncclrun config --json -n 4 --hostfile hosts'],
+  },
+  completion: {
+    line: { command: 'completion', options: plainOptions, words: 'words' },
+    words: { type: 'choice', choices: shells, required: true, noun: 'shell' },
+    usage: `ncclrun completion ${shells.join('|')}`,
+    summary: 'print a completion script for a shell',
+    about: `Prints what makes a shell complete ncclrun's commands, options and their values.`,
+    examples: [
+      'eval "$(ncclrun completion bash)"',
+      'ncclrun completion fish > ~/.config/fish/completions/ncclrun.fish',
+    ],
+  },
+  man: {
+    line: { command: 'man', options: plainOptions, words: 'words' },
+    words: { type: 'none' },
+    usage: 'ncclrun man',
+    summary: 'print the manual page',
+    about: 'Prints the manual page in the language of man (roff).',
+    examples: ['ncclrun man | man -l -', 'ncclrun man > ~/.local/share/man/man1/ncclrun.1'],
+  },
+  help: {
+    line: { command: 'help', options: plainOptions, words: 'words' },
+    words: { type: 'choice', choices: commandNames, required: false, noun: 'command' },
+    usage: 'ncclrun help [COMMAND]',
+    summary: 'print the help, or that of a command',
+    about: 'Prints the help of ncclrun or of one of its commands.',
+    examples: ['ncclrun help', 'ncclrun help perf'],
+  },
+  version: {
+    line: { command: 'version', options: plainOptions, words: 'words' },
+    words: { type: 'none' },
+    usage: 'ncclrun version',
+    summary: 'print the version',
+    about: 'Prints the version of ncclrun.',
+    examples: ['ncclrun version', 'ncclrun --version'],
+  },
+};

@@ -1,0 +1,52 @@
+/** `ncclrun config [--explain]`: the settings that a job started here would have. */
+import { standardStreams } from '../../report/standard-streams.ts';
+import { checkedWords } from '../checked-words.ts';
+import { commandTable } from '../command-table.ts';
+import { explainedSettings, type ExplainedSettings, misspeltVariables } from '../explain-settings.ts';
+import { configCommandLine, type JobOptionName, runCommandLine } from '../options.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import { settingsFiles } from '../settings-file.ts';
+import { shellLine } from '../normalise.ts';
+
+/** Throws a FailureError (usage), also for a settings file that is wrong. */
+export async function config(argv: readonly string[]): Promise<number> {
+  const { asked, settings, layers, words } = readCommandLine<JobOptionName>(argv, configCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('config');
+  if (asked === 'version') return (await import('./version.ts')).version();
+  checkedWords(words, commandTable.config);
+
+  const explained = explainedSettings(runCommandLine.options, layers, settingsFiles(process.env));
+  const text = settings.flag('json')
+    ? `${JSON.stringify(explained)}\n`
+    : settings.flag('explain')
+      ? explainedText(explained)
+      : valuesText(explained);
+  const { stdout, stderr } = standardStreams();
+  await stdout.write(Buffer.from(text));
+  for (const { variable, guess } of misspeltVariables(runCommandLine.options, process.env)) {
+    await stderr.write(Buffer.from(`ncclrun: ${variable} is set but has no meaning\n  next: did you mean ${guess}?\n`));
+  }
+  return 0;
+}
+
+/** What has a value, a setting per line. */
+function valuesText({ settings }: ExplainedSettings): string {
+  const given = settings.filter(({ values }) => values.length > 0);
+  const width = Math.max(...given.map(({ name }) => name.length));
+  return given.map(({ name, values }) => `${name.padEnd(width)}  ${shellLine(values)}\n`).join('');
+}
+
+function explainedText({ settings, files }: ExplainedSettings): string {
+  const rows = settings.map(({ name, values, source, outvoted }) => [
+    name,
+    values.length === 0 ? '-' : shellLine(values),
+    `${source ?? 'not set'}${outvoted.map((other) => `; not ${other.source}: ${shellLine(other.values)}`).join('')}`,
+  ]);
+  const table = [['setting', 'value', 'from'], ...rows];
+  const [first = 0, second = 0] = [0, 1].map((column) => Math.max(...table.map((row) => (row[column] ?? '').length)));
+  const lines = table.map(
+    ([name = '', value = '', from = '']) => `${name.padEnd(first)}  ${value.padEnd(second)}  ${from}`,
+  );
+  const places = files.map(({ path, found }) => `${path}${found ? '' : ' (not there)'}`);
+  return `${lines.join('\n')}\n\nfrom the strongest place: option, environment, ${places.join(', ')}, default\n`;
+}

@@ -1,0 +1,63 @@
+/** Each setting, where its value comes from, and which weaker places say something else. */
+import { existsSync } from 'node:fs';
+import { nearest } from './nearest.ts';
+import type { Option } from './option.ts';
+import { mergeSettings, type Setting, type SettingPlace, type SettingsLayer } from './settings.ts';
+
+export interface ExplainedSettings {
+  readonly schemaVersion: 1;
+  readonly settings: readonly ExplainedSetting[];
+  /** The stronger one first. */
+  readonly files: readonly { readonly path: string; readonly found: boolean }[];
+}
+
+export interface ExplainedSetting {
+  /** Its key in a settings file. */
+  readonly name: string;
+  /** As typed; several only of a list, none where nothing is set and there is no default. */
+  readonly values: readonly string[];
+  readonly place: SettingPlace | null;
+  /** `-n`, `NCCLRUN_NP`, `ncclrun.json:2:9`, `default`. */
+  readonly source: string | null;
+  /** What weaker places say, the strongest of them first; defaults are not told. */
+  readonly outvoted: readonly { readonly source: string; readonly values: readonly string[] }[];
+}
+
+/** Throws a FailureError (usage) for a value that cannot be meant. */
+export function explainedSettings(
+  options: readonly Option[],
+  layers: readonly SettingsLayer[],
+  files: readonly string[],
+): ExplainedSettings {
+  const kept = options.filter((option) => option.environment.length > 0);
+  const merged = mergeSettings(kept, layers);
+  const settings = kept.map(({ name }): ExplainedSetting => {
+    const found = merged.get(name);
+    if (found === undefined) return { name, values: [], place: null, source: null, outvoted: [] };
+    const said = layers.map((layer) => layer.get(name)).filter((setting) => setting !== undefined);
+    const outvoted = said.slice(1).map((setting) => ({ source: sourceOf(setting), values: setting.values }));
+    return { name, values: found.values, place: found.place, source: sourceOf(found), outvoted };
+  });
+  return { schemaVersion: 1, settings, files: files.map((path) => ({ path, found: existsSync(path) })) };
+}
+
+function sourceOf({ source, position }: Setting): string {
+  return position === undefined ? source : `${position.source}:${position.line}:${position.column}`;
+}
+
+/** Variables that look like an option's but are none's. */
+export function misspeltVariables(
+  options: readonly Option[],
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly variable: string; readonly guess: string }[] {
+  const known = options.flatMap((option) => option.environment);
+  return Object.keys(environment).flatMap((variable) => {
+    if (!variable.startsWith('NCCLRUN_') || known.includes(variable)) return [];
+    const end = variable.slice('NCCLRUN_'.length);
+    const guess = nearest(
+      end,
+      known.map((name) => name.replace('NCCLRUN_', '')),
+    );
+    return guess === null ? [] : [{ variable, guess: `NCCLRUN_${guess}` }];
+  });
+}

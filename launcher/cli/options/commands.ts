@@ -1,0 +1,41 @@
+/** Options of the commands that start no job. */
+import type { Option } from '../option.ts';
+
+export const helpOption = {
+  name: 'help',
+  flags: ['--help', '-h'],
+  environment: [],
+  kind: { type: 'flag' },
+  argument: '',
+  group: 'other',
+  help: 'print this help',
+  default: null,
+} as const satisfies Option;
+
+const jsonOption = {
+  name: 'json',
+  flags: ['--json'],
+  environment: [],
+  kind: { type: 'flag' },
+  argument: '',
+  group: 'command',
+  help: 'print one JSON object',
+  default: null,
+} as const satisfies Option;
+
+/** Beside these, config takes every option of a job. */
+export const configOptions = [
+  {
+    name: 'explain',
+    flags: ['--explain'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'say of each setting where its value comes from, and which weaker places are outvoted',
+    default: null,
+  },
+  { ...jsonOption, environment: ['NCCLRUN_JSON'] },
+] as const satisfies readonly Option[];
+
+export const plainOptions = [helpOption] as const satisfies readonly Option[];

@@ -1,0 +1,65 @@
+/** The command lines of the commands that start no job, read by yargs: it is loaded by these commands alone. */
+import type { CommandEntry } from './command-table.ts';
+import { checkedWords } from './checked-words.ts';
+import type { Option } from './option.ts';
+import { mergeSettings, type Setting, Settings } from './settings.ts';
+import { unknownOption } from './split.ts';
+import { usageError } from './usage-error.ts';
+
+export interface ReadWords<Name extends string> {
+  readonly asked: 'help' | null;
+  readonly settings: Settings<Name>;
+  readonly words: readonly string[];
+}
+
+/** `argv` begins after the command's name. Throws a FailureError (usage). `Name` is the union of the option names in `entry`. */
+export async function readWords<Name extends string>(
+  argv: readonly string[],
+  entry: CommandEntry,
+): Promise<ReadWords<Name>> {
+  const { options } = entry.line;
+  const { default: yargs } = await import('yargs');
+  const parser = yargs([...argv])
+    .help(false)
+    .version(false)
+    .exitProcess(false)
+    .showHelpOnFail(false)
+    .fail(false)
+    .parserConfiguration({
+      'boolean-negation': false,
+      'camel-case-expansion': false,
+      'dot-notation': false,
+      'duplicate-arguments-array': true,
+      'parse-numbers': false,
+      'parse-positional-numbers': false,
+      'short-option-groups': false,
+      'strip-aliased': true,
+    });
+  for (const option of options) {
+    const [name = '', ...alias] = spellings(option);
+    parser.option(name, option.kind.type === 'flag' ? { type: 'boolean', alias } : { type: 'string', alias });
+  }
+  const { _: words, ...parsed } = await parser.parseAsync();
+  const layer = new Map<string, Setting>();
+  for (const [key, value] of Object.entries(parsed)) {
+    if (key === '$0') continue;
+    const option = options.find((candidate) => spellings(candidate)[0] === key);
+    const flag = key.length === 1 ? `-${key}` : `--${key}`;
+    if (option === undefined) throw unknownOption(flag, flag, entry.line);
+    const values = (Array.isArray(value) ? value : [value]).map(String);
+    if (values.includes('')) throw usageError(`${flag} needs a value`, `write ${flag} ${option.argument}`);
+    layer.set(option.name, {
+      values: option.kind.type === 'list' ? values : values.slice(-1),
+      place: 'flag',
+      source: flag,
+    });
+  }
+  if (layer.has('help')) return { asked: 'help', settings: new Settings(layer), words: [] };
+  const settings = new Settings<Name>(mergeSettings(options, [layer]));
+  return { asked: null, settings, words: checkedWords(words.map(String), entry) };
+}
+
+/** As yargs wants them: without dashes. */
+function spellings(option: Option): string[] {
+  return option.flags.map((flag) => flag.replace(/^--?/u, ''));
+}
