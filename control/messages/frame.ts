@@ -26,7 +26,7 @@ export const FrameKind = {
   exited: 0x13, // (link) subject = rank; payload i32 wait status, u64 realtime ns
   output: 0x14, // (link) subject = rank; flags OUTPUT_*; payload whole lines (or a piece, see flags)
   outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 bytes that may be sent in addition
-  stdin: 0x16, // (link) launcher → agent → guardian; subject = rank; flags STDIN_END
+  stdin: 0x16, // (link) launcher → agent → guardian; subject = rank, or ALL_RANKS that read; flags STDIN_END
   stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank
   signal: 0x18, // (link) subject = rank or ALL_RANKS; payload i32 signal number
   lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z)

@@ -1,13 +1,15 @@
 /** Merged settings → what the job is asked to be. */
 import type { JobRequest, ProgramRequest } from '../job/types.ts';
+import { forwardSignals } from './forward-signals.ts';
 import type { JobOptionName } from './options.ts';
 import type { Settings } from './settings.ts';
 import { refuseRestarts } from './refuse-restarts.ts';
+import { stdinReaders } from './stdin-readers.ts';
 import { usageError } from './usage-error.ts';
 
 const defaultGraceSeconds = 5;
 
-/** Throws a FailureError (usage) for an -x that names nothing. */
+/** Throws a FailureError (usage) for an -x that names nothing, and lists of ranks or signals that are none. */
 export function jobRequest(settings: Settings<JobOptionName>, argv: readonly string[]): JobRequest {
   refuseRestarts(settings);
   const hosts = settings.list('host');
@@ -26,7 +28,7 @@ export function jobRequest(settings: Settings<JobOptionName>, argv: readonly str
     mergeStderr: settings.flag('merge-stderr-to-stdout'),
     fold: settings.flag('fold'),
     live: settings.text('live') !== 'never',
-    stdin: settings.text('stdin') ?? '0',
+    stdin: stdinReaders(settings.text('stdin') ?? '0', settings.setting('stdin')?.source ?? '--stdin'),
     rsh: settings.text('rsh') ?? 'openssh',
     stage: settings.text('stage') !== 'never',
     mapBy: settings.text('map-by') ?? 'slot',
@@ -37,7 +39,10 @@ export function jobRequest(settings: Settings<JobOptionName>, argv: readonly str
     include: joined(settings.list('include')),
     exclude: joined(settings.list('exclude')),
     spawnTimeoutSeconds: settings.seconds('spawn-timeout'),
-    forwardSignals: settings.list('forward-signals').flatMap((text) => text.split(',')),
+    forwardSignals: forwardSignals(
+      settings.list('forward-signals'),
+      settings.setting('forward-signals')?.source ?? '--forward-signals',
+    ),
     oversubscribe: settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
   };

@@ -50,6 +50,7 @@ export function exitStatus(failure: Failure): number {
     case 'interrupt':
       return signalStatus(failure.signal);
     case 'timeout':
+    case 'spawn-timeout':
     case 'init-timeout':
       return ExitStatus.timeout;
     default:

@@ -108,6 +108,13 @@ export interface TimeoutFailure {
   readonly type: 'timeout';
   readonly seconds: number;
 }
+/** --spawn-timeout ran out: not every host was up, or not every rank had started. Exit status 124. */
+export interface SpawnTimeoutFailure {
+  readonly type: 'spawn-timeout';
+  readonly seconds: number;
+  /** Who was late, and in which phase: "node17 (connect)", "rank 3 on node1 (spawn)". */
+  readonly late: readonly string[];
+}
 /** --init-timeout ran out: ranks waited so long for others to join their communicator. Exit status 124. */
 export interface InitTimeoutFailure {
   readonly type: 'init-timeout';
@@ -145,6 +152,7 @@ export type Failure =
   | RankSignalFailure
   | RankMissingFailure
   | TimeoutFailure
+  | SpawnTimeoutFailure
   | InitTimeoutFailure
   | InterruptFailure
   | OutputFailure

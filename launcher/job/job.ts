@@ -13,7 +13,7 @@
  */
 import { resolve } from 'node:path';
 import { makeFrame } from '../../control/messages/codec.ts';
-import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import {
   decodeCredit,
@@ -33,16 +33,14 @@ import type { HostHandler } from './host.ts';
 import { outputWindow } from './order.ts';
 import { OutputFlow } from './output-flow.ts';
 import type { PhaseClock } from './phase-clock.ts';
-import { exit, isOver, lose, waiting } from './rank.ts';
+import { describeEnd, exit, isOver, lose, waiting } from './rank.ts';
 import type { ExitedRank, RankState } from './rank.ts';
+import { interruptText, leaveText, terminateText } from './signal-text.ts';
 import { signalNumber } from './signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
-import { isTerminal } from './terminal.ts';
 import type { JobRequest, RankMap, Reporter } from './types.ts';
 import { Verdict } from './verdict.ts';
-
-const NEWLINE = 0x0a;
 
 export type JobState =
   | { readonly name: 'connecting' }
@@ -66,8 +64,7 @@ export interface JobParts {
   readonly reporter: Reporter;
   readonly clock: PhaseClock;
   readonly policy: FailurePolicy;
-  /** Rank 0 reads our stdin. */
-  readonly stdin: boolean;
+  readonly readsStdin: (rank: number) => boolean;
 }
 
 /** Events without their time, which `emit` adds. */
@@ -94,7 +91,7 @@ export class Job {
   constructor(parts: JobParts, hostCount: number) {
     this.#parts = parts;
     this.#output = new OutputFlow(parts.reporter, outputWindow(hostCount), (error) => this.#outputFailed(error));
-    this.#stdin = new StdinFlow((payload, end) => this.#sendStdin(payload, end));
+    this.#stdin = new StdinFlow(() => parts.reporter.typed?.());
     this.#verdict = new Verdict(parts.policy, { decide: () => this.#decide(), looked: () => this.#checkOver() });
   }
 
@@ -158,6 +155,10 @@ export class Job {
     this.#ranksWaiting = this.#ranks.length;
     this.#ranksLeft = this.#ranks.length;
     this.#makeRendezvous = rendezvous;
+    for (const { rank, host } of map.ranks) {
+      const stdinHost = hosts[host];
+      if (stdinHost !== undefined && this.#parts.readsStdin(rank)) this.#stdin.expect(rank, stdinHost);
+    }
     for (const host of this.#hosts) if (!hosts.includes(host)) host.end();
     for (const [index, host] of hosts.entries()) {
       const start = starts[index];
@@ -194,48 +195,73 @@ export class Job {
   /** The user's ^C: the ranks get it and take their time. */
   interrupt(): void {
     this.emit({ type: 'signal', signal: 'SIGINT', forwarded: this.#ranksLeft > 0 });
-    const message =
-      'interrupted; the ranks got SIGINT. Press ^C again to end them with SIGTERM, a third time to leave at once';
-    if (this.#ranksLeft > 0) this.emit({ type: 'notice', message });
-    if (!this.#parts.policy.any) {
-      this.#parts.policy.record({ type: 'interrupt', signal: 'SIGINT' }, Date.now());
-      this.#announce();
-    }
-    if (this.#verdict.isOpen) this.#announce();
+    if (this.#ranksLeft > 0) this.#notice(interruptText(this.#parts.request.graceSeconds));
+    this.#blame('SIGINT');
     this.#signalRanks('SIGINT');
     this.#beginStopping(null);
   }
 
   terminate(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
     this.emit({ type: 'signal', signal, forwarded: this.#ranksLeft > 0 });
+    if (this.#ranksLeft > 0) this.#notice(terminateText(signal, this.#parts.request.graceSeconds));
+    this.#blame(signal);
+    this.#terminateRanks();
+  }
+
+  forward(signal: NodeJS.Signals): void {
+    this.emit({ type: 'signal', signal, forwarded: this.#ranksLeft > 0 });
+    this.#signalRanks(signal);
+  }
+
+  /** A signal that the user does not want to be passed on. */
+  ignore(signal: NodeJS.Signals): void {
+    this.emit({ type: 'signal', signal, forwarded: false });
+    this.#notice(`got ${signal}; it is not passed on (--forward-signals)`);
+  }
+
+  /** ^Z: nothing counts as silent, and the ranks stop too; the caller stops this process next. */
+  stop(ranks: boolean): void {
+    this.emit({ type: 'signal', signal: 'SIGTSTP', forwarded: ranks && this.#ranksLeft > 0 });
+    if (ranks) this.#signalRanks('SIGSTOP');
+    for (const host of this.#hosts) host.suspend(true);
+    this.#stdin.suspend();
+  }
+
+  resume(ranks: boolean): void {
+    this.emit({ type: 'signal', signal: 'SIGCONT', forwarded: ranks && this.#ranksLeft > 0 });
+    for (const host of this.#hosts) host.suspend(false);
+    if (ranks) this.#signalRanks('SIGCONT');
+    this.#stdin.resume();
+  }
+
+  /** Who keeps the job from running, and the phase that they are in; nobody once it ran. */
+  late(): string[] {
+    if (this.#state.name === 'connecting')
+      return this.#hosts.filter(({ state }) => state.name === 'connecting').map(({ name }) => `${name} (connect)`);
+    if (this.#state.name !== 'spawning') return [];
+    return this.#ranks.flatMap((state, rank) => {
+      const host = this.#mapHosts[this.#map?.ranks[rank]?.host ?? -1];
+      return state.name === 'waiting' ? [`rank ${rank} on ${host?.name ?? 'an unknown host'} (spawn)`] : [];
+    });
+  }
+
+  /** Gives up waiting for anybody. */
+  leave(): void {
+    if (this.#ranksLeft > 0) this.#notice(leaveText);
+    this.#finish();
+  }
+
+  #notice(message: string): void {
+    this.emit({ type: 'notice', message });
+  }
+
+  /** The user's signal decides, unless there was a failure before. */
+  #blame(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
     if (!this.#parts.policy.any) {
       this.#parts.policy.record({ type: 'interrupt', signal }, Date.now());
       this.#announce();
     }
     if (this.#verdict.isOpen) this.#announce();
-    this.#terminateRanks();
-  }
-
-  forward(signal: NodeJS.Signals): void {
-    this.emit({ type: 'signal', signal, forwarded: true });
-    this.#signalRanks(signal);
-  }
-
-  /** ^Z: everything stops, nothing counts as silent; the caller stops this process next. */
-  stop(): void {
-    this.#signalRanks('SIGSTOP');
-    for (const host of this.#hosts) host.suspend(true);
-  }
-
-  resume(): void {
-    for (const host of this.#hosts) host.suspend(false);
-    this.#signalRanks('SIGCONT');
-    if (this.#ranks[0]?.name === 'running' && this.#parts.stdin) this.#stdin.start();
-  }
-
-  /** Gives up waiting for anybody. */
-  leave(): void {
-    this.#finish();
   }
 
   #hello(host: Host): void {
@@ -258,7 +284,7 @@ export class Job {
       case FrameKind.spawnFailed:
         return this.#spawnFailed(host, frame);
       case FrameKind.stdinCredit:
-        return this.#stdin.credit(decodeCredit(frame.payload));
+        return this.#stdin.credit(frame.subject, decodeCredit(frame.payload));
       case FrameKind.merged:
       case FrameKind.routed:
       case FrameKind.left:
@@ -273,7 +299,7 @@ export class Job {
     const { pid, time } = decodeSpawned(frame.payload);
     this.#ranks[rank] = { name: 'running', pid, startedAt: time };
     this.emit({ type: 'rank-started', rank, host: host.name, pid });
-    if (rank === 0 && this.#parts.stdin) this.#stdin.start();
+    this.#stdin.started(rank);
     this.#oneLessWaiting();
   }
 
@@ -282,7 +308,7 @@ export class Job {
     if (state.name !== 'running') return;
     const exited = exit(state, decodeExited(frame.payload), (time) => this.#endedByUs(host, time));
     this.#ranks[rank] = exited;
-    if (rank === 0) this.#stdin.stop();
+    this.#stdin.drop(rank);
     const { exitCode, signal } = exited;
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
     this.#rendezvous?.rankEnded(rank, describeEnd(exited));
@@ -306,6 +332,7 @@ export class Job {
     this.#ranks[rank] = { name: 'unstarted' };
     const { argv, workingDirectory } = this.#parts.request.programs[this.#map?.ranks[rank]?.program ?? 0] ?? {};
     const [program = ''] = argv ?? [];
+    this.#stdin.drop(rank);
     this.#rendezvous?.rankEnded(rank, 'could not be started');
     const place = { host: host.name, rank, program };
     this.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
@@ -368,7 +395,7 @@ export class Job {
     for (const { rank, host: index } of this.#map?.ranks ?? []) {
       const state = this.#ranks[rank];
       if (state === undefined || this.#mapHosts[index] !== host || isOver(state)) continue;
-      if (rank === 0) this.#stdin.stop();
+      this.#stdin.drop(rank);
       this.#ranks[rank] = lose(state);
       if (state.name === 'waiting') this.#ranksWaiting -= 1;
       this.#oneLessLeft();
@@ -402,27 +429,20 @@ export class Job {
   }
 
   #beginStopping(kill: NodeJS.Timeout | null): void {
-    if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
     if (this.#state.name === 'teardown' || this.#state.name === 'over') {
       if (kill !== null) clearTimeout(kill);
       return;
     }
-    const since = this.#state.name === 'stopping' ? this.#state.since : Date.now();
-    this.#state = { name: 'stopping', since, kill };
+    const earlier = this.#state.name === 'stopping' ? this.#state : null;
+    // Who asks again, or for less, does not give the ranks more time.
+    if (earlier !== null && earlier.kill !== null && kill !== null) clearTimeout(kill);
+    this.#state = { name: 'stopping', since: earlier?.since ?? Date.now(), kill: earlier?.kill ?? kill };
     if (this.#ranksLeft === 0) this.#ranksOver();
   }
 
   #signalRanks(signal: NodeJS.Signals): void {
     const frame = makeFrame(FrameKind.signal, { subject: ALL_RANKS, payload: encodeSignal(signalNumber(signal)) });
     for (const host of this.#hosts) if (host.state.name === 'running') host.send(frame);
-  }
-
-  #sendStdin(payload: Uint8Array, end: boolean): void {
-    if (payload.at(-1) === NEWLINE && isTerminal(0)) this.#parts.reporter.typed?.();
-    const place = this.#map?.ranks[0];
-    this.#mapHosts[place?.host ?? -1]?.send(
-      makeFrame(FrameKind.stdin, { subject: 0, flags: end ? STDIN_END : 0, payload }),
-    );
   }
 
   #outputFailed(error: unknown): void {
@@ -466,9 +486,4 @@ export class Job {
     this.#allUp.resolve();
     this.#output.settled().then(this.#over.resolve, this.#over.reject);
   }
-}
-
-/** A phrase that follows the rank's name. */
-function describeEnd({ exitCode, signal }: ExitedRank): string {
-  return signal === null ? `exited with status ${exitCode}` : `was killed by ${signal}`;
 }

@@ -44,8 +44,7 @@ export function commonOrder({ request, jobId, version, hostCount }: OrderFacts) 
 export interface PlacementFacts {
   /** All of the job, in its order. */
   readonly programs: readonly OrderedProgram[];
-  /** Rank 0 reads our stdin. */
-  readonly stdin: boolean;
+  readonly readsStdin: (rank: number) => boolean;
   /** Our stdin is a terminal. */
   readonly terminal: boolean;
 }
@@ -58,8 +57,8 @@ export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFac
     .map(({ rank, program }) => ({
       rank,
       program,
-      stdinPipe: facts.stdin && rank === 0,
-      interactive: map.ranks.length === 1 || (facts.stdin && facts.terminal && rank === 0),
+      stdinPipe: facts.readsStdin(rank),
+      interactive: map.ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
       cpus: [],
     }));
   return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ranks };

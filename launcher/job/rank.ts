@@ -43,6 +43,11 @@ export function exit({ pid, startedAt }: RunningRank, exited: Exited, byUs: (tim
   return { name: 'exited', pid, startedAt, endedAt, exitCode: status, signal, endedByUs: byUs(endedAt) };
 }
 
+/** A phrase that follows the rank's name. */
+export function describeEnd({ exitCode, signal }: ExitedRank): string {
+  return signal === null ? `exited with status ${exitCode}` : `was killed by ${signal}`;
+}
+
 export function lose(state: RankState): RankState {
   switch (state.name) {
     case 'waiting':

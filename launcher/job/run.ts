@@ -15,7 +15,7 @@ import { PhaseClock } from './phase-clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
 import { jobResult } from './result.ts';
-import { SignalPolicy } from './signals.ts';
+import { type SignalActions, SignalPolicy } from './signals.ts';
 import { hasStdin } from './stdin-flow.ts';
 import { isTerminal } from './terminal.ts';
 import type { Allocation, HostSlots, JobRequest, JobResult, RankMap, Reporter } from './types.ts';
@@ -27,6 +27,8 @@ export interface JobOptions {
 
 const JOB_ID_BYTES = 6;
 const MISSING_TOLD_MS = 5000;
+/** Who leaves at once waits no longer for a reader of the output that is slow. */
+const FAREWELL_MS = 1000;
 
 type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
 
@@ -44,11 +46,13 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const asked = early?.hosts ?? allocation.hosts;
   const startAgent = await agentStarter(request.rsh, asked);
   const policy = new FailurePolicy();
-  const stdin = hasStdin();
-  const job = new Job({ request, reporter, clock, policy, stdin }, asked.length);
+  const readsStdin = stdinReader(request);
+  const noReader = noSuchReader(request, early);
+  if (noReader !== null) throw new FailureError(noReader);
+  const job = new Job({ request, reporter, clock, policy, readsStdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const left = Promise.withResolvers<void>();
-  const signals = new SignalPolicy({
+  const actions: SignalActions = {
     interrupt: () => job.interrupt(),
     terminate: (signal) => job.terminate(signal),
     leave() {
@@ -56,21 +60,34 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
       left.resolve();
     },
     forward: (signal) => job.forward(signal),
-    stop: () => stopEverything(job),
-    resume: () => job.resume(),
-  });
+    ignore: (signal) => job.ignore(signal),
+    stop: (ranks) => stopEverything(job, ranks),
+    resume: (ranks) => job.resume(ranks),
+  };
+  const signals = new SignalPolicy(actions, request.forwardSignals);
   signals.install();
-  const timeout = startTimeout(request, job);
+  const limits = startLimits(request, job);
   try {
-    const map = await startRanks({ request, job, jobId, clock, allocation, early, asked, startAgent, plan, stdin });
-    await job.over;
-    await Promise.race([left.promise, Promise.all(job.hosts.map((host) => host.close()))]);
+    const map = await startRanks({
+      request,
+      job,
+      jobId,
+      clock,
+      allocation,
+      early,
+      asked,
+      startAgent,
+      plan,
+      readsStdin,
+    });
+    const closed = job.over.then(() => Promise.all(job.hosts.map((host) => host.close())));
+    await Promise.race([left.promise, closed]);
     const result = jobResult({ jobId, job, map, policy, clock });
     job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
-    await reporter.result(result);
+    await Promise.race([reporter.result(result), left.promise.then(() => farewell())]);
     return result;
   } finally {
-    clearTimeout(timeout);
+    for (const limit of limits) clearTimeout(limit);
     signals.remove();
   }
 }
@@ -86,16 +103,16 @@ interface Start {
   readonly asked: readonly HostSlots[];
   readonly startAgent: StartAgent;
   readonly plan: GivenPlan | null;
-  readonly stdin: boolean;
+  readonly readsStdin: (rank: number) => boolean;
 }
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 async function startRanks(start: Start): Promise<RankMap | null> {
-  const { request, job, jobId, clock, early, asked, startAgent, plan, stdin } = start;
+  const { request, job, jobId, clock, early, asked, startAgent, plan, readsStdin } = start;
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, hostCount: asked.length });
-  const facts = { programs, stdin, terminal: stdin && isTerminal(0) };
+  const facts = { programs, readsStdin, terminal: isTerminal(0) };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
@@ -116,7 +133,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
 
   const map = early ?? mapDetected(start, hosts);
   if (map === null || job.state.name !== 'connecting') return map;
-  const misfit = planMisfit(plan, map);
+  const misfit = planMisfit(plan, map) ?? noSuchReader(request, map);
   if (misfit !== null) {
     job.fail(misfit);
     return null;
@@ -213,13 +230,45 @@ function planMisfit(given: GivenPlan | null, map: RankMap | null): Failure | nul
   return { type: 'usage', message, remedy: `start ${plan.peers.length} ranks, or leave --plan out` };
 }
 
-function startTimeout({ timeoutSeconds: seconds }: JobRequest, job: Job): NodeJS.Timeout | undefined {
-  if (seconds === null) return undefined;
-  return setTimeout(() => job.fail({ type: 'timeout', seconds }), seconds * 1000);
+/** Who reads our stdin, if there is anything to read. */
+function stdinReader({ stdin }: JobRequest): (rank: number) => boolean {
+  if (stdin.type === 'none' || !hasStdin()) return () => false;
+  if (stdin.type === 'all') return () => true;
+  return (rank) => stdin.ranges.some(({ first, last }) => rank >= first && rank <= last);
+}
+
+/** --stdin names a rank that does not exist; null where all do, or their number is not known yet. */
+function noSuchReader({ stdin }: JobRequest, map: RankMap | null): Failure | null {
+  if (stdin.type !== 'ranks' || map === null) return null;
+  const size = map.ranks.length;
+  const beyond = stdin.ranges.find(({ last }) => last >= size);
+  if (beyond === undefined) return null;
+  const remedy = `ranks are 0${size > 1 ? ` to ${size - 1}` : ' alone'}; or write --stdin all`;
+  return { type: 'usage', message: `--stdin names rank ${beyond.last}, and there is none`, remedy };
+}
+
+/** --timeout and --spawn-timeout. */
+function startLimits({ timeoutSeconds, spawnTimeoutSeconds }: JobRequest, job: Job): NodeJS.Timeout[] {
+  const limits: NodeJS.Timeout[] = [];
+  const start = (seconds: number | null, end: (seconds: number) => void): void => {
+    if (seconds !== null) limits.push(setTimeout(() => end(seconds), seconds * 1000));
+  };
+  start(timeoutSeconds, (seconds) => job.fail({ type: 'timeout', seconds }));
+  start(spawnTimeoutSeconds, (seconds) => {
+    const late = job.late();
+    if (late.length > 0) job.fail({ type: 'spawn-timeout', seconds, late });
+  });
+  return limits;
 }
 
 /** ^Z. What was sent to the hosts is on its way after this turn of the event loop; then we may stop. */
-function stopEverything(job: Job): void {
-  job.stop();
+function stopEverything(job: Job, ranks: boolean): void {
+  job.stop(ranks);
   setImmediate(() => process.kill(process.pid, 'SIGSTOP'));
+}
+
+function farewell(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, FAREWELL_MS);
+  });
 }

@@ -3,39 +3,46 @@
  *
  *   SIGINT    once: SIGINT to the ranks; twice: SIGTERM, after the grace SIGKILL; a third time: leave, the leases do the rest
  *   SIGTERM   SIGTERM to the ranks, after the grace SIGKILL; a third one: leave          SIGHUP likewise
- *   SIGUSR1, SIGUSR2   passed on, the job goes on
  *   SIGTSTP   the ranks are stopped, leases suspended, then we stop; SIGCONT reverses it
+ *   SIGUSR1, SIGUSR2 and what else --forward-signals names: passed on, the job goes on
  */
+import type { Forwardable } from './forwardable.ts';
+
 export interface SignalActions {
   /** The ranks are asked to end; `signal` is what ended the job. */
   interrupt(): void;
-  terminate(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void;
+  terminate(signal: Ending): void;
   leave(): void;
-  forward(signal: NodeJS.Signals): void;
-  stop(): void;
-  resume(): void;
+  forward(signal: Forwardable): void;
+  /** A signal that is not to be passed on, and would end us or open a debugger. */
+  ignore(signal: Forwardable): void;
+  /** `ranks`: they are stopped too. */
+  stop(ranks: boolean): void;
+  resume(ranks: boolean): void;
 }
 
-const handled = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT'] as const;
-type Handled = (typeof handled)[number];
+type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+const endings: readonly Ending[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+/** We listen to these whether they are passed on or not. */
+const always: readonly Forwardable[] = ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT'];
 
 const MAX_ASKS = 3;
 
 export class SignalPolicy {
   readonly #actions: SignalActions;
-  readonly #listeners = new Map<Handled, () => void>();
+  readonly #forwarded: ReadonlySet<Forwardable>;
+  readonly #listeners = new Map<NodeJS.Signals, () => void>();
   #asks = 0;
+  #ranksStopped = false;
 
-  constructor(actions: SignalActions) {
+  constructor(actions: SignalActions, forwarded: readonly Forwardable[]) {
     this.#actions = actions;
+    this.#forwarded = new Set(forwarded);
   }
 
   install(): void {
-    for (const signal of handled) {
-      const listener = (): void => this.receive(signal);
-      this.#listeners.set(signal, listener);
-      process.on(signal, listener);
-    }
+    for (const signal of endings) this.#listen(signal, () => this.receive(signal));
+    for (const signal of new Set([...always, ...this.#forwarded])) this.#listen(signal, () => this.receive(signal));
   }
 
   remove(): void {
@@ -43,25 +50,29 @@ export class SignalPolicy {
     this.#listeners.clear();
   }
 
-  receive(signal: Handled): void {
-    switch (signal) {
-      case 'SIGINT':
-      case 'SIGTERM':
-      case 'SIGHUP':
-        return this.#ask(signal);
-      case 'SIGUSR1':
-      case 'SIGUSR2':
-        return this.#actions.forward(signal);
-      case 'SIGTSTP':
-        return this.#actions.stop();
-      case 'SIGCONT':
-        return this.#actions.resume();
-      default:
-        return signal satisfies never;
-    }
+  #listen(signal: NodeJS.Signals, listener: () => void): void {
+    this.#listeners.set(signal, listener);
+    process.on(signal, listener);
   }
 
-  #ask(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
+  receive(signal: Forwardable | Ending): void {
+    if (signal === 'SIGINT' || signal === 'SIGTERM' || signal === 'SIGHUP') return this.#ask(signal);
+    const forwarded = this.#forwarded.has(signal);
+    if (signal === 'SIGTSTP') {
+      this.#ranksStopped = forwarded;
+      this.#actions.stop(forwarded);
+    } else if (signal === 'SIGCONT') {
+      this.#actions.resume(forwarded || this.#ranksStopped);
+      this.#ranksStopped = false;
+    } else if (forwarded) {
+      this.#actions.forward(signal);
+    } else {
+      this.#actions.ignore(signal);
+    }
+    return undefined;
+  }
+
+  #ask(signal: Ending): void {
     this.#asks += 1;
     if (this.#asks >= MAX_ASKS) this.#actions.leave();
     else if (signal === 'SIGINT' && this.#asks === 1) this.#actions.interrupt();

@@ -1,15 +1,25 @@
 /**
- * Our stdin to rank 0. Read only once rank 0 runs, and only as fast as it takes it. A terminal is left alone while we are in the
- * background, because reading it would stop us.
+ * Our stdin to the ranks that read it (--stdin). Read only once all of them run, and only as fast as the slowest takes it. A terminal is
+ * left alone while we are in the background, because reading it would stop us.
+ *
+ *   waiting ── every reader runs ──► reading ── end of file, no reader is left ──► ended
+ *                      │               │ ▲
+ *                      └──► background ◄─┘ a terminal that is another job's now
  */
 import { fstatSync, readFileSync } from 'node:fs';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
 import { isTerminal } from './terminal.ts';
 
-/** Bytes that may be on their way to rank 0. */
+/** Bytes that may be on their way to a rank. */
 const WINDOW_BYTES = 256 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 /** Major 1, minor 3: the same on every Linux. */
 const DEV_NULL = 0x103;
+/** Nothing tells us that `fg` gave us the terminal, if we ran already. */
+const LOOK_MS = 250;
+const NEWLINE = 0x0a;
 
 /** Whether there is anything to read: a closed descriptor and /dev/null need no pipe. */
 export function hasStdin(): boolean {
@@ -21,61 +31,137 @@ export function hasStdin(): boolean {
   }
 }
 
-/** Process group and the terminal's foreground group, fields 5 and 8 of /proc/self/stat. */
-function isInForeground(): boolean {
+/** Process group, terminal and the terminal's foreground group: fields 5, 7 and 8 of /proc/self/stat. */
+function mayReadTerminal(): boolean {
   const fields = readFileSync('/proc/self/stat', 'latin1')
     .replace(/^.*\) /s, '')
     .split(' ');
-  return fields[2] === fields[5];
+  return fields[4] === '0' || fields[2] === fields[5];
 }
 
-export class StdinFlow {
-  readonly #send: (bytes: Uint8Array, end: boolean) => void;
-  #onTheWay = 0;
-  #state: 'waiting' | 'reading' | 'ended' = 'waiting';
+/** Where a rank's input goes. */
+export interface StdinHost {
+  send(frame: Frame): void;
+}
 
-  constructor(send: (bytes: Uint8Array, end: boolean) => void) {
-    this.#send = send;
+interface Reader {
+  readonly host: StdinHost;
+  started: boolean;
+  /** Bytes sent and not yet taken. */
+  onTheWay: number;
+}
+
+type State =
+  | { readonly name: 'waiting' }
+  | { readonly name: 'background'; readonly look: NodeJS.Timeout | null }
+  | { readonly name: 'reading' }
+  | { readonly name: 'ended' };
+
+export class StdinFlow {
+  readonly #readers = new Map<number, Reader>();
+  readonly #typed: () => void;
+  #opened = false;
+  #state: State = { name: 'waiting' };
+
+  /** `typed`: a line typed at the terminal was read. */
+  constructor(typed: () => void) {
+    this.#typed = typed;
   }
 
-  /** Rank 0 runs. Call again when the process continues: it may be in the foreground now. */
-  start(): void {
-    if (this.#state !== 'waiting' || (isTerminal(0) && !isInForeground())) return;
-    this.#state = 'reading';
+  /** Before the first `started`: a rank that will read. */
+  expect(rank: number, host: StdinHost): void {
+    this.#readers.set(rank, { host, started: false, onTheWay: 0 });
+  }
+
+  started(rank: number): void {
+    const reader = this.#readers.get(rank);
+    if (reader === undefined) return;
+    reader.started = true;
+    this.#begin();
+  }
+
+  /** The rank took some. */
+  credit(rank: number, bytes: number): void {
+    const reader = this.#readers.get(rank);
+    if (reader === undefined) return;
+    const wasFull = reader.onTheWay >= WINDOW_BYTES;
+    reader.onTheWay = Math.max(0, reader.onTheWay - bytes);
+    if (wasFull && reader.onTheWay < WINDOW_BYTES) this.#pace();
+  }
+
+  /** The rank reads no more; the others go on. */
+  drop(rank: number): void {
+    if (!this.#readers.delete(rank)) return;
+    if (this.#readers.size === 0) return this.stop();
+    this.#begin();
+    this.#pace();
+  }
+
+  /** ^Z: whose terminal it is when we go on is not known. */
+  suspend(): void {
+    if (this.#state.name !== 'reading' || !isTerminal(0)) return;
+    process.stdin.pause();
+    this.#state = { name: 'background', look: null };
+  }
+
+  resume(): void {
+    if (this.#state.name === 'background') this.#read();
+  }
+
+  /** Nobody reads any more. */
+  stop(): void {
+    if (this.#state.name === 'background' && this.#state.look !== null) clearTimeout(this.#state.look);
+    this.#state = { name: 'ended' };
+    if (!this.#opened) return;
+    process.stdin.removeAllListeners('data');
+    process.stdin.destroy();
+  }
+
+  #begin(): void {
+    if (this.#state.name !== 'waiting') return;
+    if (Array.from(this.#readers.values()).every((reader) => reader.started)) this.#read();
+  }
+
+  #read(): void {
+    if (isTerminal(0) && !mayReadTerminal()) {
+      this.#state = { name: 'background', look: setTimeout(() => this.#read(), LOOK_MS) };
+      return;
+    }
+    this.#state = { name: 'reading' };
+    if (this.#opened) return this.#pace();
+    this.#opened = true;
     const { stdin } = process;
     stdin.on('data', (bytes: Buffer) => this.#take(bytes));
-    stdin.on('end', () => this.#end());
-    stdin.on('error', () => this.#end());
-    stdin.on('close', () => this.#end());
-  }
-
-  /** Rank 0 took some. */
-  credit(bytes: number): void {
-    this.#onTheWay = Math.max(0, this.#onTheWay - bytes);
-    if (this.#state === 'reading' && this.#onTheWay < WINDOW_BYTES) process.stdin.resume();
-  }
-
-  /** Rank 0 reads no more. */
-  stop(): void {
-    if (this.#state === 'reading') {
-      process.stdin.removeAllListeners('data');
-      process.stdin.destroy();
-    }
-    this.#state = 'ended';
+    for (const end of ['end', 'error', 'close'] as const) stdin.on(end, () => this.#end());
   }
 
   #take(bytes: Buffer): void {
-    if (this.#state !== 'reading') return;
+    if (this.#state.name !== 'reading') return;
+    if (bytes.at(-1) === NEWLINE && isTerminal(0)) this.#typed();
     for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
-      this.#send(bytes.subarray(offset, offset + CHUNK_BYTES), false);
+      this.#send(bytes.subarray(offset, offset + CHUNK_BYTES), 0);
     }
-    this.#onTheWay += bytes.length;
-    if (this.#onTheWay >= WINDOW_BYTES) process.stdin.pause();
+    for (const reader of this.#readers.values()) reader.onTheWay += bytes.length;
+    this.#pace();
+  }
+
+  #pace(): void {
+    if (this.#state.name !== 'reading') return;
+    const full = Array.from(this.#readers.values()).some((reader) => reader.onTheWay >= WINDOW_BYTES);
+    if (full) process.stdin.pause();
+    else process.stdin.resume();
   }
 
   #end(): void {
-    if (this.#state !== 'reading') return;
-    this.#state = 'ended';
-    this.#send(new Uint8Array(0), true);
+    if (this.#state.name !== 'reading') return;
+    this.#state = { name: 'ended' };
+    this.#send(new Uint8Array(0), STDIN_END);
+  }
+
+  /** One frame for each host: its guardian knows which of its ranks read. */
+  #send(payload: Uint8Array, flags: number): void {
+    const subjects = new Map<StdinHost, number>();
+    for (const [rank, { host }] of this.#readers) subjects.set(host, subjects.has(host) ? ALL_RANKS : rank);
+    for (const [host, subject] of subjects) host.send(makeFrame(FrameKind.stdin, { subject, flags, payload }));
   }
 }

@@ -1,5 +1,6 @@
 /** The pieces handed from step to step: allocation → mapping → job → result. */
 import type { Failure, Phase } from './failure.ts';
+import type { Forwardable } from './forwardable.ts';
 
 /** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
@@ -49,6 +50,12 @@ export interface RankMap {
   readonly ranks: readonly MappedRank[];
 }
 
+/** --stdin: who reads our stdin. */
+export type StdinReaders =
+  | { readonly type: 'all' }
+  | { readonly type: 'none' }
+  | { readonly type: 'ranks'; readonly ranges: readonly { readonly first: number; readonly last: number }[] };
+
 /** One of the programs that `:` separates on the command line, with what may be said of each alone. */
 export interface ProgramRequest {
   /** Program and arguments as typed. */
@@ -82,8 +89,7 @@ export interface JobRequest {
   readonly mergeStderr: boolean;
   readonly fold: boolean;
   readonly live: boolean;
-  /** Who reads our stdin, as given: 0, all, none, or a list of ranks. */
-  readonly stdin: string;
+  readonly stdin: StdinReaders;
   /** auto, ssh2, openssh, or a command. */
   readonly rsh: string;
   /** A host without ncclrun gets it. */
@@ -98,8 +104,7 @@ export interface JobRequest {
   readonly include: string | null;
   readonly exclude: string | null;
   readonly spawnTimeoutSeconds: number | null;
-  /** As given. */
-  readonly forwardSignals: readonly string[];
+  readonly forwardSignals: readonly Forwardable[];
   readonly oversubscribe: boolean;
   /** A CommPlan to use instead of the planner's (binary or JSON), or null. */
   readonly planFile: string | null;

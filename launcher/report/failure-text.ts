@@ -60,6 +60,12 @@ export function failureText(failure: Failure): FailureText {
         details: [],
         remedy: 'raise --timeout, or find out which rank hangs',
       };
+    case 'spawn-timeout':
+      return {
+        sentence: `the ranks had not all started within ${failure.seconds} s, and the job was ended; late: ${shortList(failure.late)}`,
+        details: [],
+        remedy: 'see what keeps them, or raise --spawn-timeout',
+      };
     case 'init-timeout':
       return {
         sentence: `${failure.what} waited ${failure.seconds} s for ${shortList(failure.missing)}, and the job was ended`,

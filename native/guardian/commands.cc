@@ -127,10 +127,13 @@ void Guardian::signalRanks(uint32_t subject, int number) {
 
 void Guardian::feed(const Frame& frame) {
   const bool end = (frame.header.flags & kStdinEnd) != 0;
+  const uint32_t subject = frame.header.subject;
   for (Rank& rank : ranks_) {
-    if (rank.number == frame.header.subject) return rank.input.accept(frame.payload, end, channel_);
+    if (subject == kAllRanks || rank.number == subject) rank.input.accept(frame.payload, end, channel_);
+    if (rank.number == subject) return;
   }
-  InputStream(-1, frame.header.subject).accept(frame.payload, end, channel_);  // it could not be started
+  if (subject == kAllRanks) return;
+  InputStream(-1, subject).accept(frame.payload, end, channel_);  // it could not be started
 }
 
 void Guardian::report(Rank& rank) {

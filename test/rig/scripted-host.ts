@@ -143,10 +143,10 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   };
   const clock = new PhaseClock();
   const policy = new FailurePolicy();
-  const job = new Job({ request, reporter, clock, policy, stdin: false }, names.length);
+  const job = new Job({ request, reporter, clock, policy, readsStdin: () => false }, names.length);
   const common = commonOrder({ request, jobId: 'job1', version: '1', hostCount: names.length });
   const program = { argv: ['prog'], workingDirectory: '/', workingDirectoryGiven: true, environment: {} };
-  const facts = { programs: [program], stdin: false, terminal: false };
+  const facts = { programs: [program], readsStdin: () => false, terminal: false };
   const hosts = slots.map((host, index) => {
     const placement = placementOf(map, index, facts);
     return new Host(host, { ...common, hostName: host.name, placement }, job.handler);

@@ -144,7 +144,7 @@ describe('every spelling', () => {
       mergeStderr: false,
       fold: false,
       live: true,
-      stdin: '0',
+      stdin: { type: 'ranks', ranges: [{ first: 0, last: 0 }] },
       rsh: 'openssh',
       stage: true,
       mapBy: 'slot',
@@ -155,7 +155,7 @@ describe('every spelling', () => {
       include: null,
       exclude: null,
       spawnTimeoutSeconds: null,
-      forwardSignals: ['USR1', 'USR2'],
+      forwardSignals: ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT'],
       oversubscribe: false,
       planFile: null,
     });

@@ -12,7 +12,8 @@ import {
 } from '../../launcher/job/order.ts';
 import { exit, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
 import type { RunningRank } from '../../launcher/job/rank.ts';
-import { SignalPolicy } from '../../launcher/job/signals.ts';
+import type { Forwardable } from '../../launcher/job/forwardable.ts';
+import { type SignalActions, SignalPolicy } from '../../launcher/job/signals.ts';
 import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
 import type { HostSlots, RankMap } from '../../launcher/job/types.ts';
 
@@ -133,7 +134,7 @@ describe('the order', () => {
         { rank: 2, host: 1, program: 0, localRank: 0, localSize: 2 },
       ],
     };
-    const placement = placementOf(map, 1, { programs: [], stdin: true, terminal: false });
+    const placement = placementOf(map, 1, { programs: [], readsStdin: (rank: number) => rank === 0, terminal: false });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
     expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
       [2, false],
@@ -178,16 +179,18 @@ describe('a failed start', () => {
   });
 });
 
-function recordedSignals() {
+function recordedSignals(forwarded: readonly Forwardable[] = ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT']) {
   const calls: string[] = [];
-  const signals = new SignalPolicy({
+  const actions: SignalActions = {
     interrupt: () => calls.push('interrupt'),
     terminate: (signal) => calls.push(`terminate ${signal}`),
     leave: () => calls.push('leave'),
     forward: (signal) => calls.push(`forward ${signal}`),
-    stop: () => calls.push('stop'),
-    resume: () => calls.push('resume'),
-  });
+    ignore: (signal) => calls.push(`ignore ${signal}`),
+    stop: (ranks) => calls.push(ranks ? 'stop all' : 'stop'),
+    resume: (ranks) => calls.push(ranks ? 'resume all' : 'resume'),
+  };
+  const signals = new SignalPolicy(actions, forwarded);
   return { signals, calls };
 }
 
@@ -208,6 +211,12 @@ describe('our own signals', () => {
   test('the others are passed on and count for nothing', () => {
     const { signals, calls } = recordedSignals();
     for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT', 'SIGHUP'] as const) signals.receive(signal);
-    expect(calls).toEqual(['forward SIGUSR1', 'forward SIGUSR2', 'stop', 'resume', 'terminate SIGHUP']);
+    expect(calls).toEqual(['forward SIGUSR1', 'forward SIGUSR2', 'stop all', 'resume all', 'terminate SIGHUP']);
+  });
+
+  test('what is not to be passed on is not', () => {
+    const { signals, calls } = recordedSignals([]);
+    for (const signal of ['SIGUSR1', 'SIGTSTP', 'SIGCONT', 'SIGCONT'] as const) signals.receive(signal);
+    expect(calls).toEqual(['ignore SIGUSR1', 'stop', 'resume', 'resume']);
   });
 });

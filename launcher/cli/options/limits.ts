@@ -49,8 +49,8 @@ export const limitsOptions = [
     kind: { type: 'list' },
     argument: 'LIST',
     group: 'limits',
-    help: 'signals that are passed on to the ranks',
-    default: 'USR1,USR2',
+    help: 'which of the signals that we get go on to the ranks; none: none of them',
+    default: 'USR1,USR2,TSTP,CONT',
   },
   {
     name: 'on-failure',
