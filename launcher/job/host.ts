@@ -42,6 +42,7 @@ export class Host {
   #connection: AgentConnection | null = null;
   #lease: Lease | null = null;
   #state: HostState = { name: 'connecting' };
+  #suspended: PromiseWithResolvers<void> | null = null;
 
   constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler) {
     this.slots = slots;
@@ -108,16 +109,30 @@ export class Host {
     return undefined;
   }
 
-  suspend(suspended: boolean): void {
-    if (suspended) this.#lease?.suspend();
-    else this.#lease?.resume();
-    this.send(makeFrame(FrameKind.suspend, { flags: suspended ? 1 : 0 }));
+  /** No lease is judged until `resume`. Resolves when the host has done so, and all that it was sent before; or there is nobody to do it. */
+  suspend(): Promise<void> {
+    this.#lease?.suspend();
+    if (this.#state.name !== 'up' && this.#state.name !== 'running') return Promise.resolve();
+    this.#suspended ??= Promise.withResolvers();
+    this.send(makeFrame(FrameKind.suspend, { flags: 1 }));
+    return this.#suspended.promise;
+  }
+
+  resume(): void {
+    this.#lease?.resume();
+    this.send(makeFrame(FrameKind.suspend));
+  }
+
+  #suspensionDone(): void {
+    this.#suspended?.resolve();
+    this.#suspended = null;
   }
 
   /** Gives the host up. */
   lose(failure: Failure): void {
     if (this.isOver) return;
     this.#lease?.stop();
+    this.#suspensionDone();
     this.#state = { name: 'lost', failure };
     this.#handler.lost(this, failure);
   }
@@ -147,6 +162,8 @@ export class Host {
         return undefined;
       case FrameKind.failure:
         return this.#report(parseReport(frame.payload));
+      case FrameKind.suspend:
+        return this.#suspensionDone();
       case FrameKind.ended:
         return this.#end(this.hello);
       default:
@@ -190,6 +207,7 @@ export class Host {
 
   #end(hello: AgentHello | null): void {
     this.#lease?.stop();
+    this.#suspensionDone();
     this.#state = { name: 'ended', hello };
     this.#handler.ended(this);
   }

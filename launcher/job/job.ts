@@ -219,17 +219,17 @@ export class Job {
     this.#notice(`got ${signal}; it is not passed on (--forward-signals)`);
   }
 
-  /** ^Z: nothing counts as silent, and the ranks stop too; the caller stops this process next. */
-  stop(ranks: boolean): void {
+  /** ^Z: nothing counts as silent, and the ranks stop too. Resolves when that is so; the caller stops this process next. */
+  async stop(ranks: boolean): Promise<void> {
     this.emit({ type: 'signal', signal: 'SIGTSTP', forwarded: ranks && this.#ranksLeft > 0 });
     if (ranks) this.#signalRanks('SIGSTOP');
-    for (const host of this.#hosts) host.suspend(true);
     this.#stdin.suspend();
+    await Promise.all(this.#hosts.map((host) => host.suspend()));
   }
 
   resume(ranks: boolean): void {
     this.emit({ type: 'signal', signal: 'SIGCONT', forwarded: ranks && this.#ranksLeft > 0 });
-    for (const host of this.#hosts) host.suspend(false);
+    for (const host of this.#hosts) host.resume();
     if (ranks) this.#signalRanks('SIGCONT');
     this.#stdin.resume();
   }

@@ -17,6 +17,7 @@ import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
 import { jobResult } from './result.ts';
 import { type SignalActions, SignalPolicy } from './signals.ts';
 import { hasStdin } from './stdin-flow.ts';
+import { Stopping } from './stopping.ts';
 import { isTerminal } from './terminal.ts';
 import type { Allocation, HostSlots, JobRequest, JobResult, RankMap, Reporter } from './types.ts';
 
@@ -52,6 +53,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const job = new Job({ request, reporter, clock, policy, readsStdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const left = Promise.withResolvers<void>();
+  const stopping = new Stopping((ranks) => job.stop(ranks));
   const actions: SignalActions = {
     interrupt: () => job.interrupt(),
     terminate: (signal) => job.terminate(signal),
@@ -61,8 +63,11 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
     },
     forward: (signal) => job.forward(signal),
     ignore: (signal) => job.ignore(signal),
-    stop: (ranks) => stopEverything(job, ranks),
-    resume: (ranks) => job.resume(ranks),
+    stop: (ranks) => stopping.begin(ranks),
+    resume(ranks) {
+      stopping.end();
+      job.resume(ranks);
+    },
   };
   const signals = new SignalPolicy(actions, request.forwardSignals);
   signals.install();
@@ -259,12 +264,6 @@ function startLimits({ timeoutSeconds, spawnTimeoutSeconds }: JobRequest, job: J
     if (late.length > 0) job.fail({ type: 'spawn-timeout', seconds, late });
   });
   return limits;
-}
-
-/** ^Z. What was sent to the hosts is on its way after this turn of the event loop; then we may stop. */
-function stopEverything(job: Job, ranks: boolean): void {
-  job.stop(ranks);
-  setImmediate(() => process.kill(process.pid, 'SIGSTOP'));
 }
 
 function farewell(): Promise<void> {

@@ -38,6 +38,8 @@ import { nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 
 const ENOENT = 2;
+/** Subject of the heartbeat whose echo says that the guardian has suspended everything. */
+const SUSPENDED = 1;
 /** A guardian leaves within a moment after it was let go. */
 const FAREWELL_MS = 2000;
 
@@ -234,7 +236,7 @@ export class Agent {
       case FrameKind.stdinCredit:
         return this.#link.send(frame);
       case FrameKind.heartbeat:
-        return undefined;
+        return frame.subject === SUSPENDED ? this.#link.send(makeFrame(FrameKind.suspend, { flags: 1 })) : undefined;
       case FrameKind.ended:
         this.#ended();
         return undefined;
@@ -285,6 +287,7 @@ export class Agent {
     if (suspended) this.#lease.suspend();
     else this.#lease.resume();
     this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(suspended ? 0 : this.#order.leaseMs) }));
+    if (suspended) this.#guardian.send(makeFrame(FrameKind.heartbeat, { subject: SUSPENDED }));
   }
 
   #launcherGone(message: string): void {
