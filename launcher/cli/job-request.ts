@@ -29,7 +29,7 @@ export function jobRequest(settings: Settings<JobOptionName>, argv: readonly str
     fold: settings.flag('fold'),
     live: settings.text('live') !== 'never',
     stdin: stdinReaders(settings.text('stdin') ?? '0', settings.setting('stdin')?.source ?? '--stdin'),
-    rsh: settings.text('rsh') ?? 'openssh',
+    rsh: settings.text('rsh') ?? 'auto',
     stage: settings.text('stage') !== 'never',
     mapBy: settings.text('map-by') ?? 'slot',
     rankBy: oneOf(['slot', 'node', 'numa'], settings.text('rank-by')),

@@ -19,6 +19,8 @@ export type JobEvent =
     })
   | (Base & { type: 'phase'; phase: Phase })
   | (Base & { type: 'host-connecting'; host: string })
+  /** The host is reached in another way than usual, and why. */
+  | (Base & { type: 'host-way'; host: string; message: string })
   | (Base & { type: 'host-up'; host: string; cores: number; gpus: number; pid: number })
   | (Base & { type: 'host-ended'; host: string })
   | (Base & { type: 'rank-started'; rank: number; host: string; pid: number })

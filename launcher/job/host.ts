@@ -30,6 +30,8 @@ export interface HostHandler {
   /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
   frame(host: Host, frame: Frame): void;
   notice(host: Host, message: string): void;
+  /** It is reached in another way than usual. */
+  way(host: Host, message: string): void;
   /** No process of the job is left there. */
   ended(host: Host): void;
   lost(host: Host, failure: Failure): void;
@@ -71,6 +73,7 @@ export class Host {
     if (this.#state.name !== 'connecting') return;
     this.#connection = startAgent(this.slots, this.#order, {
       frame: (frame) => this.#receive(frame),
+      way: (message) => this.#handler.way(this, message),
       closed: (end) => this.#closed(end),
     });
   }

@@ -123,6 +123,7 @@ export class Job {
       hello: (host) => this.#hello(host),
       frame: (host, frame) => this.#frame(host, frame),
       notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
+      way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       ended: (host) => this.#hostEnded(host),
       lost: (host, failure) => this.#hostLost(host, failure),
     };

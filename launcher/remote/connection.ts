@@ -14,6 +14,8 @@ export interface ConnectionEnd {
 
 export interface ConnectionHandler {
   frame(frame: Frame): void;
+  /** Another way than usual is gone: a sentence that says which and why. */
+  way(message: string): void;
   /** Called once, after the last frame. */
   closed(end: ConnectionEnd): void;
 }

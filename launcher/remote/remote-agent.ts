@@ -6,11 +6,12 @@ import type { AgentOrder } from '../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './connection.ts';
-import { agentPath, dialPath } from './local.ts';
+import { agentPath } from './local.ts';
 import { Limiter } from './limiter.ts';
-import { OpenSsh } from './openssh.ts';
 import { quote } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { TroubleError } from './trouble.ts';
+import { openWay } from './ways.ts';
 
 /** Connections being made at once; more only make each other slower. */
 const MAX_CONNECTING = 32;
@@ -24,9 +25,9 @@ const COMMAND_NOT_EXECUTABLE = 126;
 
 const connecting = new Limiter(MAX_CONNECTING);
 
-/** The shell learns what it has to know while the job is still being prepared. */
-export function remoteAgentStarter(rsh: string): StartAgent {
-  const shell = new OpenSsh(rsh, dialPath);
+/** The way learns what it has to know while the job is still being prepared. */
+export async function remoteAgentStarter(rsh: string): Promise<StartAgent> {
+  const shell = await openWay(rsh);
   return (host, order, handler) => new RemoteAgent(shell, host, order, handler);
 }
 
@@ -97,9 +98,9 @@ class RemoteAgent implements AgentConnection {
     };
     let remote: RemoteProcess;
     try {
-      remote = await this.#shell.start(this.#host, `exec ${quote(agentPath)}`);
+      remote = await this.#shell.start(this.#host, `exec ${quote(agentPath)}`, (message) => this.#handler.way(message));
     } catch (error) {
-      return { ...end, exit: { status: null, remarks: error instanceof Error ? error.message : String(error) } };
+      return { ...end, exit: failedExit(error) };
     }
     const { link, exit } = remote;
     this.#remote = remote;
@@ -153,6 +154,11 @@ class RemoteAgent implements AgentConnection {
     }
     return this.#shell.explain(this.#host, exit);
   }
+}
+
+function failedExit(error: unknown): RemoteExit {
+  const remarks = error instanceof Error ? error.message : String(error);
+  return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
 }
 
 /** The last line that the remote side said, to tell a broken link by. */

@@ -2,12 +2,15 @@
 import type { Link } from '../../control/link/link.ts';
 import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
+import type { Trouble } from './trouble.ts';
 
 export interface RemoteExit {
   /** The shell's own status; it says nothing of the remote command's, which speaks for itself on the link. Null: killed. */
   readonly status: number | null;
   /** The end of what the shell, or the remote command, said on stderr. */
   readonly remarks: string;
+  /** Where the way itself knows why the command never ran; else `remarks` tell. */
+  readonly trouble?: Trouble;
 }
 
 export interface RemoteProcess {
@@ -19,9 +22,13 @@ export interface RemoteProcess {
 }
 
 export interface RemoteShell {
-  /** `command` is a command line for the remote login shell; quote what is not ours. Rejects if nothing could be started. */
-  start(host: HostSlots, command: string): Promise<RemoteProcess>;
-  /** Why the host could not be reached, from what the shell said on stderr. */
+  /**
+   * `command` is a command line for the remote login shell; quote what is not ours. Soon resolves, at latest when the connection begins
+   * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a TroubleError where the way knows why.
+   * `onWay`: the way that was asked for is not the one that is gone, and why.
+   */
+  start(host: HostSlots, command: string, onWay: (message: string) => void): Promise<RemoteProcess>;
+  /** Why the host could not be reached. */
   explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */
   isTransient(exit: RemoteExit): boolean;

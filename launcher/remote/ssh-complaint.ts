@@ -55,7 +55,11 @@ export function isTransientSsh(stderr: string): boolean {
   return droppedByServer.test(stderr) && !complaints.some(({ pattern }) => pattern.test(stderr));
 }
 
-export function explainSsh(host: HostSlots, { remarks: stderr, status }: RemoteExit): HostUnreachableFailure {
+export function explainSsh(host: HostSlots, { remarks: stderr, status, trouble }: RemoteExit): HostUnreachableFailure {
+  if (trouble !== undefined) {
+    const { cause, detail, remedy } = trouble;
+    return { type: 'host-unreachable', host: host.name, phase: 'connect', cause, detail, remedy };
+  }
   const login = host.user === null ? host.name : `${host.user}@${host.name}`;
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;

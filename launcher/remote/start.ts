@@ -7,6 +7,6 @@ import { startLocalAgent } from './local.ts';
 export async function agentStarter(rsh: string, hosts: readonly HostSlots[]): Promise<StartAgent> {
   if (hosts.every((host) => host.local)) return startLocalAgent;
   const { remoteAgentStarter } = await import('./remote-agent.ts');
-  const startRemoteAgent = remoteAgentStarter(rsh);
+  const startRemoteAgent = await remoteAgentStarter(rsh);
   return (host, order, handler) => (host.local ? startLocalAgent : startRemoteAgent)(host, order, handler);
 }

@@ -58,6 +58,7 @@ export class PlainReporter implements Reporter {
         return;
       case 'phase':
       case 'host-connecting':
+      case 'host-way':
       case 'host-up':
       case 'host-ended':
       case 'rank-started':

@@ -16,6 +16,8 @@ export function verboseText(event: JobEvent): string | null {
       return `phase: ${event.phase}`;
     case 'host-connecting':
       return `${event.host}: connecting`;
+    case 'host-way':
+      return `${event.host}: ${event.message}`;
     case 'host-up':
       return `${event.host}: up, ${counted(event.cores, 'core')}, ${counted(event.gpus, 'GPU')}, agent pid ${event.pid}`;
     case 'host-ended':

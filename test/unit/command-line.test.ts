@@ -145,7 +145,7 @@ describe('every spelling', () => {
       fold: false,
       live: true,
       stdin: { type: 'ranks', ranges: [{ first: 0, last: 0 }] },
-      rsh: 'openssh',
+      rsh: 'auto',
       stage: true,
       mapBy: 'slot',
       rankBy: null,

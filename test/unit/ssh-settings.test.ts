@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SshSettings } from '../../launcher/remote/ssh-settings.ts';
+import { SshConfiguration } from '../../launcher/remote/ssh-config/configuration.ts';
+import { OpenSshOptions } from '../../launcher/remote/ssh-config/openssh-options.ts';
 import { findProgram } from '../rig/capability.ts';
 
 /** The system's ssh answers; the dialler is any file that exists. */
@@ -16,7 +17,7 @@ describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh 
   async function optionsOf(config: string, hosts: readonly string[], dialPath = '/bin/true') {
     const file = join(directory, 'config');
     writeFileSync(file, config);
-    const settings = new SshSettings(['ssh', '-F', file], dialPath);
+    const settings = new OpenSshOptions(new SshConfiguration(['ssh', '-F', file]), dialPath);
     const options = await Promise.all(hosts.map((host) => settings.options(['--', host])));
     return options.map((one) => one.map(([name]) => name));
   }
@@ -49,13 +50,18 @@ describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh 
 
   test('without the dialler ssh connects itself; without a working ssh nothing is added', async () => {
     expect(await optionsOf('', ['a'], '/nonexistent')).toEqual([['KexAlgorithms']]);
-    expect(await new SshSettings(['/nonexistent/ssh'], '/bin/true').options(['--', 'a'])).toEqual([]);
+    expect(
+      await new OpenSshOptions(new SshConfiguration(['/nonexistent/ssh']), '/bin/true').options(['--', 'a']),
+    ).toEqual([]);
   });
 
   test('the user’s connect timeout is the dialler’s', async () => {
     const file = join(directory, 'config');
     writeFileSync(file, 'ConnectTimeout 4\n');
-    const options = await new SshSettings(['ssh', '-F', file], '/bin/true').options(['--', 'a']);
+    const options = await new OpenSshOptions(new SshConfiguration(['ssh', '-F', file]), '/bin/true').options([
+      '--',
+      'a',
+    ]);
     expect(options).toContainEqual(['ProxyCommand', "'/bin/true' %h %p 4"]);
   });
 });

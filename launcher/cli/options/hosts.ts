@@ -60,7 +60,7 @@ export const hostsOptions = [
     argument: 'auto|ssh2|openssh|CMD',
     group: 'hosts',
     help: "how other hosts are reached: our own ssh, the system's, or a command called as CMD host command",
-    default: 'openssh',
+    default: 'auto',
   },
   {
     name: 'stage',

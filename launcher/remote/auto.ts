@@ -1,0 +1,38 @@
+/** Our own ssh where it will do, the system's where the user's configuration asks for more. */
+import type { HostUnreachableFailure } from '../job/failure.ts';
+import type { HostSlots } from '../job/types.ts';
+import type { OpenSsh } from './openssh.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
+import type { SshConfiguration } from './ssh-config/configuration.ts';
+import type { Ssh2 } from './ssh2/ssh2.ts';
+
+export class AutoShell implements RemoteShell {
+  readonly #ssh2: Ssh2;
+  readonly #openSsh: OpenSsh;
+  readonly #configuration: SshConfiguration;
+
+  constructor(ssh2: Ssh2, openSsh: OpenSsh, configuration: SshConfiguration) {
+    this.#ssh2 = ssh2;
+    this.#openSsh = openSsh;
+    this.#configuration = configuration;
+  }
+
+  async start(host: HostSlots, command: string, onWay: (message: string) => void): Promise<RemoteProcess> {
+    const route = await this.#ssh2.route(host);
+    const { obstacle } = route;
+    // Without the program ssh there is nothing to turn to.
+    const installed = (await this.#configuration.general).settings.size > 0;
+    if (obstacle === null || !installed) return this.#ssh2.go(route, command);
+    onWay(`the system's ssh is used, since ${obstacle.what}`);
+    return this.#openSsh.start(host, command);
+  }
+
+  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
+    return explainSsh(host, exit);
+  }
+
+  isTransient({ remarks, trouble }: RemoteExit): boolean {
+    return trouble === undefined ? isTransientSsh(remarks) : trouble.transient;
+  }
+}

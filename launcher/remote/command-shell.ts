@@ -1,0 +1,43 @@
+/** Any command that runs a command line on a host, called as CMD [user@]host command. */
+import type { HostUnreachableFailure } from '../job/failure.ts';
+import type { HostSlots } from '../job/types.ts';
+import { exitOf } from '../../control/messages/payload.ts';
+import { startTool } from './local.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { makeTrouble } from './trouble.ts';
+import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
+
+export class CommandShell implements RemoteShell {
+  readonly #words: readonly string[];
+
+  /** `words`: the command and its first arguments. */
+  constructor(words: readonly string[]) {
+    this.#words = words;
+  }
+
+  async start(host: HostSlots, command: string): Promise<RemoteProcess> {
+    if (host.port !== null) {
+      const detail = `${this.#words.join(' ')} cannot be told the port ${host.port}`;
+      throw makeTrouble('other', detail, 'leave the port out, or use --rsh ssh2 or openssh');
+    }
+    return runShell([...this.#words, host.user === null ? host.name : `${host.user}@${host.name}`, command]);
+  }
+
+  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
+    return explainSsh(host, exit);
+  }
+
+  isTransient({ remarks }: RemoteExit): boolean {
+    return isTransientSsh(remarks);
+  }
+}
+
+/** A command line whose streams are the link. @throws NativeError if it cannot be started */
+export function runShell(words: readonly string[]): RemoteProcess {
+  const link = startTool(words);
+  const exit = link.died.then(({ waitStatus, remarks }) => {
+    link.release();
+    return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };
+  });
+  return { link, exit, kill: () => link.kill() };
+}

@@ -1,0 +1,65 @@
+/**
+ * What we add to the user's ssh configuration, and only where that is silent: a key exchange that costs little
+ * computing instead of OpenSSH's 75 ms (P-256 takes 5 ms less on each side than curve25519; every server since 2014 knows one of them), and a connection without Nagle's pauses
+ * (native/dial).
+ */
+import { existsSync } from 'node:fs';
+import { quote } from '../shell.ts';
+import type { Answer, SshConfiguration } from './configuration.ts';
+
+export type SshOption = readonly [name: string, value: string];
+
+const KEY_EXCHANGE = '^ecdh-sha2-nistp256,curve25519-sha256,curve25519-sha256@libssh.org';
+const CONNECT_SECONDS = '10';
+/** Keywords that would make one host's settings differ from another's in what we add. */
+const ours = /^\s*(kexalgorithms|proxycommand|proxyjump|proxyusefdpass|bindaddress|bindinterface|addressfamily)\b/im;
+const conditionalInclude = /^\s*(host|match)\b[^]*^\s*include\b/im;
+
+export class OpenSshOptions {
+  readonly #configuration: SshConfiguration;
+  readonly #dialPath: string;
+
+  /** `dialPath`: the installation's ncclrun-dial. */
+  constructor(configuration: SshConfiguration, dialPath: string) {
+    this.#configuration = configuration;
+    this.#dialPath = dialPath;
+  }
+
+  /** Options for a destination (ssh's last arguments). None if ssh cannot tell: it will complain itself. */
+  async options(destination: readonly string[]): Promise<readonly SshOption[]> {
+    const configuration = this.#configuration;
+    const general = await configuration.general;
+    if (general.settings.size === 0) return [];
+    if (!(await configuration.mentions(ours, conditionalInclude)))
+      return [...this.#keyExchange(), ...this.#dial(general)];
+
+    const [answer, defaults] = await Promise.all([
+      configuration.ask(destination),
+      configuration.ask(['-F', 'none', '--', 'localhost']),
+    ]);
+    const silent = answer.settings.get('kexalgorithms')?.[0] === defaults.settings.get('kexalgorithms')?.[0];
+    return [...(silent ? this.#keyExchange() : []), ...(isDirect(answer) ? this.#dial(answer) : [])];
+  }
+
+  #keyExchange(): SshOption[] {
+    return [['KexAlgorithms', KEY_EXCHANGE]];
+  }
+
+  #dial({ settings }: Answer): SshOption[] {
+    if (!existsSync(this.#dialPath)) return [];
+    const configured = settings.get('connecttimeout')?.[0] ?? 'none';
+    const seconds = /^[1-9][0-9]*$/.test(configured) ? configured : CONNECT_SECONDS;
+    const command = `${quote(this.#dialPath).replaceAll('%', '%%')} %h %p ${seconds}`;
+    return [
+      ['ProxyCommand', command],
+      ['ProxyUseFdpass', 'yes'],
+    ];
+  }
+}
+
+/** No proxy, no address family or interface of the user's choice: we may connect ourselves. */
+function isDirect({ settings }: Answer): boolean {
+  const unset = (name: string) => ['none', undefined].includes(settings.get(name)?.[0]);
+  const names = ['proxycommand', 'proxyjump', 'bindaddress', 'bindinterface'];
+  return names.every(unset) && ['any', undefined].includes(settings.get('addressfamily')?.[0]);
+}

@@ -1,0 +1,241 @@
+/**
+ * One ssh connection, to the host itself or to one on the way there.
+ *
+ *   connecting ── TCP ──► handshake ── host key ──► authentication ── a key ──► ready ──► closed
+ *        └────────────────────┴─────────── fails: a TroubleError ───┘
+ */
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { AuthHandlerMiddleware, Client, ClientChannel } from 'ssh2';
+import type { HostRecords } from '../known-hosts/judge.ts';
+import { makeTrouble, TroubleError } from '../trouble.ts';
+import { offeredAlgorithms } from './algorithms.ts';
+import type { UserOrders } from './algorithms.ts';
+import { authenticationTrouble, connectTrouble, droppedTrouble, timeoutTrouble } from './errors.ts';
+import type { Progress } from './errors.ts';
+import { refuseKey } from './host-key.ts';
+import type { Offers } from './identities.ts';
+import { SshClient } from './library.ts';
+import type { HopSettings } from './settings.ts';
+import type { Passage } from './shared-hops.ts';
+
+/** A busy machine may take its time over a handshake; the agent's own deadline is longer. */
+const HANDSHAKE_MS = 45_000;
+
+export interface HopKnowledge {
+  readonly records: HostRecords;
+  readonly offers: Offers;
+  readonly orders: UserOrders;
+}
+
+export class Hop {
+  readonly settings: HopSettings;
+  readonly #client: Client = new SshClient();
+  readonly #closed = Promise.withResolvers<void>();
+  readonly #ready = Promise.withResolvers<void>();
+  #socket: Duplex | null = null;
+  #progress: Progress = 'connecting';
+  #failure: TroubleError | null = null;
+  #isClosed = false;
+  #isTunnelled = false;
+
+  constructor(settings: HopSettings) {
+    this.settings = settings;
+    this.#ready.promise.catch(() => {}); // whoever waits for it hears of it
+  }
+
+  /** Resolves when the connection is no more; never rejects. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /**
+   * Resolves when we are in. `via` leads through another host's connection. What is known of the host is being read while the
+   * connection is made. @throws TroubleError
+   */
+  open(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
+    this.#isTunnelled = via !== null;
+    this.#begin(knowledge, via).catch((error: unknown) => this.#fail(asTrouble(error, this.settings)));
+    return this.#ready.promise;
+  }
+
+  async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
+    await via?.opened;
+    const socket = via === null ? await this.#dial() : await via.hop.forward(this.settings);
+    this.#socket = socket;
+    socket.on('error', (error) => this.#fail(connectTrouble(this.settings, error, this.#progress)));
+    const known = await knowledge;
+    if (this.#failure === null) this.#speak(socket, known);
+    else socket.destroy();
+  }
+
+  /** @throws TroubleError */
+  exec(command: string): Promise<ClientChannel> {
+    return new Promise((resolve, reject) => {
+      const refused = (error: Error) =>
+        makeTrouble(
+          'shell',
+          `${this.settings.hostName} lets us in, but starts nothing: ${error.message}`,
+          `try: ssh ${this.settings.name} true`,
+        );
+      if (this.#isClosed) return reject(refused(new Error('the connection is closed')));
+      this.#client.exec(command, (error, channel) => {
+        if (error === undefined) resolve(channel);
+        else reject(refused(error));
+      });
+    });
+  }
+
+  /** A stream to a host behind this one. @throws TroubleError */
+  forward({ hostName, port }: HopSettings): Promise<Duplex> {
+    return new Promise((resolve, reject) => {
+      const through = this.settings.name;
+      if (this.#isClosed)
+        return reject(makeTrouble('other', `the connection to ${through}, on the way there, is closed`, null));
+      this.#client.forwardOut('127.0.0.1', 0, hostName, port, (error, channel) => {
+        if (error === undefined) resolve(channel);
+        else reject(forwardTrouble(through, hostName, port, error));
+      });
+    });
+  }
+
+  /** Says goodbye. */
+  end(): void {
+    this.#client.end();
+    this.destroy();
+  }
+
+  /** Ends the connection at once, in whatever state it is. */
+  destroy(): void {
+    const ended = makeTrouble('other', 'the connection was ended', null);
+    this.#fail(ended);
+  }
+
+  /** Resolves with a connected socket. */
+  #dial(): Promise<Duplex> {
+    const { hostName: host, port, family, bindAddress, connectSeconds } = this.settings;
+    const limitMs = connectSeconds * 1000;
+    return new Promise((resolve, reject) => {
+      const socket = connect({
+        host,
+        port,
+        family,
+        noDelay: true,
+        keepAlive: true,
+        // Node gives each of several addresses 250 ms, else: too little for a lost packet.
+        autoSelectFamilyAttemptTimeout: limitMs,
+        ...(bindAddress === null ? {} : { localAddress: bindAddress }),
+      });
+      this.#socket = socket;
+      const timer = setTimeout(() => {
+        socket.destroy();
+        reject(timeoutTrouble(`connect to ${host} port ${port}: no answer within ${connectSeconds} s`));
+      }, limitMs);
+      socket.once('connect', () => resolve(socket));
+      socket.once('error', reject);
+      socket.once('close', () => {
+        clearTimeout(timer);
+        reject(new Error('the socket was closed'));
+      });
+      socket.once('connect', () => clearTimeout(timer));
+    });
+  }
+
+  #speak(socket: Duplex, { records, offers, orders }: HopKnowledge): void {
+    const { settings } = this;
+    const client = this.#client;
+    this.#progress = 'handshake';
+    client.on('handshake', () => (this.#progress = 'authentication'));
+    client.on('ready', () => {
+      this.#progress = 'ready';
+      this.#ready.resolve();
+    });
+    client.on('error', (error) => {
+      // An agent that refuses to sign; the next key is tried.
+      if (error.level !== 'agent') this.#fail(this.#clientTrouble(error));
+    });
+    client.on('close', () => {
+      this.#fail(droppedTrouble(settings, this.#progress, null));
+      this.#close();
+    });
+    client.connect({
+      sock: socket,
+      username: settings.user,
+      readyTimeout: HANDSHAKE_MS,
+      algorithms: offeredAlgorithms(settings, orders, records.types),
+      hostVerifier: (key: Buffer, verify: (valid: boolean) => void) => {
+        void this.#verify(records, key).then(verify);
+      },
+      authHandler: this.#authenticate(offers),
+    });
+  }
+
+  async #verify(records: HostRecords, key: Buffer): Promise<boolean> {
+    const refusal = await refuseKey(this.settings, records, key);
+    if (refusal !== null) this.#fail(refusal);
+    return refusal === null;
+  }
+
+  /** Offers one key after the other. */
+  #authenticate(offers: Offers): AuthHandlerMiddleware {
+    const left = [...offers.offers];
+    let methods: readonly string[] = ['publickey'];
+    return (allowed: readonly string[] | null, partial, next) => {
+      if (allowed !== null) methods = allowed;
+      const offer = methods.includes('publickey') && !partial ? left.shift() : undefined;
+      if (offer === undefined) this.#fail(authenticationTrouble(this.settings, methods, offers, partial));
+      else next(offer.method(this.settings.user));
+    };
+  }
+
+  #clientTrouble(error: NodeJS.ErrnoException & { readonly level?: string }): TroubleError {
+    const { settings } = this;
+    if (error.level === 'client-timeout')
+      return timeoutTrouble(`${settings.hostName} port ${settings.port} is connected, but does not answer`);
+    if (error.level === 'handshake') {
+      const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
+      return makeTrouble(cause, `${settings.hostName}: ${error.message}`, 'try --rsh openssh');
+    }
+    return connectTrouble(settings, error, this.#progress);
+  }
+
+  /** The first failure counts; after it, there is no connection. */
+  #fail(failure: TroubleError): void {
+    if (this.#failure !== null) return;
+    this.#failure = failure;
+    this.#ready.reject(failure);
+    // What goes through another connection ends with it; nothing of it is ours to wait for.
+    if (this.#socket === null || this.#isTunnelled || this.#socket.destroyed) this.#close();
+    this.#socket?.once('close', () => this.#close());
+    this.#socket?.destroy();
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    this.#closed.resolve();
+  }
+}
+
+function asTrouble(error: unknown, settings: HopSettings): TroubleError {
+  if (error instanceof TroubleError) return error;
+  const cause = error instanceof Error ? error : new Error(String(error));
+  return connectTrouble(settings, cause, 'connecting');
+}
+
+/** What sshd says when it cannot reach the next host is one of few sentences. */
+function forwardTrouble(through: string, host: string, port: number, error: Error): TroubleError {
+  const detail = `${through}, on the way there, cannot connect to ${host} port ${port}: ${error.message}`;
+  const remedy = `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;
+  const causes = [
+    [/refused/i, 'refused'],
+    [/no route|unreachable/i, 'no-route'],
+    [/timed out/i, 'timeout'],
+    [/resol|name or service|unknown host|hostname/i, 'unknown-host'],
+  ] as const;
+  const cause = causes.find(([pattern]) => pattern.test(error.message))?.[1] ?? 'other';
+  return makeTrouble(cause, detail, remedy);
+}

@@ -1,0 +1,94 @@
+/** Whether we talk to the host that we mean: its key against known_hosts, and what to say when it does not fit. */
+import type { KnownHost } from '../known-hosts/entry.ts';
+import { keyType } from '../known-hosts/entry.ts';
+import { addKnownHost } from '../known-hosts/files.ts';
+import { fingerprint, HostRecords } from '../known-hosts/judge.ts';
+import type { KnownHostsFiles } from '../known-hosts/files.ts';
+import { quote } from '../shell.ts';
+import { makeTrouble } from '../trouble.ts';
+import type { TroubleError } from '../trouble.ts';
+import type { HopSettings } from './settings.ts';
+
+export async function recordsOf(settings: HopSettings, files: KnownHostsFiles): Promise<HostRecords> {
+  const entries = await files.entries([...settings.userKnownHosts, ...settings.globalKnownHosts]);
+  return new HostRecords(entries, settings.keyName, settings.keyPort);
+}
+
+/** Null: it is the host. */
+export async function refuseKey(
+  settings: HopSettings,
+  records: HostRecords,
+  key: Buffer,
+): Promise<TroubleError | null> {
+  const verdict = records.judge(key);
+  switch (verdict.kind) {
+    case 'known':
+      return null;
+    case 'revoked':
+      return refusal(settings, `the key ${shown(key)} of ${records.name} is revoked: ${place(verdict.by)}`, [
+        `the host must get another key, or somebody else answers in its place; do not connect until that is clear`,
+      ]);
+    case 'changed':
+      if (settings.strict === 'off') return null;
+      return refusal(
+        settings,
+        `the key of ${records.name} has changed: it shows ${shown(key)}, known is ${verdict.old.map((old) => `${shown(old.key)} (${place(old)})`).join(', ')}`,
+        [
+          'if the host was installed anew, forget the old key:',
+          ...[...new Set(verdict.old.map(({ file }) => file))].map(
+            (file) => `ssh-keygen -R ${quoted(records.name)} -f ${quoted(file)}`,
+          ),
+          'if it was not, somebody else may answer in its place',
+        ],
+      );
+    case 'unknown':
+      if (settings.strict !== 'refuse') return add(settings, records, key);
+      return refusal(settings, unknownText(records, key, verdict.others), [
+        `compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), then let ssh add the key: ssh ${byHand(settings)} true`,
+      ]);
+    default:
+      return verdict satisfies never;
+  }
+}
+
+function unknownText(records: HostRecords, key: Buffer, others: readonly KnownHost[]): string {
+  const known = others.map((other) => `${shown(other.key)} (${place(other)})`).join(', ');
+  const authorities = records.authorities.map((authority) => place(authority)).join(', ');
+  const beside = [
+    known === '' ? '' : `; of other types ${known}`,
+    authorities === ''
+      ? ''
+      : `; its certificates would be trusted (${authorities}), which ssh2 cannot check: --rsh openssh can`,
+  ];
+  return `no key of ${records.name} is known that is ${keyType(key) ?? 'like the one shown'}; it shows ${shown(key)}${beside.join('')}`;
+}
+
+async function add(settings: HopSettings, records: HostRecords, key: Buffer): Promise<null> {
+  const [file] = settings.userKnownHosts;
+  // A file that cannot be written is no reason to stay away, for ssh neither.
+  if (file !== undefined) await addKnownHost(file, records.name, key, settings.hashKnownHosts).catch(() => {});
+  return null;
+}
+
+function refusal(settings: HopSettings, what: string, remedy: readonly string[]): TroubleError {
+  const detail = `${settings.hostName}, port ${settings.port}: ${what}`;
+  return makeTrouble('host-key', detail, remedy.join('\n'));
+}
+
+function byHand({ name, user, port }: HopSettings): string {
+  return `${port === 22 ? '' : `-p ${port} `}${quoted(`${user}@${name}`)}`;
+}
+
+/** "ED25519 SHA256:…" */
+function shown(key: Buffer): string {
+  const type = keyType(key) ?? 'unreadable';
+  return `${type.replace(/^ssh-/, '').replace(/-.*/, '').toUpperCase()} ${fingerprint(key)}`;
+}
+
+function place({ file, line }: KnownHost): string {
+  return `${file}:${line}`;
+}
+
+function quoted(word: string): string {
+  return /^[\w.@:/+-]+$/.test(word) ? word : quote(word);
+}

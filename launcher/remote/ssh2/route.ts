@@ -1,0 +1,136 @@
+/** The hosts on the way to a host, it being the last, and whether our own ssh can go there. */
+import { existsSync } from 'node:fs';
+import { conditionalBlock, destinationWords } from '../ssh-config/configuration.ts';
+import type { Answer, SshConfiguration } from '../ssh-config/configuration.ts';
+import { HostRecords } from '../known-hosts/judge.ts';
+import type { KnownHostsFiles } from '../known-hosts/files.ts';
+import { impossibleAlgorithms } from './algorithms.ts';
+import type { UserOrders } from './algorithms.ts';
+import { recordsOf } from './host-key.ts';
+import type { Identities } from './identities.ts';
+import { hopSettings } from './settings.ts';
+import type { Destination, HopSettings } from './settings.ts';
+
+const MAX_JUMPS = 8;
+
+export interface Route {
+  readonly hops: readonly HopSettings[];
+  readonly orders: UserOrders;
+  /** What the configuration asks for and our own ssh does not do. */
+  readonly obstacle: Obstacle | null;
+}
+
+export interface Obstacle {
+  /** "ProxyCommand is set for h1" */
+  readonly what: string;
+  /** Without it there is no way; else another of the user's keys may do. */
+  readonly hard: boolean;
+}
+
+export class Routes {
+  readonly #configuration: SshConfiguration;
+  readonly #identities: Identities;
+  readonly #knownHosts: KnownHostsFiles;
+
+  constructor(configuration: SshConfiguration, identities: Identities, knownHosts: KnownHostsFiles) {
+    this.#configuration = configuration;
+    this.#identities = identities;
+    this.#knownHosts = knownHosts;
+  }
+
+  async to(destination: Destination): Promise<Route> {
+    const hops: HopSettings[] = [];
+    let obstacle: Obstacle | null = null;
+    let next: Destination | null = destination;
+    /** Jumps that were listed before `next`; null: its own configuration says how it is reached. */
+    let before: readonly Destination[] | null = null;
+    while (next !== null) {
+      const answer: Answer = await this.#answer(next);
+      const settings: HopSettings = hopSettings(next, answer);
+      hops.unshift(settings);
+      obstacle ??= await this.#obstacle(settings, answer);
+      const jumps: readonly Destination[] = before ?? settings.jumps;
+      next = jumps.at(-1) ?? null;
+      before = jumps.length > 1 ? jumps.slice(0, -1) : null;
+      if (hops.length <= MAX_JUMPS || next === null) continue;
+      obstacle ??= { what: `the jump hosts of ${destination.name} lead in a circle`, hard: true };
+      next = null;
+    }
+    return { hops, orders: await this.#orders(), obstacle };
+  }
+
+  /** The general answer, where no file tells hosts apart; else ssh is asked for this one. */
+  async #answer({ name, user, port }: Destination): Promise<Answer> {
+    const general = await this.#configuration.general;
+    const one = (setting: string) => general.settings.get(setting)?.[0];
+    if (general.settings.size === 0) return general;
+    const same = one('hostname') === 'localhost' && ['false', 'no', undefined].includes(one('canonicalizehostname'));
+    if (!same || (await this.#configuration.mentions(conditionalBlock)))
+      return this.#configuration.ask(destinationWords(name, user, port));
+    return { ...general, settings: new Map([...general.settings, ['hostname', [name]]]) };
+  }
+
+  async #orders(): Promise<UserOrders> {
+    const mentions = (word: RegExp) => this.#configuration.mentions(word);
+    const [kex, ciphers, macs] = await Promise.all([
+      mentions(/^\s*kexalgorithms\b/im),
+      mentions(/^\s*ciphers\b/im),
+      mentions(/^\s*macs\b/im),
+    ]);
+    return { kex, ciphers, macs };
+  }
+
+  async #obstacle(settings: HopSettings, { settings: said }: Answer): Promise<Obstacle | null> {
+    const set = (name: string) => !['none', 'no', 'false', '', undefined].includes(said.get(name)?.[0]);
+    const hard = settingsBeyondUs.find(([name]) => set(name));
+    if (hard !== undefined) return { what: `${hard[1]} is set for ${settings.name}`, hard: true };
+    const impossible = impossibleAlgorithms(settings);
+    if (impossible !== null)
+      return { what: `none of the ${impossible} of ${settings.name} is one of ssh2's`, hard: true };
+    const what = (await this.#credential(settings, said)) ?? (await this.#authority(settings));
+    return what === null ? null : { what, hard: false };
+  }
+
+  /** Whoever has a certificate, a hardware key or a ticket has it for a reason: the plain keys beside it may not be let in. */
+  async #credential(settings: HopSettings, said: Answer['settings']): Promise<string | null> {
+    const certificates = [
+      ...(said.get('certificatefile') ?? []),
+      ...settings.identityFiles.map((file) => `${file}-cert.pub`).filter((file) => existsSync(file)),
+    ];
+    if (certificates.length > 0) return `there is a certificate, ${certificates[0]}`;
+    const hardware = settings.identityFiles.find((file) => file.endsWith('_sk') && existsSync(file));
+    if (hardware !== undefined) return `there is a security key, ${hardware}`;
+    const special = (await this.#identities.agentKeys(settings.agent)).find(({ type }) =>
+      /^sk-|-cert-v\d+@/.test(type),
+    );
+    if (special !== undefined) return `the agent holds a ${special.type}`;
+    if (said.get('pubkeyauthentication')?.[0] === 'false' || said.get('pubkeyauthentication')?.[0] === 'no')
+      return `PubkeyAuthentication is off for ${settings.name}`;
+    const preferred = said.get('preferredauthentications')?.[0];
+    if (preferred !== undefined && !preferred.split(',').includes('publickey'))
+      return `PreferredAuthentications of ${settings.name} leaves out public keys`;
+    if (said.get('gssapiauthentication')?.[0] !== 'yes') return null;
+    const { offers } = await this.#identities.offers(settings);
+    return offers.length === 0 ? `only GSSAPI is left for ${settings.name}: there is no key that ssh2 can use` : null;
+  }
+
+  async #authority(settings: HopSettings): Promise<string | null> {
+    const records: HostRecords = await recordsOf(settings, this.#knownHosts);
+    const [authority] = records.authorities;
+    return authority === undefined
+      ? null
+      : `the key of ${settings.name} is known by a certificate authority (${authority.file}:${authority.line})`;
+  }
+}
+
+/** As ssh -G names them, and as people write them. */
+const settingsBeyondUs = [
+  ['proxycommand', 'ProxyCommand'],
+  ['knownhostscommand', 'KnownHostsCommand'],
+  ['pkcs11provider', 'PKCS11Provider'],
+  ['controlpath', 'ControlPath'],
+  ['hostbasedauthentication', 'HostbasedAuthentication'],
+  ['verifyhostkeydns', 'VerifyHostKeyDNS'],
+  ['revokedhostkeys', 'RevokedHostKeys'],
+  ['bindinterface', 'BindInterface'],
+] as const;

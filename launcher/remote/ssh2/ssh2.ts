@@ -1,0 +1,111 @@
+/** Our own ssh, in this process: no process per host, no pauses of Nagle's, the host's key checked as ssh checks it. */
+import { StreamLink } from '../../../control/link/stream-link.ts';
+import type { HostUnreachableFailure } from '../../job/failure.ts';
+import type { HostSlots } from '../../job/types.ts';
+import { KnownHostsFiles } from '../known-hosts/files.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
+import { explainSsh } from '../ssh-complaint.ts';
+import type { SshConfiguration } from '../ssh-config/configuration.ts';
+import { makeTrouble, TroubleError } from '../trouble.ts';
+import { Hop } from './hop.ts';
+import { recordsOf } from './host-key.ts';
+import { Identities } from './identities.ts';
+import { LateLink } from './late-link.ts';
+import { Routes } from './route.ts';
+import type { Route } from './route.ts';
+import type { HopSettings } from './settings.ts';
+import { SharedHops } from './shared-hops.ts';
+
+/** Of what the remote side says on stderr. */
+const REMARKS_BYTES = 4096;
+
+export class Ssh2 implements RemoteShell {
+  readonly #identities = new Identities();
+  readonly #knownHosts = new KnownHostsFiles();
+  readonly #routes: Routes;
+  readonly #shared = new SharedHops();
+
+  constructor(configuration: SshConfiguration) {
+    this.#routes = new Routes(configuration, this.#identities, this.#knownHosts);
+  }
+
+  route(host: HostSlots): Promise<Route> {
+    return this.#routes.to(host);
+  }
+
+  async start(host: HostSlots, command: string): Promise<RemoteProcess> {
+    const route = await this.route(host);
+    const { obstacle } = route;
+    if (obstacle?.hard === true)
+      throw makeTrouble('other', `ssh2 cannot go there: ${obstacle.what}`, 'use --rsh openssh, or auto');
+    return this.go(route, command);
+  }
+
+  go(route: Route, command: string): RemoteProcess {
+    const link = new LateLink();
+    const hop = new Hop(targetOf(route));
+    let killed = false;
+    const kill = () => {
+      killed = true;
+      hop.destroy();
+    };
+    const exit = this.#run(route, hop, command, link).then(
+      (end) => (killed ? { ...end, status: null } : end),
+      (error: unknown) => failedExit(error),
+    );
+    return { link, exit, kill };
+  }
+
+  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
+    return explainSsh(host, exit);
+  }
+
+  isTransient({ trouble }: RemoteExit): boolean {
+    return trouble?.transient === true;
+  }
+
+  /** From the first packet to the last. @throws TroubleError where the command was never started */
+  async #run(route: Route, hop: Hop, command: string, link: LateLink): Promise<RemoteExit> {
+    const know = (settings: HopSettings) => this.#knowledge(settings, route);
+    const passage = this.#shared.enter(route.hops.slice(0, -1), know);
+    try {
+      await hop.open(know(hop.settings), passage);
+      const channel = await hop.exec(command);
+      let [status, remarks]: [number | null, string] = [null, ''];
+      channel.on('exit', (code: number | null) => (status = code));
+      channel.stderr.on(
+        'data',
+        (bytes: Buffer) => (remarks = (remarks + bytes.toString('utf8')).slice(-REMARKS_BYTES)),
+      );
+      const closed = Promise.withResolvers<void>();
+      channel.on('close', () => closed.resolve());
+      link.attach(new StreamLink(channel, channel));
+      await Promise.race([closed.promise, hop.closed]);
+      return { status, remarks };
+    } finally {
+      link.abandon();
+      hop.end();
+      await hop.closed;
+      passage?.leave();
+    }
+  }
+
+  async #knowledge(settings: HopSettings, { orders }: Route) {
+    const [records, offers] = await Promise.all([
+      recordsOf(settings, this.#knownHosts),
+      this.#identities.offers(settings),
+    ]);
+    return { records, offers, orders };
+  }
+}
+
+function targetOf({ hops }: Route): HopSettings {
+  const target = hops.at(-1);
+  if (target === undefined) throw new Error('a route has at least one hop');
+  return target;
+}
+
+function failedExit(error: unknown): RemoteExit {
+  const remarks = error instanceof Error ? error.message : String(error);
+  return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
+}

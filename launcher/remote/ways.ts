@@ -1,0 +1,24 @@
+/** The ways to a host, by --rsh. Each is loaded only where it is used. */
+import { basename } from 'node:path';
+import type { RemoteShell } from './shell.ts';
+import { dialPath } from './local.ts';
+import { SshConfiguration } from './ssh-config/configuration.ts';
+
+/** `rsh`: auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
+export async function openWay(rsh: string): Promise<RemoteShell> {
+  if (rsh === 'auto' || rsh === 'ssh2') {
+    const configuration = new SshConfiguration();
+    const { Ssh2 } = await import('./ssh2/ssh2.ts');
+    const ssh2 = new Ssh2(configuration);
+    if (rsh === 'ssh2') return ssh2;
+    const [{ AutoShell }, { OpenSsh }] = await Promise.all([import('./auto.ts'), import('./openssh.ts')]);
+    return new AutoShell(ssh2, new OpenSsh(['ssh'], configuration, dialPath), configuration);
+  }
+  const words = rsh === 'openssh' ? ['ssh'] : rsh.split(/\s+/).filter(Boolean);
+  if (basename(words[0] ?? '') === 'ssh') {
+    const { OpenSsh } = await import('./openssh.ts');
+    return new OpenSsh(words, new SshConfiguration(words), dialPath);
+  }
+  const { CommandShell } = await import('./command-shell.ts');
+  return new CommandShell(words);
+}
