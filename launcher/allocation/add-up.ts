@@ -1,8 +1,21 @@
 /** Mentions of hosts → hosts: the same host twice adds up, excluded hosts go. */
-import type { HostSlots, SlotOrigin } from '../job/types.ts';
+import type { HostSlots } from '../job/types.ts';
 import { hostfileError } from './diagnostic.ts';
-import type { HostEntry } from './entry.ts';
+import { type HostEntry, placeOf } from './entry.ts';
 import { isLocal, type Machine } from './machine.ts';
+import { maximumSlots } from './number.ts';
+import { originOf } from './origin.ts';
+
+/** A host that was named and is not used. */
+export interface LeftOutHost {
+  readonly name: string;
+  readonly reason: string;
+}
+
+export interface Hosts {
+  readonly hosts: readonly HostSlots[];
+  readonly leftOut: readonly LeftOutHost[];
+}
 
 /** Names that mean this machine share one key, so that `localhost` and its host name add up. */
 export function hostKey(entry: Pick<HostEntry, 'name' | 'user'>, machine: Machine): string {
@@ -10,47 +23,59 @@ export function hostKey(entry: Pick<HostEntry, 'name' | 'user'>, machine: Machin
 }
 
 /** One host per distinct name, in the order of first mention. Throws a FailureError (hostfile) where mentions disagree. */
-export function addUp(entries: readonly HostEntry[], machine: Machine): HostSlots[] {
-  const excluded = new Set<string>();
+export function addUp(entries: readonly HostEntry[], machine: Machine): Hosts {
+  const excluded = new Map<string, HostEntry>();
   const mentions = new Map<string, HostEntry[]>();
   for (const entry of entries) {
     const key = hostKey(entry, machine);
     if (entry.kind === 'exclude') {
-      excluded.add(key);
+      excluded.set(key, entry);
       continue;
     }
     const earlier = mentions.get(key);
     if (earlier === undefined) mentions.set(key, [entry]);
     else earlier.push(entry);
   }
-  return Array.from(mentions)
-    .filter(([key]) => !excluded.has(key))
-    .map(([, group]) => merge(group, machine))
-    .filter((host) => host !== null);
+  const hosts: HostSlots[] = [];
+  const leftOut: LeftOutHost[] = [];
+  for (const [key, group] of mentions) {
+    const [first] = group;
+    const by = excluded.get(key);
+    if (first === undefined) continue;
+    if (by === undefined) hosts.push(merge(first, group, machine));
+    else leftOut.push({ name: first.name, reason: `excluded at ${placeOf(by.position)}` });
+  }
+  return { hosts, leftOut };
 }
 
-function merge(group: readonly HostEntry[], machine: Machine): HostSlots | null {
-  const [first] = group;
-  if (first === undefined) return null;
+function merge(first: HostEntry, group: readonly HostEntry[], machine: Machine): HostSlots {
   const local = isLocal(first.name, first.user, machine);
   const slots = sumSlots(group);
   const maxSlots = sumMaxSlots(group);
   return {
     name: first.name,
-    user: agreed(group, 'user', (entry) => entry.user) ?? null,
-    port: agreed(group, 'port', (entry) => entry.port) ?? null,
+    user: agreed(group, 'user', (entry) => entry.user),
+    port: agreed(group, 'port', (entry) => entry.port),
     slots,
     maxSlots,
     devices: null,
     local,
-    origin: originOf(group, slots, local && maxSlots === null),
+    origin: originOf(group, slots, local && slots === null && maxSlots === null),
   };
 }
 
 /** A host mentioned once without a count has as many slots as it turns out to have; mentioned again, each mention is one slot. */
 function sumSlots(group: readonly HostEntry[]): number | null {
   if (group.length === 1) return group[0]?.slots ?? null;
-  return group.reduce((sum, entry) => sum + (entry.slots ?? 1), 0);
+  let sum = 0;
+  for (const entry of group) {
+    sum += entry.slots ?? 1;
+    if (sum > maximumSlots) {
+      const message = `with this mention ${entry.name} has ${sum} slots`;
+      throw hostfileError(message, entry.position, `a host has at most ${maximumSlots}`);
+    }
+  }
+  return sum;
 }
 
 function sumMaxSlots(group: readonly HostEntry[]): number | null {
@@ -58,32 +83,21 @@ function sumMaxSlots(group: readonly HostEntry[]): number | null {
   return group.reduce((sum, entry) => sum + (entry.maxSlots ?? 0), 0);
 }
 
-/** The one value that the mentions state; undefined if none does. */
+/** The one value that the mentions state, or null. */
 function agreed<Value>(
   group: readonly HostEntry[],
   what: string,
   pick: (entry: HostEntry) => Value | null,
-): Value | undefined {
-  let found: Value | undefined;
+): Value | null {
+  let found: Value | null = null;
   for (const entry of group) {
     const value = pick(entry);
     if (value === null) continue;
-    if (found !== undefined && found !== value) {
+    if (found !== null && found !== value) {
       const message = `${entry.name} has two ${what}s: ${String(found)} and ${String(value)}`;
       throw hostfileError(message, entry.position, `state one ${what} for the host`);
     }
     found = value;
   }
   return found;
-}
-
-function originOf(group: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
-  const places = group.map(({ position }) => `${position.source}:${position.line}`).join(', ');
-  if (slots !== null) return { kind: 'stated', text: `stated at ${places}`, host: places };
-  if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit', host: places };
-  return {
-    kind: 'detected',
-    text: `no count at ${places}: as many as the host has GPUs, or cores if none`,
-    host: places,
-  };
 }

@@ -1,11 +1,17 @@
-/** What the user said about hosts → the allocation. A hostfile defines, -H beside it filters. */
-import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
-import { addUp, hostKey } from './add-up.ts';
+/** What the user said about hosts → the allocation. A hostfile defines, -H beside it picks, --include and --exclude filter. */
+import type { HostSlots, JobRequest } from '../job/types.ts';
+import { FailureError } from '../job/failure-error.ts';
+import { addUp, type Hosts } from './add-up.ts';
 import { hostfileError } from './diagnostic.ts';
-import type { HostEntry } from './entry.ts';
 import { parseHostList } from './host-list.ts';
 import { parseHostfile } from './hostfile.ts';
-import { type Machine, thisMachine } from './machine.ts';
+import { exclude, include } from './include-exclude.ts';
+import { type Machine, readHosts, thisMachine } from './machine.ts';
+import { pick, withoutRelatives } from './pick.ts';
+import { Reading } from './reading.ts';
+
+export type AllocationRequest = Pick<JobRequest, 'hostfile' | 'hostList'> &
+  Partial<Pick<JobRequest, 'include' | 'exclude'>>;
 
 /** This machine, with as many slots as anybody wants. */
 const localhost: HostSlots = {
@@ -19,66 +25,52 @@ const localhost: HostSlots = {
   origin: {
     kind: 'localhost-unlimited',
     text: 'no hosts given: this machine, without a limit',
-    host: 'no hosts given',
+    host: 'no hosts given: this machine',
   },
 };
 
-/** Throws a FailureError (hostfile) with file, line and column of what is wrong. Reads the hostfile and nothing else. */
-export function allocate(request: Pick<JobRequest, 'hostfile' | 'hostList'>, machine = thisMachine): Allocation {
-  const listed = request.hostList === null ? null : parseHostList(request.hostList);
-  if (request.hostfile === null) return { hosts: listed === null ? [localhost] : addUp(listed, machine) };
+/** More ranks than any job has; it keeps a digit too many from filling the memory. */
+const maximumSlotsInAll = 2 ** 24;
 
-  const defined = addUp(readHostfile(request.hostfile, machine), machine);
-  if (defined.length === 0) {
-    const remedy = 'write one host per line, such as: node1 slots=8';
-    throw hostfileError(`${request.hostfile} names no host to use`, null, remedy);
+/** Throws a FailureError (hostfile) with file, line and column of what is wrong. Reads hostfiles and nothing else. */
+export function allocate(request: AllocationRequest, machine = thisMachine): Hosts {
+  const reading = new Reading();
+  const defined = define(request, machine, reading);
+  const hosts = filter(defined, request, machine, reading);
+  if (hosts.hosts.length === 0) {
+    throw hostfileError('no host is left to use', null, '-H, --include and --exclude together must leave one');
   }
-  return { hosts: listed === null ? defined : filter(defined, listed, request.hostfile, machine) };
+  const sum = hosts.hosts.reduce((total, { slots }) => total + (slots ?? 0), 0);
+  if (sum <= maximumSlotsInAll) return hosts;
+  throw hostfileError(`the hosts have ${sum} slots in all`, null, `at most ${maximumSlotsInAll} are possible`);
 }
 
-function readHostfile(path: string, machine: Machine): HostEntry[] {
-  let content: string;
-  try {
-    content = machine.readFile(path);
-  } catch (error) {
-    throw hostfileError(
-      `cannot read the hostfile ${path}: ${reasonOf(error)}`,
-      null,
-      'check the name given to --hostfile',
-    );
+function define({ hostfile, hostList }: AllocationRequest, machine: Machine, reading: Reading): Hosts {
+  const listed = hostList === null ? null : parseHostList(hostList, machine, reading);
+  if (hostfile === null) {
+    if (listed === null) return { hosts: [localhost], leftOut: [] };
+    const hosts = addUp(withoutRelatives(listed), machine);
+    if (hosts.hosts.length > 0) return hosts;
+    throw hostfileError(`-H ${hostList ?? ''} names no host to use`, null, 'write -H host1,host2:4');
   }
-  return parseHostfile(content, path);
+  const content = readHosts(hostfile, machine, null, 'check the name given to --hostfile');
+  const file = hostfile === '-' ? 'standard input' : hostfile;
+  const defined = addUp(parseHostfile(content, hostfile === '-' ? 'stdin' : hostfile, reading), machine);
+  if (defined.hosts.length === 0) {
+    throw hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
+  }
+  return listed === null ? defined : pick(defined, listed, file, machine);
 }
 
-function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
-  if (code === 'ENOENT') return 'there is no such file';
-  if (code === 'EACCES') return 'permission denied';
-  if (code === 'EISDIR') return 'it is a directory';
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** The hosts of -H in its order; a count there takes that many of the hostfile's slots. */
-function filter(
-  defined: readonly HostSlots[],
-  listed: readonly HostEntry[],
-  file: string,
-  machine: Machine,
-): HostSlots[] {
-  const byKey = new Map(defined.map((host) => [hostKey(host, machine), host]));
-  return addUp(listed, machine).map((wanted) => {
-    const key = hostKey(wanted, machine);
-    const host = byKey.get(key);
-    const position = listed.find((entry) => hostKey(entry, machine) === key)?.position ?? null;
-    if (host === undefined) {
-      const remedy = `beside a hostfile, -H only picks from its hosts; add ${wanted.name} to ${file}`;
-      throw hostfileError(`${wanted.name} is not in ${file}`, position, remedy);
-    }
-    if (wanted.slots === null) return host;
-    if (host.slots !== null && wanted.slots > host.slots) {
-      const message = `-H wants ${wanted.slots} slots of ${host.name}, ${file} gives it ${host.slots}`;
-      throw hostfileError(message, position, `lower the count, or raise slots in ${file}`);
-    }
-    return { ...host, slots: wanted.slots, origin: wanted.origin };
-  });
+function filter(defined: Hosts, request: AllocationRequest, machine: Machine, reading: Reading): Hosts {
+  const [wanted, unwanted] = [request.include ?? null, request.exclude ?? null];
+  if (wanted !== null && unwanted !== null) {
+    throw new FailureError({
+      type: 'usage',
+      message: '--include and --exclude cannot be given together',
+      remedy: 'name with --include what to use, or with --exclude what not',
+    });
+  }
+  if (wanted !== null) return include(defined, wanted, machine, reading);
+  return unwanted === null ? defined : exclude(defined, unwanted, machine, reading);
 }

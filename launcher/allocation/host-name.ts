@@ -1,65 +1,116 @@
 /**
- * `[user@]host[:count]`, the part that all grammars share. Names end up in command lines of ssh: whatever could be read as an option
- * or by a shell is refused here.
+ * `[user@]host[:count]`, the part that all grammars share; the host may be a range. Names end up in command lines of ssh: whatever could
+ * be read as an option or by a shell is refused here.
  */
 import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
-import type { Token } from './tokenize.ts';
+import { expandHostRange, parseHostRange } from './host-range.ts';
+import type { Reading } from './reading.ts';
+import { head, indexOutsideBrackets, tail, type Token } from './tokenize.ts';
 
 export interface HostWord {
-  readonly name: string;
+  /** At least one. */
+  readonly names: readonly string[];
   readonly user: string | null;
+  /** The name as written, if it has ranges. */
+  readonly range: string | null;
   /** What follows the colon, not yet checked, or null. */
   readonly count: Token | null;
 }
 
 const namePattern = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$/u;
 const userPattern = /^[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,254}$/u;
-const addressPattern = /^[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]{1,64})?$/u;
+const rangePattern = /\[[^\]]*\]/gu;
 
-/** Throws a FailureError (hostfile) where `token` is no host. */
-export function parseHostWord(token: Token, line: SourceLine): HostWord {
+/** Throws a FailureError (hostfile) where `token` is no host, or `reading` has no room for so many. */
+export function parseHostWord(token: Token, line: SourceLine, reading: Reading): HostWord {
   const at = token.text.lastIndexOf('@');
   const user = at === -1 ? null : token.text.slice(0, at);
-  if (user !== null && !userPattern.test(user)) {
-    const position = positionIn(line, token.offset, at);
-    throw hostfileError(`"${user}" is not a user name`, position, 'write user@host');
-  }
-  const rest: Token = { text: token.text.slice(at + 1), offset: token.offset + at + 1 };
-  if (rest.text.startsWith('[')) return { user, ...parseBracketed(rest, line) };
-  return { user, ...parsePlain(rest, line) };
+  if (user !== null) checkUser(head(token, at), line);
+  return { user, ...parseName(tail(token, at + 1), line, reading) };
 }
 
-function parseBracketed(token: Token, line: SourceLine): { name: string; count: Token | null } {
+/** Throws a FailureError (hostfile) unless `token` is a name that ssh can be given. */
+export function checkUser(token: Token, line: SourceLine): void {
+  if (userPattern.test(token.text)) return;
+  const position = positionIn(line, token.offset, token.text.length);
+  throw hostfileError(`"${token.text}" is not a user name`, position, 'write user@host');
+}
+
+type Named = Omit<HostWord, 'user'>;
+
+function parseName(token: Token, line: SourceLine, reading: Reading): Named {
+  // A name may begin with a range too; an address never looks like one.
+  const isAddress = token.text.startsWith('[') && !/^\[[0-9][0-9,-]*\]/u.test(token.text);
+  return isAddress ? parseAddress(token, line, reading) : parsePlain(token, line, reading);
+}
+
+function parseAddress(token: Token, line: SourceLine, reading: Reading): Named {
   const end = token.text.indexOf(']');
   if (end === -1) {
     const position = positionIn(line, token.offset, token.text.length);
     throw hostfileError('the "[" of an IPv6 address is not closed', position, 'write [fe80::1] or [fe80::1]:4');
   }
   const name = token.text.slice(1, end);
-  if (!addressPattern.test(name)) {
-    const position = positionIn(line, token.offset + 1, name.length);
-    throw hostfileError(`"${name}" is not an IPv6 address`, position, 'only IPv6 addresses are written in brackets');
+  const position = positionIn(line, token.offset + 1, name.length);
+  if (!isAddress(name)) {
+    const remedy = 'brackets hold an IPv6 address, [fe80::1], or numbers, node[1-8]';
+    throw hostfileError(`"${name}" is not an IPv6 address`, position, remedy);
   }
-  const tail = token.text.slice(end + 1);
-  if (tail === '') return { name, count: null };
-  if (tail.startsWith(':')) return { name, count: { text: tail.slice(1), offset: token.offset + end + 2 } };
-  const position = positionIn(line, token.offset + end + 1, tail.length);
-  throw hostfileError(`"${tail}" after "]" has no meaning`, position, 'write [fe80::1]:4 for four slots');
+  reading.take(1, position);
+  const rest = tail(token, end + 1);
+  const named = { names: [name], range: null };
+  if (rest.text === '') return { ...named, count: null };
+  if (rest.text.startsWith(':')) return { ...named, count: tail(rest, 1) };
+  const after = positionIn(line, rest.offset, rest.text.length);
+  throw hostfileError(`"${rest.text}" after "]" has no meaning`, after, 'write [fe80::1]:4 for four slots');
 }
 
-function parsePlain(token: Token, line: SourceLine): { name: string; count: Token | null } {
-  const colon = token.text.indexOf(':');
-  if (colon !== token.text.lastIndexOf(':')) {
-    const position = positionIn(line, token.offset, token.text.length);
-    const remedy = `write an IPv6 address in brackets: [${token.text}]`;
-    throw hostfileError(`"${token.text}" has more than one colon`, position, remedy);
+/** Eight groups of hex digits, or fewer with one `::`; a dotted IPv4 address may stand for the last two; then perhaps a scope. */
+export function isAddress(text: string): boolean {
+  const [address = '', scope, ...more] = text.split('%');
+  if (more.length > 0 || (scope !== undefined && !/^[A-Za-z0-9_.-]{1,64}$/u.test(scope))) return false;
+  const halves = address.split('::');
+  if (halves.length > 2) return false;
+  const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')));
+  const dotted = /^[0-9]{1,3}(\.[0-9]{1,3}){3}$/u.test(groups.at(-1) ?? '');
+  const plain = dotted ? groups.slice(0, -1) : groups;
+  const length = plain.length + (dotted ? 2 : 0);
+  if (!plain.every((group) => /^[0-9A-Fa-f]{1,4}$/u.test(group))) return false;
+  return halves.length === 2 ? length <= 7 : length === 8;
+}
+
+function parsePlain(token: Token, line: SourceLine, reading: Reading): Named {
+  const colon = indexOutsideBrackets(token.text, ':');
+  if (colon !== -1 && indexOutsideBrackets(token.text, ':', colon + 1) !== -1) throw twoColons(token, line);
+  const name = colon === -1 ? token : head(token, colon);
+  const count = colon === -1 ? null : tail(token, colon + 1);
+  const position = positionIn(line, name.offset, name.text.length);
+  if (/[[\]]/u.test(name.text)) {
+    const range = parseHostRange(name, line);
+    if (!namePattern.test(name.text.replaceAll(rangePattern, '0'))) throw noName(name, line);
+    reading.take(range.count, position);
+    return { names: expandHostRange(range), range: name.text, count };
   }
-  const name = colon === -1 ? token.text : token.text.slice(0, colon);
-  if (!namePattern.test(name)) {
-    const shown = name === '' ? 'a host name is missing' : `"${name}" is not a host name`;
-    const remedy = 'a host name has letters, digits, dots, dashes and underscores and does not begin with a dash';
-    throw hostfileError(shown, positionIn(line, token.offset, name.length), remedy);
-  }
-  if (colon === -1) return { name, count: null };
-  return { name, count: { text: token.text.slice(colon + 1), offset: token.offset + colon + 1 } };
+  if (!namePattern.test(name.text)) throw noName(name, line);
+  reading.take(1, position);
+  return { names: [name.text], range: null, count };
+}
+
+function twoColons(token: Token, line: SourceLine): Error {
+  const position = positionIn(line, token.offset, token.text.length);
+  const remedy = isAddress(token.text)
+    ? `write an IPv6 address in brackets: [${token.text}]`
+    : 'write host:4 for four slots, and an IPv6 address in brackets: [fe80::1]:4';
+  return hostfileError(`"${token.text}" has more than one colon`, position, remedy);
+}
+
+function noName(name: Token, line: SourceLine): Error {
+  const shown = name.text === '' ? 'a host name is missing' : `"${name.text}" is not a host name`;
+  return hostfileError(shown, positionIn(line, name.offset, name.text.length), remedyFor(name.text));
+}
+
+function remedyFor(text: string): string {
+  if (/^\+(n[0-9]+|e)$/u.test(text)) return `${text} counts the hosts of a hostfile: write --hostfile FILE -H ${text}`;
+  if (/^-[A-Za-z0-9]/u.test(text)) return 'a hostfile leaves a host out with ^host; a name does not begin with a dash';
+  return 'a host name has letters, digits, dots, dashes and underscores and does not begin with a dash';
 }

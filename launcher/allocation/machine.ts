@@ -1,14 +1,19 @@
 /** This machine as allocation sees it, and which names mean it. */
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
+import type { SourcePosition } from '../job/failure.ts';
+import { hostfileError } from './diagnostic.ts';
 
 export interface Machine {
   readonly hostName: string;
   /** The user who runs us, or null where the system has no name for them. */
   userName(): string | null;
-  /** Throws what node:fs throws. */
+  /** A file's content, of `-` that of standard input. Throws what node:fs throws. */
   readFile(path: string): string;
 }
+
+/** 100,000 hosts need about 3 MB; something far larger is not a hostfile. */
+const maximumBytes = 64 * 1024 * 1024;
 
 export const thisMachine: Machine = {
   hostName: hostname(),
@@ -19,8 +24,50 @@ export const thisMachine: Machine = {
       return null; // a container's user without an entry in /etc/passwd
     }
   },
-  readFile: (path) => readFileSync(path, 'utf8'),
+  readFile: readLimited,
 };
+
+/** Pipes work too (`--hostfile <(command)`); what never ends, such as /dev/zero, is given up. */
+function readLimited(path: string): string {
+  const file = path === '-' ? 0 : openSync(path, 'r');
+  try {
+    const chunks: Buffer[] = [];
+    for (let total = 0; total <= maximumBytes; ) {
+      const chunk = Buffer.allocUnsafe(65_536);
+      const length = readSync(file, chunk);
+      if (length === 0) return Buffer.concat(chunks).toString('utf8');
+      chunks.push(chunk.subarray(0, length));
+      total += length;
+    }
+    throw new Error(`it has more than ${maximumBytes / 1024 / 1024} MiB, which no hostfile needs`);
+  } finally {
+    if (file !== 0) closeSync(file);
+  }
+}
+
+/** Throws a FailureError (hostfile) at `position` where the file cannot be read. */
+export function readHosts(path: string, machine: Machine, position: SourcePosition | null, remedy: string): string {
+  const name = path === '-' ? 'from standard input' : path;
+  try {
+    return machine.readFile(path);
+  } catch (error) {
+    throw hostfileError(`cannot read the hostfile ${name}: ${reasonOf(error)}`, position, remedy);
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  EAGAIN: 'nothing is there to read yet',
+  EBADF: 'it is closed',
+};
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return reasons[code] ?? (error instanceof Error ? error.message : String(error));
+}
 
 /** localhost, 127.*, ::1 and the host's own name, short or full; as another user it is a host like any other. */
 export function isLocal(name: string, user: string | null, machine: Machine): boolean {

@@ -3,7 +3,7 @@ import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import type { Token } from './tokenize.ts';
 
 /** More slots than any host has; beyond it a typing error is likelier than a machine. */
-const maximumSlots = 65_536;
+export const maximumSlots = 65_536;
 
 /** Throws a FailureError (hostfile) unless `token` is a whole number from 1 to 65536. */
 export function parseSlots(token: Token, what: string, line: SourceLine): number {

@@ -1,4 +1,4 @@
-/** Cuts a hostfile line into words without losing where they stood. */
+/** Cuts hostfile lines and host lists into words without losing where they stood. */
 
 export interface Token {
   readonly text: string;
@@ -13,12 +13,37 @@ export function tokenize(line: string): Token[] {
   return Array.from(content.matchAll(/=|[^\s=]+/gu), (match) => ({ text: match[0], offset: match.index }));
 }
 
-/** The parts of `text` between commas, blanks around them removed; an empty part is kept, with its place. */
-export function splitAtCommas(text: string): Token[] {
-  let offset = 0;
-  return text.split(',').map((part) => {
-    const token = { text: part.trim(), offset: offset + part.length - part.trimStart().length };
-    offset += part.length + 1;
-    return token;
-  });
+/** What is left of `token` from its character `start` on. */
+export function tail(token: Token, start: number): Token {
+  return { text: token.text.slice(start), offset: token.offset + start };
+}
+
+/** What lies before character `end` of `token`. */
+export function head(token: Token, end: number): Token {
+  return { text: token.text.slice(0, end), offset: token.offset };
+}
+
+/** The parts of `token` between separators that stand outside brackets, blanks around them removed; an empty part is kept. */
+export function splitOutsideBrackets(token: Token, separator: string): Token[] {
+  const parts: Token[] = [];
+  let start = 0;
+  for (;;) {
+    const end = indexOutsideBrackets(token.text, separator, start);
+    const part = token.text.slice(start, end === -1 ? undefined : end);
+    parts.push({ text: part.trim(), offset: token.offset + start + part.length - part.trimStart().length });
+    if (end === -1) return parts;
+    start = end + 1;
+  }
+}
+
+/** The first `character` from `start` on that stands in no brackets, or -1. */
+export function indexOutsideBrackets(text: string, character: string, start = 0): number {
+  let inside = false;
+  for (let index = start; index < text.length; index += 1) {
+    const found = text[index];
+    if (found === '[') inside = true;
+    else if (found === ']') inside = false;
+    else if (!inside && found === character) return index;
+  }
+  return -1;
 }

@@ -1,7 +1,7 @@
 /** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
 import { type CommandName, commandNames } from './command-names.ts';
 import type { CommandLine } from './option.ts';
-import { configCommandLine, perfCommandLine, runCommandLine } from './options.ts';
+import { configCommandLine, hostsCommandLine, perfCommandLine, runCommandLine } from './options.ts';
 import { plainOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
@@ -50,6 +50,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     summary: 'measure a collective',
     about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}.`,
     examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf all_reduce -H node1:4,node2:4 --json'],
+  },
+  hosts: {
+    line: hostsCommandLine,
+    words: { type: 'files' },
+    usage: 'ncclrun hosts [FILE|LIST] [options]',
+    summary: 'print hosts and their slots, or convert a hostfile',
+    about:
+      'Prints the hosts of a hostfile or list with their slots and where these come from, or writes them as another tool reads them. Without FILE or LIST: the hosts that a job started here would use.',
+    examples: ['ncclrun hosts hostfile', "ncclrun hosts 'node[01-04]:8' --to openmpi"],
   },
   config: {
     line: configCommandLine,

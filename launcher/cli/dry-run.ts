@@ -1,9 +1,11 @@
 /** --dry-run: what would happen, without starting anything. */
 import { availableParallelism } from 'node:os';
+import type { LeftOutHost } from '../allocation/add-up.ts';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
+import { slotText } from './hosts-table.ts';
 import { shellLine } from './normalise.ts';
 
 export interface DryRun {
@@ -11,6 +13,8 @@ export interface DryRun {
   /** The normalised command, word by word. */
   readonly command: readonly string[];
   readonly hosts: readonly HostSlots[];
+  /** Hosts that were named and are not used, with the reason. */
+  readonly leftOut: readonly LeftOutHost[];
   /** null: depends on slots that only the hosts know. */
   readonly ranks: readonly { rank: number; host: string; localRank: number; localSize: number }[] | null;
 }
@@ -25,7 +29,11 @@ export function dryRun(request: JobRequest, command: readonly string[]): DryRun 
     localRank,
     localSize,
   }));
-  return { schemaVersion: 1, command, hosts: map?.hosts ?? allocation.hosts, ranks: ranks ?? null };
+  const hosts = map?.hosts ?? allocation.hosts;
+  const names = new Set(hosts.map(({ name }) => name));
+  const idle = allocation.hosts.filter(({ name }) => !names.has(name));
+  const leftOut = [...allocation.leftOut, ...idle.map(({ name }) => ({ name, reason: 'no rank is left for it' }))];
+  return { schemaVersion: 1, command, hosts, leftOut, ranks: ranks ?? null };
 }
 
 /** This machine's cores are known without starting anything; its GPUs are the agent's to count. */
@@ -37,10 +45,10 @@ function withLocalSlots(allocation: Allocation): Allocation {
   );
 }
 
-/** For people: the command, then a line per host. */
-export function dryRunText(dry: DryRun): string {
+/** For people: the command, then a line per host; `explain`: where each host and its number of slots come from. */
+export function dryRunText(dry: DryRun, explain: boolean): string {
   const lines = [`command  ${shellLine(dry.command)}`];
-  const width = Math.max(...dry.hosts.map((host) => host.name.length), 4);
+  const width = dry.hosts.reduce((widest, host) => Math.max(widest, host.name.length), 4);
   const ranksOf = new Map<string, number[]>();
   for (const { rank, host } of dry.ranks ?? []) {
     const list = ranksOf.get(host);
@@ -50,18 +58,19 @@ export function dryRunText(dry: DryRun): string {
   for (const host of dry.hosts) {
     const ranks = ranksOf.get(host.name);
     const shown = ranks === undefined ? '' : `${firstAndLast(ranks)}   `;
-    lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)} (${host.origin.text})`);
+    const why = explain ? '' : ` (${host.origin.text})`;
+    lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)}${why}`);
+    if (explain) lines.push(...whyLines(host, ''.padEnd(width)));
   }
+  if (explain) lines.push(...dry.leftOut.map(({ name, reason }) => `not used ${name.padEnd(width)}   ${reason}`));
   if (dry.ranks === null) {
     lines.push('ranks    not known yet: they depend on what the hosts have; state slots (host:4), or use -N');
   }
   return `${lines.join('\n')}\n`;
 }
 
-function slotText(host: HostSlots): string {
-  if (host.origin.kind === 'localhost-unlimited') return 'any number of slots';
-  if (host.slots === null) return 'slots not known yet';
-  return host.slots === 1 ? '1 slot' : `${host.slots} slots`;
+function whyLines({ origin }: HostSlots, indent: string): string[] {
+  return [`         ${indent}     host:  ${origin.host}`, `         ${indent}     slots: ${origin.text}`];
 }
 
 function firstAndLast(ranks: readonly number[]): string {

@@ -1,10 +1,11 @@
 /** Merged settings → what the job is asked to be. */
 import type { JobRequest, ProgramRequest } from '../job/types.ts';
 import { forwardSignals } from './forward-signals.ts';
+import { allocationRequest } from './allocation-request.ts';
 import type { JobOptionName } from './options.ts';
-import type { Settings } from './settings.ts';
 import { refuseRestarts } from './refuse-restarts.ts';
 import { stdinReaders } from './stdin-readers.ts';
+import type { Settings } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
 const defaultGraceSeconds = 5;
@@ -12,11 +13,9 @@ const defaultGraceSeconds = 5;
 /** Throws a FailureError (usage) for an -x that names nothing, and lists of ranks or signals that are none. */
 export function jobRequest(settings: Settings<JobOptionName>, argv: readonly string[]): JobRequest {
   refuseRestarts(settings);
-  const hosts = settings.list('host');
   return {
     programs: [programRequest(settings, argv)],
-    hostList: hosts.length === 0 ? null : hosts.join(','),
-    hostfile: settings.text('hostfile'),
+    ...allocationRequest(settings),
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
@@ -36,8 +35,6 @@ export function jobRequest(settings: Settings<JobOptionName>, argv: readonly str
     bindTo: oneOf(['none', 'core', 'numa', 'gpu'], settings.text('bind-to')) ?? 'none',
     reportBindings: settings.flag('report-bindings'),
     isolateGpus: settings.flag('isolate-gpus'),
-    include: joined(settings.list('include')),
-    exclude: joined(settings.list('exclude')),
     spawnTimeoutSeconds: settings.seconds('spawn-timeout'),
     forwardSignals: forwardSignals(
       settings.list('forward-signals'),
@@ -68,10 +65,6 @@ function checkedExport(text: string, settings: Settings<JobOptionName>): string 
 /** The option's kind has checked it already; this tells the compiler. */
 function oneOf<const T extends string>(choices: readonly T[], text: string | null): T | null {
   return choices.find((choice) => choice === text) ?? null;
-}
-
-function joined(list: readonly string[]): string | null {
-  return list.length === 0 ? null : list.join('@');
 }
 
 function tagOutput(text: string | null): JobRequest['tagOutput'] {

@@ -3,7 +3,7 @@ import type { CommandLine } from './option.ts';
 import type { Settings } from './settings.ts';
 
 /** Options that say how to start or to print, not what the job is. */
-const left = new Set(['dry-run', 'json', 'verbose', 'help', 'version']);
+const left = new Set(['dry-run', 'explain', 'json', 'verbose', 'help', 'version']);
 
 /** Words that, given to ncclrun, mean the same wherever they are typed. */
 export function normalisedCommand<Name extends string>(

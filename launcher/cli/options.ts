@@ -1,6 +1,7 @@
 /** The option table: the parser, --help and the merge of settings all come from here. */
 import type { CommandLine, Option } from './option.ts';
 import { configOptions } from './options/commands.ts';
+import { convertOptions } from './options/convert.ts';
 import { hostsOptions } from './options/hosts.ts';
 import { limitsOptions } from './options/limits.ts';
 import { measureOptions } from './options/measure.ts';
@@ -20,6 +21,7 @@ const jobOptions = [
 
 export type JobOptionName = (typeof jobOptions)[number]['name'];
 export type MeasureOptionName = (typeof measureOptions)[number]['name'];
+export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
 
 export const runCommandLine: CommandLine = { command: 'run', options: jobOptions, words: 'program' };
 
@@ -37,6 +39,14 @@ export const configCommandLine: CommandLine = {
 export const perfCommandLine: CommandLine = {
   command: 'perf',
   options: [...measureOptions, ...jobOptions.map(withoutTakenFlags)],
+  words: 'words',
+};
+
+const namingHosts = ['host', 'hostfile', 'include', 'exclude', 'version', 'help'] as const;
+
+export const hostsCommandLine: CommandLine = {
+  command: 'hosts',
+  options: [...convertOptions, ...jobOptions.filter(({ name }) => namingHosts.some((known) => known === name))],
   words: 'words',
 };
 

@@ -9,7 +9,7 @@ import type { Settings } from '../settings.ts';
 /** Throws a FailureError (hostfile, allocation). */
 export async function printDryRun(settings: Settings<JobOptionName>, request: JobRequest): Promise<number> {
   const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.programs[0]?.argv ?? []));
-  const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry);
+  const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry, settings.flag('explain'));
   await standardStreams().stdout.write(Buffer.from(text));
   return 0;
 }

@@ -24,7 +24,8 @@ export async function perf(argv: readonly string[]): Promise<number> {
   if (asked === 'version') return (await import('./version.ts')).version();
 
   const request = jobRequest(settings, [perfProgram, collectiveOf(words), ...measureArguments(settings)]);
-  if (settings.flag('dry-run')) return (await import('./dry-run.ts')).printDryRun(settings, request);
+  if (settings.flag('dry-run') || settings.flag('explain'))
+    return (await import('./dry-run.ts')).printDryRun(settings, request);
 
   const json = settings.flag('json');
   const options = {

@@ -1,5 +1,6 @@
 /** `ncclrun [options] PROGRAM [arguments]` */
 import { refuseMisspelt } from '../refuse-misspelt.ts';
+import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
@@ -11,12 +12,15 @@ export async function run(argv: readonly string[]): Promise<number> {
   const { asked, settings, words } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('run');
   if (asked === 'version') return (await import('./version.ts')).version();
+  if (words.length === 0 && settings.flag('explain'))
+    return (await import('./hosts.ts')).explainHosts(allocationRequest(settings), settings.flag('json'));
   if (words.length === 0)
     throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; ncclrun --help says more');
 
   const request = jobRequest(settings, words);
   if (argv[0] === words[0]) refuseMisspelt(words[0] ?? '', request, process.env['PATH'] ?? '');
-  if (settings.flag('dry-run')) return (await import('./dry-run.ts')).printDryRun(settings, request);
+  if (settings.flag('dry-run') || settings.flag('explain'))
+    return (await import('./dry-run.ts')).printDryRun(settings, request);
   return launch(request, {
     json: settings.flag('json'),
     verbose: settings.flag('verbose'),

@@ -19,7 +19,7 @@ export const hostsOptions = [
     kind: { type: 'text' },
     argument: 'FILE',
     group: 'hosts',
-    help: 'hosts and their slots from a file, as Open MPI or MPICH write it',
+    help: 'hosts and their slots from a file (- is standard input), as Open MPI, MPICH, DeepSpeed, Slurm or pdsh write it',
     default: null,
   },
   {

@@ -1,0 +1,34 @@
+/** Sentences about where hosts and counts come from: for --explain, and for messages about too few slots. */
+import type { SlotOrigin } from '../job/types.ts';
+import { type HostEntry, placeOf } from './entry.ts';
+
+/** Mentions told one by one before the rest becomes a number. */
+const shown = 4;
+
+/** `mentions` are those of one host, at least one. `slots`: their sum, or null if it is not known yet. */
+export function originOf(mentions: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
+  const host = several(mentions.map(placeWithRange));
+  const places = several([...new Set(mentions.map(({ position }) => placeOf(position)))]);
+  if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit', host };
+  if (slots !== null) return { kind: 'stated', text: statedText(mentions, places), host };
+  return { kind: 'detected', text: `no count at ${places}: as many as the host has GPUs, or cores if none`, host };
+}
+
+function statedText(mentions: readonly HostEntry[], places: string): string {
+  if (mentions.length === 1) return `stated at ${places}`;
+  return several(mentions.map((entry) => `${countOf(entry)} at ${placeOf(entry.position)}`));
+}
+
+function countOf({ slots }: HostEntry): string {
+  return slots === null ? '1 (no count)' : String(slots);
+}
+
+function placeWithRange({ position, range }: HostEntry): string {
+  return range === null ? placeOf(position) : `${placeOf(position)}, one of ${range}`;
+}
+
+function several(parts: readonly string[]): string {
+  const unique = parts.slice(0, shown);
+  const rest = parts.length - unique.length;
+  return unique.join(' + ') + (rest === 0 ? '' : ` + ${rest} more`);
+}

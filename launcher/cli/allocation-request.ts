@@ -1,0 +1,20 @@
+/** Merged settings → which hosts are asked for; the same for a run and for `ncclrun hosts`. */
+import type { JobRequest } from '../job/types.ts';
+import type { Setting, Settings } from './settings.ts';
+
+export function allocationRequest(
+  settings: Settings<'host' | 'hostfile' | 'include' | 'exclude'>,
+): Pick<JobRequest, 'hostList' | 'hostfile' | 'include' | 'exclude'> {
+  const hosts = settings.list('host');
+  return {
+    hostList: hosts.length === 0 ? null : hosts.join(','),
+    hostfile: settings.text('hostfile'),
+    include: joined(settings.setting('include')),
+    exclude: joined(settings.setting('exclude')),
+  };
+}
+
+/** Several --include are one with @ between them. A variable was cut at its commas, which here separate the slots of a host. */
+function joined(setting: Setting | null): string | null {
+  return setting === null ? null : setting.values.join(setting.source.startsWith('NCCLRUN_') ? ',' : '@');
+}

@@ -1,0 +1,76 @@
+/** An allocation for people: a row per run of hosts that are alike, and the sums. */
+import type { Hosts } from '../allocation/add-up.ts';
+import { foldNames } from '../allocation/print/fold-names.ts';
+import type { HostSlots } from '../job/types.ts';
+
+type Row = readonly [name: string, slots: string, origin: string];
+
+export function hostsTable({ hosts, leftOut }: Hosts): string {
+  const rows = [
+    ...runsOfAlike(hosts).flatMap(rowsOf),
+    ...leftOut.map(({ name, reason }): Row => [name, 'not used', reason]),
+  ];
+  const widths = [0, 1].map((column) => rows.reduce((width, row) => Math.max(width, (row[column] ?? '').length), 0));
+  const text = rows.map(([name, slots, origin]) => {
+    return `${name.padEnd(widths[0] ?? 0)}   ${slots.padEnd(widths[1] ?? 0)}   ${origin}`.trimEnd();
+  });
+  return `${[...text, sumText(hosts)].join('\n')}\n`;
+}
+
+function rowsOf(run: readonly HostSlots[]): Row[] {
+  const [first] = run;
+  if (first === undefined) return [];
+  const words = foldNames(run.map(({ name }) => name));
+  const login = first.user === null ? '' : `${first.user}@`;
+  const port = first.port === null ? '' : `, port ${first.port}`;
+  return words.map((word) => {
+    const each = run.length > 1 && word !== first.name && word.includes('[') ? ' each' : '';
+    return [`${login}${word}`, `${slotText(first)}${each}${maximumText(first)}${port}`, originText(first)];
+  });
+}
+
+/** `text` repeats the host's place where both come from one mention. */
+function originText({ origin }: HostSlots): string {
+  return origin.text.startsWith('stated at ') ? origin.host : `${origin.host}; slots: ${origin.text}`;
+}
+
+export function slotText({ origin, slots, devices }: HostSlots): string {
+  if (origin.kind === 'localhost-unlimited') return 'any number of slots';
+  if (slots === null) return 'slots not known yet';
+  const which = devices === null ? '' : ` (${devices.join(',')})`;
+  return `${plural(slots, 'slot')}${which}`;
+}
+
+function maximumText({ maxSlots }: HostSlots): string {
+  return maxSlots === null ? '' : `, at most ${maxSlots}`;
+}
+
+function sumText(hosts: readonly HostSlots[]): string {
+  const slots = hosts.reduce((sum, host) => sum + (host.slots ?? 0), 0);
+  const uncounted = hosts.filter((host) => host.slots === null).length;
+  if (uncounted === hosts.length) return plural(hosts.length, 'host');
+  const unknown = uncounted === 0 ? '' : ` and those of ${plural(uncounted, 'host')} without a number`;
+  return `${plural(hosts.length, 'host')}, ${plural(slots, 'slot')}${unknown}`;
+}
+
+function plural(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
+}
+
+function runsOfAlike(hosts: readonly HostSlots[]): HostSlots[][] {
+  const runs: HostSlots[][] = [];
+  for (const host of hosts) {
+    const last = runs.at(-1)?.at(-1);
+    if (last !== undefined && isAlike(last, host)) runs.at(-1)?.push(host);
+    else runs.push([host]);
+  }
+  return runs;
+}
+
+function isAlike(one: HostSlots, other: HostSlots): boolean {
+  return rowKey(one) === rowKey(other);
+}
+
+function rowKey({ user, port, slots, maxSlots, devices, origin }: HostSlots): string {
+  return JSON.stringify([user, port, slots, maxSlots, devices, origin]);
+}
