@@ -2,9 +2,10 @@
 // for a fast start) and build/ (native code). Incremental: nothing to do costs about a second.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { recordCode } from './record-code.mjs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeIdentity } from './identity.mjs';
+import { recordCode } from './record-code.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** Runs a tool; what it says goes to the terminal. A tool that is missing or fails ends the build with one sentence. */
@@ -53,4 +54,5 @@ const manual = spawnSync(process.execPath, [join(root, 'dist/bundle/main.cjs'), 
 if (manual.status === 0) writeFileSync(join(root, 'dist/man/ncclrun.1'), manual.stdout);
 else console.error(`ncclrun build: no manual page: ${manual.stderr}`);
 
+writeIdentity(root);
 await recordCode(root);

@@ -40,6 +40,7 @@ export const FrameKind = {
   start: 0x32, // launcher → agent: all hosts said hello; start the ranks; payload JSON AgentStart
   failure: 0x33, // agent → launcher; payload JSON AgentReport
   suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them; agent → launcher: the guardian has done what was asked up to a 1
+  staging: 0x35, // both ways, before there is an agent: a host without ncclrun gets it (launcher/remote/staging/protocol.ts)
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

@@ -45,7 +45,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const misfit = planMisfit(plan, early);
   if (misfit !== null) throw new FailureError(misfit);
   const asked = early?.hosts ?? allocation.hosts;
-  const startAgent = await agentStarter(request.rsh, asked);
+  const startAgent = await agentStarter(request.rsh, request.stage, asked);
   const policy = new FailurePolicy();
   const readsStdin = stdinReader(request);
   const noReader = noSuchReader(request, early);

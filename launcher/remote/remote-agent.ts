@@ -1,15 +1,18 @@
 /** An agent on another host, over the standard streams of a remote shell's command. */
-import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { encodeFrame, encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './connection.ts';
-import { agentPath } from './local.ts';
+import { agentPath, installationRoot } from './local.ts';
 import { Limiter } from './limiter.ts';
 import { quote } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { type Identity, installedIdentity } from './staging/identity.ts';
+import { remoteCommand } from './staging/remote-script.ts';
+import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
 import { openWay } from './ways.ts';
 
@@ -25,10 +28,11 @@ const COMMAND_NOT_EXECUTABLE = 126;
 
 const connecting = new Limiter(MAX_CONNECTING);
 
-/** The way learns what it has to know while the job is still being prepared. */
-export async function remoteAgentStarter(rsh: string): Promise<StartAgent> {
+/** The way learns what it has to know while the job is still being prepared. `stage`: hosts without ncclrun get it. */
+export async function remoteAgentStarter(rsh: string, stage: boolean): Promise<StartAgent> {
   const shell = await openWay(rsh);
-  return (host, order, handler) => new RemoteAgent(shell, host, order, handler);
+  const identity = stage ? installedIdentity() : null;
+  return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }
 
 /** How one connection ended. */
@@ -40,27 +44,48 @@ interface AttemptEnd {
   /** What broke the link; null for a clean end. */
   readonly problem: string | null;
   readonly exit: RemoteExit;
+  readonly staging: StagingTalk | null;
+}
+
+interface RemoteAgentOptions {
+  readonly shell: RemoteShell;
+  /** What a host gets that lacks ncclrun; null: nothing. */
+  readonly identity: Identity | null;
+  readonly host: HostSlots;
+  readonly order: AgentOrder;
+  readonly handler: ConnectionHandler;
 }
 
 class RemoteAgent implements AgentConnection {
   readonly #shell: RemoteShell;
   readonly #host: HostSlots;
-  readonly #order: AgentOrder;
+  readonly #identity: Identity | null;
+  readonly #order: Frame;
   readonly #handler: ConnectionHandler;
   readonly #done: Promise<void>;
   #remote: RemoteProcess | null = null;
+  /** Until an agent speaks, what came after the order would be taken for a part of ncclrun by a host that lacks it. */
+  #held: Frame[] | null = null;
   #closing = false;
 
-  constructor(shell: RemoteShell, host: HostSlots, order: AgentOrder, handler: ConnectionHandler) {
+  constructor({ shell, identity, host, order, handler }: RemoteAgentOptions) {
     this.#shell = shell;
+    this.#identity = identity;
     this.#host = host;
-    this.#order = order;
+    this.#order = makeFrame(FrameKind.order, { payload: encodeJson(order) });
     this.#handler = handler;
     this.#done = this.#run();
   }
 
   send(frame: Frame): void {
-    this.#remote?.link.send(frame);
+    if (this.#held === null) this.#remote?.link.send(frame);
+    else this.#held.push(frame);
+  }
+
+  #release(): void {
+    const frames = this.#held ?? [];
+    this.#held = null;
+    for (const frame of frames) this.send(frame);
   }
 
   /** An agent whose ranks have ended is about to leave, any other leaves because its stdin ends: the shell is not waited for. */
@@ -73,24 +98,29 @@ class RemoteAgent implements AgentConnection {
 
   /** Attempts until the agent speaks, then as long as it does. */
   async #run(): Promise<void> {
+    let anew = false;
     for (let attempt = 1; ; attempt += 1) {
       const release = await connecting.enter();
       if (this.#closing) {
         release();
         return this.#handler.closed({ problem: null, failure: null });
       }
-      const end = await this.#attempt(release).finally(release);
+      const end = await this.#attempt(release, anew).finally(release);
       const problem = end.problem ?? sayLast(end.exit.remarks);
       if (this.#closing || end.spoke) return this.#handler.closed({ problem, failure: null });
+      if (!anew && end.staging?.cachedIsBad === true) {
+        anew = true;
+        continue;
+      }
       if (attempt === MAX_ATTEMPTS || !this.#shell.isTransient(end.exit)) {
-        return this.#handler.closed({ problem, failure: this.#explain(end) });
+        return this.#handler.closed({ problem, failure: await this.#explain(end) });
       }
       await pause(attempt);
     }
   }
 
-  /** One connection, to its end. `onSpoke` is called at the agent's first frame. */
-  async #attempt(onSpoke: () => void): Promise<AttemptEnd> {
+  /** One connection, to its end. `onSpoke` is called at the agent's first frame. `anew`: what the host has in its cache does not work. */
+  async #attempt(onSpoke: () => void, anew: boolean): Promise<AttemptEnd> {
     const end: { spoke: boolean; silent: boolean; problem: string | null } = {
       spoke: false,
       silent: false,
@@ -98,9 +128,9 @@ class RemoteAgent implements AgentConnection {
     };
     let remote: RemoteProcess;
     try {
-      remote = await this.#shell.start(this.#host, `exec ${quote(agentPath)}`, (message) => this.#handler.way(message));
+      remote = await this.#shell.start(this.#host, this.#command(anew), (message) => this.#handler.way(message));
     } catch (error) {
-      return { ...end, exit: failedExit(error) };
+      return { ...end, exit: failedExit(error), staging: null };
     }
     const { link, exit } = remote;
     this.#remote = remote;
@@ -108,12 +138,27 @@ class RemoteAgent implements AgentConnection {
       end.silent = true;
       remote.kill();
     }, HELLO_DEADLINE_MS);
+    const staging =
+      this.#identity === null
+        ? null
+        : new StagingTalk({
+            identity: this.#identity,
+            host: this.#host.name,
+            link,
+            order: this.#order,
+            onBegin: (bytes) => this.#handler.staging?.(bytes),
+            giveUp: () => remote.kill(),
+          });
+    this.#held = staging === null ? null : [];
     link.open({
       frame: (frame) => {
         if (!end.spoke) {
+          silence.refresh();
+          if (staging?.takes(frame) === true) return;
           end.spoke = true;
           clearTimeout(silence);
           onSpoke();
+          this.#release();
         }
         this.#handler.frame(frame);
       },
@@ -123,21 +168,29 @@ class RemoteAgent implements AgentConnection {
       },
     });
     if (this.#closing) link.close();
-    else link.send(makeFrame(FrameKind.order, { payload: encodeJson(this.#order) }));
+    else link.send(this.#order);
     const exited = await exit;
     clearTimeout(silence);
-    return { ...end, exit: exited };
+    return { ...end, exit: exited, staging };
   }
 
-  #explain({ exit, problem, silent }: AttemptEnd): HostUnreachableFailure | AgentFailure {
+  #command(anew: boolean): string {
+    if (this.#identity === null) return `exec ${quote(agentPath)}`;
+    const orderBytes = encodeFrame(this.#order).length;
+    return remoteCommand({ root: installationRoot, identity: this.#identity, orderBytes, anew });
+  }
+
+  async #explain({ exit, problem, silent, staging }: AttemptEnd): Promise<HostUnreachableFailure | AgentFailure> {
     const { name: host } = this.#host;
+    const unstaged = (await staging?.failure(exit.remarks)) ?? null;
+    if (unstaged !== null) return unstaged;
     const base = { type: 'agent', host, phase: 'hello' } as const;
     if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
       const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;
       return {
         ...base,
         message,
-        remedy: `install ncclrun on ${host} at the same path as here, or share it by a network file system`,
+        remedy: `let it be copied there (--stage auto), or install ncclrun on ${host} at the same path as here`,
       };
     }
     if (silent) {

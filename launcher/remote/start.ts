@@ -3,10 +3,12 @@ import type { HostSlots } from '../job/types.ts';
 import type { StartAgent } from './connection.ts';
 import { startLocalAgent } from './local.ts';
 
-/** `rsh` is --rsh: openssh, or auto; else a command that is given host and command line, as ssh is. */
-export async function agentStarter(rsh: string, hosts: readonly HostSlots[]): Promise<StartAgent> {
+/**
+ * `rsh` is --rsh: openssh, or auto; else a command that is given host and command line, as ssh is. `stage`: hosts without ncclrun get it.
+ */
+export async function agentStarter(rsh: string, stage: boolean, hosts: readonly HostSlots[]): Promise<StartAgent> {
   if (hosts.every((host) => host.local)) return startLocalAgent;
   const { remoteAgentStarter } = await import('./remote-agent.ts');
-  const startRemoteAgent = await remoteAgentStarter(rsh);
+  const startRemoteAgent = await remoteAgentStarter(rsh, stage);
   return (host, order, handler) => (host.local ? startLocalAgent : startRemoteAgent)(host, order, handler);
 }

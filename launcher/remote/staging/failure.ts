@@ -1,0 +1,38 @@
+/** Why a host could not be given a copy of ncclrun, for people. */
+import type { AgentFailure } from '../../job/failure.ts';
+import { StagingRefusal } from './protocol.ts';
+
+/** `remarks`: what the tools over there said on stderr. */
+export function stagingFailure(host: string, refusal: number, remarks: string): AgentFailure {
+  const base = { type: 'agent', host, phase: 'hello' } as const;
+  const said = complaint(remarks);
+  switch (refusal) {
+    case StagingRefusal.machine:
+      return {
+        ...base,
+        message: `ncclrun is not on ${host}, and ours does not run there: it is another machine (${said}; here ${process.arch})`,
+        remedy: `install ncclrun on ${host}, the same version as here and at the same path`,
+      };
+    case StagingRefusal.start:
+      return {
+        ...base,
+        message: `ncclrun is not on ${host}, and ours does not run there: ${said}`,
+        remedy: `build ncclrun on ${host}, or on the oldest system of your hosts, and install it at the same path`,
+      };
+    case StagingRefusal.hash:
+      return { ...base, message: `ncclrun came to ${host} damaged: ${said}`, remedy: 'start the job again' };
+    default:
+      return {
+        ...base,
+        message: `ncclrun could not be copied into the cache directory of ${host}: ${said}`,
+        remedy: `make room or give access there (usually ~/.cache/ncclrun), or install ncclrun on ${host} at the same path as here`,
+      };
+  }
+}
+
+/** The first line that tells a reason of the system's, else the last. */
+function complaint(remarks: string): string {
+  const lines = remarks.split('\n').map((line) => line.trim());
+  const reason = lines.find((line) => /no space left|quota|read-only|permission denied|not found|GLIBC/i.test(line));
+  return reason ?? lines.findLast((line) => line !== '') ?? 'nothing was said why';
+}

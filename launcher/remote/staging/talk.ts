@@ -1,0 +1,83 @@
+/** One connection's talk about staging, from the start of the remote command to the agent's first word. */
+import type { Link } from '../../../control/link/link.ts';
+import { FrameKind } from '../../../control/messages/frame.ts';
+import type { Frame } from '../../../control/messages/frame.ts';
+import type { AgentFailure } from '../../job/failure.ts';
+import type { Courier } from './courier.ts';
+import type { Identity } from './identity.ts';
+import { StagingWord } from './protocol.ts';
+
+export interface StagingTalkOptions {
+  readonly identity: Identity;
+  readonly host: string;
+  readonly link: Link;
+  /** For the agent that starts in the end. */
+  readonly order: Frame;
+  /** The host gets a copy of so many bytes. */
+  readonly onBegin: (bytes: number) => void;
+  /** Ends the connection: there is nothing to give. */
+  readonly giveUp: () => void;
+}
+
+export class StagingTalk {
+  readonly #options: StagingTalkOptions;
+  #courier: Promise<Courier> | null = null;
+  #cached = false;
+  /** The host's StagingRefusal. */
+  #refusal: number | null = null;
+  #ownFailure: AgentFailure | null = null;
+
+  constructor(options: StagingTalkOptions) {
+    this.#options = options;
+  }
+
+  /** False: the frame is an agent's. */
+  takes(frame: Frame): boolean {
+    if (frame.kind !== FrameKind.staging) return this.#isCachedFailing(frame);
+    switch (frame.flags) {
+      case StagingWord.cached:
+        this.#cached = true;
+        break;
+      case StagingWord.failed:
+        this.#refusal = frame.subject;
+        break;
+      default:
+        // In the order in which they came: each waits for the same promise.
+        this.#courier ??= this.#engage();
+        void this.#courier.then((courier) => courier.frame(frame));
+    }
+    return true;
+  }
+
+  /** The copy in the host's cache was started and no agent spoke: it is damaged, a new one may be whole. */
+  get cachedIsBad(): boolean {
+    return this.#cached;
+  }
+
+  /** Why there is no agent, after the connection's end; null where staging is not to blame. */
+  async failure(remarks: string): Promise<AgentFailure | null> {
+    if (this.#ownFailure !== null || this.#refusal === null) return this.#ownFailure;
+    const { stagingFailure } = await import('./failure.ts');
+    return stagingFailure(this.#options.host, this.#refusal, remarks);
+  }
+
+  /** An agent from the cache that cannot serve; another copy may. */
+  #isCachedFailing(frame: Frame): boolean {
+    return this.#cached && frame.kind === FrameKind.failure;
+  }
+
+  async #engage(): Promise<Courier> {
+    const { Courier: Engaged } = await import('./courier.ts');
+    const { identity, link, order, host, onBegin, giveUp } = this.#options;
+    return new Engaged({
+      identity,
+      link,
+      order,
+      onBegin,
+      onFailure: (message, remedy) => {
+        this.#ownFailure = { type: 'agent', host, phase: 'hello', message, remedy };
+        giveUp();
+      },
+    });
+  }
+}
