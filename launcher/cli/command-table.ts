@@ -38,7 +38,7 @@ export const runEntry: CommandEntry = {
   summary: 'start a job',
   about:
     'Starts one worker per slot on many hosts, wires them up for barriers and collectives, and ends them together.',
-  examples: ['ncclrun -n 4 examples/all-reduce.ts', 'ncclrun --hostfile hosts -N 8 python3 train.py --lr 0.1'],
+  examples: ['ncclrun -n 4 hostname', 'ncclrun --hostfile hosts -N 8 python3 train.py --lr 0.1'],
 };
 
 /** In the order of the help. */

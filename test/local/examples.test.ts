@@ -1,0 +1,100 @@
+/** Every example, run as its first lines say. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { describeIf, findProgram } from '../rig/capability.ts';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-examples-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const environment = { PATH: `${join(repository, 'bin')}${delimiter}${process.env['PATH'] ?? ''}` };
+const here = hostname();
+
+/** The lines of a job that must succeed silently but for them, in order of rank. */
+async function lines(argv: readonly string[]): Promise<string[]> {
+  const { status, stdout, stderr } = await Command.run(argv);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return stdout.trimEnd().split('\n').toSorted();
+}
+
+async function script(name: string, ...argv: readonly string[]) {
+  return Command.run(argv, { program: join(repository, 'examples', name), environment, directory });
+}
+
+const noPython = findProgram('python3') === null ? 'python3 is not installed' : null;
+const noCompiler = findProgram('cc') === null ? 'no C compiler (cc) is installed' : null;
+
+describe('examples', () => {
+  it('are all listed', () => {
+    const page = readFileSync(join(repository, 'examples/README.md'), 'utf8');
+    for (const name of readdirSync(join(repository, 'examples'))) {
+      if (name !== 'README.md') expect(page).toContain(`](${name})`);
+    }
+  });
+
+  it('hello.sh', async () => {
+    const expected = [0, 1, 2].map((rank) => `[${rank}] hello from rank ${rank} of 3, number ${rank} of 3 on ${here}`);
+    expect(await lines(['-n', '3', 'examples/hello.sh'])).toEqual(expected);
+  });
+
+  it('hello.ts', async () => {
+    expect(await lines(['-n', '2', 'examples/hello.ts'])).toEqual([
+      '[0] all 2 are there',
+      `[0] hello from rank 0 of 2, number 0 on localhost`,
+      `[1] hello from rank 1 of 2, number 1 on localhost`,
+    ]);
+  });
+
+  it('all-reduce.ts', async () => {
+    expect((await lines(['-n', '4', 'examples/all-reduce.ts'])).join()).toContain('every element is 10, as it must be');
+  });
+
+  it('ring.ts', async () => {
+    expect(await lines(['-n', '4', 'examples/ring.ts'])).toEqual([
+      '[0] the word came back from rank 3 having seen ranks 0, 1, 2, 3',
+    ]);
+  });
+
+  it('hostfile-job.sh', async () => {
+    const { status, stdout, stderr } = await script('hostfile-job.sh');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    for (const rank of [0, 1, 2, 3]) {
+      expect(stdout).toMatch(new RegExp(`^\\[${rank}@.*\\] welcome from rank ${rank} of 4`, 'm'));
+    }
+    expect(stdout).toMatch(/ranks 0-3/);
+    expect(stdout.trimEnd().split('\n').at(-1)).toBe('the job ended with status 0 (ok)');
+  });
+
+  it('hostfile-job.sh with a hostfile that is not there', async () => {
+    const { status, stderr } = await script('hostfile-job.sh', 'no-such-file');
+    expect(status).toBe(2);
+    expect(stderr).toContain('no-such-file');
+  });
+});
+
+describeIf(noPython, 'examples in Python', () => {
+  it('hello.py', async () => {
+    const expected = [0, 1].map((rank) => `[${rank}] hello from rank ${rank} of 2, number ${rank} of 2 on ${here}`);
+    expect(await lines(['-n', '2', 'examples/hello.py'])).toEqual(expected);
+  });
+
+  it('train.py', async () => {
+    const output = await lines(['-n', '3', 'examples/train.py', '--steps', '100']);
+    expect(output.join('\n')).toMatch(/^\[0\] step 100: loss 0\.01\d*, y = (2\.9\d|3\.0\d)x -(0\.9\d|1\.0\d)$/m);
+  });
+});
+
+describeIf(noCompiler, 'examples in C', () => {
+  it('hello.c', async () => {
+    const program = await compileWithEngine('examples/hello.c', directory);
+    expect(await lines(['-n', '2', program])).toEqual([
+      '[0] all 2 are there',
+      `[0] hello from rank 0 of 2 on ${here}`,
+      `[1] hello from rank 1 of 2 on ${here}`,
+    ]);
+  });
+});
