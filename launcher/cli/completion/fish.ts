@@ -54,7 +54,7 @@ end
 
 complete -c ncclrun -f
 complete -c ncclrun -n '__ncclrun_is program' -a '(__ncclrun_program)'
-complete -c ncclrun -n '__ncclrun_is run' -a '(__fish_complete_command)' -F
+complete -c ncclrun -n '__ncclrun_is run; and not string match -q -- "-*" (commandline -ct)' -a '(__fish_complete_command)' -F
 ${commandNames.map((name) => `complete -c ncclrun -n __fish_is_first_token -a ${name} -d ${fishQuoted(commandTable[name].summary)}`).join('\n')}
 ${names.map(optionsOf).join('\n')}
 `;
