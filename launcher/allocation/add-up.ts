@@ -57,6 +57,7 @@ function merge(first: HostEntry, group: readonly HostEntry[], machine: Machine):
     user: agreed(group, 'user', (entry) => entry.user),
     port: agreed(group, 'port', (entry) => entry.port),
     slots,
+    mentions: group.map(({ position }) => position.line * 65_536 + position.column),
     maxSlots,
     devices: null,
     local,

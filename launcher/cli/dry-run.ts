@@ -5,6 +5,8 @@ import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
+import { hostsOfPrograms } from '../mapping/program-hosts.ts';
+import { ranges } from '../report/ranges.ts';
 import { slotText } from './hosts-table.ts';
 import { shellLine } from './normalise.ts';
 
@@ -16,16 +18,21 @@ export interface DryRun {
   /** Hosts that were named and are not used, with the reason. */
   readonly leftOut: readonly LeftOutHost[];
   /** null: depends on slots that only the hosts know. */
-  readonly ranks: readonly { rank: number; host: string; localRank: number; localSize: number }[] | null;
+  readonly ranks:
+    | readonly { rank: number; host: string; program: number; localRank: number; localSize: number }[]
+    | null;
 }
 
 /** Throws a FailureError (hostfile, allocation). */
 export function dryRun(request: JobRequest, command: readonly string[]): DryRun {
   const allocation = allocate(request);
-  const map = mapRanks(allocation, request) ?? mapRanks(withLocalSlots(allocation), request);
-  const ranks = map?.ranks.map(({ rank, host, localRank, localSize }) => ({
+  const hostsOf = hostsOfPrograms(request, allocation);
+  const map =
+    mapRanks(allocation, request, null, hostsOf) ?? mapRanks(withLocalSlots(allocation), request, null, hostsOf);
+  const ranks = map?.ranks.map(({ rank, host, program, localRank, localSize }) => ({
     rank,
     host: map.hosts[host]?.name ?? '',
+    program,
     localRank,
     localSize,
   }));
@@ -57,7 +64,7 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
   }
   for (const host of dry.hosts) {
     const ranks = ranksOf.get(host.name);
-    const shown = ranks === undefined ? '' : `${firstAndLast(ranks)}   `;
+    const shown = ranks === undefined ? '' : `${ranks.length === 1 ? 'rank' : 'ranks'} ${ranges(ranks)}   `;
     const why = explain ? '' : ` (${host.origin.text})`;
     lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)}${why}`);
     if (explain) lines.push(...whyLines(host, ''.padEnd(width)));
@@ -71,9 +78,4 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
 
 function whyLines({ origin }: HostSlots, indent: string): string[] {
   return [`         ${indent}     host:  ${origin.host}`, `         ${indent}     slots: ${origin.text}`];
-}
-
-function firstAndLast(ranks: readonly number[]): string {
-  const [first] = ranks;
-  return ranks.length > 1 ? `ranks ${first}-${ranks.at(-1)}` : `rank ${first}`;
 }

@@ -1,7 +1,8 @@
 /** Merged settings → what the job is asked to be. */
-import type { JobRequest, ProgramRequest } from '../job/types.ts';
+import type { JobRequest, MapBy, ProgramRequest } from '../job/types.ts';
 import { forwardSignals } from './forward-signals.ts';
 import { allocationRequest } from './allocation-request.ts';
+import { parseMapBy } from './map-by.ts';
 import type { JobOptionName } from './options.ts';
 import { refuseRestarts } from './refuse-restarts.ts';
 import { stdinReaders } from './stdin-readers.ts';
@@ -10,12 +11,32 @@ import { usageError } from './usage-error.ts';
 
 const defaultGraceSeconds = 5;
 
-/** Throws a FailureError (usage) for an -x that names nothing, and lists of ranks or signals that are none. */
-export function jobRequest(settings: Settings<JobOptionName>, argv: readonly string[]): JobRequest {
+/** One more program after a `:`, with what stands before it. */
+export interface FurtherProgram {
+  readonly settings: Settings<JobOptionName>;
+  readonly words: readonly string[];
+}
+
+/**
+ * Throws a FailureError (usage) for an -x that names nothing, lists of ranks or signals that are none, and placements that contradict
+ * each other.
+ */
+export function jobRequest(
+  settings: Settings<JobOptionName>,
+  argv: readonly string[],
+  further: readonly FurtherProgram[] = [],
+): JobRequest {
   refuseRestarts(settings);
+  const { mapBy, oversubscribe } = parseMapBy(settings.text('map-by') ?? 'slot', settings.setting('map-by')?.source);
+  const apart = further.some((program) => ownHosts(program.settings) !== null);
+  const programs = [{ settings, words: argv }, ...further].map((program) => programRequest(program, apart));
+  for (const program of programs) checkPerHost(program, mapBy);
   return {
-    programs: [programRequest(settings, argv)],
+    programs,
     ...allocationRequest(settings),
+    ...(apart && !hostsElsewhere(settings)
+      ? { hostList: programs.flatMap(({ hostList }) => hostList ?? []).join(',') }
+      : {}),
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
@@ -30,8 +51,8 @@ export function jobRequest(settings: Settings<JobOptionName>, argv: readonly str
     stdin: stdinReaders(settings.text('stdin') ?? '0', settings.setting('stdin')?.source ?? '--stdin'),
     rsh: settings.text('rsh') ?? 'auto',
     stage: settings.text('stage') !== 'never',
-    mapBy: settings.text('map-by') ?? 'slot',
-    rankBy: oneOf(['slot', 'node', 'numa'], settings.text('rank-by')),
+    mapBy,
+    rankBy: rankBy(settings, mapBy),
     bindTo: oneOf(['none', 'core', 'numa', 'gpu'], settings.text('bind-to')) ?? 'none',
     reportBindings: settings.flag('report-bindings'),
     isolateGpus: settings.flag('isolate-gpus'),
@@ -40,19 +61,51 @@ export function jobRequest(settings: Settings<JobOptionName>, argv: readonly str
       settings.list('forward-signals'),
       settings.setting('forward-signals')?.source ?? '--forward-signals',
     ),
-    oversubscribe: settings.flag('oversubscribe'),
+    oversubscribe: oversubscribe || settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
   };
 }
 
-function programRequest(settings: Settings<JobOptionName>, argv: readonly string[]): ProgramRequest {
+/** `apart`: some program has hosts of its own, so -H before a program is for that program. */
+function programRequest({ settings, words }: FurtherProgram, apart: boolean): ProgramRequest {
   return {
-    argv,
+    argv: words,
     ranks: settings.integer('np'),
     ranksPerHost: settings.text('npernode') === 'gpu' ? 'gpu' : settings.integer('npernode'),
     exports: settings.list('export').map((text) => checkedExport(text, settings)),
     workingDirectory: settings.text('wdir'),
+    hostList: apart ? ownHosts(settings) : null,
   };
+}
+
+/** -H as it stands before the program; a setting from elsewhere is for all. */
+function ownHosts(settings: Settings<JobOptionName>): string | null {
+  return hostsElsewhere(settings) ? null : (settings.setting('host')?.values.join(',') ?? null);
+}
+
+function hostsElsewhere(settings: Settings<JobOptionName>): boolean {
+  const setting = settings.setting('host');
+  return setting !== null && !setting.source.startsWith('-');
+}
+
+function checkPerHost({ ranksPerHost }: ProgramRequest, mapBy: MapBy): void {
+  if (ranksPerHost === null || (mapBy.by !== 'ppr' && mapBy.by !== 'seq')) return;
+  if (mapBy.by === 'ppr' && mapBy.object === 'node' && mapBy.count === ranksPerHost) return;
+  const said = mapBy.by === 'ppr' ? `ppr:${mapBy.count}:${mapBy.object}` : mapBy.by;
+  throw usageError(
+    `-N ${ranksPerHost} and --map-by ${said} both say how many ranks a host gets`,
+    'leave one of them out',
+  );
+}
+
+function rankBy(settings: Settings<JobOptionName>, mapBy: MapBy): JobRequest['rankBy'] {
+  const by = oneOf(['slot', 'node', 'numa'], settings.text('rank-by'));
+  const object = mapBy.by === 'ppr' ? mapBy.object : mapBy.by;
+  if (by !== 'numa' || object === 'numa' || object === 'gpu') return by;
+  throw usageError(
+    '--rank-by numa, but ranks are not dealt to NUMA nodes',
+    'add --map-by numa, or --map-by ppr:N:numa',
+  );
 }
 
 function checkedExport(text: string, settings: Settings<JobOptionName>): string {

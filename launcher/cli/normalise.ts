@@ -1,5 +1,5 @@
 /** The command as understood: usual flag names, settings from everywhere written out, the program as typed. */
-import type { CommandLine } from './option.ts';
+import type { CommandLine, Option } from './option.ts';
 import type { Settings } from './settings.ts';
 
 /** Options that say how to start or to print, not what the job is. */
@@ -7,12 +7,27 @@ const left = new Set(['dry-run', 'explain', 'json', 'verbose', 'help', 'version'
 
 /** Words that, given to ncclrun, mean the same wherever they are typed. */
 export function normalisedCommand<Name extends string>(
-  line: CommandLine & { readonly options: readonly { readonly name: Name }[] },
+  line: CommandLine & { readonly options: readonly (Option & { readonly name: Name })[] },
   settings: Settings<Name>,
   program: readonly string[],
+  further: readonly { readonly settings: Settings<Name>; readonly words: readonly string[] }[] = [],
 ): string[] {
-  const words = ['ncclrun'];
-  for (const option of line.options) {
+  const first = [...optionWords(line.options, settings), ...programWords(program)];
+  const ofProgram = line.options.filter((option) => option.perProgram === true);
+  const others = further.flatMap((part) => [
+    ':',
+    ...optionWords(ofProgram, part.settings),
+    ...programWords(part.words),
+  ]);
+  return ['ncclrun', ...first, ...others];
+}
+
+function optionWords<Name extends string>(
+  options: readonly (Option & { readonly name: Name })[],
+  settings: Settings<Name>,
+): string[] {
+  const words: string[] = [];
+  for (const option of options) {
     const setting = settings.setting(option.name);
     const [flag] = option.flags;
     if (setting === null || flag === undefined || setting.source === 'default' || left.has(option.name)) continue;
@@ -24,9 +39,11 @@ export function normalisedCommand<Name extends string>(
       for (const value of setting.values) words.push(flag, value);
     }
   }
-  const [first] = program;
-  if (first?.startsWith('-') || program.includes(':')) words.push('--');
-  return [...words, ...program];
+  return words;
+}
+
+function programWords(program: readonly string[]): readonly string[] {
+  return program[0]?.startsWith('-') || program.includes(':') ? ['--', ...program] : program;
 }
 
 /** `words` as one line for a shell. */

@@ -32,6 +32,8 @@ export interface Option {
   readonly argument: string;
   readonly group: OptionGroup;
   readonly help: string;
+  /** With several programs it may stand before each of them, for that one alone. */
+  readonly perProgram?: boolean;
   /** As a user would type it, or null where leaving the option out has a meaning of its own. */
   readonly default: string | null;
 }

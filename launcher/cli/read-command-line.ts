@@ -3,7 +3,7 @@ import type { CommandLine } from './option.ts';
 import { perfCommandLine, runCommandLine } from './options.ts';
 import { layerOfEnvironment, layerOfFlags, mergeSettings, Settings, type SettingsLayer } from './settings.ts';
 import { layerOfFile, settingsFiles } from './settings-file.ts';
-import { splitCommandLine } from './split.ts';
+import { findByFlag, type GivenOption, splitCommandLine } from './split.ts';
 
 export interface ReadCommandLine<Name extends string> {
   /** `help` and `version` stand before everything else, even before settings that are wrong. */
@@ -12,6 +12,8 @@ export interface ReadCommandLine<Name extends string> {
   /** The places that the settings come from, the strongest first. */
   readonly layers: readonly SettingsLayer[];
   readonly words: readonly string[];
+  /** The programs after the first, with the settings of each. */
+  readonly further: readonly { readonly settings: Settings<Name>; readonly words: readonly string[] }[];
 }
 
 /** Throws a FailureError (usage). `Name` is the union of the names in `line.options`. */
@@ -20,13 +22,29 @@ export function readCommandLine<Name extends string>(
   line: CommandLine,
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadCommandLine<Name> {
-  const { given, words } = splitCommandLine(argv, line);
-  const flags = layerOfFlags(given);
+  const { given, words, further } = splitCommandLine(argv, line);
+  // MPICH's -genv is for all programs, wherever it stands.
+  const shared = [given, ...further.map((part) => part.given)].map((options) =>
+    options.filter(({ flag }) => findByFlag(flag, line, (option) => option.pairFlags ?? []) !== null),
+  );
+  const withShared = (own: readonly GivenOption[], index: number) =>
+    layerOfFlags([...shared.flatMap((options, from) => (from === index ? [] : options)), ...own]);
+  const flags = withShared(given, 0);
   const asked = flags.has('help') ? 'help' : flags.has('version') ? 'version' : null;
-  if (asked !== null) return { asked, settings: new Settings(flags), layers: [flags], words };
+  if (asked !== null) return { asked, settings: new Settings(flags), layers: [flags], words, further: [] };
 
   const all = [...runCommandLine.options, ...perfCommandLine.options];
   const files = settingsFiles(environment).map((path) => layerOfFile(path, all));
-  const layers = [flags, layerOfEnvironment(line.options, environment), ...files];
-  return { asked, settings: new Settings(mergeSettings(line.options, layers)), layers, words };
+  const weaker = [layerOfEnvironment(line.options, environment), ...files];
+  const settingsOf = (layer: SettingsLayer) => new Settings<Name>(mergeSettings(line.options, [layer, ...weaker]));
+  return {
+    asked,
+    settings: settingsOf(flags),
+    layers: [flags, ...weaker],
+    words,
+    further: further.map((part, index) => ({
+      settings: settingsOf(withShared(part.given, index + 1)),
+      words: part.words,
+    })),
+  };
 }

@@ -1,6 +1,7 @@
 /**
- * Splits the command line at the program: options are ours up to the first word that is neither an option nor an option's value;
- * from there on everything is the user's, as typed, but for a lone `:`. `--` ends the options too, and lets `:` pass.
+ * Splits the command line at the programs: options are ours up to the first word that is neither an option nor an option's value;
+ * from there on everything is the user's, as typed, up to a lone `:`, after which options of another program may stand. `--` ends the
+ * options too, and lets `:` pass.
  */
 import { nearest } from './nearest.ts';
 import type { CommandLine, Option } from './option.ts';
@@ -14,22 +15,58 @@ export interface GivenOption {
   readonly value: string;
 }
 
-export interface SplitCommandLine {
+/** Options, and what follows them. */
+export interface Part {
   readonly given: readonly GivenOption[];
   /** The program and its arguments, or the command's own words. */
   readonly words: readonly string[];
 }
 
-/** Throws a FailureError (usage): unknown option, missing value. */
+export interface SplitCommandLine extends Part {
+  /** The programs after the first; each has a word at least. */
+  readonly further: readonly Part[];
+}
+
+/** Throws a FailureError (usage): unknown option, missing value, a `:` without a program on both sides. */
 export function splitCommandLine(argv: readonly string[], line: CommandLine): SplitCommandLine {
+  const { given, words, rest: afterFirst } = readPart(argv, line);
+  if (afterFirst === null) return { given, words, further: [] };
+  if (words.length === 0) throw usageError("no program before the ':'", separatorRemedy);
+  const further: Part[] = [];
+  for (let rest: readonly string[] | null = afterFirst; rest !== null; ) {
+    const part = readPart(rest, line);
+    for (const { option, flag } of part.given) {
+      if (option.perProgram !== true) {
+        throw usageError(
+          `${flag} stands after a ':', but it is for the whole job`,
+          `move ${flag} before the first program`,
+        );
+      }
+    }
+    if (part.words.length === 0) throw usageError("no program after the ':'", separatorRemedy);
+    further.push({ given: part.given, words: part.words });
+    ({ rest } = part);
+  }
+  return { given, words, further };
+}
+
+const separatorRemedy =
+  "a lone ':' stands between two programs: ncclrun -n 1 A : -n 2 B; to hand it to a program, write: ncclrun -- PROGRAM … : …";
+
+/** Up to the end of a program's words; `rest` is what follows its `:`. */
+function readPart(argv: readonly string[], line: CommandLine): Part & { readonly rest: readonly string[] | null } {
   const given: GivenOption[] = [];
   const words: string[] = [];
   let index = 0;
   while (index < argv.length) {
     const word = argv[index] ?? '';
-    if (word === '--') return { given, words: [...words, ...argv.slice(index + 1)] };
+    if (word === '--') return { given, words: [...words, ...argv.slice(index + 1)], rest: null };
     if (!word.startsWith('-') || word === '-') {
-      if (line.words === 'program') return { given, words: oneProgram(argv.slice(index)) };
+      if (line.words === 'program') {
+        const colon = argv.indexOf(':', index);
+        if (colon === -1) return { given, words: argv.slice(index), rest: null };
+        return { given, words: argv.slice(index, colon), rest: argv.slice(colon + 1) };
+      }
       words.push(word);
       index += 1;
       continue;
@@ -38,16 +75,7 @@ export function splitCommandLine(argv: readonly string[], line: CommandLine): Sp
     given.push(option);
     index = next;
   }
-  return { given, words };
-}
-
-/** mpirun's `:` begins another program. Handed on as an argument it would run the first one alone, which is not what was meant. */
-function oneProgram(words: readonly string[]): readonly string[] {
-  if (!words.includes(':')) return words;
-  throw usageError(
-    "several programs separated by ':' are not supported by this version",
-    "start one job for each; to hand a ':' to the program, write: ncclrun [options] -- PROGRAM … : …",
-  );
+  return { given, words, rest: null };
 }
 
 function readOption(argv: readonly string[], index: number, line: CommandLine): { option: GivenOption; next: number } {

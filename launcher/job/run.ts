@@ -2,6 +2,7 @@
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
+import { hostsOfPrograms } from '../mapping/program-hosts.ts';
 import { installedVersion } from '../remote/local.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { agentStarter } from '../remote/start.ts';
@@ -40,7 +41,8 @@ type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
 export async function runJob({ request, reporter }: JobOptions): Promise<JobResult> {
   const clock = new PhaseClock();
   const allocation = allocate(request);
-  const early = mapRanks(allocation, request);
+  const hostsOf = hostsOfPrograms(request, allocation);
+  const early = mapRanks(allocation, request, null, hostsOf);
   const plan = request.planFile === null ? null : await givenPlan(request.planFile);
   const misfit = planMisfit(plan, early);
   if (misfit !== null) throw new FailureError(misfit);
@@ -79,6 +81,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
       jobId,
       clock,
       allocation,
+      hostsOf,
       early,
       asked,
       startAgent,
@@ -103,6 +106,7 @@ interface Start {
   readonly jobId: string;
   readonly clock: PhaseClock;
   readonly allocation: Allocation;
+  readonly hostsOf: ReturnType<typeof hostsOfPrograms>;
   /** Null where it depends on what the hosts say of themselves. */
   readonly early: RankMap | null;
   readonly asked: readonly HostSlots[];
@@ -196,11 +200,11 @@ function announce({ job, jobId, request }: Start, map: RankMap): void {
 }
 
 /** The map, now that the hosts have said what they have. A job whose ranks do not fit fails. */
-function mapDetected({ allocation, request, job }: Start, hosts: readonly Host[]): RankMap | null {
+function mapDetected({ allocation, hostsOf, request, job }: Start, hosts: readonly Host[]): RankMap | null {
   if (job.state.name !== 'connecting') return null;
   const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
   try {
-    return mapRanks(withDetectedSlots(allocation, said), request);
+    return mapRanks(withDetectedSlots(allocation, said), request, null, hostsOf);
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     job.fail(error.failure);

@@ -24,6 +24,8 @@ export interface HostSlots {
   readonly maxSlots: number | null;
   /** The numbers of the host's slots (and GPUs) that its ranks are to use, ascending, as --include w0:0,2 says; null: any. */
   readonly devices: readonly number[] | null;
+  /** Where it was mentioned, for --map-by seq: of all hosts' mentions the lesser number comes first. */
+  readonly mentions?: readonly number[];
   /** This machine: its agent runs in the launcher. */
   readonly local: boolean;
   readonly origin: SlotOrigin;
@@ -41,6 +43,10 @@ export interface MappedRank {
   readonly program: number;
   readonly localRank: number;
   readonly localSize: number;
+  /** NUMA node it was dealt to, by number; null where ranks are not dealt to such. */
+  readonly numa: number | null;
+  /** Its GPU as CUDA numbers them, where that was decided; else it is its local rank's. */
+  readonly gpu: number | null;
 }
 
 export interface RankMap {
@@ -56,6 +62,12 @@ export type StdinReaders =
   | { readonly type: 'none' }
   | { readonly type: 'ranks'; readonly ranges: readonly { readonly first: number; readonly last: number }[] };
 
+/** How ranks are dealt out. */
+export type MapBy =
+  | { readonly by: 'slot' | 'node' | 'numa' | 'gpu' | 'seq' }
+  /** `count` ranks for each node, NUMA node or GPU. */
+  | { readonly by: 'ppr'; readonly count: number; readonly object: 'node' | 'numa' | 'gpu' };
+
 /** One of the programs that `:` separates on the command line, with what may be said of each alone. */
 export interface ProgramRequest {
   /** Program and arguments as typed. */
@@ -66,6 +78,8 @@ export interface ProgramRequest {
   /** -x in the order given: VAR, VAR=value, PFX*. */
   readonly exports: readonly string[];
   readonly workingDirectory: string | null;
+  /** Its own -H; null: any host of the job. */
+  readonly hostList: string | null;
 }
 
 /** What the user asked for, after flags, environment and configuration are merged. */
@@ -94,8 +108,7 @@ export interface JobRequest {
   readonly rsh: string;
   /** A host without ncclrun gets it. */
   readonly stage: boolean;
-  /** As given. */
-  readonly mapBy: string;
+  readonly mapBy: MapBy;
   readonly rankBy: 'slot' | 'node' | 'numa' | null;
   readonly bindTo: 'none' | 'core' | 'numa' | 'gpu';
   readonly reportBindings: boolean;

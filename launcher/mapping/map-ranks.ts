@@ -1,121 +1,104 @@
 /** Allocation and wishes → which rank runs where. Pure: the same input gives the same map. */
-import type { Allocation, HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from '../job/types.ts';
-import { refuse, slotTable } from './refusal.ts';
+import type { HostTopology } from '../../control/messages/topology.ts';
+import type { Allocation, HostSlots, JobRequest, MapBy, MappedRank, ProgramRequest, RankMap } from '../job/types.ts';
+import { dealToHosts } from './deal.ts';
+import { objectsOf, perHostOf } from './objects.ts';
+import { order } from './rank-by.ts';
+import { dealSequence } from './sequence.ts';
 
-export interface MappingRequest extends Pick<JobRequest, 'oversubscribe'> {
-  readonly programs: readonly Pick<ProgramRequest, 'ranks' | 'ranksPerHost'>[];
+export interface MappingRequest extends Pick<JobRequest, 'oversubscribe' | 'mapBy' | 'rankBy'> {
+  readonly programs: readonly Pick<ProgramRequest, 'argv' | 'ranks' | 'ranksPerHost'>[];
 }
 
-interface ProgramWish extends Pick<JobRequest, 'oversubscribe'> {
-  readonly ranks: number | null;
+/** What hosts have, by name, as far as it is known. */
+export type Topologies = ReadonlyMap<string, HostTopology>;
+
+/** Where a rank is put before it has its number. */
+export interface Place {
+  /** Indexes the allocation's hosts. */
+  readonly host: number;
+  readonly numa: number | null;
+  readonly gpu: number | null;
+}
+
+/** Whether hosts must say what they have before ranks can be dealt to it. */
+export function dealsToObjects({ programs, mapBy }: Pick<MappingRequest, 'programs' | 'mapBy'>): boolean {
+  const object = mapBy.by === 'ppr' ? mapBy.object : mapBy.by;
+  return object === 'numa' || object === 'gpu' || programs.some((program) => program.ranksPerHost === 'gpu');
 }
 
 /**
- * Ranks fill a host's slots, then the next host's; with ranksPerHost (-N) each host gets that many. Without a number of ranks every
- * slot gets one. null: that depends on slots that nobody stated; ask the hosts (withDetectedSlots) and call again.
+ * Ranks fill a host's slots, then the next host's, or as --map-by says; with ranksPerHost (-N) each host gets that many. Without a
+ * number of ranks every slot gets one. Programs follow each other into the slots that are left; ranks go on counting.
+ * `hostsOf`: for each program the hosts of the allocation that it may use, as indexes; null for all.
+ * null: that depends on what nobody stated; ask the hosts (withDetectedSlots, topologies) and call again.
  * Throws a FailureError (allocation) where more ranks are asked for than the slots allow.
  */
-export function mapRanks(allocation: Allocation, request: MappingRequest): RankMap | null {
-  const { ranks, ranksPerHost } = request.programs[0] ?? { ranks: null, ranksPerHost: null };
-  const wish = { ranks, oversubscribe: request.oversubscribe };
-  const perHost = ranksPerHost === 'gpu' ? null : ranksPerHost;
-  const counts =
-    perHost === null ? countsBySlot(allocation.hosts, wish) : countsPerHost(allocation.hosts, wish, perHost);
-  return counts === null ? null : number(allocation.hosts, counts);
+export function mapRanks(
+  { hosts }: Allocation,
+  request: MappingRequest,
+  topologies: Topologies | null = null,
+  hostsOf: readonly (ReadonlySet<number> | null)[] = [],
+): RankMap | null {
+  if (dealsToObjects(request) && (topologies === null || hosts.some((host) => !topologies.has(host.name)))) return null;
+  const taken = hosts.map(() => 0);
+  const placed: (Place & { readonly program: number })[] = [];
+  for (const [program, wish] of request.programs.entries()) {
+    const only = hostsOf[program] ?? null;
+    const may = hosts.map((_, host) => only === null || only.has(host));
+    const places = placeProgram({ hosts, may, wish, request, topologies: topologies ?? new Map(), taken });
+    if (places === null) return null;
+    for (const place of order(places, request.rankBy)) placed.push({ ...place, program });
+    for (const { host } of places) taken[host] = (taken[host] ?? 0) + 1;
+  }
+  return number(hosts, placed, taken);
 }
 
-function countsPerHost(hosts: readonly HostSlots[], request: ProgramWish, perHost: number): number[] {
-  const ranks = request.ranks ?? perHost * hosts.length;
-  if (ranks > perHost * hosts.length) {
-    const message = `${ranks} ranks asked for, but -N ${perHost} on ${plural(hosts.length, 'host')} makes ${perHost * hosts.length}`;
-    throw refuse(message, `raise -N to ${Math.ceil(ranks / hosts.length)}, name more hosts, or leave -n out`);
-  }
-  let left = ranks;
-  return hosts.map((host) => {
-    const count = Math.min(left, perHost);
-    left -= count;
-    if (count > limitOf(host, request.oversubscribe)) throw refuseOnHost(host, count, request.oversubscribe);
-    return count;
+export interface Program {
+  readonly hosts: readonly HostSlots[];
+  /** Whether the program may use the host, by host. */
+  readonly may: readonly boolean[];
+  readonly wish: MappingRequest['programs'][number];
+  readonly request: MappingRequest;
+  readonly topologies: Topologies;
+  /** Ranks of earlier programs, by host. */
+  readonly taken: readonly number[];
+}
+
+/** In the order in which they are dealt. */
+function placeProgram(program: Program): Place[] | null {
+  const { mapBy } = program.request;
+  const dealt = mapBy.by === 'seq' ? dealSequence(program) : dealToHosts(program, perHostOf(program));
+  if (dealt === null) return null;
+  const next = [...program.taken];
+  const first = program.taken;
+  return dealt.map((host) => {
+    const index = next[host] ?? 0;
+    next[host] = index + 1;
+    return { host, ...objectsOf(program, host, startOf(mapBy, index, first[host] ?? 0)) };
   });
 }
 
-function countsBySlot(hosts: readonly HostSlots[], request: ProgramWish): number[] | null {
-  const counts = hosts.map(() => 0);
-  let left = request.ranks ?? Number.POSITIVE_INFINITY;
-  for (const [index, host] of hosts.entries()) {
-    if (left === 0) return counts;
-    const takesTheRest = isUnlimited(host) && index === hosts.length - 1 && Number.isFinite(left);
-    const room = takesTheRest ? left : host.slots;
-    if (room === null) return null;
-    counts[index] = Math.min(left, room);
-    left -= Math.min(left, room);
-  }
-  if (request.ranks !== null && left > 0) dealSurplus(hosts, counts, left, request.ranks, request.oversubscribe);
-  return counts;
+/** ppr counts each program's ranks anew; the others go on where the program before stopped. */
+function startOf(mapBy: MapBy, index: number, taken: number): number {
+  return mapBy.by === 'ppr' ? index - taken : index;
 }
 
-/** Beyond the slots: to the hosts without a limit, or with --oversubscribe to all, one rank each in turn. */
-function dealSurplus(
+/** Numbers the ranks; hosts without ranks drop out. */
+function number(
   hosts: readonly HostSlots[],
-  counts: number[],
-  surplus: number,
-  ranks: number,
-  oversubscribe: boolean,
-): void {
-  let left = surplus;
-  while (left > 0) {
-    let dealt = 0;
-    for (const [index, host] of hosts.entries()) {
-      const count = counts[index] ?? 0;
-      if (dealt === left || count >= limitOf(host, oversubscribe)) continue;
-      counts[index] = count + 1;
-      dealt += 1;
-    }
-    if (dealt === 0) throw refuseInAll(hosts, ranks, oversubscribe);
-    left -= dealt;
-  }
-}
-
-function isUnlimited(host: HostSlots): boolean {
-  return host.origin.kind === 'localhost-unlimited';
-}
-
-function limitOf(host: HostSlots, oversubscribe: boolean): number {
-  if (isUnlimited(host)) return Number.POSITIVE_INFINITY;
-  return (oversubscribe ? host.maxSlots : host.slots) ?? Number.POSITIVE_INFINITY;
-}
-
-function refuseOnHost(host: HostSlots, count: number, oversubscribe: boolean): Error {
-  const limit = limitOf(host, oversubscribe);
-  const kind = oversubscribe ? 'max_slots' : 'slots';
-  const message = `${plural(count, 'rank')} on ${host.name} asked for, but it has ${kind}=${limit} (${host.origin.text})`;
-  const wayOut = oversubscribe ? '' : ', or put more ranks than slots on it with --oversubscribe';
-  return refuse(message, `ask for at most ${limit} per host, raise ${kind}${wayOut}`);
-}
-
-function refuseInAll(hosts: readonly HostSlots[], ranks: number, oversubscribe: boolean): Error {
-  const sum = hosts.reduce((total, host) => total + limitOf(host, oversubscribe), 0);
-  const kind = oversubscribe ? 'max_slots' : 'slots';
-  const message = `${plural(ranks, 'rank')} asked for, but there are ${sum} ${kind} (${slotTable(hosts, oversubscribe)})`;
-  const wayOut = oversubscribe ? '' : ', or put more ranks than slots on the hosts with --oversubscribe';
-  return refuse(message, `ask for at most -n ${sum}, state more ${kind}${wayOut}`);
-}
-
-function plural(count: number, noun: string): string {
-  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
-}
-
-/** Numbers the ranks host by host; hosts without ranks drop out. */
-function number(hosts: readonly HostSlots[], counts: readonly number[]): RankMap {
+  placed: readonly (Place & { readonly program: number })[],
+  counts: readonly number[],
+): RankMap {
   const used: HostSlots[] = [];
-  const ranks: MappedRank[] = [];
-  for (const [index, host] of hosts.entries()) {
-    const localSize = counts[index] ?? 0;
-    if (localSize === 0) continue;
-    for (let localRank = 0; localRank < localSize; localRank += 1) {
-      ranks.push({ rank: ranks.length, host: used.length, program: 0, localRank, localSize });
-    }
-    used.push(host);
-  }
+  const usedIndex = hosts.map((host, index) => ((counts[index] ?? 0) === 0 ? -1 : used.push(host) - 1));
+  const next = hosts.map(() => 0);
+  const ranks = placed.map((place, rank): MappedRank => {
+    const localRank = next[place.host] ?? 0;
+    next[place.host] = localRank + 1;
+    const { program, numa, gpu } = place;
+    const localSize = counts[place.host] ?? 0;
+    return { rank, host: usedIndex[place.host] ?? -1, program, localRank, localSize, numa, gpu };
+  });
   return { hosts: used, ranks };
 }

@@ -17,3 +17,12 @@ export function slotTable(hosts: readonly HostSlots[], maximum: boolean): string
     .join(', ');
   return hosts.length > shownHosts ? `${shown} and ${hosts.length - shownHosts} more hosts` : shown;
 }
+
+export function plural(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
+}
+
+/** The program as its user would recognise it. */
+export function programName({ wish: { argv } }: { readonly wish: { readonly argv: readonly string[] } }): string {
+  return argv[0] ?? 'a program';
+}

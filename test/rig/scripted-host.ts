@@ -138,6 +138,8 @@ export function scriptedJob(names: readonly string[], perHost: number) {
         program: 0,
         localRank,
         localSize: perHost,
+        numa: null,
+        gpu: null,
       })),
     ),
   };

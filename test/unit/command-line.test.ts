@@ -26,8 +26,8 @@ const read = (argv: readonly string[], environment: Readonly<Record<string, stri
   readCommandLine<JobOptionName>(argv, runCommandLine, { ...nowhere, ...environment });
 
 const requestOf = (argv: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
-  const { settings, words } = read(argv, environment);
-  return jobRequest(settings, words);
+  const { settings, words, further } = read(argv, environment);
+  return jobRequest(settings, words, further);
 };
 
 const usage = (run: () => unknown): string => {
@@ -63,14 +63,31 @@ describe('the program begins at the first word that is not ours', () => {
     expect(splitCommandLine(argv, runCommandLine).words).toEqual(words);
   });
 
-  test.each([[['true', ':', '-n', '2', 'false']], [['true', 'x', ':']], [[':', 'true']]])(
-    'several programs, as mpirun takes them, are refused: %j',
-    (argv) => {
-      expect(usage(() => splitCommandLine(argv, runCommandLine))).toMatch(
-        /several programs separated by ':' are not supported.* ncclrun \[options\] -- PROGRAM/,
-      );
-    },
-  );
+  test("programs are separated by ':', each with its options", () => {
+    const { words, further } = splitCommandLine(
+      ['-n', '2', 'a', 'x', ':', '-n', '3', '-x', 'A=1', 'b', '-n', ':', '--', 'c', ':', 'd'],
+      runCommandLine,
+    );
+    expect(words).toEqual(['a', 'x']);
+    expect(further.map((part) => part.words)).toEqual([
+      ['b', '-n'],
+      ['c', ':', 'd'],
+    ]);
+    expect(further[0]?.given.map(({ flag, value }) => [flag, value])).toEqual([
+      ['-n', '3'],
+      ['-x', 'A=1'],
+    ]);
+  });
+
+  test.each([
+    [['true', ':'], /no program after the ':'/],
+    [['true', ':', '-n', '2'], /no program after the ':'/],
+    [['true', ':', ':', 'true'], /no program after the ':'/],
+    [[':', 'true'], /no program before the ':'.*ncclrun -- PROGRAM/],
+    [['true', ':', '--timeout', '3', 'false'], /--timeout stands after a ':'.*move --timeout before the first program/],
+  ])('%j is refused', (argv, message) => {
+    expect(usage(() => splitCommandLine(argv, runCommandLine))).toMatch(message);
+  });
 
   test('perf has words of its own, between its options', () => {
     expect(splitCommandLine(['all_reduce', '-n', '4', '-b', '8'], perfCommandLine).words).toEqual(['all_reduce']);
@@ -122,6 +139,10 @@ describe('every spelling', () => {
     [['-oversubscribe'], { oversubscribe: true }],
     [['--oversubscribe=false'], { oversubscribe: false }],
     [['--plan', 'p.json'], { planFile: 'p.json' }],
+    [['--map-by', 'ppr:2:node'], { mapBy: { by: 'ppr', count: 2, object: 'node' } }],
+    [['--map-by', 'slot:OVERSUBSCRIBE'], { mapBy: { by: 'slot' }, oversubscribe: true }],
+    [['--map-by', 'numa', '--rank-by=numa'], { mapBy: { by: 'numa' }, rankBy: 'numa' }],
+    [['--bind-to', 'core'], { bindTo: 'core' }],
     [['-n', '4', '-n', '8'], { ranks: 8 }],
   ])('%o', (argv, expected) => {
     const { programs, ...ofJob } = requestOf([...argv, 'prog']);
@@ -130,7 +151,9 @@ describe('every spelling', () => {
 
   test('nothing given', () => {
     expect(requestOf(['prog'])).toEqual({
-      programs: [{ argv: ['prog'], ranks: null, ranksPerHost: null, exports: [], workingDirectory: null }],
+      programs: [
+        { argv: ['prog'], ranks: null, ranksPerHost: null, exports: [], workingDirectory: null, hostList: null },
+      ],
       hostList: null,
       hostfile: null,
       timeoutSeconds: null,
@@ -147,7 +170,7 @@ describe('every spelling', () => {
       stdin: { type: 'ranks', ranges: [{ first: 0, last: 0 }] },
       rsh: 'auto',
       stage: true,
-      mapBy: 'slot',
+      mapBy: { by: 'slot' },
       rankBy: null,
       bindTo: 'none',
       reportBindings: false,
@@ -293,8 +316,8 @@ describe('settings: the strongest place wins', () => {
 });
 
 const normal = (argv: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
-  const { settings, words } = read(argv, environment);
-  return shellLine(normalisedCommand(runCommandLine, settings, words));
+  const { settings, words, further } = read(argv, environment);
+  return shellLine(normalisedCommand(runCommandLine, settings, words, further));
 };
 
 describe('the command as understood', () => {
@@ -308,8 +331,28 @@ describe('the command as understood', () => {
     [['--dry-run', '--json', '--grace=5', '--', '-odd'], 'ncclrun --grace 5 -- -odd'],
     [['--oversubscribe=0', 'prog', ''], "ncclrun prog ''"],
     [['--', 'prog', ':'], 'ncclrun -- prog :'],
+    [['-np', '1', 'a', ':', '-np', '2', '-wd', '/d', 'b', 'x'], 'ncclrun -n 1 a : -n 2 --wdir /d b x'],
+    [['a', ':', '-genv', 'A', '1', 'b', ':', '--', 'c', ':'], 'ncclrun -x A=1 a : -x A=1 b : -x A=1 -- c :'],
   ])('%o', (argv, line) => {
     expect(normal(argv)).toBe(line);
+  });
+
+  test('a program with hosts of its own makes every -H that of its program', () => {
+    const { hostList, programs } = requestOf(['-H', 'a', 'p', ':', '-H', 'b', 'q', ':', 'r']);
+    expect([hostList, ...programs.map((program) => program.hostList)]).toEqual(['a,b', 'a', 'b', null]);
+    const elsewhere = requestOf(['p', ':', '-H', 'b', 'q'], { NCCLRUN_HOST: 'a,b' });
+    expect([elsewhere.hostList, ...elsewhere.programs.map((program) => program.hostList)]).toEqual(['a,b', null, 'b']);
+    const shared = requestOf(['-H', 'a,b', 'p', ':', 'q']);
+    expect([shared.hostList, ...shared.programs.map((program) => program.hostList)]).toEqual(['a,b', null, null]);
+  });
+
+  test.each([
+    [['--map-by', 'ppr:2:node', '-N', '3', 'p'], /-N 3 and --map-by ppr:2:node both say/],
+    [['--map-by', 'seq', 'p', ':', '-N', '3', 'q'], /-N 3 and --map-by seq both say/],
+    [['--rank-by', 'numa', 'p'], /add --map-by numa/],
+    [['-N', 'gpus', 'p'], /a whole number from 1 to 1000000 or gpu is wanted/],
+  ])('%j contradicts itself', (argv, message) => {
+    expect(usage(() => requestOf(argv))).toMatch(message);
   });
 
   test('the environment is written out', () => {
@@ -317,9 +360,10 @@ describe('the command as understood', () => {
   });
 
   test('means the same again', () => {
-    const argv = ['-np', '4', '-x', 'A', '-genv', 'B', '1 2', '-l', '--timeout=3', '--', '-prog', '-n'];
-    const { settings, words } = read(argv);
-    const again = normalisedCommand(runCommandLine, settings, words).slice(1);
+    const first = ['-np', '4', '-x', 'A', '-H', 'a', '-genv', 'B', '1 2', '-l', '--timeout=3', 'prog', ':'];
+    const argv = [...first, '-H', 'b', 'second', ':', '--', '-third', ':', '-n'];
+    const { settings, words, further } = read(argv);
+    const again = normalisedCommand(runCommandLine, settings, words, further).slice(1);
     expect(requestOf(again)).toEqual(requestOf(argv));
   });
 });

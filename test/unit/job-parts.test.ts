@@ -129,9 +129,9 @@ describe('the order', () => {
     const map: RankMap = {
       hosts: [hostNamed('a'), hostNamed('b')],
       ranks: [
-        { rank: 0, host: 1, program: 0, localRank: 1, localSize: 2 },
-        { rank: 1, host: 0, program: 0, localRank: 0, localSize: 1 },
-        { rank: 2, host: 1, program: 0, localRank: 0, localSize: 2 },
+        { rank: 0, host: 1, program: 0, localRank: 1, localSize: 2, numa: null, gpu: null },
+        { rank: 1, host: 0, program: 0, localRank: 0, localSize: 1, numa: null, gpu: null },
+        { rank: 2, host: 1, program: 0, localRank: 0, localSize: 2, numa: null, gpu: null },
       ],
     };
     const placement = placementOf(map, 1, { programs: [], readsStdin: (rank: number) => rank === 0, terminal: false });

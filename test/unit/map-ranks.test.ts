@@ -19,8 +19,10 @@ interface Wishes {
 }
 
 const request = ({ ranks = null, ranksPerHost = null, oversubscribe = false }: Wishes): MappingRequest => ({
-  programs: [{ ranks, ranksPerHost }],
+  programs: [{ argv: ['prog'], ranks, ranksPerHost }],
   oversubscribe,
+  mapBy: { by: 'slot' },
+  rankBy: null,
 });
 
 /** `a:2 b:1`: ranks per host, in order of rank. */
@@ -130,5 +132,13 @@ test('100,000 ranks are mapped at once', () => {
   const content = Array.from({ length: 12_500 }, (_, index) => `n${index}:8`).join('/');
   const map = mapRanks(hosts(content), request({}));
   expect(map?.ranks.length).toBe(100_000);
-  expect(map?.ranks.at(-1)).toEqual({ rank: 99_999, host: 12_499, program: 0, localRank: 7, localSize: 8 });
+  expect(map?.ranks.at(-1)).toEqual({
+    rank: 99_999,
+    host: 12_499,
+    program: 0,
+    localRank: 7,
+    localSize: 8,
+    numa: null,
+    gpu: null,
+  });
 });

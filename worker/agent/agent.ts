@@ -201,7 +201,7 @@ export class Agent {
     const stays = this.#options.local && !program.workingDirectoryGiven;
     const environment = {
       ...program.environment,
-      ...rankEnvironment(rank, localRank, this.#runtimeDirectory),
+      ...rankEnvironment(ordered, localRank, this.#runtimeDirectory),
       ...(stays ? {} : { PWD: workingDirectory }),
     };
     const onNode = nodeProgram(program.argv, workingDirectory);

@@ -1,5 +1,5 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
-import type { AgentOrder, OrderedProgram, Placement } from '../../control/messages/link.ts';
+import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 
 export interface HostEnvironment {
   readonly order: AgentOrder;
@@ -51,7 +51,11 @@ export function programEnvironment(
 }
 
 /** What differs from rank to rank. */
-export function rankEnvironment(rank: number, localRank: number, runtimeDirectory: string): Record<string, string> {
+export function rankEnvironment(
+  { rank, program }: Pick<OrderedRank, 'rank' | 'program'>,
+  localRank: number,
+  runtimeDirectory: string,
+): Record<string, string> {
   const global = String(rank);
   const local = String(localRank);
   return {
@@ -63,5 +67,6 @@ export function rankEnvironment(rank: number, localRank: number, runtimeDirector
     OMPI_COMM_WORLD_NODE_RANK: local,
     NCCLRUN_RANK: global,
     NCCLRUN_LOCAL_RANK: local,
+    NCCLRUN_PROGRAM: String(program),
   };
 }

@@ -1,14 +1,19 @@
 /** Prints what a run would do, for people or with --json. */
 import type { JobRequest } from '../../job/types.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
+import type { FurtherProgram } from '../job-request.ts';
 import { dryRun, dryRunText } from '../dry-run.ts';
 import { normalisedCommand } from '../normalise.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
 import type { Settings } from '../settings.ts';
 
 /** Throws a FailureError (hostfile, allocation). */
-export async function printDryRun(settings: Settings<JobOptionName>, request: JobRequest): Promise<number> {
-  const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.programs[0]?.argv ?? []));
+export async function printDryRun(
+  settings: Settings<JobOptionName>,
+  request: JobRequest,
+  further: readonly FurtherProgram[] = [],
+): Promise<number> {
+  const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.programs[0]?.argv ?? [], further));
   const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry, settings.flag('explain'));
   await standardStreams().stdout.write(Buffer.from(text));
   return 0;

@@ -9,7 +9,7 @@ import { launch } from '../launch.ts';
 
 /** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
 export async function run(argv: readonly string[]): Promise<number> {
-  const { asked, settings, words } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
+  const { asked, settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('run');
   if (asked === 'version') return (await import('./version.ts')).version();
   if (words.length === 0 && settings.flag('explain'))
@@ -17,10 +17,10 @@ export async function run(argv: readonly string[]): Promise<number> {
   if (words.length === 0)
     throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; ncclrun --help says more');
 
-  const request = jobRequest(settings, words);
+  const request = jobRequest(settings, words, further);
   if (argv[0] === words[0]) refuseMisspelt(words[0] ?? '', request, process.env['PATH'] ?? '');
   if (settings.flag('dry-run') || settings.flag('explain'))
-    return (await import('./dry-run.ts')).printDryRun(settings, request);
+    return (await import('./dry-run.ts')).printDryRun(settings, request, further);
   return launch(request, {
     json: settings.flag('json'),
     verbose: settings.flag('verbose'),

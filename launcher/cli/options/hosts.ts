@@ -10,6 +10,7 @@ export const hostsOptions = [
     argument: 'a:8,b:8',
     group: 'hosts',
     help: 'hosts and their slots; beside a hostfile: which of its hosts',
+    perProgram: true,
     default: null,
   },
   {

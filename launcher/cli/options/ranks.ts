@@ -12,6 +12,7 @@ export const ranksOptions = [
     argument: 'N',
     group: 'ranks',
     help: 'ranks in all (default: one for every slot)',
+    perProgram: true,
     default: null,
   },
   {
@@ -22,6 +23,7 @@ export const ranksOptions = [
     argument: 'K|gpu',
     group: 'ranks',
     help: 'ranks on each host; gpu: one for each of its GPUs',
+    perProgram: true,
     default: null,
   },
   {
@@ -43,6 +45,7 @@ export const ranksOptions = [
     argument: 'VAR[=value]',
     group: 'ranks',
     help: "environment for the ranks: VAR (its value here), VAR=value, or 'PREFIX*'; repeat for more",
+    perProgram: true,
     default: null,
   },
   {
@@ -53,6 +56,7 @@ export const ranksOptions = [
     argument: 'DIR',
     group: 'ranks',
     help: 'working directory of the ranks (default: this one)',
+    perProgram: true,
     default: null,
   },
   {

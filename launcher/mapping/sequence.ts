@@ -1,0 +1,20 @@
+/** --map-by seq: one rank for each mention of a host, in the order of the hostfile's lines or of -H. */
+import type { Program } from './map-ranks.ts';
+import { plural, programName, refuse } from './refusal.ts';
+
+/** A host (as index) for each rank. The programs before have used up the first mentions. */
+export function dealSequence(program: Program): number[] {
+  const { hosts, may, wish, taken } = program;
+  const used = taken.reduce((sum, count) => sum + count, 0);
+  const mentions = hosts
+    .flatMap((host, index) => (host.mentions ?? [0]).map((at) => ({ at, index, usable: may[index] === true })))
+    .toSorted((one, other) => one.at - other.at || one.index - other.index)
+    .slice(used)
+    .filter(({ usable }) => usable)
+    .map(({ index }) => index);
+  const wanted = wish.ranks ?? mentions.length;
+  if (wanted > 0 && wanted <= mentions.length) return mentions.slice(0, wanted);
+  const left = used === 0 ? '' : ` left for ${programName(program)}`;
+  const message = `--map-by seq puts a rank on each line's host; ${plural(Math.max(wanted, 1), 'rank')} asked for, but there are ${mentions.length} lines${left}`;
+  throw refuse(message, 'list a host as often as it is to get a rank');
+}

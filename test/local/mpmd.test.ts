@@ -1,0 +1,109 @@
+/** Several programs in one job, separated by `:`. */
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await realpath(await mkdtemp(join(tmpdir(), 'ncclrun-mpmd-')));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+const say = [
+  'sh',
+  '-c',
+  'echo "$0 $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $NCCLRUN_PROGRAM ${WORD:-none} $(pwd)"',
+];
+const sorted = (text: string) => text.trim().split('\n').toSorted();
+
+it('ranks go on counting; options before a program are its own', async () => {
+  const second = ['-n', '2', '-x', 'WORD=b', '--wdir', directory, ...say, 'second'];
+  const { status, stdout } = await Command.run(
+    ['--tag-output=none', '-n', '1', '-x', 'WORD=a', ...say, 'first', ':', ...second, ':', '-n', '1', ...say, 'third'],
+    { directory: '/' },
+  );
+  expect(status).toBe(0);
+  expect(sorted(stdout)).toEqual([
+    'first 0/4 0/4 0 a /',
+    `second 1/4 1/4 1 b ${directory}`,
+    `second 2/4 2/4 1 b ${directory}`,
+    'third 3/4 3/4 2 none /',
+  ]);
+});
+
+it('-genv is for all programs, NCCLRUN_EXPORT for those without an -x', async () => {
+  const programs = ['-n', '1', ...say, 'first', ':', '-n', '1', '-x', 'OTHER=1', ...say, 'second'];
+  const everywhere = await Command.run(['--tag-output=none', '-genv', 'WORD', 'g', ...programs]);
+  expect(sorted(everywhere.stdout).map((line) => line.split(' ')[4])).toEqual(['g', 'g']);
+  const environment = { NCCLRUN_EXPORT: 'WORD=e' };
+  const some = await Command.run(['--tag-output=none', ...programs], { environment });
+  expect(sorted(some.stdout).map((line) => line.split(' ')[4])).toEqual(['e', 'none']);
+});
+
+it("hands ':' to the last program after --", async () => {
+  const { stdout } = await Command.run([
+    '--tag-output=none',
+    '-n',
+    '1',
+    'true',
+    ':',
+    '-n',
+    '1',
+    '--',
+    'echo',
+    'a',
+    ':',
+    'b',
+  ]);
+  expect(stdout).toBe('a : b\n');
+});
+
+it('programs of different kinds run in one job', async () => {
+  const typescript = join(import.meta.dirname, '../../examples/all-reduce.ts');
+  const { status, stderr } = await Command.run(['-n', '1', typescript, ':', '-n', '2', 'node', typescript]);
+  expect({ status, stderr }).toMatchObject({ status: 0 });
+});
+
+it('--dry-run prints every program as understood', async () => {
+  const argv = ['--dry-run', '-H', 'a:2,b:2', '-np', '1', 'first', ':', '-np', '2', '-wd', '/d', 'second', 'x'];
+  const { stdout } = await Command.run(argv);
+  expect(stdout).toContain('ncclrun -n 1 -H a:2,b:2 first : -n 2 --wdir /d second x\n');
+  const json = JSON.parse((await Command.run(['--json', ...argv])).stdout);
+  expect(json.ranks).toMatchObject([
+    { rank: 0, host: 'a', program: 0, localRank: 0 },
+    { rank: 1, host: 'a', program: 1, localRank: 1 },
+    { rank: 2, host: 'b', program: 1, localRank: 0 },
+  ]);
+});
+
+it('a program that cannot be started is named', async () => {
+  const { status, stderr } = await Command.run([
+    '-n',
+    '1',
+    'true',
+    ':',
+    '-n',
+    '1',
+    '--wdir',
+    directory,
+    'no-such-program',
+  ]);
+  expect(status).toBe(127);
+  expect(stderr).toMatch(/cannot start no-such-program .*rank 1/);
+  const lost = await Command.run(['-n', '1', 'true', ':', '-n', '1', '--wdir', `${directory}/none`, 'true']);
+  expect(lost.stderr).toMatch(new RegExp(`make ${directory}/none on`));
+});
+
+it('what cannot be meant is refused', async () => {
+  for (const [argv, message] of [
+    [['true', ':'], "no program after the ':'"],
+    [[':', 'true'], "no program before the ':'"],
+    [['true', ':', '--timeout', '3', 'true'], 'move --timeout before the first program'],
+    [['-H', 'localhost:2', 'true', ':', 'true'], 'no slot is left for true'],
+  ] as const) {
+    const { status, stderr } = await Command.run(argv);
+    expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining(message) });
+  }
+});
