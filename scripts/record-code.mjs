@@ -28,7 +28,13 @@ export async function recordCode(root) {
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
   try {
     writeFileSync(join(bin, 'ssh'), ssh, { mode: 0o755 });
-    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, NCCLRUN_RECORD_CODE: '1' };
+    // The stand-in is the system's ssh: our own would look for a server.
+    const env = {
+      ...process.env,
+      NCCLRUN_RSH: 'openssh',
+      PATH: `${bin}:${process.env.PATH}`,
+      NCCLRUN_RECORD_CODE: '1',
+    };
     for (const job of jobs) spawnSync(join(root, 'bin/ncclrun'), job, { env, stdio: 'ignore', timeout: 20_000 });
     // The launcher does not wait for an agent whose ranks have ended.
     const deadline = Date.now() + AGENT_PATIENCE_MS;

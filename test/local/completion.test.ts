@@ -104,25 +104,25 @@ function order(line: string, offer: string): number {
   return /(bind-to|completion) $/u.test(line) ? tableOrder.indexOf(offer) : 0;
 }
 
-describeIf(missing('zsh'), 'zsh', () => {
-  /** Types `line` and a tab into an interactive zsh; resolves with the line as completed. */
-  const completed = (line: string): string => {
-    const lines = [
-      'zmodload zsh/zpty',
-      'zpty shell zsh -f -i',
-      `zpty -w shell 'PS1= PROMPT_EOL_MARK=; autoload -Uz compinit; compinit -D -u; source ${script('zsh')}'`,
-      `zpty -w shell 'show() { print -r -- "<$BUFFER>" }; zle -N show; bindkey "^X" show; setopt no_beep no_list_ambiguous'`,
-      `zpty -w shell 'print ready''!'`,
-      `zpty -r -m shell output '*ready!*'`,
-      `zpty -w -n shell $'${line}\\t\\x18'`,
-      `zpty -r -m shell output '*<ncclrun*>*'`,
-      'print -r -- "$output"',
-      'zpty -d shell',
-    ];
-    const text = run('zsh', ['-f', '-c', lines.join('\n')]).join('\n');
-    return /<(ncclrun[^>]*)>/u.exec(text)?.[1] ?? text;
-  };
+/** Types `line` and a tab into an interactive zsh; resolves with the line as completed. */
+function inZsh(line: string): string {
+  const lines = [
+    'zmodload zsh/zpty',
+    'zpty shell zsh -f -i',
+    `zpty -w shell 'PS1= PROMPT_EOL_MARK=; autoload -Uz compinit; compinit -D -u; source ${script('zsh')}'`,
+    `zpty -w shell 'show() { print -r -- "<$BUFFER>" }; zle -N show; bindkey "^X" show; setopt no_beep no_list_ambiguous'`,
+    `zpty -w shell 'print ready''!'`,
+    `zpty -r -m shell output '*ready!*'`,
+    `zpty -w -n shell $'${line}\\t\\x18'`,
+    `zpty -r -m shell output '*<ncclrun*>*'`,
+    'print -r -- "$output"',
+    'zpty -d shell',
+  ];
+  const text = run('zsh', ['-f', '-c', lines.join('\n')]).join('\n');
+  return /<(ncclrun[^>]*)>/u.exec(text)?.[1] ?? text;
+}
 
+describeIf(missing('zsh'), 'zsh', () => {
   it.each([
     ['ncclrun conf', 'ncclrun config '],
     ['ncclrun --hostf', 'ncclrun --hostfile='],
@@ -136,6 +136,6 @@ describeIf(missing('zsh'), 'zsh', () => {
     ['ncclrun -n 4 cat ho', 'ncclrun -n 4 cat hosts.txt '],
     ['ncclrun -n 4 nosuchprogram --hostf', 'ncclrun -n 4 nosuchprogram --hostf'],
   ])('%s', (line, whole) => {
-    expect(completed(line).trimEnd()).toBe(whole.trimEnd());
+    expect(inZsh(line).trimEnd()).toBe(whole.trimEnd());
   });
 });

@@ -126,7 +126,7 @@ describe('all places of an option mean the same', () => {
 
 describe('the flags that the documentation promises', () => {
   const page = readFileSync(join(repository, 'docs/command.md'), 'utf8');
-  const rows = page.split('\n').filter((row) => /^\| `-/u.test(row));
+  const rows = page.split('\n').filter((row) => row.startsWith('| `-'));
   const promised = rows.flatMap((row) => {
     const [, ours = '', others = ''] = row.split(/(?<!\\)\|/u);
     return [...`${ours} ${others}`.matchAll(/`(-[\w-]+)/gu)].map(([, flag = '']) => flag);
