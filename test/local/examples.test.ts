@@ -86,6 +86,18 @@ describeIf(noPython, 'examples in Python', () => {
     const output = await lines(['-n', '3', 'examples/train.py', '--steps', '100']);
     expect(output.join('\n')).toMatch(/^\[0\] step 100: loss 0\.01\d*, y = (2\.9\d|3\.0\d)x -(0\.9\d|1\.0\d)$/m);
   });
+
+  it('mpmd.sh', async () => {
+    const { status, stdout, stderr } = await script('mpmd.sh');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const greetings = stdout.trimEnd().split('\n').toSorted();
+    expect(greetings.map((line) => line.replace(/, number.*/, ''))).toEqual([
+      '[0] lead from rank 0 of 4',
+      '[1] work from rank 1 of 4',
+      '[2] work from rank 2 of 4',
+      '[3] hello from rank 3 of 4',
+    ]);
+  });
 });
 
 describeIf(noCompiler, 'examples in C', () => {
