@@ -1,16 +1,29 @@
-/** A job at a terminal, which `script` provides. */
-import { spawnSync } from 'node:child_process';
+/** A job at a terminal, which `script` provides, and in a shell with job control. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { processEntry, withEnvironment } from '../rig/processes.ts';
+import { Steering } from '../rig/steering.ts';
+import { Terminal, terminalUnavailable } from '../rig/terminal.ts';
+import { until } from '../rig/until.ts';
 
-const missing = spawnSync('script', ['--version']).status === 0 ? null : 'script (util-linux) is not installed';
+const ncclrun = join(repository, 'bin/ncclrun');
+const state = (pid: number): string | undefined => processEntry(pid)?.state;
 
-describeIf(missing, 'at a terminal', () => {
+/** The launcher that runs at this terminal. */
+function launcherAt(terminal: Terminal): number {
+  const found = withEnvironment(terminal.command.mark).find((entry) =>
+    entry.argv.some((word) => word.endsWith('main.cjs')),
+  );
+  if (found === undefined) throw new Error('no launcher at this terminal');
+  return found.pid;
+}
+
+describeIf(terminalUnavailable(), 'at a terminal', () => {
   it('the line after a prompt has its prefix: the newline that was typed ended the prompt', async () => {
-    const job = `${join(repository, 'bin/ncclrun')} -n 2 sh -c 'if [ $RANK = 0 ]; then printf "name? "; read x; echo hello $x; fi'`;
+    const job = `${ncclrun} -n 2 sh -c 'if [ $RANK = 0 ]; then printf "name? "; read x; echo hello $x; fi'`;
     await using command = Command.start(['-qec', job, '/dev/null'], { program: 'script', stdin: 'pipe' });
     let shown = '';
     await new Promise<void>((resolve) => {
@@ -23,5 +36,73 @@ describeIf(missing, 'at a terminal', () => {
     const { status, stdout } = await command.outcome;
     expect(stdout).toBe('[0] name? bob\r\n[0] hello bob\r\n');
     expect(status).toBe(0);
+  });
+
+  it('^C ends the ranks, and the shell goes on with 130', async () => {
+    await using terminal = await Terminal.open();
+    terminal.type(`${ncclrun} -n 2 sh -c 'echo up $RANK; sleep 1000'; echo status $?\n`);
+    await terminal.shows('] up ');
+    await terminal.shows('] up ');
+    terminal.type('\x03');
+    await terminal.shows('interrupted; the ranks got SIGINT. ^C again');
+    await terminal.shows('status 130');
+  });
+
+  it('^Z stops ranks and launcher, fg lets all go on', async () => {
+    await using steering = await Steering.open();
+    await using terminal = await Terminal.open();
+    terminal.type(`${ncclrun} -n 2 ${steering.options.join(' ')} ${steering.program}; echo status $?\n`);
+    const ranks = await steering.ranks(2);
+    const pids = [launcherAt(terminal), ...ranks.map((rank) => rank.machinePid)];
+    terminal.type('\x1a');
+    await terminal.shows('Stopped');
+    expect(pids.map(state)).toEqual(['T', 'T', 'T']);
+    terminal.type('fg\n');
+    await until('none stopped', () => pids.every((pid) => state(pid) !== 'T'));
+    await ranks[0]?.print('back\n');
+    await terminal.shows('[0] back');
+    await Promise.all(ranks.map((rank) => rank.exit(7)));
+    await terminal.shows('with status 7');
+  });
+
+  it('a job in the background leaves the terminal alone until fg', async () => {
+    await using terminal = await Terminal.open();
+    terminal.type(`${ncclrun} -n 1 sh -c 'echo begun; read line; echo got $line' &\n`);
+    await terminal.shows('begun');
+    await terminal.run('echo typed for the shell');
+    await terminal.run('jobs');
+    expect(state(launcherAt(terminal))).not.toBe('T');
+    terminal.type('fg\n');
+    await terminal.shows('ncclrun -n 1'); // the shell says what it brings back
+    terminal.type('for the rank\n');
+    await terminal.shows('got for the rank');
+  });
+
+  it('a job that read the terminal leaves it alone after ^Z and bg', async () => {
+    await using terminal = await Terminal.open();
+    terminal.type(`${ncclrun} -n 1 sh -c 'read a; echo first $a; read b; echo second $b'\n`);
+    terminal.type('one\n');
+    await terminal.shows('first one');
+    terminal.type('\x1a');
+    await terminal.shows('Stopped');
+    await terminal.run('bg');
+    await terminal.run('echo typed for the shell');
+    await terminal.run('jobs');
+    expect(state(launcherAt(terminal))).not.toBe('T');
+    terminal.type('fg\n');
+    await terminal.shows('ncclrun -n 1');
+    terminal.type('two\n');
+    await terminal.shows('second two');
+  });
+
+  it('a closed terminal ends the job, and nothing is left', async () => {
+    await using steering = await Steering.open();
+    await using terminal = await Terminal.open();
+    terminal.type(`${ncclrun} -n 2 ${steering.options.join(' ')} ${steering.program}\n`);
+    const ranks = await steering.ranks(2);
+    await ranks[0]?.spawn('setsid-twice');
+    terminal.close();
+    await Promise.all(ranks.map((rank) => rank.gone));
+    await terminal.command.nothingLeft();
   });
 });
