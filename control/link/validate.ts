@@ -63,6 +63,7 @@ const hello = v.object({
 const report = v.variant('type', [
   v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
+  v.object({ type: v.literal('out-of-memory'), rank: count }),
   v.object({ type: v.literal('notice'), message: v.string() }),
 ]);
 

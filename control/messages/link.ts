@@ -83,4 +83,6 @@ export type AgentReport =
   | { readonly type: 'refusal'; readonly message: string; readonly remedy: string | null }
   /** Its guardian died with ranks left; they were ended. */
   | { readonly type: 'guardian-died'; readonly message: string }
+  /** The kernel killed this rank for want of memory; its exit follows. */
+  | { readonly type: 'out-of-memory'; readonly rank: number }
   | { readonly type: 'notice'; readonly message: string };

@@ -87,6 +87,10 @@ export interface RankExitFailure {
   readonly rank: number;
   readonly pid: number;
   readonly exitCode: number;
+  /** The kernel killed it, or a child of it whose status it passes on, for want of memory. */
+  readonly outOfMemory: boolean;
+  /** The last lines of its stderr, at most ten. */
+  readonly stderrTail: readonly string[];
 }
 /** A rank died of a signal that we did not send. Exit status 128 + signal. */
 export interface RankSignalFailure {
@@ -95,6 +99,8 @@ export interface RankSignalFailure {
   readonly rank: number;
   readonly pid: number;
   readonly signal: NodeJS.Signals;
+  readonly outOfMemory: boolean;
+  readonly stderrTail: readonly string[];
 }
 /** A rank exited without joining a communicator that others wait for, or left one that others then failed for want of. Exit status: the rank's, or 125 if that was 0. */
 export interface RankMissingFailure {

@@ -32,6 +32,8 @@ export interface HostHandler {
   notice(host: Host, message: string): void;
   /** It is reached in another way than usual. */
   way(host: Host, message: string): void;
+  /** Its kernel killed that rank for want of memory; the rank's end follows. */
+  outOfMemory(rank: number): void;
   /** No process of the job is left there. */
   ended(host: Host): void;
   lost(host: Host, failure: Failure): void;
@@ -197,6 +199,8 @@ export class Host {
     switch (report.type) {
       case 'notice':
         return this.#handler.notice(this, report.message);
+      case 'out-of-memory':
+        return this.#handler.outOfMemory(report.rank);
       case 'refusal':
         return this.lose(this.#agentFailure(report.message, report.remedy));
       case 'guardian-died': {

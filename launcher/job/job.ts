@@ -27,45 +27,21 @@ import type { StartAgent } from '../remote/connection.ts';
 import type { JobEvent } from './event.ts';
 import type { Failure, RankMissingFailure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
-import { FailurePolicy } from './failure-policy.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
 import { outputWindow } from './order.ts';
+import type { JobParts, JobState, Rendezvous } from './job-parts.ts';
 import { OutputFlow } from './output-flow.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import { describeEnd, exit, isOver, lose, waiting } from './rank.ts';
-import type { ExitedRank, RankState } from './rank.ts';
+import type { RankState } from './rank.ts';
+import { RankEnds } from './rank-ends.ts';
 import { interruptText, leaveText, terminateText } from './signal-text.ts';
 import { signalNumber } from './signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
-import type { JobRequest, RankMap, Reporter } from './types.ts';
+import type { RankMap } from './types.ts';
 import { Verdict } from './verdict.ts';
-
-export type JobState =
-  | { readonly name: 'connecting' }
-  | { readonly name: 'spawning' }
-  | { readonly name: 'running' }
-  /** The ranks were asked to end; `kill` ends them after the grace, null while they may take their time. */
-  | { readonly name: 'stopping'; readonly since: number; readonly kill: NodeJS.Timeout | null }
-  | { readonly name: 'teardown' }
-  | { readonly name: 'over' };
-
-/** What the job needs of the rendezvous across hosts. */
-export interface Rendezvous {
-  receive(hostIndex: number, frame: Frame): void;
-  rankEnded(rank: number, sentence: string): void;
-  hostLost(hostIndex: number, sentence: string): void;
-  close(): void;
-}
-
-export interface JobParts {
-  readonly request: JobRequest;
-  readonly reporter: Reporter;
-  readonly clock: PhaseClock;
-  readonly policy: FailurePolicy;
-  readonly readsStdin: (rank: number) => boolean;
-}
 
 /** Events without their time, which `emit` adds. */
 type Untimed<Event> = Event extends JobEvent ? Omit<Event, 'time'> : never;
@@ -75,6 +51,7 @@ export class Job {
   readonly #output: OutputFlow;
   readonly #stdin: StdinFlow;
   readonly #verdict: Verdict;
+  readonly #ends = new RankEnds();
   readonly #allUp = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
   #hosts: readonly Host[] = [];
@@ -124,6 +101,7 @@ export class Job {
       frame: (host, frame) => this.#frame(host, frame),
       notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
+      outOfMemory: (rank) => this.#ends.outOfMemory(rank),
       ended: (host) => this.#hostEnded(host),
       lost: (host, failure) => this.#hostLost(host, failure),
     };
@@ -277,6 +255,7 @@ export class Job {
   #frame(host: Host, frame: Frame): void {
     switch (frame.kind) {
       case FrameKind.output:
+        this.#ends.heard(frame);
         return this.#output.take(host, frame);
       case FrameKind.spawned:
         return this.#spawned(host, frame);
@@ -313,19 +292,14 @@ export class Job {
     const { exitCode, signal } = exited;
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
     this.#rendezvous?.rankEnded(rank, describeEnd(exited));
-    if (!exited.endedByUs) this.#judgeExit(host, rank, exited);
+    const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
+    if (failure !== null) this.fail(failure, exited.endedAt);
     this.#oneLessLeft();
   }
 
   /** Whether a rank that ended at `time` had been asked to. Other hosts' clocks are not ours: there, what comes after counts as asked. */
   #endedByUs(host: Host, time: number): boolean {
     return this.#state.name === 'stopping' && (!host.slots.local || time >= this.#state.since);
-  }
-
-  #judgeExit(host: Host, rank: number, { pid, exitCode, signal, endedAt }: ExitedRank): void {
-    const place = { host: host.name, rank, pid };
-    if (signal !== null) this.fail({ type: 'rank-signal', ...place, signal }, endedAt);
-    else if (exitCode !== null && exitCode !== 0) this.fail({ type: 'rank-exit', ...place, exitCode }, endedAt);
   }
 
   #spawnFailed(host: Host, frame: Frame): void {

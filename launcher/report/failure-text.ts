@@ -37,15 +37,17 @@ export function failureText(failure: Failure): FailureText {
       return spawnText(failure);
     case 'rank-exit':
       return {
-        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) exited with status ${failure.exitCode}`,
-        details: [],
-        remedy: exitRemedy(failure.exitCode),
+        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) exited with status ${failure.exitCode}${memoryText(failure)}`,
+        details: lastWords(failure.stderrTail),
+        remedy: failure.outOfMemory ? memoryRemedy(failure.host) : exitRemedy(failure.exitCode),
       };
     case 'rank-signal':
       return {
-        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) died of ${signalName(failure.signal)}, status ${signalStatus(failure.signal)}`,
-        details: [],
-        remedy: signalRemedies[failure.signal]?.(failure.host) ?? null,
+        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) died of ${signalName(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
+        details: lastWords(failure.stderrTail),
+        remedy: failure.outOfMemory
+          ? memoryRemedy(failure.host)
+          : (signalRemedies[failure.signal]?.(failure.host) ?? null),
       };
     case 'rank-missing':
       return {
@@ -93,6 +95,18 @@ export function failureText(failure: Failure): FailureText {
 
 function unknownFailure(failure: never): FailureText {
   return { sentence: `unknown failure ${JSON.stringify(failure)}`, details: [], remedy: null };
+}
+
+function memoryText({ outOfMemory }: { readonly outOfMemory: boolean }): string {
+  return outOfMemory ? ': the kernel ended it because memory ran out' : '';
+}
+
+function memoryRemedy(host: string): string {
+  return `give the job more memory on ${host} (the machine’s, or its control group’s), or start fewer ranks there`;
+}
+
+function lastWords(lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['the end of its stderr:', ...lines.map((line) => `  ${line}`)];
 }
 
 const shownNames = 8;

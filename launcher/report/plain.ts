@@ -5,6 +5,7 @@ import type { Failure } from '../job/failure.ts';
 import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
 import { makePaint, type Paint } from './colour.ts';
 import { Lane } from './lane.ts';
+import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
 import { verboseText, waitingText } from './verbose-text.ts';
@@ -22,6 +23,7 @@ export class PlainReporter implements Reporter {
   readonly #options: PlainOptions;
   readonly #stdout: Lane;
   readonly #stderr: Lane;
+  readonly #shown = new Shown();
   #ranks = 1;
   #told: Failure | null = null;
   #paint: Paint | null = null;
@@ -34,6 +36,7 @@ export class PlainReporter implements Reporter {
   }
 
   output(chunk: OutputChunk): Promise<void> {
+    if (chunk.stream === 'stderr' || this.#options.stdoutTaken) this.#shown.chunk(chunk);
     return (chunk.stream === 'stdout' ? this.#stdout : this.#stderr).output(chunk);
   }
 
@@ -83,13 +86,14 @@ export class PlainReporter implements Reporter {
       this.#stdout.endLine();
       this.#stderr.endLine();
     }
-    if (!result.ok) this.#say(resultSummary(result, this.#told, this.#colours));
+    if (!result.ok) this.#say(resultSummary(result, this.#shown.buried ? null : this.#told, this.#colours));
     await Promise.all([this.#options.streams.stdout.flush(), this.#options.streams.stderr.flush()]);
   }
 
   #tell(failure: Failure): void {
     this.#told = failure;
-    this.#say(failureBlock(failure, this.#colours));
+    this.#say(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#shown.told();
   }
 
   #sayLine(text: string | null): void {

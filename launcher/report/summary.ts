@@ -60,7 +60,7 @@ function alike(primary: Failure, others: readonly Failure[]): string[] {
 /** Equal for failures that differ only in the rank, its process and its host. */
 function kindOf(failure: Failure): string {
   return 'rank' in failure
-    ? JSON.stringify({ ...failure, rank: 0, pid: 0, host: '', remedy: null })
+    ? JSON.stringify({ ...failure, rank: 0, pid: 0, host: '', remedy: null, stderrTail: [] })
     : JSON.stringify(failure);
 }
 

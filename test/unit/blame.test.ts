@@ -10,7 +10,15 @@ import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import { entry, merged, newKey, testHub } from '../rig/rendezvous.ts';
 import { scriptedJob, turn } from '../rig/scripted-host.ts';
 
-const exitOf = (rank: number): Failure => ({ type: 'rank-exit', host: 'h', rank, pid: 1, exitCode: 1 });
+const exitOf = (rank: number): Failure => ({
+  type: 'rank-exit',
+  host: 'h',
+  rank,
+  pid: 1,
+  exitCode: 1,
+  outOfMemory: false,
+  stderrTail: [],
+});
 const gone = (rank: number): RankMissingFailure => ({ type: 'rank-missing', host: 'h', rank, message: 'm' });
 const lostHost: Failure = { type: 'host-lost', host: 'h', cause: 'silent', silentMs: 1, detail: '' };
 const [INT, TERM, CONT, SEGV] = [2, 15, 18, 11];

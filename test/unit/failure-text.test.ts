@@ -53,10 +53,22 @@ describe('every failure: its status, its sentence', () => {
     [{ ...spawn, cause: 'not-executable', errno: 'EACCES' }, 126, 'it is not executable (EACCES)'],
     [{ ...spawn, cause: 'working-directory' }, 125, 'its working directory cannot be entered (ENOENT)'],
     [{ ...spawn, cause: 'system', errno: 'EAGAIN' }, 125, 'cannot start ./prog on node1 for rank 0: EAGAIN'],
-    [{ type: 'rank-exit', ...rank, exitCode: 3 }, 3, 'rank 2 on node1 (pid 4711) exited with status 3'],
-    [{ type: 'rank-exit', ...rank, exitCode: 139 }, 139, 'died of signal 11'],
-    [{ type: 'rank-signal', ...rank, signal: 'SIGKILL' }, 137, 'died of SIGKILL (killed), status 137'],
-    [{ type: 'rank-signal', ...rank, signal: 'SIGUSR1' }, 138, 'died of SIGUSR1, status 138'],
+    [
+      { type: 'rank-exit', ...rank, exitCode: 3, outOfMemory: false, stderrTail: [] },
+      3,
+      'rank 2 on node1 (pid 4711) exited with status 3',
+    ],
+    [{ type: 'rank-exit', ...rank, exitCode: 139, outOfMemory: false, stderrTail: [] }, 139, 'died of signal 11'],
+    [
+      { type: 'rank-signal', ...rank, signal: 'SIGKILL', outOfMemory: false, stderrTail: [] },
+      137,
+      'died of SIGKILL (killed), status 137',
+    ],
+    [
+      { type: 'rank-signal', ...rank, signal: 'SIGUSR1', outOfMemory: false, stderrTail: [] },
+      138,
+      'died of SIGUSR1, status 138',
+    ],
     [
       { type: 'rank-missing', host: 'node1', rank: 2, message: 'rank 2 (node1) exited without joining' },
       125,

@@ -17,7 +17,15 @@ import { type SignalActions, SignalPolicy } from '../../launcher/job/signals.ts'
 import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
 import type { HostSlots, RankMap } from '../../launcher/job/types.ts';
 
-const exitOf = (rank: number, exitCode = 1): Failure => ({ type: 'rank-exit', host: 'h', rank, pid: 1, exitCode });
+const exitOf = (rank: number, exitCode = 1): Failure => ({
+  type: 'rank-exit',
+  host: 'h',
+  rank,
+  pid: 1,
+  exitCode,
+  outOfMemory: false,
+  stderrTail: [],
+});
 const notByUs = () => false;
 const hostNamed = (name: string, local = false): HostSlots => ({
   name,

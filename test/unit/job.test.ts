@@ -72,7 +72,9 @@ describe('a rank that fails', () => {
     for (const agent of agents) agent.ended();
     const { exitCode, reason, failures, ranks, hosts } = await result();
     expect({ exitCode, reason }).toEqual({ exitCode: 3, reason: 'rank-exit' });
-    expect(failures).toEqual([{ type: 'rank-exit', host: 'b', rank: 2, pid: 102, exitCode: 3 }]);
+    expect(failures).toEqual([
+      { type: 'rank-exit', host: 'b', rank: 2, pid: 102, exitCode: 3, outOfMemory: false, stderrTail: [] },
+    ]);
     expect(ranks.map((rank) => rank.endedByUs)).toEqual([true, true, false, true]);
     expect(hosts.map((host) => host.state)).toEqual(['ok', 'failed']);
     expect(events.filter((event) => event.type === 'failure')).toMatchObject([{ primary: true }]);

@@ -257,7 +257,15 @@ describe('a slow or lost reader', () => {
 });
 
 describe('what people read at a failure', () => {
-  const died: Failure = { type: 'rank-signal', host: 'node1', rank: 2, pid: 4711, signal: 'SIGSEGV' };
+  const died: Failure = {
+    type: 'rank-signal',
+    host: 'node1',
+    rank: 2,
+    pid: 4711,
+    signal: 'SIGSEGV',
+    outOfMemory: false,
+    stderrTail: [],
+  };
 
   test('the primary failure at once, what followed at the end', async () => {
     const { reporter, seen, streams } = rig(4);
@@ -274,7 +282,15 @@ describe('what people read at a failure', () => {
 
   test('without an event before, the result tells all', async () => {
     const { reporter, seen } = rig(4);
-    const exit: Failure = { type: 'rank-exit', host: 'node2', rank: 0, pid: 12, exitCode: 3 };
+    const exit: Failure = {
+      type: 'rank-exit',
+      host: 'node2',
+      rank: 0,
+      pid: 12,
+      exitCode: 3,
+      outOfMemory: false,
+      stderrTail: [],
+    };
     await reporter.result(result([died, exit], [1]));
     expect(seen.stderr.split('\n')).toEqual([
       'ncclrun: rank 2 on node1 (pid 4711) died of SIGSEGV (segmentation fault), status 139',
@@ -289,7 +305,7 @@ describe('what people read at a failure', () => {
   test('what every rank met is told once', async () => {
     const { reporter, seen } = rig(4);
     const spawn = { type: 'spawn', host: 'n', program: 'p', cause: 'not-found', errno: 'ENOENT', remedy: 'r' } as const;
-    const exit = { type: 'rank-exit', host: 'n', pid: 1, exitCode: 3 } as const;
+    const exit = { type: 'rank-exit', host: 'n', pid: 1, exitCode: 3, outOfMemory: false, stderrTail: [] } as const;
     const failures = [
       { ...spawn, rank: 0 },
       { ...exit, rank: 3 },

@@ -34,10 +34,12 @@ import { jobEnvironment, programEnvironment, rankEnvironment, usualEnvironment }
 import { Guardian } from './guardian.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
+import { MemoryKills } from './memory-kills.ts';
 import { nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 
 const ENOENT = 2;
+const SIGKILL = 9;
 /** Subject of the heartbeat whose echo says that the guardian has suspended everything. */
 const SUSPENDED = 1;
 /** A guardian leaves within a moment after it was let go. */
@@ -77,6 +79,7 @@ export class Agent {
   #bootstrap: BootstrapService | null = null;
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
+  #memoryKills: MemoryKills | null = null;
   #state: State = { name: 'ready' };
 
   constructor(options: AgentOptions) {
@@ -191,6 +194,7 @@ export class Agent {
     const shared = { ...usualEnvironment(facts), ...ofJob };
     const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
     this.#guardian.send(makeFrame(FrameKind.spawn, { payload: encodeSpawnOrder(order, shared) }));
+    setImmediate(() => (this.#memoryKills = new MemoryKills())); // while the guardian starts them
   }
 
   /** The rank as the guardian is to start it; none if its program cannot be read here. */
@@ -229,7 +233,7 @@ export class Agent {
         this.#bootstrap?.rankSpawned(frame.subject, decodeSpawned(frame.payload).pid);
         return this.#link.send(frame);
       case FrameKind.exited:
-        this.#bootstrap?.rankEnded(frame.subject, decodeExited(frame.payload));
+        this.#rankEnded(frame);
         return this.#link.send(frame);
       case FrameKind.spawnFailed:
       case FrameKind.output:
@@ -243,6 +247,15 @@ export class Agent {
       default:
         return this.#guardian.kill();
     }
+  }
+
+  #rankEnded({ subject: rank, payload }: Frame): void {
+    const exited = decodeExited(payload);
+    // A shell says of its child's SIGKILL that it is status 137.
+    const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
+    if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
+      this.#report({ type: 'out-of-memory', rank });
+    this.#bootstrap?.rankEnded(rank, exited);
   }
 
   /** The guardian ends the ranks and all that descends from them, and tells everything that they wrote. */

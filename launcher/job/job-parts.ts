@@ -1,0 +1,30 @@
+/** What a job is made of and the states that it is in; job.ts has their diagram. */
+import type { Frame } from '../../control/messages/frame.ts';
+import type { FailurePolicy } from './failure-policy.ts';
+import type { PhaseClock } from './phase-clock.ts';
+import type { JobRequest, Reporter } from './types.ts';
+
+export type JobState =
+  | { readonly name: 'connecting' }
+  | { readonly name: 'spawning' }
+  | { readonly name: 'running' }
+  /** The ranks were asked to end; `kill` ends them after the grace, null while they may take their time. */
+  | { readonly name: 'stopping'; readonly since: number; readonly kill: NodeJS.Timeout | null }
+  | { readonly name: 'teardown' }
+  | { readonly name: 'over' };
+
+/** What the job needs of the rendezvous across hosts. */
+export interface Rendezvous {
+  receive(hostIndex: number, frame: Frame): void;
+  rankEnded(rank: number, sentence: string): void;
+  hostLost(hostIndex: number, sentence: string): void;
+  close(): void;
+}
+
+export interface JobParts {
+  readonly request: JobRequest;
+  readonly reporter: Reporter;
+  readonly clock: PhaseClock;
+  readonly policy: FailurePolicy;
+  readonly readsStdin: (rank: number) => boolean;
+}
