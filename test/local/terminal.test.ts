@@ -56,7 +56,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
     const pids = [launcherAt(terminal), ...ranks.map((rank) => rank.machinePid)];
     terminal.type('\x1a');
     await terminal.shows('Stopped');
-    expect(pids.map(state)).toEqual(['T', 'T', 'T']);
+    await until('all stopped', () => pids.every((pid) => state(pid) === 'T'));
     terminal.type('fg\n');
     await until('none stopped', () => pids.every((pid) => state(pid) !== 'T'));
     await ranks[0]?.print('back\n');
