@@ -6,6 +6,7 @@ import { exitStatus, FailureError } from './job/failure-error.ts';
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
   hosts: async (argv) => (await import('./cli/commands/hosts.ts')).hosts(argv),
+  bundle: async (argv) => (await import('./cli/commands/bundle.ts')).bundle(argv),
   config: async (argv) => (await import('./cli/commands/config.ts')).config(argv),
   completion: async (argv) => (await import('./cli/commands/completion.ts')).completion(argv),
   man: async (argv) => (await import('./cli/commands/man.ts')).man(argv),

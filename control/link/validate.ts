@@ -41,6 +41,7 @@ const order = v.object({
   heartbeatMs: v.pipe(count, v.minValue(1)),
   outputCredit: count,
   plansLocally: v.boolean(),
+  installation: v.string(),
 });
 
 const start = v.object({ placement: v.nullable(placement), environment });

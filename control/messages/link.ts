@@ -37,6 +37,8 @@ export interface AgentOrder {
   readonly outputCredit: number;
   /** This host's agent plans communicators that lie wholly on it; false with --plan FILE. */
   readonly plansLocally: boolean;
+  /** Where ncclrun lies at the launcher: a program from there is taken from the agent's own. */
+  readonly installation: string;
 }
 
 /** A host's part of the rank map. */

@@ -2,7 +2,7 @@
 import { type CommandName, commandNames } from './command-names.ts';
 import type { CommandLine } from './option.ts';
 import { configCommandLine, hostsCommandLine, perfCommandLine, runCommandLine } from './options.ts';
-import { plainOptions } from './options/commands.ts';
+import { bundleOptions, plainOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
 export type Words =
@@ -68,6 +68,18 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Prints the settings that a job started here would have: from the options given, the environment, ./ncclrun.json, $XDG_CONFIG_HOME/ncclrun/config.json, and the defaults.',
     examples: ['ncclrun config --explain', 'ncclrun config --json -n 4 --hostfile hosts'],
+  },
+  bundle: {
+    line: { command: 'bundle', options: bundleOptions, words: 'words' },
+    words: { type: 'none' },
+    usage: 'ncclrun bundle [-o FILE]',
+    summary: 'write the archive that hosts without ncclrun get',
+    about:
+      'Writes what a job copies to a host without ncclrun, Node included, as an archive for hosts that are installed by hand.',
+    examples: [
+      'ncclrun bundle',
+      'ncclrun bundle -o - | ssh node1 "mkdir -p ~/.cache/ncclrun && tar -xzf - -C ~/.cache/ncclrun"',
+    ],
   },
   completion: {
     line: { command: 'completion', options: plainOptions, words: 'words' },

@@ -21,6 +21,8 @@ export type JobEvent =
   | (Base & { type: 'host-connecting'; host: string })
   /** The host is reached in another way than usual, and why. */
   | (Base & { type: 'host-way'; host: string; message: string })
+  /** It lacks ncclrun and gets a copy of so many bytes. */
+  | (Base & { type: 'host-staging'; host: string; bytes: number })
   | (Base & { type: 'host-up'; host: string; cores: number; gpus: number; pid: number })
   | (Base & { type: 'host-ended'; host: string })
   | (Base & { type: 'rank-started'; rank: number; host: string; pid: number })

@@ -34,6 +34,8 @@ export interface HostHandler {
   way(host: Host, message: string): void;
   /** Its kernel killed that rank for want of memory; the rank's end follows. */
   outOfMemory(rank: number): void;
+  /** It lacks ncclrun and gets a copy of so many bytes. */
+  staging(host: Host, bytes: number): void;
   /** No process of the job is left there. */
   ended(host: Host): void;
   lost(host: Host, failure: Failure): void;
@@ -76,6 +78,7 @@ export class Host {
     this.#connection = startAgent(this.slots, this.#order, {
       frame: (frame) => this.#receive(frame),
       way: (message) => this.#handler.way(this, message),
+      staging: (bytes) => this.#handler.staging(this, bytes),
       closed: (end) => this.#closed(end),
     });
   }

@@ -102,6 +102,7 @@ export class Job {
       notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       outOfMemory: (rank) => this.#ends.outOfMemory(rank),
+      staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
       ended: (host) => this.#hostEnded(host),
       lost: (host, failure) => this.#hostLost(host, failure),
     };

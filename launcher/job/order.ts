@@ -23,11 +23,13 @@ export interface OrderFacts {
   readonly request: JobRequest;
   readonly jobId: string;
   readonly version: string;
+  /** Where this installation lies. */
+  readonly installation: string;
   readonly hostCount: number;
 }
 
 /** The order of one host but for its name and placement. */
-export function commonOrder({ request, jobId, version, hostCount }: OrderFacts) {
+export function commonOrder({ request, jobId, version, installation, hostCount }: OrderFacts) {
   return {
     schemaVersion: 1,
     version,
@@ -38,6 +40,7 @@ export function commonOrder({ request, jobId, version, hostCount }: OrderFacts) 
     heartbeatMs: HEARTBEAT_MS,
     outputCredit: outputWindow(hostCount),
     plansLocally: request.planFile === null,
+    installation,
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 

@@ -3,7 +3,7 @@ import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { hostsOfPrograms } from '../mapping/program-hosts.ts';
-import { installedVersion } from '../remote/local.ts';
+import { installationRoot, installedVersion } from '../remote/local.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { agentStarter } from '../remote/start.ts';
 import type { Failure } from './failure.ts';
@@ -120,7 +120,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   const { request, job, jobId, clock, early, asked, startAgent, plan, readsStdin } = start;
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
-  const common = commonOrder({ request, jobId, version, hostCount: asked.length });
+  const common = commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length });
   const facts = { programs, readsStdin, terminal: isTerminal(0) };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);

@@ -14,7 +14,7 @@ export interface ConnectionEnd {
 
 export interface ConnectionHandler {
   /** The host lacks ncclrun and gets a copy of so many bytes, once; frames follow when it is there. */
-  staging?(bytes: number): void;
+  staging(bytes: number): void;
   frame(frame: Frame): void;
   /** Another way than usual is gone: a sentence that says which and why. */
   way(message: string): void;

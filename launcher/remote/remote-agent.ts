@@ -146,7 +146,7 @@ class RemoteAgent implements AgentConnection {
             host: this.#host.name,
             link,
             order: this.#order,
-            onBegin: (bytes) => this.#handler.staging?.(bytes),
+            onBegin: (bytes) => this.#handler.staging(bytes),
             giveUp: () => remote.kill(),
           });
     this.#held = staging === null ? null : [];

@@ -8,7 +8,7 @@ import { Lane } from './lane.ts';
 import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
-import { verboseText, waitingText } from './verbose-text.ts';
+import { megabytes, verboseText, waitingText } from './verbose-text.ts';
 
 export interface PlainOptions {
   readonly streams: StandardStreams;
@@ -26,6 +26,7 @@ export class PlainReporter implements Reporter {
   readonly #shown = new Shown();
   #ranks = 1;
   #told: Failure | null = null;
+  #stagingTold = false;
   #paint: Paint | null = null;
 
   constructor(options: PlainOptions) {
@@ -55,6 +56,9 @@ export class PlainReporter implements Reporter {
         return;
       case 'notice':
         this.#sayLine(event.message);
+        return;
+      case 'host-staging':
+        this.#tellStaging(event);
         return;
       case 'waiting':
         this.#sayLine(waitingText(event));
@@ -88,6 +92,15 @@ export class PlainReporter implements Reporter {
     }
     if (!result.ok) this.#say(resultSummary(result, this.#shown.buried ? null : this.#told, this.#colours));
     await Promise.all([this.#options.streams.stdout.flush(), this.#options.streams.stderr.flush()]);
+  }
+
+  /** One line for all of them: the copies are made at once, and once. */
+  #tellStaging({ host, bytes }: Extract<JobEvent, { type: 'host-staging' }>): void {
+    if (this.#stagingTold) return;
+    this.#stagingTold = true;
+    this.#sayLine(
+      `${host} has no ncclrun of this version: copying it (${megabytes(bytes)}) to all hosts that lack it, once`,
+    );
   }
 
   #tell(failure: Failure): void {

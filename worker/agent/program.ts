@@ -1,8 +1,16 @@
 /** TypeScript and JavaScript programs run on the Node that runs us; everything else is started as it is. */
-import { accessSync, constants } from 'node:fs';
-import { extname, resolve } from 'node:path';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { extname, join, resolve } from 'node:path';
+import { installationRoot } from './installation.ts';
 
 const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
+
+/** A program of the launcher's installation is taken from ours: a host that got a copy has it elsewhere. */
+export function fromOwnInstallation(argv: readonly string[], theirs: string): readonly string[] {
+  const [program = '', ...rest] = argv;
+  if (theirs === installationRoot || !program.startsWith(`${theirs}/`) || existsSync(program)) return argv;
+  return [join(installationRoot, program.slice(theirs.length)), ...rest];
+}
 
 export interface NodeProgram {
   readonly argv: readonly string[];

@@ -39,3 +39,17 @@ export const configOptions = [
 ] as const satisfies readonly Option[];
 
 export const plainOptions = [helpOption] as const satisfies readonly Option[];
+
+export const bundleOptions = [
+  helpOption,
+  {
+    name: 'output-archive',
+    flags: ['-o', '--output'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'FILE',
+    group: 'command',
+    help: 'where to: NAME.tar.gz, or NAME.tar.zst (smaller, faster to unpack); - is stdout (default: ./ncclrun-VERSION-….tar.gz)',
+    default: null,
+  },
+] as const satisfies readonly Option[];

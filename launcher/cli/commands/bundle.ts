@@ -1,0 +1,62 @@
+/** `ncclrun bundle [-o FILE]`: writes the archive that hosts without ncclrun get. */
+import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { installedIdentity } from '../../remote/staging/identity.ts';
+import { archive, canCompress } from '../../remote/staging/archive.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { commandTable } from '../command-table.ts';
+import { quote } from '../../remote/shell.ts';
+import { readWords } from '../read-words.ts';
+import { usageError } from '../usage-error.ts';
+
+/** Throws a FailureError (usage), also where the file cannot be written. */
+export async function bundle(argv: readonly string[]): Promise<number> {
+  const { asked, settings } = await readWords<'help' | 'output-archive'>(argv, commandTable.bundle);
+  if (asked === 'help') return (await import('./help.ts')).help('bundle');
+  const identity = installedIdentity();
+  if (identity === null)
+    throw usageError(
+      'this installation has no dist/identity: it was not built to its end',
+      'run npm run build in a checkout, or install ncclrun again',
+    );
+
+  const file = settings.text('output-archive') ?? `ncclrun-${identity.key}-linux-${process.arch}.tar.gz`;
+  const compression = /\.(tar\.)?zst$/.test(file) ? 'zstd' : 'gzip';
+  if (!canCompress(compression))
+    throw usageError(`${file}: Node ${process.versions.node} writes no zstd`, 'write a .tar.gz');
+  const { bytes } = await archive(compression, identity);
+  const { stdout, stderr } = standardStreams();
+  if (file === '-') {
+    await stdout.write(bytes);
+    return 0;
+  }
+  await write(file, bytes);
+  const size = `${(bytes.length / 2 ** 20).toFixed(1)} MiB`;
+  const unpack = `mkdir -p ~/.cache/ncclrun && tar -${compression === 'gzip' ? 'xz' : '-zstd -x'}f ${quote(file)} -C ~/.cache/ncclrun`;
+  await stderr.write(
+    Buffer.from(`ncclrun: wrote ${file} (${size}, ncclrun ${identity.version} and Node for ${process.arch})\n`),
+  );
+  await stderr.write(Buffer.from(`  next: on each host that lacks it, beside a copy of this file: ${unpack}\n`));
+  return 0;
+}
+
+/** A file: whole or not at all. */
+async function write(file: string, bytes: Buffer): Promise<void> {
+  const device = await stat(file).then(
+    (found) => !found.isFile(),
+    () => false,
+  );
+  const temporary = `${resolve(file)}.${process.pid}.new`;
+  try {
+    if (device) return await writeFile(file, bytes);
+    await writeFile(temporary, bytes);
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw usageError(
+      `${file} cannot be written: ${reason}`,
+      'name a file with -o where you may write, and where there is room',
+    );
+  }
+}
