@@ -8,8 +8,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +80,8 @@ int main(int argc, char** argv) {
     fputs("ncclrun-dial is started by ssh for ncclrun: ncclrun-dial HOST PORT SECONDS\n", stderr);
     return 2;
   }
+  // An ssh that is killed while we wait takes us with it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   const char* host = argv[1];
   const char* port = argv[2];
   addrinfo wanted = {};

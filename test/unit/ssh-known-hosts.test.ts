@@ -1,0 +1,238 @@
+/** known_hosts, read and judged as ssh does; where ssh-keygen is installed it is asked for its opinion. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { keyType, parseKnownHosts } from '../../launcher/remote/known-hosts/entry.ts';
+import { hashedName } from '../../launcher/remote/known-hosts/files.ts';
+import { fingerprint, HostRecords } from '../../launcher/remote/known-hosts/judge.ts';
+import { lookupName, matchesPattern, namesMatch } from '../../launcher/remote/known-hosts/match.ts';
+import { findProgram } from '../rig/capability.ts';
+import { seededRandom } from '../rig/random.ts';
+
+/** A public key of this type that holds this text. */
+function key(text: string, type = 'ssh-ed25519'): Buffer {
+  return Buffer.concat([type, text].map((part) => Buffer.concat([length(part), Buffer.from(part)])));
+}
+function length(part: string): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(Buffer.byteLength(part));
+  return bytes;
+}
+function line(names: string, of: Buffer): string {
+  return `${names} ${keyType(of) ?? ''} ${of.toString('base64')}`;
+}
+function keygen(...words: readonly string[]): string {
+  return spawnSync('ssh-keygen', words, { encoding: 'utf8' }).stdout;
+}
+function records(lines: readonly string[], host: string, port = 22): HostRecords {
+  return new HostRecords(parseKnownHosts(lines.join('\n'), '/k').entries, host, port);
+}
+const [a, b, rsa] = [key('a'), key('b'), key('r', 'ssh-rsa')];
+
+describe('a known_hosts line', () => {
+  test('that is empty or a comment says nothing', () => {
+    expect(parseKnownHosts('\n  # h1 ssh-rsa AAAA\n\t\n', '/k')).toEqual({ entries: [], unreadable: [] });
+  });
+
+  test('has names, type, key and perhaps a marker and a comment', () => {
+    const text = `# first\r\n${line('h1,h2', a)} a comment\r\n@revoked\t${line('*', b)}\n`;
+    expect(parseKnownHosts(text, '/k').entries).toEqual([
+      {
+        marker: null,
+        names: { form: 'patterns', patterns: ['h1', 'h2'] },
+        type: 'ssh-ed25519',
+        key: a,
+        file: '/k',
+        line: 2,
+      },
+      {
+        marker: 'revoked',
+        names: { form: 'patterns', patterns: ['*'] },
+        type: 'ssh-ed25519',
+        key: b,
+        file: '/k',
+        line: 3,
+      },
+    ]);
+  });
+
+  test.each([
+    ['h1', /too few words/],
+    ['h1 ssh-rsa', /too few words/],
+    ['h1 ssh-rsa !!!!', /no base64/],
+    [`h1 ssh-rsa ${a.toString('base64')}`, /no ssh-rsa/],
+    ['@unheard h1 ssh-rsa AAAA', /@unheard/],
+    [`|2|AAAA|AAAA ssh-ed25519 ${a.toString('base64')}`, /hashed name/],
+    ['h1 1024 35 1234567', /no base64|no 1024/],
+  ])('%j is passed over', (text, message) => {
+    const { entries, unreadable } = parseKnownHosts(`\n${text}`, '/k');
+    expect(entries).toEqual([]);
+    expect(unreadable).toEqual([{ file: '/k', line: 2, message: expect.stringMatching(message) }]);
+  });
+
+  test('made of anything never throws', () => {
+    const next = seededRandom(1);
+    const pieces = [
+      'h1',
+      '@revoked',
+      '@',
+      '|1|',
+      '|',
+      ' ',
+      '\t',
+      ',',
+      '!',
+      '*',
+      '#',
+      'ssh-ed25519',
+      a.toString('base64'),
+      '==',
+      '\0',
+      'ü',
+      '\n',
+      '\r',
+    ];
+    for (let round = 0; round < 5000; round += 1) {
+      const text = Array.from({ length: next(12) }, () =>
+        next(4) === 0 ? String.fromCodePoint(next(0x1_00)) : pieces[next(pieces.length)],
+      ).join('');
+      const { entries, unreadable } = parseKnownHosts(text, '/k');
+      expect(entries.length + unreadable.length).toBeLessThanOrEqual(text.split('\n').length);
+      new HostRecords(entries, 'h1', 22).judge(Buffer.from(text));
+    }
+  });
+});
+
+describe('names', () => {
+  test('the port is part of the name where it is not 22', () => {
+    expect([lookupName('H1', 22), lookupName('h1', 2222), lookupName('FE80::1', 22)]).toEqual([
+      'h1',
+      '[h1]:2222',
+      'fe80::1',
+    ]);
+  });
+
+  test.each([
+    ['*', '', true],
+    ['h?', 'h1', true],
+    ['h?', 'h', false],
+    ['h*1', 'h11', true],
+    ['h*1*', 'h2', false],
+    ['[h1]:2222', '[h1]:2222', true],
+    ['[*]:2222', '[h1]:2222', true],
+    ['[h1]:2222', 'h', false],
+    ['a.b', 'axb', false],
+    ['***a', 'bbba', true],
+  ])('%j of %j: %s', (pattern, text, expected) => {
+    expect(matchesPattern(pattern, text)).toBe(expected);
+  });
+
+  test('many stars cost no more than few', () => {
+    expect(matchesPattern(`${'*a'.repeat(500)}b`, 'a'.repeat(2000))).toBe(false);
+  });
+
+  test('random patterns match what a regular expression says', () => {
+    const next = seededRandom(2);
+    const of = (letters: string) => Array.from({ length: next(8) }, () => letters[next(letters.length)]).join('');
+    for (let round = 0; round < 5000; round += 1) {
+      const [pattern, text] = [of('ab*?'), of('ab')];
+      const expression = new RegExp(`^${pattern.replaceAll('*', '.*').replaceAll('?', '.')}$`);
+      expect(`${pattern} ${text} ${matchesPattern(pattern, text)}`).toBe(`${pattern} ${text} ${expression.test(text)}`);
+    }
+  });
+
+  test('a negated pattern decides against the line, wherever it stands', () => {
+    const names = { form: 'patterns', patterns: ['*.net', '!bad.net'] } as const;
+    expect([namesMatch(names, 'good.net'), namesMatch(names, 'bad.net'), namesMatch(names, 'other')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test('a hashed name', () => {
+    const entry = line(hashedName('[h1]:2222', Buffer.from('salt')), a);
+    expect(records([entry], 'h1', 2222).judge(a).kind).toBe('known');
+    expect(records([entry], 'h1').judge(a).kind).toBe('unknown');
+  });
+});
+
+describe('a key is', () => {
+  test('known by any line that has it, though others differ', () => {
+    expect(records([line('h1', b), line('h*', a)], 'h1').judge(a)).toMatchObject({ kind: 'known', by: { line: 2 } });
+  });
+  test('changed where only others of its type are known', () => {
+    expect(records([line('h1', rsa), line('h1', b)], 'h1').judge(a)).toMatchObject({
+      kind: 'changed',
+      old: [{ line: 2 }],
+    });
+  });
+  test('unknown where none of its type is', () => {
+    expect(records([line('h1', rsa), line('h2', a)], 'h1').judge(a)).toMatchObject({
+      kind: 'unknown',
+      others: [{ line: 1 }],
+    });
+  });
+  test('revoked, whatever else is said', () => {
+    expect(records([line('h1', a), `@revoked ${line('*', a)}`], 'h1').judge(a)).toMatchObject({
+      kind: 'revoked',
+      by: { line: 2 },
+    });
+  });
+  test('no key of a certificate authority', () => {
+    const known = records([`@cert-authority ${line('h1', a)}`], 'h1');
+    expect(known.judge(a).kind).toBe('unknown');
+    expect(known.authorities).toMatchObject([{ line: 1 }]);
+  });
+  test('on another port also known by its name alone; that is not held against it', () => {
+    expect(records([line('h1', a)], 'h1', 2222).judge(a).kind).toBe('known');
+    expect(records([line('h1', b)], 'h1', 2222).judge(a).kind).toBe('unknown');
+    expect(records([line('h1', a), line('[h1]:2222', b)], 'h1', 2222).judge(a).kind).toBe('changed');
+    expect(records([`@revoked ${line('h1', a)}`], 'h1', 2222).judge(a).kind).toBe('revoked');
+  });
+  test('asked for by the types that are known', () => {
+    expect(
+      records([line('h1', rsa), `@revoked ${line('h1', a)}`, line('h1', key('e', 'ecdsa-sha2-nistp256'))], 'h1').types,
+    ).toEqual(['ssh-rsa', 'ecdsa-sha2-nistp256']);
+  });
+});
+
+describe.skipIf(findProgram('ssh-keygen') === null)('ssh-keygen agrees', () => {
+  let directory = '';
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), 'ncclrun-known-'));
+  });
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  test('on fingerprints, and on which lines of a random file name a host', () => {
+    const file = join(directory, 'id');
+    keygen('-q', '-t', 'ed25519', '-N', '', '-f', file);
+    const [, encoded = ''] = keygen('-y', '-f', file).split(' ');
+    const own = Buffer.from(encoded, 'base64');
+    expect(keygen('-lf', file)).toContain(fingerprint(own));
+
+    const next = seededRandom(3);
+    const names = ['h1', 'H2', 'h*', '!h1', '?1', '[h1]:22', '[h1]:2222', '*', '!*2', 'h1.net', 'fe80::1', '*:*'];
+    const pick = () => names[next(names.length)] ?? '';
+    const lines = Array.from({ length: 200 }, () => {
+      const list = Array.from({ length: 1 + next(3) }, pick).join(',');
+      return line(
+        next(3) === 0 ? hashedName(pick().toLowerCase(), Buffer.from(String(next(99)).padEnd(20))) : list,
+        own,
+      );
+    });
+    const known = join(directory, 'known');
+    writeFileSync(known, `${lines.join('\n')}\n`);
+    const { entries } = parseKnownHosts(lines.join('\n'), known);
+    expect(entries).toHaveLength(lines.length);
+    for (const host of ['h1', 'h2', 'h1.net', 'fe80::1', '[h1]:2222', 'x']) {
+      const theirs = [...keygen('-F', host, '-f', known).matchAll(/found: line (\d+)/g)].map(([, number]) =>
+        Number(number),
+      );
+      const ours = entries.filter((entry) => namesMatch(entry.names, host)).map((entry) => entry.line);
+      expect({ host, lines: ours }).toEqual({ host, lines: theirs });
+    }
+  });
+});
