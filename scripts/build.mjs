@@ -23,11 +23,34 @@ run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm ins
 
 const { build } = await import('esbuild');
 mkdirSync(join(root, 'dist/bundle'), { recursive: true });
-await build({
+/** Packages that few starts need: each has a file of its own, so that the others do not read it. What of them is imported, by name. */
+const apart = {
+  yargs: { yargs: "require('yargs').default" },
+  ssh2: Object.fromEntries(
+    ['lib/client.js', 'lib/protocol/keyParser.js', 'lib/agent.js'].map((path) => [
+      `ssh2/${path}`,
+      `require('ssh2/${path}')`,
+    ]),
+  ),
+};
+/** Our own imports of such a package are taken from its file. */
+const setApart = {
+  name: 'set apart',
+  setup(builder) {
+    builder.onResolve({ filter: new RegExp(`^(${Object.keys(apart).join('|')})(/|$)`) }, ({ path, importer }) => {
+      if (importer === '' || importer.includes('/node_modules/')) return undefined;
+      const name = path.split('/', 1)[0];
+      if (!(path in apart[name])) return { errors: [{ text: `${path} is not among the parts of ${name} set apart` }] };
+      return { path, namespace: 'apart' };
+    });
+    builder.onResolve({ filter: /^\.\/\w+\.cjs$/, namespace: 'apart' }, ({ path }) => ({ path, external: true }));
+    builder.onLoad({ filter: /./, namespace: 'apart' }, ({ path }) => ({
+      contents: `module.exports = require('./${path.split('/', 1)[0]}.cjs')['${path}'];`,
+    }));
+  },
+};
+const common = {
   absWorkingDir: root,
-  entryPoints: { 'main.bundle': 'launcher/main.ts', 'agent.bundle': 'worker/agent/main.ts' },
-  outdir: 'dist/bundle',
-  outExtension: { '.js': '.cjs' },
   bundle: true,
   minifyWhitespace: true,
   minifySyntax: true,
@@ -38,8 +61,23 @@ await build({
   define: { 'import.meta.url': '__bundleUrl' },
   banner: { js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   logLevel: 'warning',
+};
+await build({
+  ...common,
+  entryPoints: { 'main.bundle': 'launcher/main.ts', 'agent.bundle': 'worker/agent/main.ts' },
+  outdir: 'dist/bundle',
+  outExtension: { '.js': '.cjs' },
+  plugins: [setApart],
 });
-for (const name of ['main', 'agent'])
+for (const [name, parts] of Object.entries(apart)) {
+  const contents = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
+  await build({
+    ...common,
+    stdin: { contents: contents.join(''), resolveDir: root },
+    outfile: `dist/bundle/${name}.bundle.cjs`,
+  });
+}
+for (const name of ['main', 'agent', ...Object.keys(apart)])
   copyFileSync(join(root, 'scripts/start.cjs'), join(root, `dist/bundle/${name}.cjs`));
 
 const needed = 'install CMake 3.18 or newer and a C++20 compiler';

@@ -17,6 +17,10 @@ const files = [
   'dist/bundle/agent.cjs',
   'dist/bundle/main.bundle.cjs',
   'dist/bundle/main.cjs',
+  'dist/bundle/ssh2.bundle.cjs',
+  'dist/bundle/ssh2.cjs',
+  'dist/bundle/yargs.bundle.cjs',
+  'dist/bundle/yargs.cjs',
 ];
 /** Enough to tell one's own builds apart. */
 const HASH_DIGITS = 12;

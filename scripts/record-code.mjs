@@ -18,13 +18,15 @@ const jobs = [
   ['-n', '2', '/bin/true'],
   ['-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
   ['perf', 'all_reduce', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
+  // Nothing is there; but our own ssh has been loaded when that turns out.
+  ['--rsh', 'ssh2', '-H', 'nowhere.invalid:1', '/bin/true'],
 ];
 const AGENT_PATIENCE_MS = 5000;
 
 /** Where that fails, each start compiles for itself: slower, but no worse. */
 export async function recordCode(root) {
   const bundles = join(root, 'dist/bundle');
-  for (const name of ['main', 'agent']) rmSync(join(bundles, `${name}.code`), { force: true });
+  for (const name of ['main', 'agent', 'ssh2']) rmSync(join(bundles, `${name}.code`), { force: true });
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
   try {
     writeFileSync(join(bin, 'ssh'), ssh, { mode: 0o755 });
