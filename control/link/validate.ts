@@ -18,6 +18,7 @@ const rank = v.object({
   program: count,
   stdinPipe: v.boolean(),
   interactive: v.boolean(),
+  mergeStderr: v.boolean(),
   cpus: v.array(count),
 });
 

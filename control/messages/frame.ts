@@ -7,7 +7,7 @@
  *          5   u8   kind
  *          6   u16  flags, by kind
  *          8   u32  subject, by kind: mostly a rank
- *         12   u32  request: numbers a question; the answer carries the same number
+ *         12   u32  request: numbers a question; the answer carries the same number. Of output: when it was read
  *
  * All integers are little-endian.
  */
@@ -24,7 +24,7 @@ export const FrameKind = {
   spawned: 0x11, // (link) subject = rank; payload u32 pid, u64 realtime ns
   spawnFailed: 0x12, // (link) subject = rank; payload u32 errno, u32 step (SpawnStep)
   exited: 0x13, // (link) subject = rank; payload i32 wait status, u64 realtime ns
-  output: 0x14, // (link) subject = rank; flags OUTPUT_*; payload whole lines (or a piece, see flags)
+  output: 0x14, // (link) subject = rank; flags OUTPUT_*; request = low 32 bits of realtime ms; payload whole lines (or a piece)
   outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 bytes that may be sent in addition
   stdin: 0x16, // (link) launcher → agent → guardian; subject = rank, or ALL_RANKS that read; flags STDIN_END
   stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank

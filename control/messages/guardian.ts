@@ -9,7 +9,8 @@
  *   u32 rankCount, then for each rank:
  *     u32 rank
  *     u32 flags            bit 0: stdin is a pipe fed by FrameKind.stdin, else /dev/null;
- *                          bit 1: interactive, the beginning of a line is sent (OUTPUT_PARTIAL) if its end is 100 ms late
+ *                          bit 1: interactive, the beginning of a line is sent (OUTPUT_PARTIAL) if its end is 100 ms late;
+ *                          bit 2: stderr is stdout's pipe, as a shell's 2>&1 makes it
  *     str workingDirectory
  *     u32 argc, argc × str program and arguments; program is looked up in the PATH of the rank's environment
  *     u32 envc, envc × str "NAME=value", laid over the guardian's own environment; of two
@@ -18,6 +19,7 @@
  */
 export const SPAWN_STDIN_PIPE = 1;
 export const SPAWN_INTERACTIVE = 2;
+export const SPAWN_MERGE_STDERR = 4;
 
 /** Where a spawn failed, beside its errno. */
 export const SpawnStep = { fork: 1, session: 2, binding: 3, directory: 4, streams: 5, exec: 6 } as const;
@@ -28,6 +30,8 @@ export interface RankSpawn {
   readonly stdinPipe: boolean;
   /** Somebody may sit before this rank: prompts and progress bars appear without waiting for the end of their line. */
   readonly interactive: boolean;
+  /** What it writes to stderr comes as stdout, in the order in which it was written. */
+  readonly mergeStderr: boolean;
   readonly workingDirectory: string;
   /** Program first; looked up in the PATH of `environment` laid over the guardian's. */
   readonly argv: readonly string[];

@@ -14,7 +14,7 @@ export interface OrderedProgram {
 }
 
 /** A rank as its agent is told of it. */
-export interface OrderedRank extends Pick<RankSpawn, 'rank' | 'stdinPipe' | 'interactive' | 'cpus'> {
+export interface OrderedRank extends Pick<RankSpawn, 'rank' | 'stdinPipe' | 'interactive' | 'mergeStderr' | 'cpus'> {
   /** Indexes the placement's programs. */
   readonly program: number;
 }

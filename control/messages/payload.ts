@@ -74,6 +74,14 @@ export function decodeCredit(payload: Uint8Array): number {
   return bytes;
 }
 
+const STAMP_SPAN = 2 ** 32;
+
+/** When output was read on its host, from the stamp in its frame: the time nearest to `now` that ends in these 32 bits. Milliseconds since 1970. */
+export function outputTime(stamp: number, now: number): number {
+  const behind = (now - stamp) % STAMP_SPAN;
+  return behind < STAMP_SPAN / 2 ? now - behind : now - behind + STAMP_SPAN;
+}
+
 export function encodeSignal(signalNumber: number): Uint8Array {
   return new ByteWriter(4).i32(signalNumber).finish();
 }

@@ -1,6 +1,6 @@
 /** SpawnOrder to bytes, as guardian.ts lays it out. */
 import { ByteWriter } from './bytes.ts';
-import { SPAWN_INTERACTIVE, SPAWN_STDIN_PIPE } from './guardian.ts';
+import { SPAWN_INTERACTIVE, SPAWN_MERGE_STDERR, SPAWN_STDIN_PIPE } from './guardian.ts';
 import type { RankSpawn, SpawnOrder } from './guardian.ts';
 
 /** `shared` is the environment of all ranks; a rank's own entries come after it and win. */
@@ -20,7 +20,11 @@ function writeRank(writer: ByteWriter, rank: RankSpawn, sharedCount: number, sha
   const own = Object.entries(rank.environment);
   writer
     .u32(rank.rank)
-    .u32((rank.stdinPipe ? SPAWN_STDIN_PIPE : 0) | (rank.interactive ? SPAWN_INTERACTIVE : 0))
+    .u32(
+      (rank.stdinPipe ? SPAWN_STDIN_PIPE : 0) |
+        (rank.interactive ? SPAWN_INTERACTIVE : 0) |
+        (rank.mergeStderr ? SPAWN_MERGE_STDERR : 0),
+    )
     .string(rank.workingDirectory);
   writer.u32(rank.argv.length);
   for (const argument of rank.argv) writer.string(argument);

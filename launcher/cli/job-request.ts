@@ -1,5 +1,5 @@
 /** Merged settings → what the job is asked to be. */
-import type { JobRequest, MapBy, ProgramRequest } from '../job/types.ts';
+import type { JobRequest, MapBy, ProgramRequest, RankRange } from '../job/types.ts';
 import { forwardSignals } from './forward-signals.ts';
 import { allocationRequest } from './allocation-request.ts';
 import { parseMapBy } from './map-by.ts';
@@ -7,6 +7,8 @@ import type { JobOptionName } from './options.ts';
 import { refuseRestarts } from './refuse-restarts.ts';
 import { stdinReaders } from './stdin-readers.ts';
 import type { Settings } from './settings.ts';
+import { outputRequest } from './output-request.ts';
+import { parseRankList } from './rank-list.ts';
 import { usageError } from './usage-error.ts';
 
 const defaultGraceSeconds = 5;
@@ -27,6 +29,7 @@ export function jobRequest(
   further: readonly FurtherProgram[] = [],
 ): JobRequest {
   refuseRestarts(settings);
+  const output = outputRequest(settings.list('output'), settings.text('output-filename'));
   const { mapBy, oversubscribe } = parseMapBy(settings.text('map-by') ?? 'slot', settings.setting('map-by')?.source);
   const apart = further.some((program) => ownHosts(program.settings) !== null);
   const programs = [{ settings, words: argv }, ...further].map((program) => programRequest(program, apart));
@@ -40,12 +43,12 @@ export function jobRequest(
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
-    tagOutput: tagOutput(settings.text('tag-output')),
-    outputRanks: settings.text('output-ranks'),
-    timestampOutput: settings.flag('timestamp-output'),
-    outputFiles: settings.list('output'),
-    outputFilename: settings.text('output-filename'),
-    mergeStderr: settings.flag('merge-stderr-to-stdout'),
+    tagOutput: tagOutput(settings, output.tag),
+    outputRanks: rankList(settings, 'output-ranks'),
+    timestampOutput: settings.flag('timestamp-output') || output.timestamp,
+    outputFiles: output.files,
+    outputShown: output.shown,
+    mergeStderr: settings.flag('merge-stderr-to-stdout') || output.merge,
     fold: settings.flag('fold'),
     live: settings.text('live') !== 'never',
     stdin: stdinReaders(settings.text('stdin') ?? '0', settings.setting('stdin')?.source ?? '--stdin'),
@@ -120,6 +123,17 @@ function oneOf<const T extends string>(choices: readonly T[], text: string | nul
   return choices.find((choice) => choice === text) ?? null;
 }
 
-function tagOutput(text: string | null): JobRequest['tagOutput'] {
-  return oneOf(['rank', 'host', 'none'], text) ?? 'auto';
+function tagOutput(settings: Settings<JobOptionName>, asked: boolean): JobRequest['tagOutput'] {
+  const tag = oneOf(['rank', 'host', 'none'], settings.text('tag-output')) ?? (asked ? 'rank' : 'auto');
+  if (tag === 'none' && settings.flag('fold')) {
+    throw usageError('--fold without tags would not say who wrote a line', 'leave --tag-output=none out');
+  }
+  return tag;
+}
+
+function rankList(settings: Settings<JobOptionName>, name: 'output-ranks'): readonly RankRange[] | null {
+  const text = settings.text(name);
+  const list = text === null ? null : parseRankList(text);
+  if (text === null || list !== null) return list;
+  throw usageError(`${settings.setting(name)?.source ?? name} is "${text}"`, 'ranks such as 0,3-5 are wanted');
 }

@@ -16,7 +16,7 @@ export interface LaunchOptions {
 /** Runs the job, tells of it, and returns its exit status. Rejects with a FailureError where a report cannot be written. */
 export async function launch(request: JobRequest, options: LaunchOptions): Promise<number> {
   const streams = standardStreams();
-  const reporters: Reporter[] = [plainReporter(streams, request, options), ...(await fileReporters(options))];
+  const reporters: Reporter[] = [plainReporter(streams, request, options), ...(await fileReporters(request, options))];
   if (options.json) {
     const { JsonResultReporter } = await import('../report/result.ts');
     reporters.push(new JsonResultReporter(streams.stdout));
@@ -29,15 +29,23 @@ export function plainReporter(streams: StandardStreams, request: JobRequest, opt
   return new PlainReporter({
     streams,
     tagOutput: request.tagOutput,
+    timestamps: request.timestampOutput,
+    shown: request.outputShown,
+    shownRanks: request.outputRanks,
     stdoutTaken: options.json,
     verbose: options.verbose,
     environment: process.env,
   });
 }
 
-/** Opens the files of --events and --report. Rejects with a FailureError (usage) where one cannot be written. */
-export async function fileReporters(options: LaunchOptions): Promise<Reporter[]> {
+/** Opens the files of --events and --report; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */
+export async function fileReporters(request: JobRequest, options: LaunchOptions): Promise<Reporter[]> {
   const reporters: Reporter[] = [];
+  if (request.outputFiles.length > 0) {
+    const { OutputFilesReporter } = await import('../report/output-files.ts');
+    const { tagOutput, timestampOutput: timestamps } = request;
+    reporters.push(new OutputFilesReporter(request.outputFiles, { tagOutput, timestamps }));
+  }
   if (options.eventsFile !== null) {
     const { EventsReporter } = await import('../report/events.ts');
     reporters.push(await writable('--events', options.eventsFile, (path) => EventsReporter.open(path)));

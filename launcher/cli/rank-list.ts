@@ -1,8 +1,5 @@
 /** Ranks as people list them: `0,3-5`. */
-export interface RankRange {
-  readonly first: number;
-  readonly last: number;
-}
+import type { RankRange } from '../job/types.ts';
 
 /** Null for what is no such list. */
 export function parseRankList(text: string): readonly RankRange[] | null {

@@ -39,6 +39,8 @@ export interface OutputChunk {
   readonly rank: number;
   readonly host: string;
   readonly stream: 'stdout' | 'stderr';
+  /** When its host's guardian read it, by that host's clock: milliseconds since 1970. */
+  readonly time: number;
   /** Whole lines, unless `partial`. */
   readonly bytes: Uint8Array;
   /** The last line of `bytes` has no newline yet (or never will, at the end of the stream). */

@@ -50,6 +50,7 @@ export interface PlacementFacts {
   readonly readsStdin: (rank: number) => boolean;
   /** Our stdin is a terminal. */
   readonly terminal: boolean;
+  readonly mergeStderr: boolean;
 }
 
 /** `hostIndex` indexes the map's hosts. */
@@ -62,6 +63,7 @@ export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFac
       program,
       stdinPipe: facts.readsStdin(rank),
       interactive: map.ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
+      mergeStderr: facts.mergeStderr,
       cpus: [],
     }));
   return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ranks };

@@ -2,7 +2,7 @@
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, OUTPUT_PARTIAL, OUTPUT_STDERR } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { encodeCredit } from '../../control/messages/payload.ts';
+import { encodeCredit, outputTime } from '../../control/messages/payload.ts';
 import type { Host } from './host.ts';
 import type { Reporter } from './types.ts';
 
@@ -24,12 +24,13 @@ export class OutputFlow {
     this.#onError = onError;
   }
 
-  take(host: Host, { subject: rank, flags, payload: bytes }: Frame): void {
+  take(host: Host, { subject: rank, flags, request: stamp, payload: bytes }: Frame): void {
     if (bytes.length === 0) return;
     const stream = (flags & OUTPUT_STDERR) === 0 ? 'stdout' : 'stderr';
     this.#underWay += 1;
     const partial = (flags & OUTPUT_PARTIAL) !== 0;
-    this.#reporter.output({ rank, host: host.name, stream, bytes, partial }).then(
+    const time = outputTime(stamp, Date.now());
+    this.#reporter.output({ rank, host: host.name, stream, time, bytes, partial }).then(
       () => this.#taken(host, bytes.length),
       (error: unknown) => {
         // Nobody reads: the ranks must not wait for it while they are being ended.

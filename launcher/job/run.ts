@@ -52,6 +52,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const readsStdin = stdinReader(request);
   const noReader = noSuchReader(request, early);
   if (noReader !== null) throw new FailureError(noReader);
+  if (early !== null) await reporter.prepare?.(early);
   const job = new Job({ request, reporter, clock, policy, readsStdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const left = Promise.withResolvers<void>();
@@ -77,6 +78,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   try {
     const map = await startRanks({
       request,
+      reporter,
       job,
       jobId,
       clock,
@@ -102,6 +104,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
 
 interface Start {
   readonly request: JobRequest;
+  readonly reporter: Reporter;
   readonly job: Job;
   readonly jobId: string;
   readonly clock: PhaseClock;
@@ -121,7 +124,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length });
-  const facts = { programs, readsStdin, terminal: isTerminal(0) };
+  const facts = { programs, readsStdin, terminal: isTerminal(0), mergeStderr: request.mergeStderr };
   const hosts = asked.map((slots, index) => {
     const placement = early === null ? null : placementOf(early, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
@@ -140,7 +143,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   await job.allUp;
   clearInterval(patience);
 
-  const map = early ?? mapDetected(start, hosts);
+  const map = early ?? (await mapDetected(start, hosts));
   if (map === null || job.state.name !== 'connecting') return map;
   const misfit = planMisfit(plan, map) ?? noSuchReader(request, map);
   if (misfit !== null) {
@@ -200,11 +203,16 @@ function announce({ job, jobId, request }: Start, map: RankMap): void {
 }
 
 /** The map, now that the hosts have said what they have. A job whose ranks do not fit fails. */
-function mapDetected({ allocation, hostsOf, request, job }: Start, hosts: readonly Host[]): RankMap | null {
+async function mapDetected(
+  { allocation, hostsOf, request, reporter, job }: Start,
+  hosts: readonly Host[],
+): Promise<RankMap | null> {
   if (job.state.name !== 'connecting') return null;
   const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
   try {
-    return mapRanks(withDetectedSlots(allocation, said), request, null, hostsOf);
+    const map = mapRanks(withDetectedSlots(allocation, said), request, null, hostsOf);
+    if (map !== null) await reporter.prepare?.(map);
+    return map;
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     job.fail(error.failure);

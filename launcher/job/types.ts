@@ -1,6 +1,7 @@
 /** The pieces handed from step to step: allocation → mapping → job → result. */
 import type { Failure, Phase } from './failure.ts';
 import type { Forwardable } from './forwardable.ts';
+import type { OutputPattern } from './output-pattern.ts';
 
 /** Why a host is used, and why it has the slots it has, for --explain. */
 export interface SlotOrigin {
@@ -35,6 +36,12 @@ export interface Allocation {
   readonly hosts: readonly HostSlots[];
 }
 
+/** Ranks from `first` to `last`, both included. */
+export interface RankRange {
+  readonly first: number;
+  readonly last: number;
+}
+
 /** rank → host, with the local numbering. */
 export interface MappedRank {
   readonly rank: number;
@@ -60,7 +67,7 @@ export interface RankMap {
 export type StdinReaders =
   | { readonly type: 'all' }
   | { readonly type: 'none' }
-  | { readonly type: 'ranks'; readonly ranges: readonly { readonly first: number; readonly last: number }[] };
+  | { readonly type: 'ranks'; readonly ranges: readonly RankRange[] };
 
 /** How ranks are dealt out. */
 export type MapBy =
@@ -94,12 +101,13 @@ export interface JobRequest {
   readonly graceSeconds: number;
   /** `auto`: a prefix `[rank]` where there is more than one rank. */
   readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';
-  /** Whose output is shown, as given ("0,3-5"); null: everybody's. */
-  readonly outputRanks: string | null;
+  /** Whose output is shown; null: everybody's. */
+  readonly outputRanks: readonly RankRange[] | null;
   readonly timestampOutput: boolean;
-  /** --output as given: dir=D, file=F. */
-  readonly outputFiles: readonly string[];
-  readonly outputFilename: string | null;
+  /** Where output goes beside the terminal. */
+  readonly outputFiles: readonly OutputPattern[];
+  /** False: it goes to `outputFiles` only. */
+  readonly outputShown: boolean;
   readonly mergeStderr: boolean;
   readonly fold: boolean;
   readonly live: boolean;
@@ -158,6 +166,8 @@ export interface JobResult {
 
 /** One way of telling what happens; main.ts composes them. */
 export interface Reporter {
+  /** It is known who runs where, and nothing runs yet. Rejects with a FailureError where the job must not start. */
+  prepare?(map: RankMap): Promise<void>;
   event(event: import('./event.ts').JobEvent): void;
   /**
    * Resolves when the bytes have been taken; the job gives the ranks credit for them then. Rejects with a FailureError

@@ -6,6 +6,9 @@ export function composeReporters(reporters: readonly Reporter[]): Reporter {
   const [only] = reporters;
   if (only !== undefined && reporters.length === 1) return only;
   return {
+    async prepare(map) {
+      for (const reporter of reporters) await reporter.prepare?.(map);
+    },
     event(event) {
       for (const reporter of reporters) reporter.event(event);
     },

@@ -1,6 +1,6 @@
 /** The reporter of `ncclrun perf`: rank 0's stdout is the measurement, everything else is told as in any job. */
 import type { JobEvent, OutputChunk } from '../job/event.ts';
-import type { JobResult, Reporter } from '../job/types.ts';
+import type { JobResult, RankMap, Reporter } from '../job/types.ts';
 import { isRow, parsePerfLine, type PerfHead, type PerfRow } from './perf-rows.ts';
 import { tableFoot, tableHead, tableRow, wrongElements } from './perf-table.ts';
 import type { Writer } from './writer.ts';
@@ -19,6 +19,10 @@ export class PerfReporter implements Reporter {
     this.#inner = inner;
     this.#stdout = stdout;
     this.#json = json;
+  }
+
+  async prepare(map: RankMap): Promise<void> {
+    await this.#inner.prepare?.(map);
   }
 
   event(event: JobEvent): void {

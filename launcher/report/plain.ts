@@ -2,17 +2,24 @@
 import { unreachableEvent } from './unreachable-event.ts';
 import type { JobEvent, OutputChunk } from '../job/event.ts';
 import type { Failure } from '../job/failure.ts';
-import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
+import { FailureError } from '../job/failure-error.ts';
+import type { JobRequest, JobResult, RankMap, RankRange, Reporter } from '../job/types.ts';
 import { makePaint, type Paint } from './colour.ts';
 import { Lane } from './lane.ts';
 import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
+import { tagOf } from './tag.ts';
 import { megabytes, verboseText, waitingText } from './verbose-text.ts';
 
 export interface PlainOptions {
   readonly streams: StandardStreams;
   readonly tagOutput: JobRequest['tagOutput'];
+  readonly timestamps: boolean;
+  /** False: the ranks' output goes elsewhere. */
+  readonly shown: boolean;
+  /** Whose output is shown; null: everybody's. */
+  readonly shownRanks: readonly RankRange[] | null;
   /** stdout is taken by a JSON result: the ranks' stdout goes to stderr. */
   readonly stdoutTaken: boolean;
   readonly verbose: boolean;
@@ -31,14 +38,29 @@ export class PlainReporter implements Reporter {
 
   constructor(options: PlainOptions) {
     this.#options = options;
-    const prefixOf = (chunk: OutputChunk) => this.#prefixOf(chunk);
-    this.#stderr = new Lane(options.streams.stderr, prefixOf);
-    this.#stdout = options.stdoutTaken ? this.#stderr : new Lane(options.streams.stdout, prefixOf);
+    const { streams } = options;
+    this.#stderr = new Lane(
+      streams.stderr,
+      this.#prefixes(() => this.#colours),
+    );
+    const paint = once(() => makePaint(streams.stdoutIsTerminal(), options.environment));
+    this.#stdout = options.stdoutTaken ? this.#stderr : new Lane(streams.stdout, this.#prefixes(paint));
   }
 
-  output(chunk: OutputChunk): Promise<void> {
+  /** Rejects with a FailureError (usage) if ranks are to be shown that there are not. */
+  async prepare(map: RankMap): Promise<void> {
+    const { length: ranks } = map.ranks;
+    const beyond = this.#options.shownRanks?.find(({ last }) => last >= ranks);
+    if (beyond === undefined) return;
+    const message = `--output-ranks names rank ${beyond.last}; this job has ${ranks === 1 ? 'rank 0 only' : `ranks 0 to ${ranks - 1}`}`;
+    throw new FailureError({ type: 'usage', message, remedy: 'name ranks of the job, or start more' });
+  }
+
+  async output(chunk: OutputChunk): Promise<void> {
+    const { shown, shownRanks } = this.#options;
+    if (!shown || shownRanks?.some(({ first, last }) => first <= chunk.rank && chunk.rank <= last) === false) return;
     if (chunk.stream === 'stderr' || this.#options.stdoutTaken) this.#shown.chunk(chunk);
-    return (chunk.stream === 'stdout' ? this.#stdout : this.#stderr).output(chunk);
+    await (chunk.stream === 'stdout' ? this.#stdout : this.#stderr).output(chunk);
   }
 
   event(event: JobEvent): void {
@@ -126,18 +148,13 @@ export class PlainReporter implements Reporter {
     return this.#paint;
   }
 
-  #prefixOf(chunk: OutputChunk): string {
-    switch (this.#options.tagOutput) {
-      case 'none':
-        return '';
-      case 'auto':
-        return this.#ranks > 1 ? `[${chunk.rank}] ` : '';
-      case 'rank':
-        return `[${chunk.rank}] `;
-      case 'host':
-        return `[${chunk.rank}@${chunk.host}] `;
-      default:
-        return this.#options.tagOutput satisfies never;
-    }
+  #prefixes(paint: () => Paint): (chunk: OutputChunk) => string {
+    return (chunk) => tagOf({ ...chunk, ranks: String(chunk.rank) }, this.#ranks > 1, this.#options, paint());
   }
+}
+
+/** Opening a stream to see whether it is a terminal waits until something is written to it. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
 }

@@ -25,7 +25,7 @@ enum class FrameKind : uint8_t {
   spawned = 0x11,
   spawnFailed = 0x12,
   exited = 0x13,
-  output = 0x14,
+  output = 0x14,  // request: when it was read, the low 32 bits of realtime ms
   outputCredit = 0x15,
   standardInput = 0x16,
   stdinCredit = 0x17,

@@ -43,13 +43,13 @@ char* Channel::begin(size_t capacity) {
   return outgoing_.prepare(sizeof(FrameHeader) + capacity) + sizeof(FrameHeader);
 }
 
-void Channel::finish(FrameKind kind, uint16_t flags, uint32_t subject, size_t bytes) {
+void Channel::finish(FrameKind kind, uint16_t flags, uint32_t subject, uint32_t request, size_t bytes) {
   const FrameHeader header = {.payloadBytes = static_cast<uint32_t>(bytes),
                               .version = kFrameVersion,
                               .kind = static_cast<uint8_t>(kind),
                               .flags = flags,
                               .subject = subject,
-                              .request = 0};
+                              .request = request};
   memcpy(outgoing_.prepare(sizeof header + bytes), &header, sizeof header);
   outgoing_.commit(sizeof header + bytes);
 }
@@ -57,7 +57,7 @@ void Channel::finish(FrameKind kind, uint16_t flags, uint32_t subject, size_t by
 void Channel::send(FrameKind kind, uint16_t flags, uint32_t subject, const void* payload, size_t bytes) {
   char* room = begin(bytes);
   if (bytes > 0) memcpy(room, payload, bytes);
-  finish(kind, flags, subject, bytes);
+  finish(kind, flags, subject, 0, bytes);
 }
 
 bool Channel::flush() {

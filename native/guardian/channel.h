@@ -29,9 +29,9 @@ class Channel {
   void send(FrameKind kind, uint16_t flags, uint32_t subject, const void* payload = nullptr, size_t bytes = 0);
 
   // For output, without a copy: room for a payload of at most `capacity` bytes, written by the caller, then sent by
-  // finish(). Not calling finish() sends nothing.
+  // finish(). Not calling finish() sends nothing. `request` as the kind of frame has it.
   char* begin(size_t capacity);
-  void finish(FrameKind kind, uint16_t flags, uint32_t subject, size_t bytes);
+  void finish(FrameKind kind, uint16_t flags, uint32_t subject, uint32_t request, size_t bytes);
 
   // Hands the socket what it takes. False when the agent is gone.
   bool flush();

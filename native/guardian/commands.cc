@@ -113,7 +113,7 @@ bool Guardian::spawn(const Frame& frame) {
     const Rank& started = ranks_.emplace_back(rank.rank, rank.interactive, spawned);
     const uint64_t tag = (ranks_.size() - 1) * 2;
     watchOutput(started.output, tag);
-    watchOutput(started.error, tag + 1);
+    if (started.error.open()) watchOutput(started.error, tag + 1);
   }
   return true;
 }

@@ -45,7 +45,8 @@ OutputStream::Read OutputStream::read(Channel& channel, Credit& credit) {
 }
 
 void OutputStream::sendFrame(Channel& channel, Credit& credit, uint16_t flags, size_t bytes) const {
-  channel.finish(FrameKind::output, flags | (standardError_ ? kOutputStderr : 0), rank_, bytes);
+  const uint32_t readAt = static_cast<uint32_t>(realtimeNs() / 1'000'000);
+  channel.finish(FrameKind::output, flags | (standardError_ ? kOutputStderr : 0), rank_, readAt, bytes);
   credit.spend(bytes);
 }
 

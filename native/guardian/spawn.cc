@@ -113,14 +113,14 @@ Spawned Spawner::spawn(const RankOrder& order) {
   int output[2] = {-1, -1};
   int error[2] = {-1, -1};
   if (nullDevice_ < 0 || (order.stdinPipe && pipe2(input, O_CLOEXEC) < 0) || pipe2(output, O_CLOEXEC) < 0 ||
-      pipe2(error, O_CLOEXEC) < 0) {
+      (!order.mergeStderr && pipe2(error, O_CLOEXEC) < 0)) {
     const int reason = errno;
     closeAll({order.stdinPipe ? input[0] : -1, input[1], output[0], output[1], error[0], error[1]});
     return {.error = reason, .step = SpawnStep::streams};
   }
   if (pipeBytes_ > 0) {  // refusal is no harm
     fcntl(output[0], F_SETPIPE_SZ, pipeBytes_);
-    fcntl(error[0], F_SETPIPE_SZ, pipeBytes_);
+    if (error[0] >= 0) fcntl(error[0], F_SETPIPE_SZ, pipeBytes_);
   }
 
   const Program program(order);
@@ -130,7 +130,7 @@ Spawned Spawner::spawn(const RankOrder& order) {
                  .cpuMask = mask,
                  .files = ourFiles_,
                  .guardian = getpid(),
-                 .streams = {input[0], output[1], error[1]}};
+                 .streams = {input[0], output[1], order.mergeStderr ? output[1] : error[1]}};
   int reason = ENOMEM;
   pid_t pid = -1;
   if (stack_ != nullptr) {

@@ -20,7 +20,7 @@ struct Spawned {
   SpawnStep step = SpawnStep::fork;
   int standardInput = -1;  // our ends of its pipes, close on exec; -1: none
   int standardOutput = -1;
-  int standardError = -1;
+  int standardError = -1;  // also -1: it is standardOutput's pipe
 };
 
 class Spawner {

@@ -11,6 +11,7 @@ struct RankOrder {
   uint32_t rank = 0;
   bool stdinPipe = false;
   bool interactive = false;
+  bool mergeStderr = false;           // stderr is stdout's pipe
   const char* workingDirectory = "";  // empty: the guardian's own
   std::vector<char*> arguments;       // program first, a null pointer last
   std::vector<char*> environment;     // "NAME=value", laid over the guardian's own, later over earlier

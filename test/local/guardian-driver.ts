@@ -21,6 +21,7 @@ export function rankOf(rank: number, ...argv: string[]): RankSpawn {
     rank,
     stdinPipe: false,
     interactive: false,
+    mergeStderr: false,
     workingDirectory: '/tmp',
     argv,
     environment: { RANK: String(rank) },

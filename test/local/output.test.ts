@@ -1,10 +1,10 @@
 /** What the ranks write arrives whole, in order, all of it. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { compile } from '../rig/compile.ts';
@@ -91,4 +91,114 @@ it('ends quietly when its reader leaves', async () => {
   const { stdout } = await command.outcome;
   expect(stdout).toMatch(/^\[[01]\] y\n$/);
   await command.nothingLeft(5000);
+});
+
+const stamp = String.raw`\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{3}`;
+
+it('begins lines with the time at which the rank wrote them', async () => {
+  const one = await Command.run(['-n', '1', '--timestamp-output', 'echo', 'one']);
+  expect(one.stdout).toMatch(new RegExp(`^${stamp} one\n$`, 'u'));
+  const two = await Command.run(['-n', '2', '--timestamp-output', 'echo', 'two']);
+  expect(two.stdout).toMatch(new RegExp(`^(${stamp} \\[[01]\\] two\n){2}$`, 'u'));
+});
+
+it('takes the time where the rank wrote, not where a slow reader gets it', async () => {
+  await using steering = await Steering.open();
+  await using command = Command.start(['-n', '1', '--timestamp-output', ...steering.options, steering.program], {
+    environment: { TZ: 'UTC' },
+  });
+  const rank = await steering.rank(0);
+  command.process.stdout?.pause();
+  const before = Date.now();
+  await rank.print('now\n');
+  const written = Date.now();
+  const deadline = performance.now() + 300;
+  while (performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
+  command.process.stdout?.resume();
+  const [, text = ''] = /^(.*) now$/u.exec(await command.line('stdout', /now/)) ?? [];
+  const time = Date.parse(`${text.replace(' ', 'T')}Z`);
+  expect(time).toBeGreaterThanOrEqual(before);
+  expect(time).toBeLessThan(written + 250);
+});
+
+it('shows the output of some ranks only', async () => {
+  const { stdout } = await Command.run(['-n', '4', '--output-ranks', '0,2-3', 'sh', '-c', 'echo $RANK']);
+  expect(stdout.split('\n').toSorted()).toEqual(['', '[0] 0', '[2] 2', '[3] 3']);
+  const beyond = await Command.run(['-n', '2', '--output-ranks', '1-2', 'true']);
+  expect(beyond.status).toBe(2);
+  expect(beyond.stderr).toContain('--output-ranks names rank 2; this job has ranks 0 to 1');
+});
+
+it('merges stderr into stdout in the order in which it was written', async () => {
+  const script = 'for i in 1 2 3; do echo out$i; echo err$i >&2; done';
+  const { stdout, stderr } = await Command.run(['-n', '1', '--merge-stderr-to-stdout', 'sh', '-c', script]);
+  expect({ stdout, stderr }).toEqual({ stdout: 'out1\nerr1\nout2\nerr2\nout3\nerr3\n', stderr: '' });
+});
+
+const read = (name: string) => readFile(join(directory, name), 'utf8');
+
+describe('files', () => {
+  const script = 'echo out; echo err >&2';
+
+  it('one for each rank and stream, beside what is shown', async () => {
+    const { stdout } = await Command.run(['-n', '2', '--output', 'dir=each/of', 'sh', '-c', script], { directory });
+    expect(stdout.split('\n').toSorted()).toEqual(['', '[0] out', '[1] out']);
+    expect((await readdir(join(directory, 'each/of'))).toSorted()).toEqual([
+      'rank.0.stderr',
+      'rank.0.stdout',
+      'rank.1.stderr',
+      'rank.1.stdout',
+    ]);
+    expect([await read('each/of/rank.1.stdout'), await read('each/of/rank.0.stderr')]).toEqual(['out\n', 'err\n']);
+  });
+
+  it('by pattern, several at once, instead of what is shown', async () => {
+    const options = ['--output', 'file=%n.%t:nocopy', '--output', 'file=100%%.%h.%r'];
+    const { stdout, stderr } = await Command.run(['-n', '2', ...options, 'sh', '-c', script], { directory });
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
+    expect((await read('2.stdout')).split('\n').toSorted()).toEqual(['', '[0] out', '[1] out']);
+    expect((await read('100%.localhost.1')).split('\n').toSorted()).toEqual(['', 'err', 'out']);
+  });
+
+  it('as Open MPI lays them out, and spells it', async () => {
+    const options = ['--output-filename', 'tree', '--output', 'tag,timestamp'];
+    const { stdout } = await Command.run(['-n', '11', ...options, 'sh', '-c', script], { directory });
+    expect(stdout).toMatch(new RegExp(`^(${stamp} \\[\\d+\\] out\n){11}$`, 'u'));
+    expect(await read('tree/1/rank.03/stdout')).toMatch(new RegExp(`^${stamp} \\[3\\] out\n$`, 'u'));
+    expect((await readdir(join(directory, 'tree/1'))).length).toBe(11);
+  });
+
+  it('are emptied at the start', async () => {
+    await writeFile(join(directory, 'old'), 'of another job\n');
+    await Command.run(['-n', '1', '--output', 'file=old', 'true'], { directory });
+    expect(await read('old')).toBe('');
+  });
+
+  it('more of them than may be open at a time', async () => {
+    const script = 'for i in 1 2 3; do echo $i; echo $i >&2; done';
+    const options = ['-n', '150', '--oversubscribe', '--output', 'dir=many:nocopy'];
+    expect((await Command.run([...options, 'sh', '-c', script], { directory })).status).toBe(0);
+    const all = await Promise.all((await readdir(join(directory, 'many'))).map((name) => read(`many/${name}`)));
+    expect(all).toEqual(Array.from({ length: 300 }, () => '1\n2\n3\n'));
+  });
+
+  it.each([
+    ['dir=/proc/no/where', '/proc/no/where/rank.0.stdout cannot be written: ENOENT'],
+    ['file=.', '. cannot be written: EISDIR'],
+    ['file=x.%z', '"%z" has no meaning'],
+    ['file=', 'names no file'],
+    ['fil=x', '--output is "fil=x"'],
+  ])('%s is refused before anything starts', async (output, complaint) => {
+    const marker = join(directory, 'started');
+    const { status, stderr } = await Command.run(['-n', '2', '--output', output, 'touch', marker], { directory });
+    expect(status).toBe(2);
+    expect(stderr).toContain(complaint);
+    await expect(readFile(marker)).rejects.toThrow('ENOENT');
+  });
+
+  it('that take no more end the job, named', async () => {
+    const { status, stderr } = await Command.run(['-n', '1', '--output', 'file=/dev/full', 'echo', 'x'], { directory });
+    expect(status).toBe(125);
+    expect(stderr).toContain('cannot write the output: /dev/full: ENOSPC');
+  });
 });

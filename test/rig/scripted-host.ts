@@ -154,7 +154,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     hostCount: names.length,
   });
   const program = { argv: ['prog'], workingDirectory: '/', workingDirectoryGiven: true, environment: {} };
-  const facts = { programs: [program], readsStdin: () => false, terminal: false };
+  const facts = { programs: [program], readsStdin: () => false, terminal: false, mergeStderr: false };
   const hosts = slots.map((host, index) => {
     const placement = placementOf(map, index, facts);
     return new Host(host, { ...common, hostName: host.name, placement }, job.handler);

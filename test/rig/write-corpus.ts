@@ -21,6 +21,7 @@ const rank = {
   rank: 0,
   stdinPipe: true,
   interactive: false,
+  mergeStderr: false,
   workingDirectory: '/tmp',
   argv: ['sh', '-c', 'true'],
   environment: { A: 'b' },

@@ -163,7 +163,7 @@ describe('every spelling', () => {
       outputRanks: null,
       timestampOutput: false,
       outputFiles: [],
-      outputFilename: null,
+      outputShown: true,
       mergeStderr: false,
       fold: false,
       live: true,

@@ -161,6 +161,7 @@ test('a spawn order is laid out as guardian.ts says', () => {
           rank: 3,
           stdinPipe: true,
           interactive: false,
+          mergeStderr: false,
           workingDirectory: '/w',
           argv: ['prog', 'ä'],
           environment: { RANK: '3' },

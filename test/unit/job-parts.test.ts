@@ -142,7 +142,12 @@ describe('the order', () => {
         { rank: 2, host: 1, program: 0, localRank: 0, localSize: 2, numa: null, gpu: null },
       ],
     };
-    const placement = placementOf(map, 1, { programs: [], readsStdin: (rank: number) => rank === 0, terminal: false });
+    const placement = placementOf(map, 1, {
+      programs: [],
+      readsStdin: (rank: number) => rank === 0,
+      terminal: false,
+      mergeStderr: false,
+    });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
     expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
       [2, false],

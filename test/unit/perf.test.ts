@@ -44,6 +44,7 @@ const piece = (text: string, rank = 0, stream: OutputChunk['stream'] = 'stdout')
   host: 'n',
   stream,
   bytes: Buffer.from(text),
+  time: 0,
   partial: !text.endsWith('\n'),
 });
 

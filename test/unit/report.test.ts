@@ -22,6 +22,7 @@ const chunk = (rank: number, text: string, stream: OutputChunk['stream'] = 'stdo
   rank,
   host: 'node1',
   stream,
+  time: 0,
   bytes: Buffer.from(text),
   partial: !text.endsWith('\n'),
 });
@@ -44,9 +45,12 @@ function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = fals
   const reporter = new PlainReporter({
     streams,
     tagOutput: 'auto',
+    timestamps: false,
+    shown: true,
+    shownRanks: null,
     stdoutTaken: false,
     verbose: false,
-    environment: {},
+    environment: { NO_COLOR: '1' },
     ...options,
   });
   const base = { time: 0 };

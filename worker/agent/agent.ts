@@ -200,7 +200,7 @@ export class Agent {
 
   /** The rank as the guardian is to start it; none if its program cannot be read here. */
   #prepare(ordered: OrderedRank, localRank: number, program: OrderedProgram): RankSpawn[] {
-    const { rank, stdinPipe, interactive, cpus } = ordered;
+    const { rank, stdinPipe, interactive, mergeStderr, cpus } = ordered;
     const { workingDirectory } = program;
     // Where the user stood, here, their own PWD holds: it may say by which symbolic link they came.
     const stays = this.#options.local && !program.workingDirectoryGiven;
@@ -216,7 +216,7 @@ export class Agent {
       return [];
     }
     const argv = onNode?.argv ?? program.argv;
-    return [{ rank, stdinPipe, interactive, workingDirectory, argv, environment, cpus }];
+    return [{ rank, stdinPipe, interactive, mergeStderr, workingDirectory, argv, environment, cpus }];
   }
 
   #workingDirectory({ workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram): string {

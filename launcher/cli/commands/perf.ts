@@ -36,7 +36,11 @@ export async function perf(argv: readonly string[]): Promise<number> {
   };
   const streams = standardStreams();
   const plain = plainReporter(streams, request, options);
-  const reporter = new PerfReporter(composeReporters([plain, ...(await fileReporters(options))]), streams.stdout, json);
+  const reporter = new PerfReporter(
+    composeReporters([plain, ...(await fileReporters(request, options))]),
+    streams.stdout,
+    json,
+  );
   const result = await runReported(request, reporter);
   return reporter.verdict(result).exitCode;
 }
