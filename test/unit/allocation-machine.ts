@@ -1,0 +1,12 @@
+/** A machine with files that exist in the test only. */
+import type { Machine } from '../../launcher/allocation/machine.ts';
+
+export const fakeMachine = (files: Readonly<Record<string, string>> = {}, hostName = 'head.cluster'): Machine => ({
+  hostName,
+  userName: () => 'me',
+  readFile(path) {
+    const content = files[path];
+    if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
+    return content;
+  },
+});
