@@ -35,16 +35,16 @@ export function parseHostList(list: string, machine: Machine, reading: Reading, 
     }
     if (word.text.startsWith('^')) return parseFile(tail(word, 1), line, machine, reading);
     if (word.text.startsWith('+')) return [parseRelative(word, line)];
-    const exclude = /^-[A-Za-z0-9_]/u.test(word.text);
-    return parseHosts(exclude ? tail(word, 1) : word, line, reading, exclude ? 'exclude' : 'use');
+    return parseHosts(word, line, reading);
   });
 }
 
-function parseHosts(word: Token, line: SourceLine, reading: Reading, kind: HostEntry['kind']): HostEntry[] {
-  const { names, user, range, count } = parseHostWord(word, line, reading);
+function parseHosts(word: Token, line: SourceLine, reading: Reading): HostEntry[] {
+  const kind = /^-[A-Za-z0-9_]/u.test(word.text) ? 'exclude' : 'use';
+  const { names, user, range, count } = parseHostWord(kind === 'exclude' ? tail(word, 1) : word, line, reading);
   const position = positionIn(line, word.offset, word.text.length);
   if (kind === 'exclude' && count !== null) {
-    throw hostfileError('a host that is left out has no count', position, `write -${word.text.split(':', 1)[0]}`);
+    throw hostfileError('a host that is left out has no count', position, `write ${word.text.split(':', 1)[0]}`);
   }
   const slots = count === null ? null : parseSlots(count, 'the number of slots', line);
   return names.map((name) => ({ kind, name, user, port: null, slots, maxSlots: null, range, position }));

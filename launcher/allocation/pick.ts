@@ -1,5 +1,6 @@
 /** -H beside a hostfile picks from its hosts: by name, by place (+n0), or those not named (+e). */
 import { nearest } from '../cli/nearest.ts';
+import type { SourcePosition } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import { addUp, hostKey, type Hosts, type LeftOutHost } from './add-up.ts';
 import { hostfileError } from './diagnostic.ts';
@@ -34,17 +35,24 @@ export function pick(defined: Hosts, items: readonly ListItem[], file: string, m
       throw hostfileError(message, position, guess === null ? remedy : `did you mean ${guess}? ${remedy}`);
     }
     picked.add(key);
+    const user = agreedUser(host, wanted, position, file);
     const from = { ...host.origin, host: `${host.origin.host}; picked by ${position?.source ?? '-H'}` };
-    if (wanted.slots === null) return { ...host, origin: from };
+    if (wanted.slots === null) return { ...host, user, origin: from };
     if (host.slots !== null && wanted.slots > host.slots) {
       const message = `-H wants ${wanted.slots} slots of ${host.name}, ${file} gives it ${host.slots}`;
       throw hostfileError(message, position, `lower the count, or raise slots in ${file}`);
     }
     const ofHow = host.slots === null ? '' : ` of ${host.slots}`;
     const text = `${wanted.slots}${ofHow} by -H`;
-    return { ...host, slots: wanted.slots, origin: { ...from, kind: 'stated' as const, text } };
+    return { ...host, user, slots: wanted.slots, origin: { ...from, kind: 'stated' as const, text } };
   });
   return { hosts, leftOut: [...defined.leftOut, ...notPicked(defined.hosts, picked, machine)] };
+}
+
+function agreedUser(host: HostSlots, wanted: HostSlots, position: SourcePosition | null, file: string): string | null {
+  if (host.user === null || wanted.user === null || host.user === wanted.user) return wanted.user ?? host.user;
+  const message = `-H says ${wanted.user}@${wanted.name}, ${file} says ${host.user}@${host.name}`;
+  throw hostfileError(message, position, 'state one user for the host');
 }
 
 function notPicked(hosts: readonly HostSlots[], picked: ReadonlySet<string>, machine: Machine): LeftOutHost[] {

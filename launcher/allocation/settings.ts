@@ -50,8 +50,8 @@ const readers: ReadonlyMap<string, { readonly means: string; readonly read: Read
       },
     },
   ],
-  ['tasks_per_node', { means: 'tasks_per_node', read: readTasks }],
-  ['slurm_tasks_per_node', { means: 'tasks_per_node', read: readTasks }],
+  ['tasks_per_node', { means: 'slots', read: readTasks }],
+  ['slurm_tasks_per_node', { means: 'slots', read: readTasks }],
 ]);
 
 const knownKeys = 'after a host may follow slots=N, max_slots=N and port=N';
@@ -59,16 +59,18 @@ const knownKeys = 'after a host may follow slots=N, max_slots=N and port=N';
 /** `tokens` are what follows the host `host`. Throws a FailureError (hostfile). */
 export function parseSettings(tokens: readonly Token[], host: string, line: SourceLine): LineSettings {
   const settings: LineSettings = { slots: null, maxSlots: null, port: null, user: null, tasks: null };
-  const seen = new Set<string>();
+  const seen = new Map<string, string>();
   for (let i = 0; i < tokens.length; i += 3) {
     const { key, value } = readPair(tokens, i, host, line);
     const known = readers.get(key.text.replaceAll('-', '_').toLowerCase());
     const position = positionIn(line, key.offset, key.text.length);
     if (known === undefined) throw hostfileError(`unknown setting "${key.text}"`, position, didYouMean(key.text));
-    if (seen.has(known.means)) {
-      throw hostfileError(`${key.text} is stated twice for one host`, position, 'keep one of them');
+    const earlier = seen.get(known.means);
+    if (earlier !== undefined) {
+      const again = earlier === key.text ? 'is stated twice for one host' : `says again what ${earlier} says`;
+      throw hostfileError(`${key.text} ${again}`, position, 'keep one of them');
     }
-    seen.add(known.means);
+    seen.set(known.means, key.text);
     known.read(settings, value, line);
     const { slots, maxSlots } = settings;
     if (slots !== null && maxSlots !== null && maxSlots < slots) {

@@ -1,21 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { addUp } from '../../launcher/allocation/add-up.ts';
 import { allocate } from '../../launcher/allocation/allocate.ts';
-import { parseHostfile } from '../../launcher/allocation/hostfile.ts';
-import { isLocal, type Machine } from '../../launcher/allocation/machine.ts';
+import { grammarNames } from '../../launcher/allocation/print/grammar-names.ts';
+import { isLocal } from '../../launcher/allocation/machine.ts';
 import type { HostfileFailure } from '../../launcher/job/failure.ts';
+import { fakeMachine } from './allocation-machine.ts';
 import { failureFrom } from './failure-from.ts';
-
-const machine = (files: Readonly<Record<string, string>> = {}, hostName = 'head.cluster'): Machine => ({
-  hostName,
-  userName: () => 'me',
-  readFile(path) {
-    const content = files[path];
-    if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
-    return content;
-  },
-});
 
 function hostfileFailure(run: () => unknown): HostfileFailure {
   const failure = failureFrom(run);
@@ -25,7 +15,7 @@ function hostfileFailure(run: () => unknown): HostfileFailure {
 
 /** `name: slots/max user port`, what a table needs of a host. */
 function hostsOf(content: string, hostList: string | null = null): string[] {
-  const { hosts } = allocate({ hostfile: 'hosts', hostList }, machine({ hosts: content }));
+  const { hosts } = allocate({ hostfile: 'hosts', hostList }, fakeMachine({ hosts: content }));
   return hosts.map(({ name, user, port, slots, maxSlots, local }) => {
     const extras = [user && `user=${user}`, port && `port=${port}`, local && 'local'].filter(Boolean);
     return [`${name}:${slots ?? '?'}${maxSlots === null ? '' : `/${maxSlots}`}`, ...extras].join(' ');
@@ -79,7 +69,7 @@ describe('-H', () => {
     ['you@localhost', ['localhost:? user=you']],
     ['[::1]:4', ['::1:4 local']],
   ])('%s', (hostList, hosts) => {
-    const allocation = allocate({ hostfile: null, hostList }, machine());
+    const allocation = allocate({ hostfile: null, hostList }, fakeMachine());
     const seen = allocation.hosts.map((host) =>
       [`${host.name}:${host.slots ?? '?'}`, host.user && `user=${host.user}`, host.local && 'local']
         .filter(Boolean)
@@ -152,62 +142,21 @@ describe('hostfiles that are wrong', () => {
     ['', 1, 'a host name is missing'],
     ['a:2,b:x', 7, 'the number of slots is "x"'],
   ])('-H %s', (hostList, column, message) => {
-    const failure = hostfileFailure(() => allocate({ hostfile: null, hostList }, machine()));
+    const failure = hostfileFailure(() => allocate({ hostfile: null, hostList }, fakeMachine()));
     expect(failure.message).toBe(message);
     expect(failure.position).toMatchObject({ source: '-H', line: 1, column });
   });
 
   test('a hostfile that is missing, empty, or excludes all', () => {
-    const missing = hostfileFailure(() => allocate({ hostfile: 'nowhere', hostList: null }, machine()));
+    const missing = hostfileFailure(() => allocate({ hostfile: 'nowhere', hostList: null }, fakeMachine()));
     expect(missing.message).toBe('cannot read the hostfile nowhere: there is no such file');
     expect(hostfileFailure(() => hostsOf('# nobody\n')).message).toBe('hosts names no host to use');
     expect(hostfileFailure(() => hostsOf('node1:1\n^node1')).message).toBe('hosts names no host to use');
   });
-
-  test('whatever the bytes, only the diagnostic is thrown', () => {
-    let state = 12345;
-    const random = (below: number) => {
-      state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
-      return state % below;
-    };
-    const pieces = [
-      'node1',
-      ':',
-      '4',
-      ' ',
-      'slots',
-      '=',
-      '[',
-      ']',
-      '::1',
-      '@',
-      '^',
-      '#',
-      '\n',
-      ',',
-      '\t',
-      '\0',
-      '\u00e9',
-      'max_slots',
-    ];
-    for (let round = 0; round < 3000; round += 1) {
-      const content = Array.from({ length: random(12) }, () => pieces[random(pieces.length)]).join('');
-      try {
-        addUp(parseHostfile(content, 'fuzz'), machine());
-      } catch (error) {
-        const { position } = hostfileFailure(() => {
-          throw error;
-        });
-        const line = content.split(/\r?\n/u)[(position?.line ?? 0) - 1];
-        expect(position?.text).toBe(line);
-        expect(position?.column).toBeLessThanOrEqual((line?.length ?? 0) + 1);
-      }
-    }
-  });
 });
 
 test('no hosts given: this machine, without a limit', () => {
-  const { hosts } = allocate({ hostfile: null, hostList: null }, machine());
+  const { hosts } = allocate({ hostfile: null, hostList: null }, fakeMachine());
   expect(hosts).toMatchObject([
     { name: 'localhost', local: true, slots: null, origin: { kind: 'localhost-unlimited' } },
   ]);
@@ -228,11 +177,11 @@ describe('names of this machine', () => {
     ['128.0.0.1', false],
     ['node1', false],
   ])('%s: %s', (name, local) => {
-    expect(isLocal(name, null, machine())).toBe(local);
+    expect(isLocal(name, null, fakeMachine())).toBe(local);
   });
 
   test('an address is not shortened at its dots', () => {
-    expect(isLocal('10.0.0.1', null, machine({}, '10'))).toBe(false);
+    expect(isLocal('10.0.0.1', null, fakeMachine({}, '10'))).toBe(false);
   });
 });
 
@@ -251,5 +200,29 @@ describe('the samples in hostfiles/', () => {
 
   test('mpich', () => {
     expect(sample('mpich')).toEqual(['node1:8', 'node2:10', 'node3:4 user=alice', 'node4:?', 'fe80::1:4']);
+  });
+
+  test('deepspeed', () => {
+    expect(sample('deepspeed')).toEqual(['worker-0:8', 'worker-1:8', 'worker-2:4']);
+  });
+
+  test('horovod', () => {
+    expect(sample('horovod')).toEqual(['gpu1:4', 'gpu2:4', 'gpu3:2']);
+  });
+
+  test('slurm', () => {
+    const counted = ['n08:8', 'n09:8', 'n10:8', 'n11:4'];
+    const racks = ['rack1-blade0', 'rack1-blade1', 'rack2-blade0', 'rack2-blade1', 'login'];
+    expect(sample('slurm')).toEqual([...counted, ...racks.map((name) => `${name}:?`)]);
+  });
+
+  test('pdsh', () => {
+    const foo = [0, 1, 2, 3, 7, 10].map((number) => `foo${number}:?`);
+    expect(sample('pdsh')).toEqual([...foo, 'bar01:? user=alice', 'bar02:? user=alice']);
+  });
+
+  test('there is one for every grammar, and no other', () => {
+    const folder = new URL('../../hostfiles/', import.meta.url);
+    expect(readdirSync(folder).toSorted()).toEqual(grammarNames.filter((name) => name !== 'json').toSorted());
   });
 });
