@@ -8,7 +8,7 @@ import { parseHostfile } from './hostfile.ts';
 import { exclude, include } from './include-exclude.ts';
 import { type Machine, readHosts, thisMachine } from './machine.ts';
 import { pick, withoutRelatives } from './pick.ts';
-import { Reading } from './reading.ts';
+import { maximumSlotsInAll, Reading } from './reading.ts';
 
 export type AllocationRequest = Pick<JobRequest, 'hostfile' | 'hostList'> &
   Partial<Pick<JobRequest, 'include' | 'exclude'>>;
@@ -29,14 +29,9 @@ const localhost: HostSlots = {
   },
 };
 
-/** More ranks than any job has; it keeps a digit too many from filling the memory. */
-const maximumSlotsInAll = 2 ** 24;
-
 /** Throws a FailureError (hostfile) with file, line and column of what is wrong. Reads hostfiles and nothing else. */
 export function allocate(request: AllocationRequest, machine = thisMachine): Hosts {
-  const reading = new Reading();
-  const defined = define(request, machine, reading);
-  const hosts = filter(defined, request, machine, reading);
+  const hosts = filter(define(request, machine), request, machine);
   if (hosts.hosts.length === 0) {
     throw hostfileError('no host is left to use', null, '-H, --include and --exclude together must leave one');
   }
@@ -45,8 +40,8 @@ export function allocate(request: AllocationRequest, machine = thisMachine): Hos
   throw hostfileError(`the hosts have ${sum} slots in all`, null, `at most ${maximumSlotsInAll} are possible`);
 }
 
-function define({ hostfile, hostList }: AllocationRequest, machine: Machine, reading: Reading): Hosts {
-  const listed = hostList === null ? null : parseHostList(hostList, machine, reading);
+function define({ hostfile, hostList }: AllocationRequest, machine: Machine): Hosts {
+  const listed = hostList === null ? null : parseHostList(hostList, machine, new Reading());
   if (hostfile === null) {
     if (listed === null) return { hosts: [localhost], leftOut: [] };
     const hosts = addUp(withoutRelatives(listed), machine);
@@ -55,14 +50,14 @@ function define({ hostfile, hostList }: AllocationRequest, machine: Machine, rea
   }
   const content = readHosts(hostfile, machine, null, 'check the name given to --hostfile');
   const file = hostfile === '-' ? 'standard input' : hostfile;
-  const defined = addUp(parseHostfile(content, hostfile === '-' ? 'stdin' : hostfile, reading), machine);
+  const defined = addUp(parseHostfile(content, hostfile === '-' ? 'stdin' : hostfile), machine);
   if (defined.hosts.length === 0) {
     throw hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
   }
   return listed === null ? defined : pick(defined, listed, file, machine);
 }
 
-function filter(defined: Hosts, request: AllocationRequest, machine: Machine, reading: Reading): Hosts {
+function filter(defined: Hosts, request: AllocationRequest, machine: Machine): Hosts {
   const [wanted, unwanted] = [request.include ?? null, request.exclude ?? null];
   if (wanted !== null && unwanted !== null) {
     throw new FailureError({
@@ -71,6 +66,6 @@ function filter(defined: Hosts, request: AllocationRequest, machine: Machine, re
       remedy: 'name with --include what to use, or with --exclude what not',
     });
   }
-  if (wanted !== null) return include(defined, wanted, machine, reading);
-  return unwanted === null ? defined : exclude(defined, unwanted, machine, reading);
+  if (wanted !== null) return include(defined, wanted, machine);
+  return unwanted === null ? defined : exclude(defined, unwanted, machine);
 }

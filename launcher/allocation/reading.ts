@@ -1,9 +1,12 @@
-/** What holds for all lines of one allocation together: how many hosts there is room for. */
+/** Limits that keep a digit too many from filling the memory, and the count of hosts over all lines of a file or list. */
 import type { SourcePosition } from '../job/failure.ts';
 import { hostfileError } from './diagnostic.ts';
 
 /** More than any machine has; beyond it a typing error in a range is likelier. Each mention of a host counts. */
 export const maximumHosts = 131_072;
+
+/** More ranks than any job has. */
+export const maximumSlotsInAll = 2 ** 24;
 
 export class Reading {
   #hosts = 0;

@@ -31,10 +31,9 @@ describe('ncclrun hosts', () => {
   it('shows who has how many slots, and why', async () => {
     const { stdout } = await succeeds('hosts', 'hosts');
     expect(stdout.split('\n')).toEqual([
-      'node[01-02]   8 slots each           hosts:1, one of node[01-04]',
-      'node04        8 slots                hosts:1, one of node[01-04]',
-      'alice@big     16 slots, at most 32   hosts:2',
-      'node03        not used               excluded at hosts:3',
+      'node[01-02,04]   8 slots each           hosts:1, one of node[01-04]',
+      'alice@big        16 slots, at most 32   hosts:2',
+      'node03           not used               excluded at hosts:3',
       '4 hosts, 40 slots',
       '',
     ]);

@@ -247,6 +247,20 @@ describe('--include and --exclude', () => {
     expect(failure.remedy).toContain(remedy);
   });
 
+  test('a host that is left out already', () => {
+    const without = 'w0:1\nw1:1\nw2:1\n^w1';
+    expect(hostsOf(without, { exclude: 'w[0-1]' })).toBe('w2:1');
+    expect(failureOf(without, { include: 'w[0-1]' }).message).toBe('w1 is left out already: excluded at hosts:4');
+  });
+
+  test('many hosts are not asked for many slots each', () => {
+    const failure = failureOf('w[1-100000]', { include: 'w[1-100000]:0-60000' });
+    expect(failure.message).toBe('this names 6000100000 slots');
+    expect(hostsOf('w[1-100000]', { hostList: 'w[1-100000]', include: 'w[1-100000]:0' }).split(' ')).toHaveLength(
+      100_000,
+    );
+  });
+
   test('not both', () => {
     const failure = failureFrom(() => hostsOf(content, { include: 'w0', exclude: 'w1' }));
     expect(failure).toMatchObject({ type: 'usage', message: '--include and --exclude cannot be given together' });
