@@ -112,9 +112,9 @@ describe('ncclrun hosts', () => {
   });
 });
 
-describe('a run', () => {
-  const dry = async (...argv: string[]) => (await succeeds('--dry-run', ...argv, 'true')).stdout;
+const dry = async (...argv: string[]) => (await succeeds('--dry-run', ...argv, 'true')).stdout;
 
+describe('a run', () => {
   it('maps ranges, tasks per node and relative hosts', async () => {
     expect(await dry('-w', 'n[08-09]:2')).toMatch(/n08 {2}.*ranks 0-1[\s\S]*n09 {2}.*ranks 2-3/);
     expect(await dry('--hostfile', 'hosts', '-H', '+n1,+e:1')).toMatch(/node02 .*ranks 0-7[\s\S]*node01 .*ranks 8-15/);

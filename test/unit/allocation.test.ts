@@ -267,6 +267,9 @@ describe('--include and --exclude', () => {
   });
 });
 
+const leftOf = (wishes: Wishes) =>
+  allocated('n1:1\nn2:1\nn3:1\n^n3', wishes).leftOut.map(({ name, reason }) => `${name}: ${reason}`);
+
 describe('where everything comes from', () => {
   const explain = (content: string | null, wishes: Wishes = {}) =>
     allocated(content, wishes).hosts.map(({ name, origin }) => `${name} | ${origin.host} | ${origin.text}`);
@@ -293,14 +296,12 @@ describe('where everything comes from', () => {
   });
 
   test('hosts that are not used, with the reason', () => {
-    const left = (wishes: Wishes) =>
-      allocated('n1:1\nn2:1\nn3:1\n^n3', wishes).leftOut.map(({ name, reason }) => `${name}: ${reason}`);
     const excluded = 'n3: excluded at hosts:4';
-    expect(left({})).toEqual([excluded]);
-    expect(left({ hostList: 'n1' })).toEqual([excluded, 'n2: -H does not name it']);
-    expect(left({ hostList: '-n1' })).toEqual([excluded, 'n1: excluded at -H']);
-    expect(left({ include: 'n1' })).toEqual([excluded, 'n2: --include does not name it']);
-    expect(left({ exclude: 'n1' })).toEqual([excluded, 'n1: excluded by --exclude']);
+    expect(leftOf({})).toEqual([excluded]);
+    expect(leftOf({ hostList: 'n1' })).toEqual([excluded, 'n2: -H does not name it']);
+    expect(leftOf({ hostList: '-n1' })).toEqual([excluded, 'n1: excluded at -H']);
+    expect(leftOf({ include: 'n1' })).toEqual([excluded, 'n2: --include does not name it']);
+    expect(leftOf({ exclude: 'n1' })).toEqual([excluded, 'n1: excluded by --exclude']);
   });
 
   test('slots that a host turned out to have', () => {
