@@ -26,9 +26,13 @@ const needed = [
   'dist/bundle/agent.bundle.cjs',
   'dist/bundle/main.cjs',
   'dist/bundle/main.bundle.cjs',
+  'dist/bundle/ssh2.cjs',
+  'dist/bundle/ssh2.bundle.cjs',
+  'dist/bundle/yargs.cjs',
+  'dist/bundle/yargs.bundle.cjs',
 ];
 /** Faster where they are there. */
-const wished = ['dist/bundle/agent.code', 'dist/bundle/main.code'];
+const wished = ['dist/bundle/agent.code', 'dist/bundle/main.code', 'dist/bundle/ssh2.code'];
 
 /** In the order in which they are unpacked: the identity, last, tells that all the others are there. */
 export function bundleFiles(): BundleFile[] {

@@ -1,0 +1,245 @@
+/** The commands that start no job, settings from everywhere, and what a start does without. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { afterAll, describe, expect, it } from 'vitest';
+import { commandNames } from '../../launcher/cli/command-names.ts';
+import { runCommandLine } from '../../launcher/cli/options.ts';
+import { describeIf, findProgram } from '../rig/capability.ts';
+import { Command, type Outcome } from '../rig/command.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-command-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** Runs in `directory` with settings of its own. */
+function run(argv: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  return Command.run(argv, { directory, environment: { XDG_CONFIG_HOME: join(directory, 'config'), ...environment } });
+}
+
+async function output(argv: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<string> {
+  const { status, stdout, stderr } = await run(argv, environment);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return stdout;
+}
+
+describe('help', () => {
+  it('begins with two examples and names every command', async () => {
+    const help = await output(['--help']);
+    expect(help.split('\n', 4).map((line) => line.slice(0, 10))).toEqual([
+      '  ncclrun ',
+      '  ncclrun ',
+      '',
+      'usage: ncc',
+    ]);
+    for (const name of commandNames) expect(help).toContain(`  ncclrun ${name} `);
+    expect(await output(['help'])).toBe(help);
+    expect(await output(['-h'])).toBe(help);
+  });
+
+  it.each(commandNames.filter((name) => name !== 'version'))('of %s begins with two examples', async (name) => {
+    const help = await output(['help', name]);
+    expect(help).toMatch(/^ {2}\S.*\n {2}\S.*\n\nusage: ncclrun /u);
+    if (name !== 'help') expect(await output([name, '--help'])).toBe(help);
+  });
+
+  it('runs the first example as it stands', async () => {
+    const [line = ''] = (await output(['--help'])).split('\n', 1);
+    const { status } = await run(line.trim().split(' ').slice(1));
+    expect(status).toBe(0);
+  });
+});
+
+describe('what is not known', () => {
+  it.each([
+    [['help', 'cofnig'], 'unknown command "cofnig"', 'did you mean config?'],
+    [['completion', 'bsh'], 'unknown shell "bsh"', 'did you mean bash?'],
+    [['completion'], 'no shell given', 'write: ncclrun completion bash|zsh|fish'],
+    [['completion', 'bash', 'zsh'], '"zsh" after bash has no meaning', 'ncclrun completion'],
+    [['man', '--hlep'], 'unknown option --hlep', 'did you mean --help?'],
+    [['config', 'np'], '"np" after config has no meaning', 'write: ncclrun config'],
+    [['config', '--explian'], 'unknown option --explian', 'did you mean --explain?'],
+    [['--bind-to', 'nuna', 'true'], '--bind-to is "nuna"', 'did you mean numa?'],
+    [['--on-failure', 'restart', 'true'], '--on-failure is "restart"', '--on-failure abort'],
+    [['--on-failure', 'shrink', 'true'], '--on-failure is "shrink"', '--on-failure abort'],
+    [['--max-restarts', '1', 'true'], '--max-restarts is 1', '--max-restarts 0'],
+  ])('%j', async (argv, sentence, remedy) => {
+    const { status, stdout, stderr } = await run(argv);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(sentence);
+    expect(stderr).toContain(remedy);
+  });
+
+  it('a command is guessed only where there is no such program', async () => {
+    const wrong = await run(['confg']);
+    expect(wrong.status).toBe(127);
+    expect(wrong.stderr).toContain('did you mean: ncclrun config?');
+    writeFileSync(join(directory, 'confg'), '#!/bin/sh\necho mine\n', { mode: 0o755 });
+    expect(await output(['confg'], { NCCLRUN_NP: '1', PATH: `${directory}:${process.env['PATH'] ?? ''}` })).toBe(
+      'mine\n',
+    );
+    rmSync(join(directory, 'confg'));
+    expect((await run(['nothing-like-a-command'])).stderr).not.toContain('did you mean');
+  });
+});
+
+const explained = v.object({
+  schemaVersion: v.literal(1),
+  settings: v.array(
+    v.strictObject({
+      name: v.string(),
+      values: v.array(v.string()),
+      place: v.nullable(v.picklist(['flag', 'environment', 'file', 'default'])),
+      source: v.nullable(v.string()),
+      outvoted: v.array(v.strictObject({ source: v.string(), values: v.array(v.string()) })),
+    }),
+  ),
+  files: v.array(v.strictObject({ path: v.string(), found: v.boolean() })),
+});
+
+const write = (file: string, settings: object) => writeFileSync(file, JSON.stringify(settings));
+
+/** The settings by name, as `config --json` tells them. */
+async function explain(argv: readonly string[], environment: NodeJS.ProcessEnv = {}) {
+  const { settings } = v.parse(explained, JSON.parse(await output(['config', '--json', ...argv], environment)));
+  return (name: string) => settings.find((setting) => setting.name === name);
+}
+
+describe('settings', () => {
+  const user = join(directory, 'config/ncclrun/config.json');
+  mkdirSync(join(directory, 'config/ncclrun'), { recursive: true });
+  const here = join(directory, 'ncclrun.json');
+
+  it('come from the strongest place that has one', async () => {
+    write(user, { np: 1, grace: 11, timeout: 111, wdir: '/usr' });
+    write(here, { np: 2, grace: 22, timeout: 222 });
+    const setting = await explain(['-np', '4'], { NCCLRUN_NP: '3', NCCLRUN_GRACE: '33' });
+    expect(setting('np')).toEqual({
+      name: 'np',
+      values: ['4'],
+      place: 'flag',
+      source: '-np',
+      outvoted: [
+        { source: 'NCCLRUN_NP', values: ['3'] },
+        { source: 'ncclrun.json:1:7', values: ['2'] },
+        { source: `${user}:1:7`, values: ['1'] },
+      ],
+    });
+    expect(setting('grace')).toMatchObject({ values: ['33'], place: 'environment', source: 'NCCLRUN_GRACE' });
+    expect(setting('timeout')).toMatchObject({ values: ['222'], place: 'file' });
+    expect(setting('wdir')).toMatchObject({ values: ['/usr'], place: 'file' });
+    expect(setting('stdin')).toMatchObject({ values: ['0'], place: 'default', source: 'default' });
+    expect(setting('hostfile')).toMatchObject({ values: [], place: null, source: null });
+  });
+
+  it('are all told of', async () => {
+    const setting = await explain([]);
+    const names = runCommandLine.options.filter(({ environment }) => environment.length > 0).map(({ name }) => name);
+    expect(names.filter((name) => setting(name) === undefined)).toEqual([]);
+  });
+
+  it('are printed for people', async () => {
+    write(here, { np: 2 });
+    rmSync(user);
+    const table = await output(['config', '--explain', '--timeout', '9']);
+    expect(table).toMatch(/^np +2 +ncclrun\.json:1:7$/mu);
+    expect(table).toMatch(/^timeout +9 +--timeout$/mu);
+    expect(table).toContain('option, environment, ncclrun.json, ');
+    expect(await output(['config'])).toMatch(/^np +2$/mu);
+  });
+
+  it('are what a job has', async () => {
+    write(here, { np: 3, 'tag-output': 'none' });
+    expect(await output(['/bin/echo', 'x'])).toBe('x\nx\nx\n');
+    expect(await output(['/bin/echo', 'x'], { NCCLRUN_NP: '2' })).toBe('x\nx\n');
+    expect(await output(['-n', '1', '/bin/echo', 'x'], { NCCLRUN_NP: '2' })).toBe('x\n');
+  });
+
+  it('point at the mistake in a file', async () => {
+    writeFileSync(here, '{\n  "np": 2,\n  "hotsfile": "hosts"\n}\n');
+    const { status, stderr } = await run(['/bin/true']);
+    expect(status).toBe(2);
+    expect(stderr).toBe(
+      'ncclrun: ncclrun.json:3:3: unknown setting "hotsfile"\n      "hotsfile": "hosts"\n      ~~~~~~~~~~\n  next: did you mean "hostfile"?\n',
+    );
+    writeFileSync(here, '{\n  "np": "two"\n}\n');
+    expect((await run(['config'])).stderr).toContain('ncclrun.json:2:9: "np" is "two"');
+    rmSync(here);
+  });
+
+  it('tell of a variable that is misspelt', async () => {
+    const { status, stderr } = await run(['config'], { NCCLRUN_HOSTFIL: 'x' });
+    expect(status).toBe(0);
+    expect(stderr).toContain('NCCLRUN_HOSTFIL is set but has no meaning\n  next: did you mean NCCLRUN_HOSTFILE?');
+  });
+});
+
+const missing = ['groff', 'man'].filter((name) => findProgram(name) === null);
+describeIf(missing.length === 0 ? null : `not installed: ${missing.join(', ')}`, 'the manual page', () => {
+  const page = join(directory, 'ncclrun.1');
+
+  it('is faultless to groff and man', async () => {
+    writeFileSync(page, await output(['man']));
+    const said = execFileSync('sh', ['-c', `groff -man -ww -b -z -Tutf8 ${page} 2>&1`], { encoding: 'utf8' });
+    expect(said).toBe('');
+    const text = execFileSync('sh', ['-c', `MANWIDTH=80 man --warnings -E UTF-8 -l ${page} 2>&1`], {
+      encoding: 'utf8',
+    });
+    for (const { flags } of runCommandLine.options) for (const flag of flags) expect(text).toContain(flag);
+    for (const name of commandNames) expect(text).toContain(`ncclrun ${name}`);
+    expect(text).toContain("'w0@w1:0,2'");
+  });
+
+  it('is the one that the build wrote', async () => {
+    const built = readFileSync(join(import.meta.dirname, '../../dist/man/ncclrun.1'), 'utf8');
+    expect(await output(['man'])).toBe(built);
+  });
+});
+
+/** What of our bundle ran, by V8's own account: modules are functions named by their paths. */
+async function modulesOf(argv: readonly string[]): Promise<string[]> {
+  const coverage = mkdtempSync(join(directory, 'coverage-'));
+  await output(argv, { NODE_V8_COVERAGE: coverage });
+  const schema = v.object({
+    result: v.array(
+      v.object({
+        url: v.string(),
+        functions: v.array(v.object({ functionName: v.string(), ranges: v.array(v.object({ count: v.number() })) })),
+      }),
+    ),
+  });
+  const scripts = readdirSync(coverage).flatMap(
+    (file) => v.parse(schema, JSON.parse(readFileSync(join(coverage, file), 'utf8'))).result,
+  );
+  return scripts.flatMap(({ url, functions }) => [
+    url,
+    ...functions.filter(({ ranges }) => (ranges[0]?.count ?? 0) > 0).map(({ functionName }) => functionName),
+  ]);
+}
+
+describe('a start', () => {
+  it('loads no package and no part of Node that it does not need', async () => {
+    const names = await modulesOf(['-n', '2', '/bin/true']);
+    expect(names).toContain('launcher/job/run.ts');
+    expect(names.filter((name) => /yargs|ssh2|node_modules\/ws|execa/u.test(name))).toEqual([]);
+    expect(names.filter((name) => /command-table|manual|explain-settings|completion/u.test(name))).toEqual([]);
+
+    const probe = join(directory, 'probe.cjs');
+    const listed = join(directory, 'modules');
+    writeFileSync(
+      probe,
+      `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(listed)}, process.moduleLoadList.join('\\n')));`,
+    );
+    await output(['-n', '2', '/bin/true'], { NODE_OPTIONS: `--require=${probe}` });
+    const modules = readFileSync(listed, 'utf8').split('\n');
+    const heavy = ['child_process', 'net', 'tty', 'http', 'crypto', 'worker_threads', 'readline'];
+    expect(modules.filter((name) => heavy.some((word) => name === `NativeModule ${word}`))).toEqual([]);
+  });
+
+  it('of a command that starts no job loads yargs', async () => {
+    const names = await modulesOf(['man']);
+    expect(names.filter((name) => name.includes('node_modules/yargs/'))).not.toEqual([]);
+    expect(names.filter((name) => name.includes('ssh2'))).toEqual([]);
+  });
+});
