@@ -33,6 +33,7 @@ export function plainReporter(streams: StandardStreams, request: JobRequest, opt
     shown: request.outputShown,
     shownRanks: request.outputRanks,
     stdoutTaken: options.json,
+    fold: request.fold,
     verbose: options.verbose,
     environment: process.env,
   });

@@ -12,19 +12,24 @@ const heldLimit = 16 * 1024 * 1024;
 const patienceMs = 250;
 const newline = Uint8Array.of(0x0a);
 
+/** Whoever else wrote the same beside the rank itself, and it: --fold. */
+export interface LaneChunk extends OutputChunk {
+  readonly writers?: readonly Pick<OutputChunk, 'rank' | 'host'>[];
+}
+
 /** A rank's stdout and stderr are two sources, also where both go to one lane. */
-function sourceOf(chunk: OutputChunk): number {
+function sourceOf(chunk: LaneChunk): number {
   return 2 * chunk.rank + (chunk.stream === 'stdout' ? 0 : 1);
 }
 
 interface Held {
-  readonly chunk: OutputChunk;
+  readonly chunk: LaneChunk;
   readonly settle: (taken: Promise<void>) => void;
 }
 
 export class Lane {
   readonly #writer: Writer;
-  readonly #prefixOf: (chunk: OutputChunk) => string;
+  readonly #prefixOf: (chunk: LaneChunk) => string;
   /** The source whose line has no newline yet. */
   #open: number | null = null;
   #held: Held[] = [];
@@ -32,13 +37,13 @@ export class Lane {
   #timer: NodeJS.Timeout | null = null;
   readonly #ended = new Set<number>();
 
-  constructor(writer: Writer, prefixOf: (chunk: OutputChunk) => string) {
+  constructor(writer: Writer, prefixOf: (chunk: LaneChunk) => string) {
     this.#writer = writer;
     this.#prefixOf = prefixOf;
   }
 
   /** Resolves when the system has the bytes, or we hold them; rejects as Writer.write does. */
-  output(chunk: OutputChunk): Promise<void> {
+  output(chunk: LaneChunk): Promise<void> {
     if (this.#open === null || this.#open === sourceOf(chunk)) {
       const taken = this.#emit(chunk);
       if (this.#held.length > 0) this.#release();
@@ -73,13 +78,13 @@ export class Lane {
     while (this.#open !== null) this.#breakLine();
   }
 
-  #emit(chunk: OutputChunk): Promise<void> {
+  #emit(chunk: LaneChunk): Promise<void> {
     const bytes = prefixLines(chunk.bytes, this.#prefixOf(chunk), this.#open === null);
     if (chunk.bytes.length > 0) this.#open = chunk.partial ? sourceOf(chunk) : null;
     return this.#writer.write(bytes);
   }
 
-  #hold(chunk: OutputChunk): Promise<void> {
+  #hold(chunk: LaneChunk): Promise<void> {
     return new Promise((resolve) => {
       this.#held.push({ chunk, settle: resolve });
       this.#heldBytes += chunk.bytes.length;

@@ -81,9 +81,7 @@ export class OutputFilesReporter implements Reporter {
     const ranks = new Set<number>();
     const full = resolve(path);
     const writer = new Writer(() => appending(this.#pool, full, path));
-    const lane = new Lane(writer, (chunk) =>
-      tagOf({ ...chunk, ranks: String(chunk.rank) }, ranks.size > 1, this.#tags, (_format, text) => text),
-    );
+    const lane = new Lane(writer, (chunk) => tagOf(chunk, ranks.size > 1, this.#tags, (_format, text) => text));
     const file = { path, given, ranks, writer, lane };
     this.#files.set(path, file);
     return file;

@@ -5,7 +5,8 @@ import type { Failure } from '../job/failure.ts';
 import { FailureError } from '../job/failure-error.ts';
 import type { JobRequest, JobResult, RankMap, RankRange, Reporter } from '../job/types.ts';
 import { makePaint, type Paint } from './colour.ts';
-import { Lane } from './lane.ts';
+import { Fold } from './fold.ts';
+import { Lane, type LaneChunk } from './lane.ts';
 import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
@@ -22,6 +23,8 @@ export interface PlainOptions {
   readonly shownRanks: readonly RankRange[] | null;
   /** stdout is taken by a JSON result: the ranks' stdout goes to stderr. */
   readonly stdoutTaken: boolean;
+  /** Equal lines of several ranks are shown once. */
+  readonly fold: boolean;
   readonly verbose: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -30,6 +33,8 @@ export class PlainReporter implements Reporter {
   readonly #options: PlainOptions;
   readonly #stdout: Lane;
   readonly #stderr: Lane;
+  /** --fold, for each stream, once it is known how many ranks there are. */
+  #folds: { readonly stdout: Fold; readonly stderr: Fold } | null = null;
   readonly #shown = new Shown();
   #ranks = 1;
   #told: Failure | null = null;
@@ -57,10 +62,15 @@ export class PlainReporter implements Reporter {
   }
 
   async output(chunk: OutputChunk): Promise<void> {
-    const { shown, shownRanks } = this.#options;
-    if (!shown || shownRanks?.some(({ first, last }) => first <= chunk.rank && chunk.rank <= last) === false) return;
+    if (!this.#shows(chunk.rank)) return;
     if (chunk.stream === 'stderr' || this.#options.stdoutTaken) this.#shown.chunk(chunk);
-    await (chunk.stream === 'stdout' ? this.#stdout : this.#stderr).output(chunk);
+    const lane = chunk.stream === 'stdout' ? this.#stdout : this.#stderr;
+    await (this.#folds?.[chunk.stream] ?? lane).output(chunk);
+  }
+
+  #shows(rank: number): boolean {
+    const { shown, shownRanks } = this.#options;
+    return shown && shownRanks?.some(({ first, last }) => first <= rank && rank <= last) !== false;
   }
 
   event(event: JobEvent): void {
@@ -68,8 +78,11 @@ export class PlainReporter implements Reporter {
     switch (event.type) {
       case 'job-started':
         this.#ranks = event.ranks;
+        if (this.#options.fold && event.ranks > 1) this.#startFolding(event.ranks);
         return;
       case 'rank-exited':
+        this.#folds?.stdout.rankEnded(event.rank);
+        this.#folds?.stderr.rankEnded(event.rank);
         this.#stdout.rankEnded(event.rank);
         this.#stderr.rankEnded(event.rank);
         return;
@@ -108,6 +121,7 @@ export class PlainReporter implements Reporter {
   }
 
   async result(result: JobResult): Promise<void> {
+    this.#endFolding();
     if (this.#ranks > 1) {
       this.#stdout.endLine();
       this.#stderr.endLine();
@@ -138,9 +152,20 @@ export class PlainReporter implements Reporter {
   /** Whoever reads stderr may be gone; that is no reason to end the job for a message of ours. */
   #say(text: string): void {
     if (text === '') return;
+    this.#endFolding(); // what ranks wrote before comes before
     this.#stderr.endLine();
     if (this.#stdout.lineOpen && this.#options.streams.onOneTerminal()) this.#stdout.endLine();
     this.#options.streams.stderr.write(Buffer.from(text)).catch(() => {});
+  }
+
+  #startFolding(count: number): void {
+    const ranks = Array.from({ length: count }, (_, rank) => rank).filter((rank) => this.#shows(rank));
+    this.#folds = { stdout: new Fold(this.#stdout, ranks), stderr: new Fold(this.#stderr, ranks) };
+  }
+
+  #endFolding(): void {
+    this.#folds?.stdout.flush();
+    this.#folds?.stderr.flush();
   }
 
   get #colours(): Paint {
@@ -148,8 +173,8 @@ export class PlainReporter implements Reporter {
     return this.#paint;
   }
 
-  #prefixes(paint: () => Paint): (chunk: OutputChunk) => string {
-    return (chunk) => tagOf({ ...chunk, ranks: String(chunk.rank) }, this.#ranks > 1, this.#options, paint());
+  #prefixes(paint: () => Paint): (chunk: LaneChunk) => string {
+    return (chunk) => tagOf(chunk, this.#ranks > 1, this.#options, paint());
   }
 }
 

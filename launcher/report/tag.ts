@@ -1,39 +1,50 @@
 /** What a line of output begins with: the time at which its rank wrote it, and the rank. */
-import type { OutputChunk } from '../job/event.ts';
 import type { JobRequest } from '../job/types.ts';
 import type { Paint } from './colour.ts';
+import type { LaneChunk } from './lane.ts';
 import { localTime } from './local-time.ts';
+import { ranges } from './ranges.ts';
 
 export interface TagOptions {
   readonly tagOutput: JobRequest['tagOutput'];
   readonly timestamps: boolean;
 }
 
-/** Whom a line is of: a rank, or several that wrote the same. */
-export interface TagSource extends Pick<OutputChunk, 'host' | 'time'> {
-  /** `3`, or `0-36,38-1023`. */
-  readonly ranks: string;
-}
-
 /** `several`: lines of other ranks may stand beside this one. Empty where nothing is asked for. */
-export function tagOf(source: TagSource, several: boolean, options: TagOptions, paint: Paint): string {
-  const tag = rankTag(source, several, options.tagOutput);
-  const time = options.timestamps ? localTime(source.time) : '';
+export function tagOf(chunk: LaneChunk, several: boolean, options: TagOptions, paint: Paint): string {
+  const tag = rankTag(chunk, several, options.tagOutput);
+  const time = options.timestamps ? localTime(chunk.time) : '';
   const text = time !== '' && tag !== '' ? `${time} ${tag}` : time + tag;
   return text === '' ? '' : `${paint('dim', text)} `;
 }
 
-function rankTag({ ranks, host }: TagSource, several: boolean, tagOutput: JobRequest['tagOutput']): string {
+function rankTag(chunk: LaneChunk, several: boolean, tagOutput: JobRequest['tagOutput']): string {
   switch (tagOutput) {
     case 'none':
       return '';
     case 'auto':
-      return several ? `[${ranks}]` : '';
+      return several ? `[${ranksOf(chunk.writers ?? [chunk])}]` : '';
     case 'rank':
-      return `[${ranks}]`;
+      return `[${ranksOf(chunk.writers ?? [chunk])}]`;
     case 'host':
-      return `[${ranks}@${host}]`;
+      return `[${hostsOf(chunk.writers ?? [chunk])}]`;
     default:
       return tagOutput satisfies never;
   }
+}
+
+type Writers = NonNullable<LaneChunk['writers']>;
+
+/** `3`, or `0-36,38-1023`. */
+function ranksOf(writers: Writers): string {
+  return ranges(writers.map(({ rank }) => rank).toSorted((one, other) => one - other));
+}
+
+/** `3@node1`, or `0-3@node1,4-7@node2`. */
+function hostsOf(writers: Writers): string {
+  const byHost = Map.groupBy(
+    writers.toSorted((one, other) => one.rank - other.rank),
+    ({ host }) => host,
+  );
+  return Array.from(byHost, ([host, there]) => `${ranksOf(there)}@${host}`).join();
 }

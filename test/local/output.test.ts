@@ -202,3 +202,16 @@ describe('files', () => {
     expect(stderr).toContain('cannot write the output: /dev/full: ENOSPC');
   });
 });
+
+it('shows equal lines of several ranks once with --fold', async () => {
+  const script = 'echo start; if [ $RANK = 2 ]; then echo loss nan; else echo loss 2.31; fi; echo warn >&2';
+  const { stdout, stderr } = await Command.run(['-n', '5', '--fold', 'sh', '-c', script]);
+  const lines = stdout.split('\n');
+  const readers = lines.flatMap((line) => /^\[([0-9,-]+)\] loss 2\.31$/u.exec(line)?.[1] ?? []);
+  expect(lines).toContain('[2] loss nan');
+  // How many lines it takes depends on when the ranks write; together they name every rank once.
+  expect(readers.join(',')).toMatch(/^[0-9,-]+$/u);
+  expect(stderr).toMatch(/^(\[[0-9,-]+\] warn\n)+$/u);
+  const alone = await Command.run(['-n', '2', '--fold', '--tag-output=none', 'true']);
+  expect(alone.status).toBe(2);
+});

@@ -48,6 +48,7 @@ function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = fals
     timestamps: false,
     shown: true,
     shownRanks: null,
+    fold: false,
     stdoutTaken: false,
     verbose: false,
     environment: { NO_COLOR: '1' },
