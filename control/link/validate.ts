@@ -16,6 +16,7 @@ const program = v.object({
 const rank = v.object({
   rank: count,
   program: count,
+  visibleGpus: v.nullable(v.array(count)),
   stdinPipe: v.boolean(),
   interactive: v.boolean(),
   mergeStderr: v.boolean(),
@@ -43,9 +44,15 @@ const order = v.object({
   outputCredit: count,
   plansLocally: v.boolean(),
   installation: v.string(),
+  topology: v.boolean(),
 });
 
 const start = v.object({ placement: v.nullable(placement), environment });
+
+const topology = v.object({
+  cores: v.pipe(v.array(v.object({ cpus: v.pipe(v.array(count), v.minLength(1)), numa: count })), v.minLength(1)),
+  gpus: v.array(v.object({ cpus: v.array(count), numa: v.nullable(count) })),
+});
 
 const hello = v.object({
   schemaVersion: v.literal(1),
@@ -56,6 +63,7 @@ const hello = v.object({
   pid: count,
   cores: count,
   gpus: count,
+  topology: v.nullable(topology),
   nodeVersion: v.string(),
   addresses: v.array(v.string()),
   launcherAddress: v.nullable(v.string()),

@@ -1,5 +1,6 @@
 /** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
 import type { RankSpawn } from './guardian.ts';
+import type { HostTopology } from './topology.ts';
 
 /** A program as ranks of a host run it. */
 export interface OrderedProgram {
@@ -17,6 +18,8 @@ export interface OrderedProgram {
 export interface OrderedRank extends Pick<RankSpawn, 'rank' | 'stdinPipe' | 'interactive' | 'mergeStderr' | 'cpus'> {
   /** Indexes the placement's programs. */
   readonly program: number;
+  /** The GPUs that it may see, as the agent's topology numbers them; null: what the host shows everybody. */
+  readonly visibleGpus: readonly number[] | null;
 }
 
 /** The first order. It travels with the exec: an agent has it before it has said anything. */
@@ -39,6 +42,8 @@ export interface AgentOrder {
   readonly plansLocally: boolean;
   /** Where ncclrun lies at the launcher: a program from there is taken from the agent's own. */
   readonly installation: string;
+  /** The hello is to have the host's topology. */
+  readonly topology: boolean;
 }
 
 /** A host's part of the rank map. */
@@ -70,6 +75,8 @@ export interface AgentHello {
   readonly pid: number;
   readonly cores: number;
   readonly gpus: number;
+  /** Null where the order does not ask for it. */
+  readonly topology: HostTopology | null;
   readonly nodeVersion: string;
   /** Addresses other hosts may reach this one at, best first (SSH_CONNECTION's server address leads). */
   readonly addresses: readonly string[];

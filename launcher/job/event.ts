@@ -25,6 +25,16 @@ export type JobEvent =
   | (Base & { type: 'host-staging'; host: string; bytes: number })
   | (Base & { type: 'host-up'; host: string; cores: number; gpus: number; pid: number })
   | (Base & { type: 'host-ended'; host: string })
+  /** --report-bindings: `cpus` of the host that the rank may use, all that the job has there unless `bound`; `gpu` is the rank's own. */
+  | (Base & {
+      type: 'binding';
+      rank: number;
+      host: string;
+      bound: boolean;
+      cpus: readonly number[];
+      numa: number | null;
+      gpu: number | null;
+    })
   | (Base & { type: 'rank-started'; rank: number; host: string; pid: number })
   | (Base & { type: 'rank-exited'; rank: number; host: string; exitCode: number | null; signal: NodeJS.Signals | null })
   | (Base & { type: 'waiting'; what: string; missing: readonly string[]; seconds: number })

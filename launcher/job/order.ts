@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { AgentOrder, OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
+import { type Binding, needsTopology } from '../mapping/bind.ts';
 import type { HostSlots, JobRequest, ProgramRequest, RankMap } from './types.ts';
 
 /** Signs of life are sent this often, in both directions. */
@@ -41,12 +42,15 @@ export function commonOrder({ request, jobId, version, installation, hostCount }
     outputCredit: outputWindow(hostCount),
     plansLocally: request.planFile === null,
     installation,
+    topology: needsTopology(request),
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 
 export interface PlacementFacts {
   /** All of the job, in its order. */
   readonly programs: readonly OrderedProgram[];
+  /** --isolate-gpus */
+  readonly isolateGpus: boolean;
   readonly readsStdin: (rank: number) => boolean;
   /** Our stdin is a terminal. */
   readonly terminal: boolean;
@@ -54,7 +58,13 @@ export interface PlacementFacts {
 }
 
 /** `hostIndex` indexes the map's hosts. */
-export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFacts): Placement {
+export function placementOf(
+  map: RankMap,
+  hostIndex: number,
+  facts: PlacementFacts,
+  bindings: readonly Binding[] = [],
+): Placement {
+  const devices = map.hosts[hostIndex]?.devices ?? null;
   const ranks = map.ranks
     .filter((rank) => rank.host === hostIndex)
     .toSorted((one, other) => one.localRank - other.localRank)
@@ -64,9 +74,14 @@ export function placementOf(map: RankMap, hostIndex: number, facts: PlacementFac
       stdinPipe: facts.readsStdin(rank),
       interactive: map.ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
       mergeStderr: facts.mergeStderr,
-      cpus: [],
+      cpus: bindings[rank]?.cpus ?? [],
+      visibleGpus: facts.isolateGpus ? ownGpu(bindings[rank]) : devices,
     }));
   return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ranks };
+}
+
+function ownGpu(binding: Binding | undefined): number[] | null {
+  return binding === undefined || binding.gpu === null ? null : [binding.gpu];
 }
 
 /** `ours`: the environment that -x takes values from. */

@@ -1,7 +1,8 @@
 /** A job: allocation → mapping → agents → ranks → result. */
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
-import { mapRanks } from '../mapping/map-ranks.ts';
+import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
+import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import { hostsOfPrograms } from '../mapping/program-hosts.ts';
 import { installationRoot, installedVersion } from '../remote/local.ts';
 import type { StartAgent } from '../remote/connection.ts';
@@ -124,9 +125,11 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length });
-  const facts = { programs, readsStdin, terminal: isTerminal(0), mergeStderr: request.mergeStderr };
+  const { mergeStderr, isolateGpus } = request;
+  const facts = { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
+  const known = common.topology ? null : early; // nothing that the hosts have to say changes it
   const hosts = asked.map((slots, index) => {
-    const placement = early === null ? null : placementOf(early, index, facts);
+    const placement = known === null ? null : placementOf(known, index, facts);
     return new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
   });
   if (early !== null) announce(start, early);
@@ -151,13 +154,15 @@ async function startRanks(start: Start): Promise<RankMap | null> {
     return null;
   }
   if (early === null) announce(start, map);
+  const bindings = common.topology ? bind(start, map, hosts) : [];
+  if (bindings === null) return null;
   clock.enter('spawn');
   job.emit({ type: 'phase', phase: 'spawn' });
   const used = map.hosts.flatMap((slots) => hosts.filter((host) => host.slots.name === slots.name));
   const addresses = addressesOf(used);
   const master = masterEnvironment(map, addresses, used);
   const starts = used.map((_, index) => ({
-    placement: early === null ? placementOf(map, index, facts) : null,
+    placement: known === null ? placementOf(map, index, facts, bindings) : null,
     environment: master,
   }));
   const { initTimeoutSeconds: limit } = request;
@@ -210,9 +215,30 @@ async function mapDetected(
   if (job.state.name !== 'connecting') return null;
   const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
   try {
-    const map = mapRanks(withDetectedSlots(allocation, said), request, null, hostsOf);
+    const map = mapRanks(withDetectedSlots(allocation, said), request, topologiesOf(hosts), hostsOf);
     if (map !== null) await reporter.prepare?.(map);
     return map;
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    job.fail(error.failure);
+    return null;
+  }
+}
+
+function topologiesOf(hosts: readonly Host[]): Topologies {
+  const found = hosts.map(({ name, hello }) => [name, hello?.topology ?? null] as const);
+  return new Map(found.flatMap(([name, topology]) => (topology === null ? [] : [[name, topology] as const])));
+}
+
+/** Who is bound where, told where --report-bindings asks for it. A job whose ranks cannot be bound so fails. */
+function bind({ request, job }: Start, map: RankMap, hosts: readonly Host[]): readonly Binding[] | null {
+  const topologies = topologiesOf(hosts);
+  try {
+    const bindings = bindRanks(map, request, topologies);
+    for (const [rank, binding] of request.reportBindings ? bindings.entries() : []) {
+      job.emit({ type: 'binding', ...reportedBinding(binding, hostOf(map, rank), topologies), rank });
+    }
+    return bindings;
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     job.fail(error.failure);

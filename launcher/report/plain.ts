@@ -11,7 +11,7 @@ import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
 import { tagOf } from './tag.ts';
-import { megabytes, verboseText, waitingText } from './verbose-text.ts';
+import { bindingText, megabytes, verboseText, waitingText } from './verbose-text.ts';
 
 export interface PlainOptions {
   readonly streams: StandardStreams;
@@ -97,6 +97,9 @@ export class PlainReporter implements Reporter {
         return;
       case 'waiting':
         this.#sayLine(waitingText(event));
+        return;
+      case 'binding':
+        this.#sayLine(bindingText(event));
         return;
       case 'phase':
       case 'host-connecting':

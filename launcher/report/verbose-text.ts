@@ -1,6 +1,7 @@
 /** Events as lines for --verbose, and the line that tells whom a job waits for. */
 import type { JobEvent } from '../job/event.ts';
 import { failureText } from './failure-text.ts';
+import { ranges } from './ranges.ts';
 import { signalName } from './signal-name.ts';
 import { unreachableEvent } from './unreachable-event.ts';
 
@@ -40,6 +41,7 @@ export function verboseText(event: JobEvent): string | null {
       return `job ended: ${event.reason}, status ${event.exitCode}`;
     case 'notice':
     case 'waiting':
+    case 'binding':
       return null;
     default:
       return unreachableEvent(event);
@@ -48,6 +50,12 @@ export function verboseText(event: JobEvent): string | null {
 
 export function waitingText(event: Extract<JobEvent, { type: 'waiting' }>): string {
   return `${event.what}: waiting for ${nameList(event.missing)} (${event.seconds} s)`;
+}
+
+export function bindingText({ rank, host, bound, cpus, numa, gpu }: Extract<JobEvent, { type: 'binding' }>): string {
+  const list = `CPU${cpus.length === 1 ? '' : 's'} ${ranges(cpus)}`;
+  const where = bound ? `bound to ${list}` : `not bound, ${list}`;
+  return `rank ${rank} on ${host}: ${where}${numa === null ? '' : `, NUMA node ${numa}`}${gpu === null ? '' : `, GPU ${gpu}`}`;
 }
 
 function nameList(names: readonly string[]): string {

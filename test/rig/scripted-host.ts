@@ -49,7 +49,15 @@ export class ScriptedHost {
 
   hello(changes: Partial<AgentHello> = {}): void {
     const { version = '', jobId = '' } = this.#order ?? {};
-    const facts = { bootId: 'b', pid: 9, cores: 4, gpus: 0, nodeVersion: 'v24', addresses: ['10.0.0.1'] };
+    const facts = {
+      bootId: 'b',
+      pid: 9,
+      cores: 4,
+      gpus: 0,
+      topology: null,
+      nodeVersion: 'v24',
+      addresses: ['10.0.0.1'],
+    };
     const hello = {
       schemaVersion: 1,
       version,
@@ -154,7 +162,13 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     hostCount: names.length,
   });
   const program = { argv: ['prog'], workingDirectory: '/', workingDirectoryGiven: true, environment: {} };
-  const facts = { programs: [program], readsStdin: () => false, terminal: false, mergeStderr: false };
+  const facts = {
+    programs: [program],
+    readsStdin: () => false,
+    terminal: false,
+    mergeStderr: false,
+    isolateGpus: false,
+  };
   const hosts = slots.map((host, index) => {
     const placement = placementOf(map, index, facts);
     return new Host(host, { ...common, hostName: host.name, placement }, job.handler);

@@ -147,6 +147,7 @@ describe('the order', () => {
       readsStdin: (rank: number) => rank === 0,
       terminal: false,
       mergeStderr: false,
+      isolateGpus: false,
     });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
     expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([

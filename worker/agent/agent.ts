@@ -30,7 +30,13 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
 import type { BootstrapService, OpenBootstrap } from './bootstrap-service.ts';
-import { jobEnvironment, programEnvironment, rankEnvironment, usualEnvironment } from './environment.ts';
+import {
+  gpuEnvironment,
+  jobEnvironment,
+  programEnvironment,
+  rankEnvironment,
+  usualEnvironment,
+} from './environment.ts';
 import { Guardian } from './guardian.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
@@ -150,7 +156,16 @@ export class Agent {
     const { version, jobId, hostName } = this.#order;
     const nodeVersion = process.version;
     const alone = this.#order.placement?.hostCount === 1;
-    return { schemaVersion: 1, version, jobId, hostName, pid: process.pid, nodeVersion, freePort, ...hostFacts(alone) };
+    return {
+      schemaVersion: 1,
+      version,
+      jobId,
+      hostName,
+      pid: process.pid,
+      nodeVersion,
+      freePort,
+      ...hostFacts(alone, this.#order.topology),
+    };
   }
 
   #openBootstrap(placement: Placement): void {
@@ -206,6 +221,7 @@ export class Agent {
     const stays = this.#options.local && !program.workingDirectoryGiven;
     const environment = {
       ...program.environment,
+      ...gpuEnvironment(ordered.visibleGpus),
       ...rankEnvironment(ordered, localRank, this.#runtimeDirectory),
       ...(stays ? {} : { PWD: workingDirectory }),
     };

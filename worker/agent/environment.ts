@@ -1,5 +1,6 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import { visibleGpus } from '../topology/gpus.ts';
 
 export interface HostEnvironment {
   readonly order: AgentOrder;
@@ -69,4 +70,12 @@ export function rankEnvironment(
     NCCLRUN_LOCAL_RANK: local,
     NCCLRUN_PROGRAM: String(program),
   };
+}
+
+/** `numbers` count what a program sees here, which the host's own CUDA_VISIBLE_DEVICES may have cut already. */
+export function gpuEnvironment(numbers: readonly number[] | null): Record<string, string> {
+  if (numbers === null) return {};
+  const gpus = visibleGpus();
+  if (gpus.length === 0) return {};
+  return { CUDA_VISIBLE_DEVICES: numbers.map((number) => gpus[number]?.name ?? String(number)).join(',') };
 }

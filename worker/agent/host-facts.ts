@@ -1,31 +1,30 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, networkInterfaces } from 'node:os';
+import type { HostTopology } from '../../control/messages/topology.ts';
+import { visibleGpus } from '../topology/gpus.ts';
+import { hostTopology } from '../topology/host-topology.ts';
+import { readText } from '../topology/system-files.ts';
 
 export interface HostFacts {
   readonly bootId: string;
   readonly cores: number;
   readonly gpus: number;
+  readonly topology: HostTopology | null;
   readonly addresses: readonly string[];
   readonly launcherAddress: string | null;
 }
 
-/** `alone`: the job has no other host, so nobody asks for addresses. */
-export function hostFacts(alone: boolean): HostFacts {
+/** `alone`: the job has no other host, so nobody asks for addresses. `topology`: somebody asks for that. */
+export function hostFacts(alone: boolean, topology: boolean): HostFacts {
   const connection = sshConnection();
   return {
-    bootId: readText('/proc/sys/kernel/random/boot_id'),
+    bootId: readText('/', 'proc/sys/kernel/random/boot_id'),
     cores: availableParallelism(),
-    gpus: countGpus(),
+    gpus: visibleGpus().length,
+    topology: topology ? hostTopology() : null,
     addresses: alone ? [] : reachableAddresses(connection?.server ?? null),
     launcherAddress: connection?.client ?? null,
   };
-}
-
-/** GPUs as the driver lists them; without its /proc directory, as device files. */
-function countGpus(): number {
-  const listed = listDirectory('/proc/driver/nvidia/gpus').length;
-  return listed > 0 ? listed : listDirectory('/dev').filter((name) => /^nvidia[0-9]+$/.test(name)).length;
 }
 
 /** SSH_CONNECTION is "client-address client-port server-address server-port". */
@@ -41,20 +40,4 @@ function reachableAddresses(first: string | null): string[] {
     .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
   const ofFamily = (family: string) => found.filter((one) => one.family === family).map(({ address }) => address);
   return [...new Set([...(first === null ? [] : [first]), ...ofFamily('IPv4'), ...ofFamily('IPv6')])];
-}
-
-function listDirectory(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return '';
-  }
 }
