@@ -25,16 +25,16 @@ export function hostKey(entry: Pick<HostEntry, 'name' | 'user'>, machine: Machin
 /** One host per distinct name, in the order of first mention. Throws a FailureError (hostfile) where mentions disagree. */
 export function addUp(entries: readonly HostEntry[], machine: Machine): Hosts {
   const excluded = new Map<string, HostEntry>();
-  const mentions = new Map<string, HostEntry[]>();
-  for (const entry of entries) {
+  const mentions = new Map<string, Mention[]>();
+  for (const [at, entry] of entries.entries()) {
     const key = hostKey(entry, machine);
     if (entry.kind === 'exclude') {
       excluded.set(key, entry);
       continue;
     }
     const earlier = mentions.get(key);
-    if (earlier === undefined) mentions.set(key, [entry]);
-    else earlier.push(entry);
+    if (earlier === undefined) mentions.set(key, [{ at, entry }]);
+    else earlier.push({ at, entry });
   }
   const hosts: HostSlots[] = [];
   const leftOut: LeftOutHost[] = [];
@@ -42,13 +42,20 @@ export function addUp(entries: readonly HostEntry[], machine: Machine): Hosts {
     const [first] = group;
     const by = excluded.get(key);
     if (first === undefined) continue;
-    if (by === undefined) hosts.push(merge(first, group, machine));
-    else leftOut.push({ name: first.name, reason: `excluded at ${placeOf(by.position)}` });
+    if (by === undefined) hosts.push(merge(first.entry, group, machine));
+    else leftOut.push({ name: first.entry.name, reason: `excluded at ${placeOf(by.position)}` });
   }
   return { hosts, leftOut };
 }
 
-function merge(first: HostEntry, group: readonly HostEntry[], machine: Machine): HostSlots {
+/** `at` counts mentions of any host from 0. */
+interface Mention {
+  readonly at: number;
+  readonly entry: HostEntry;
+}
+
+function merge(first: HostEntry, mentions: readonly Mention[], machine: Machine): HostSlots {
+  const group = mentions.map(({ entry }) => entry);
   const local = isLocal(first.name, first.user, machine);
   const slots = sumSlots(group);
   const maxSlots = sumMaxSlots(group);
@@ -57,7 +64,7 @@ function merge(first: HostEntry, group: readonly HostEntry[], machine: Machine):
     user: agreed(group, 'user', (entry) => entry.user),
     port: agreed(group, 'port', (entry) => entry.port),
     slots,
-    mentions: group.map(({ position }) => position.line * 65_536 + position.column),
+    mentions: mentions.map(({ at }) => at),
     maxSlots,
     devices: null,
     local,

@@ -157,6 +157,16 @@ describe('-H alone', () => {
   });
 });
 
+test('mentions are in order, whatever they stand in', () => {
+  const { hosts } = allocated(null, { hostList: 'z,^list,a[1-2],z', files: { list: '\n\n\nb\nz' } });
+  expect(hosts.map(({ name, mentions }) => [name, mentions])).toEqual([
+    ['z', [0, 2, 5]],
+    ['b', [1]],
+    ['a1', [3]],
+    ['a2', [4]],
+  ]);
+});
+
 describe('-H beside a hostfile', () => {
   const content = 'n0:4\nn1:4\nalice@n2:4\nn3:4\nn4';
   test.each([
