@@ -3,13 +3,17 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { FailureError } from '../job/failure-error.ts';
 import type { JobRequest } from '../job/types.ts';
-import { commandNames } from './command-names.ts';
+import { commandNames, isCommandName } from './command-names.ts';
 import { nearest } from './nearest.ts';
 
-/** Other hosts may have a program of that name: then it is not refused. Throws a FailureError (spawn). */
-export function refuseMisspelt(word: string, { hostList, hostfile }: JobRequest, path: string): void {
-  const guess = hostList === null && hostfile === null && !word.includes('/') ? nearest(word, commandNames) : null;
-  if (guess === null || isProgram(word, path)) return;
+/**
+ * `isFirst`: no option stands before `word`. Behind options only a command's very name is taken for a mistake. Other hosts may have a program of
+ * that name: then it is not refused. Throws a FailureError (spawn).
+ */
+export function refuseMisspelt(word: string, isFirst: boolean, request: JobRequest, path: string): void {
+  if (request.hostList !== null || request.hostfile !== null || word.includes('/')) return;
+  const remedy = isFirst ? guessed(word) : isCommandName(word) ? `a command comes first: ncclrun ${word} …` : null;
+  if (remedy === null || isProgram(word, path)) return;
   throw new FailureError({
     type: 'spawn',
     host: 'localhost',
@@ -17,8 +21,13 @@ export function refuseMisspelt(word: string, { hostList, hostfile }: JobRequest,
     program: word,
     cause: 'not-found',
     errno: 'ENOENT',
-    remedy: `did you mean: ncclrun ${guess}? ncclrun --help lists all commands`,
+    remedy,
   });
+}
+
+function guessed(word: string): string | null {
+  const guess = nearest(word, commandNames);
+  return guess === null ? null : `did you mean: ncclrun ${guess}? ncclrun --help lists all commands`;
 }
 
 function isProgram(word: string, path: string): boolean {

@@ -80,6 +80,9 @@ describe('what is not known', () => {
       'mine\n',
     );
     rmSync(join(directory, 'confg'));
+    const behind = await run(['-n', '2', 'completion', 'bash']);
+    expect(behind.status).toBe(127);
+    expect(behind.stderr).toContain('a command comes first: ncclrun completion');
     expect((await run(['nothing-like-a-command'])).stderr).not.toContain('did you mean');
   });
 });

@@ -18,7 +18,7 @@ export async function run(argv: readonly string[]): Promise<number> {
     throw usageError('no program to run', 'write: ncclrun -n 4 PROGRAM; ncclrun --help says more');
 
   const request = jobRequest(settings, words, further);
-  if (argv[0] === words[0]) refuseMisspelt(words[0] ?? '', request, process.env['PATH'] ?? '');
+  refuseMisspelt(words[0] ?? '', argv[0] === words[0], request, process.env['PATH'] ?? '');
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request, further);
   return launch(request, {
