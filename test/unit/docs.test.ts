@@ -1,0 +1,25 @@
+/** The pages of docs/ lead from one to the next, all are listed, and what they link to exists. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { listedPages, withLinks } from '../../scripts/docs-links.ts';
+
+const root = join(import.meta.dirname, '../..');
+const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
+
+test('every page is listed', () => {
+  expect(listedPages().toSorted()).toEqual(pages.toSorted());
+});
+
+test.each(listedPages())('docs/%s ends with links (npm run docs writes them)', (name) => {
+  expect(readFileSync(join(root, 'docs', name), 'utf8')).toBe(withLinks(name));
+});
+
+describe('links lead somewhere', () => {
+  const all = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'examples/README.md', 'docs/README.md'];
+  test.each([...all, ...pages.map((name) => `docs/${name}`)])('%s', (name) => {
+    const text = readFileSync(join(root, name), 'utf8');
+    const targets = [...text.matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/gu)].map(([, target = '']) => target);
+    expect(targets.filter((target) => !existsSync(join(root, dirname(name), target)))).toEqual([]);
+  });
+});
