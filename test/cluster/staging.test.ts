@@ -13,6 +13,14 @@ const environment = { XDG_CACHE_HOME: join(repository, 'build-test/cache') };
 const entries = (cache: string): Promise<string[]> => readdir(join(cache, 'ncclrun'));
 const copying = /copying it \(\d+ MB\)/;
 
+/** The path of the one copy that is there. */
+async function copiedOnce(cache: string): Promise<string> {
+  const [entry, ...others] = await entries(cache);
+  expect(others).toEqual([]);
+  expect(entry).toMatch(/^\d+\.\d+\.\d+-[0-9a-f]{12}-node\d/);
+  return join(cache, 'ncclrun', entry ?? '');
+}
+
 describeIf(clusterUnavailable(), 'staging', () => {
   let cluster: Cluster;
   let caches = 0;
@@ -32,13 +40,6 @@ describeIf(clusterUnavailable(), 'staging', () => {
   }
   const run = (hosts: string, ...options: string[]): Promise<Outcome> =>
     Command.run(['-H', hosts, '--tag-output=none', ...options, 'hostname'], { cluster, environment });
-
-  async function copiedOnce(cache: string): Promise<string> {
-    const [entry, ...others] = await entries(cache);
-    expect(others).toEqual([]);
-    expect(entry).toMatch(/^\d+\.\d+\.\d+-[0-9a-f]{12}-node\d/);
-    return join(cache, 'ncclrun', entry ?? '');
-  }
 
   it('copies ncclrun to eight hosts at once, and never again', async () => {
     const own = await Promise.all(cluster.hosts.map((host) => emptyCache(host)));
@@ -66,10 +67,10 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect(await run('h1:1,h2:1')).toMatchObject({ status: 0, stderr: '' });
   });
 
-  it('to a host that has neither zstd nor sha256sum', async () => {
+  it('to a host that has neither zstd nor a tool that hashes', async () => {
     const host = cluster.host('h3');
     const cache = await emptyCache(host);
-    const tools = (await host.exec('sh', '-c', 'command -v zstd sha256sum || true')).trim().split('\n');
+    const tools = (await host.exec('sh', '-c', 'command -v zstd openssl sha256sum || true')).trim().split('\n');
     for (const tool of tools) await host.exec('mount', '--bind', '/dev/null', tool);
     expect(await run('h3:1')).toMatchObject({ status: 0, stdout: 'h3\n' });
     for (const tool of tools) await host.exec('umount', tool);

@@ -11,7 +11,7 @@ import { usageError } from '../usage-error.ts';
 
 /** Throws a FailureError (usage), also where the file cannot be written. */
 export async function bundle(argv: readonly string[]): Promise<number> {
-  const { asked, settings } = await readWords<'help' | 'output-archive'>(argv, commandTable.bundle);
+  const { asked, settings } = await readWords<'help' | 'output-archive'>(argv.map(unmistakable), commandTable.bundle);
   if (asked === 'help') return (await import('./help.ts')).help('bundle');
   const identity = installedIdentity();
   if (identity === null)
@@ -26,7 +26,7 @@ export async function bundle(argv: readonly string[]): Promise<number> {
     throw usageError(`${file}: Node ${process.versions.node} writes no zstd`, 'write a .tar.gz');
   const { bytes } = await archive(compression, identity);
   const { stdout, stderr } = standardStreams();
-  if (file === '-') {
+  if (file === '/dev/stdout') {
     await stdout.write(bytes);
     return 0;
   }
@@ -38,6 +38,11 @@ export async function bundle(argv: readonly string[]): Promise<number> {
   );
   await stderr.write(Buffer.from(`  next: on each host that lacks it, beside a copy of this file: ${unpack}\n`));
   return 0;
+}
+
+/** yargs takes a lone dash for the lack of a value. */
+function unmistakable(word: string): string {
+  return word === '-' ? '/dev/stdout' : word;
 }
 
 /** A file: whole or not at all. */

@@ -52,7 +52,7 @@ const vital = [
   'build/ncclrun-guardian',
 ];
 
-/** Where sha256sum is missing. */
+/** Where no tool hashes. */
 const hashProgram = [
   'const hash = require("crypto").createHash("sha256")',
   'process.stdin.on("data", (bytes) => hash.update(bytes)).on("end", () => console.log(hash.digest("hex")))',
@@ -107,20 +107,25 @@ const script = oneLine(`
   n_unpack() { LC_ALL=C tar -xzf - -C "$n_new"; };
   if [ "$n_form" = zstd ]; then n_unpack() { zstd -dcq | LC_ALL=C tar -xf - -C "$n_new"; }; fi;
 
-  # The hash is taken as the bytes pass, if it can be; else the archive is kept for it.
+  # The hash is taken as the bytes pass, if it can be; else the archive is kept for it. openssl is five times faster than sha256sum.
   n_node=$n_new/$n_key/${BUNDLED_NODE};
+  n_hasher=;
   n_take() { "$n_node" -e "$n_hash"; };
+  if command -v openssl >/dev/null 2>&1; then
+    n_hasher=openssl;
+    n_take() { openssl dgst -sha256 -r; };
+  elif command -v sha256sum >/dev/null 2>&1; then
+    n_hasher=sha256sum;
+    n_take() { sha256sum; };
+  fi;
   n_tap=$n_new/archive;
   n_passing=;
-  if command -v sha256sum >/dev/null 2>&1; then
-    n_take() { sha256sum; };
-    if mkfifo "$n_tap" 2>/dev/null; then
-      n_take <"$n_tap" >"$n_new/sum" 3>&- &
-      n_passing=$!;
-    fi;
+  if [ -n "$n_hasher" ] && mkfifo "$n_tap" 2>/dev/null; then
+    n_take <"$n_tap" >"$n_new/sum" 3>&- &
+    n_passing=yes;
   fi;
   n_receive | tee "$n_tap" | n_unpack || n_fail ${StagingRefusal.unpack};
-  if [ -n "$n_passing" ]; then wait "$n_passing"; else n_take <"$n_tap" >"$n_new/sum"; fi;
+  if [ -n "$n_passing" ]; then wait; else n_take <"$n_tap" >"$n_new/sum"; fi;
   read -r n_got n_rest <"$n_new/sum";
   [ "$n_got" = "$n_sum" ] || n_fail ${StagingRefusal.hash};
   "$n_node" -e "process.dlopen({exports:{}},process.argv[1])" "$n_new/$n_key/build/ncclrun.node" || n_fail ${StagingRefusal.start};

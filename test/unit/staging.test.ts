@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, test } from 'vitest';
+import { withoutSections } from '../../launcher/remote/staging/executable.ts';
+import { stagingFailure } from '../../launcher/remote/staging/failure.ts';
+import { StagingRefusal } from '../../launcher/remote/staging/protocol.ts';
+import { remoteCommand } from '../../launcher/remote/staging/remote-script.ts';
+import { tarPieces } from '../../launcher/remote/staging/tar.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-staging-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+describe('the command for a host’s shell', () => {
+  const identity = { version: '1.2.3', key: '1.2.3-abc-node24' };
+  const command = remoteCommand({ root: '/opt/ncclrun', identity, orderBytes: 4711, anew: false });
+
+  it('passes csh and fish as it passes sh: no newline, no exclamation mark, no doubled backslash', () => {
+    expect(command).not.toMatch(/[\n!]|\\\\/);
+  });
+
+  it('is correct shell', () => {
+    expect(execFileSync('sh', ['-n', '-c', command], { encoding: 'utf8' })).toBe('');
+  });
+
+  it('keeps a path with blanks and quotes in one piece', () => {
+    const root = "/opt/it's here";
+    const line = remoteCommand({ root, identity, orderBytes: 1, anew: true });
+    const seen = execFileSync('sh', ['-c', line.replace(/^exec sh -c/, 'printf "%s\\0"')], { encoding: 'utf8' });
+    expect(seen.split('\0').slice(1, 7)).toEqual(['ncclrun', root, '1.2.3', identity.key, '1', 'anew']);
+  });
+});
+
+it('archives unpack as they were packed', () => {
+  const files = [
+    { path: 'top/one', mode: 0o644, content: Buffer.from('one\n') },
+    { path: 'top/deep/er/program', mode: 0o755, content: Buffer.alloc(1024, 7) },
+    { path: 'top/empty', mode: 0o644, content: Buffer.alloc(0) },
+  ];
+  writeFileSync(join(directory, 'a.tar'), Buffer.concat(tarPieces(files)));
+  const complaints = execFileSync('tar', ['-xvf', 'a.tar'], { cwd: directory, encoding: 'utf8' });
+  expect(complaints.trim().split('\n')).toEqual(files.map(({ path }) => path));
+  for (const { path, mode, content } of files) {
+    expect(readFileSync(join(directory, path))).toEqual(content);
+    expect(statSync(join(directory, path)).mode & 0o777).toBe(mode);
+  }
+  expect(readdirSync(join(directory, 'top')).toSorted()).toEqual(['deep', 'empty', 'one']);
+  expect(() => tarPieces([{ path: 'x'.repeat(101), mode: 0o644, content: Buffer.alloc(0) }])).toThrow(/too long/);
+});
+
+describe('an executable without its sections', () => {
+  it('is smaller and runs', () => {
+    const slim = withoutSections(readFileSync(process.execPath));
+    expect(slim.length).toBeLessThan(statSync(process.execPath).size);
+    const file = join(directory, 'node');
+    writeFileSync(file, slim, { mode: 0o755 });
+    expect(execFileSync(file, ['-p', '6 * 7'], { encoding: 'utf8' })).toBe('42\n');
+  });
+
+  it.each([
+    ['a script', '#!/bin/sh\n'],
+    ['a header alone', '\u007fELF\u0002\u0001'],
+    ['nothing', ''],
+  ])('%s stays as it is', (_, text) => {
+    const bytes = Buffer.from(text.padEnd(text.startsWith('\u007f') ? 64 : 0, '\u00ff'), 'latin1');
+    expect(withoutSections(bytes)).toEqual(bytes);
+  });
+});
+
+test.each([
+  [
+    StagingRefusal.unpack,
+    'tar: a: Cannot write: No space left on device\ntar: Exiting with failure status',
+    /No space left/,
+  ],
+  [StagingRefusal.directory, "mkdir: cannot create directory '/home/ann': Permission denied\n", /Permission denied/],
+  [StagingRefusal.machine, 'Linux aarch64\n', /another machine \(Linux aarch64/],
+  [StagingRefusal.start, "node: /lib/libc.so.6: version `GLIBC_2.28' not found\n", /GLIBC_2\.28/],
+  [StagingRefusal.hash, '', /damaged/],
+])('refusal %i says what the tools said: %j', (refusal, remarks, message) => {
+  const failure = stagingFailure('h1', refusal, remarks);
+  expect(failure).toMatchObject({ type: 'agent', host: 'h1' });
+  expect(failure.message).toMatch(message);
+  expect(failure.message).toContain('h1');
+  expect(failure.remedy).not.toBeNull();
+});
