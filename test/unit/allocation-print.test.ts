@@ -68,6 +68,11 @@ describe('names in ranges', () => {
   });
 });
 
+test('Slurm has ranges only at the end of a name', () => {
+  const hosts = read('n1x:2\nn2x:2\nr1-n1:1\nr1-n2:1\n10.0.0.1\n10.0.0.2');
+  expect(printHosts(hosts, 'slurm').text).toBe('n1x,n2x,r1-n[1-2] TASKS_PER_NODE=2(x2),1(x2)\n10.0.0.[1-2]\n');
+});
+
 describe('what a grammar has no words for is told', () => {
   const { hosts } = allocate(
     { hostfile: 'hosts', hostList: null, include: 'n1@n2@n3@[fe80::1]' },

@@ -13,12 +13,13 @@ interface Group {
 /** Numbers beyond it would lose digits. */
 const maximumDigits = 15;
 
-export function foldNames(names: readonly string[]): string[] {
+/** `where`: Slurm has ranges only at the end of a name. */
+export function foldNames(names: readonly string[], where: 'anywhere' | 'end' = 'anywhere'): string[] {
   const groups: Group[] = [];
   for (const name of names) {
     const parts = name.includes(':') ? [name] : name.split(/([0-9]+)/u);
     const last = groups.at(-1);
-    const varying = last === undefined ? null : differing(last, parts);
+    const varying = last === undefined ? null : differing(last, parts, where);
     const number = varying === null ? undefined : parts[varying];
     if (last === undefined || varying === null || number === undefined) {
       groups.push({ first: parts, varying: null, numbers: [] });
@@ -32,7 +33,7 @@ export function foldNames(names: readonly string[]): string[] {
 }
 
 /** The one number in which `parts` differs from the group, or null if it does not belong there. */
-function differing(group: Group, parts: Parts): number | null {
+function differing(group: Group, parts: Parts, where: 'anywhere' | 'end'): number | null {
   const { first, varying, numbers } = group;
   if (first.length !== parts.length) return null;
   const different = parts.flatMap((part, index) =>
@@ -41,6 +42,8 @@ function differing(group: Group, parts: Parts): number | null {
   const [index, ...others] = different;
   if (index === undefined || others.length > 0 || index % 2 === 0) return null;
   if (varying !== null && index !== varying) return null;
+  // The last number has an empty text after it if the name ends there.
+  if (where === 'end' && (index !== parts.length - 2 || parts.at(-1) !== '')) return null;
   return [first[index], parts[index]].every((part = '') => part.length <= maximumDigits) ? index : null;
 }
 

@@ -122,7 +122,10 @@ function settings(host: HostSlots): string {
 function slurmText(hosts: readonly HostSlots[]): string {
   return lines(
     runsOf(hosts, ({ slots }) => String(slots !== null)).map((run) => {
-      const list = foldNames(run.map(({ name }) => bracketed(name))).join(',');
+      const list = foldNames(
+        run.map(({ name }) => bracketed(name)),
+        'end',
+      ).join(',');
       const counts = run.flatMap(({ slots }) => (slots === null ? [] : [slots]));
       return counts.length === 0 ? list : `${list} TASKS_PER_NODE=${printTasksPerNode(counts)}`;
     }),
