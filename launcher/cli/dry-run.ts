@@ -1,11 +1,11 @@
 /** --dry-run: what would happen, without starting anything. */
-import { availableParallelism } from 'node:os';
 import type { LeftOutHost } from '../allocation/add-up.ts';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
-import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
+import type { Allocation, HostSlots, JobRequest, RankMap } from '../job/types.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { hostsOfPrograms } from '../mapping/program-hosts.ts';
+import { localHostFacts } from '../remote/local.ts';
 import { ranges } from '../report/ranges.ts';
 import { slotText } from './hosts-table.ts';
 import { shellLine } from './normalise.ts';
@@ -27,8 +27,7 @@ export interface DryRun {
 export function dryRun(request: JobRequest, command: readonly string[]): DryRun {
   const allocation = allocate(request);
   const hostsOf = hostsOfPrograms(request, allocation);
-  const map =
-    mapRanks(allocation, request, null, hostsOf) ?? mapRanks(withLocalSlots(allocation), request, null, hostsOf);
+  const map = mapRanks(allocation, request, null, hostsOf) ?? mapHere(allocation, request, hostsOf);
   const ranks = map?.ranks.map(({ rank, host, program, localRank, localSize }) => ({
     rank,
     host: map.hosts[host]?.name ?? '',
@@ -43,13 +42,18 @@ export function dryRun(request: JobRequest, command: readonly string[]): DryRun 
   return { schemaVersion: 1, command, hosts, leftOut, ranks: ranks ?? null };
 }
 
-/** This machine's cores are known without starting anything; its GPUs are the agent's to count. */
-function withLocalSlots(allocation: Allocation): Allocation {
-  const facts = { cores: availableParallelism(), gpus: 0 };
-  return withDetectedSlots(
-    allocation,
-    new Map(allocation.hosts.filter((host) => host.local).map((host) => [host.name, facts])),
-  );
+/** What this machine has is known without starting anything; null: it depends on what other hosts have. */
+function mapHere(
+  allocation: Allocation,
+  request: JobRequest,
+  hostsOf: ReturnType<typeof hostsOfPrograms>,
+): RankMap | null {
+  const facts = localHostFacts();
+  const here = allocation.hosts.filter((host) => host.local).map(({ name }) => name);
+  const known = withDetectedSlots(allocation, new Map(here.map((name) => [name, facts])));
+  const { topology } = facts;
+  const topologies = new Map(topology === null ? [] : here.map((name) => [name, topology]));
+  return mapRanks(known, request, topologies, hostsOf);
 }
 
 /** For people: the command, then a line per host; `explain`: where each host and its number of slots come from. */

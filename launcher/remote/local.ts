@@ -9,6 +9,7 @@ import {
   installationRoot,
   installedVersion,
 } from '../../worker/agent/installation.ts';
+import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import { loadNative } from '../../worker/engine/load.ts';
 import { NativeLink } from '../../worker/engine/native-link.ts';
 import type { StartAgent } from './connection.ts';
@@ -28,6 +29,11 @@ export async function runTool(words: readonly string[]): Promise<string> {
   } catch {
     return '';
   }
+}
+
+/** What this host's agent would say of it in its hello. */
+export function localHostFacts(): HostFacts {
+  return hostFacts(true, true);
 }
 
 export const startLocalAgent: StartAgent = (_host, order, handler) => {

@@ -30,21 +30,21 @@ const lists = Array.from({ length: 30 }, (_, seed) =>
     .join(','),
 );
 
+const namedByPdsh = (list: string): string[] =>
+  (execFileSync('pdsh', ['-Q', '-w', list], { encoding: 'utf8' }).trim().split('\n').at(-1) ?? '').split(',');
+
 describeIf(
   missing('pdsh'),
   'pdsh',
   () => {
-    const theirs = (list: string): string[] =>
-      (execFileSync('pdsh', ['-Q', '-w', list], { encoding: 'utf8' }).trim().split('\n').at(-1) ?? '').split(',');
-
     it('names the same hosts', () => {
-      for (const list of lists) expect(theirs(list).toSorted(), list).toEqual(ours(list).toSorted());
-      expect(ours('n[08-11],m[98-101]')).toEqual(theirs('n[08-11],m[98-101]'));
+      for (const list of lists) expect(namedByPdsh(list).toSorted(), list).toEqual(ours(list).toSorted());
+      expect(ours('n[08-11],m[98-101]')).toEqual(namedByPdsh('n[08-11],m[98-101]'));
     });
 
     it('reads what we write for it', async () => {
       for (const list of lists.slice(0, 5)) {
-        expect(theirs(await written(list, 'pdsh')).toSorted(), list).toEqual(ours(list).toSorted());
+        expect(namedByPdsh(await written(list, 'pdsh')).toSorted(), list).toEqual(ours(list).toSorted());
       }
     });
   },

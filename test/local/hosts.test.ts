@@ -135,6 +135,18 @@ describe('a run', () => {
     );
   });
 
+  it('knows of this machine what its agent would say, without starting it', async () => {
+    expect(await dry('-H', 'localhost')).toMatch(
+      /^host {5}localhost {3}ranks? 0.* slots? \(localhost has \d+ (GPUs|cores and no GPU)\)$/m,
+    );
+    const { outcome, ranks } = await Command.result(['-H', 'localhost', 'true'], { directory });
+    expect(outcome.status).toBe(0);
+    expect(JSON.parse(await dry('--json', '-H', 'localhost'))).toMatchObject({
+      ranks: ranks.map(({ rank }) => ({ rank })),
+    });
+    expect(await dry('-n', '2', '--map-by', 'numa')).toContain('ranks 0-1');
+  });
+
   it('reads the variables as it reads the flags', async () => {
     const environment = {
       NCCLRUN_HOSTFILE: 'hosts',
