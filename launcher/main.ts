@@ -11,7 +11,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   completion: async (argv) => (await import('./cli/commands/completion.ts')).completion(argv),
   man: async (argv) => (await import('./cli/commands/man.ts')).man(argv),
   help: async (argv) => (await import('./cli/commands/help.ts')).helpCommand(argv),
-  version: async () => (await import('./cli/commands/version.ts')).version(),
+  version: async (argv) => (await import('./cli/commands/version.ts')).versionCommand(argv),
 };
 
 async function main(argv: readonly string[]): Promise<number> {

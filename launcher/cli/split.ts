@@ -140,11 +140,9 @@ export function impliedValue(option: Option): string | null {
 
 export function unknownOption(word: string, flag: string, line: CommandLine): Error {
   const command = line.command === 'run' ? 'ncclrun --help' : `ncclrun ${line.command} --help`;
-  const glued = /^-([A-Za-z])([0-9].*)$/u.exec(flag);
-  const letter = glued === null ? null : `-${glued[1]}`;
-  if (letter !== null && line.options.some((option) => option.flags.includes(letter))) {
-    return usageError(`unknown option ${word}`, `did you mean ${letter} ${glued?.[2]}?`);
-  }
+  const [, letters, digits] = /^-([A-Za-z]+)([0-9].*)$/u.exec(flag) ?? [];
+  if (line.options.some((option) => option.flags.includes(`-${letters}`)))
+    return usageError(`unknown option ${word}`, `did you mean -${letters} ${digits}?`);
   const known = line.options.flatMap((option) => [...option.flags, ...(option.pairFlags ?? [])]);
   const guess = nearest(
     flag,

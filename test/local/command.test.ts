@@ -38,7 +38,7 @@ describe('help', () => {
     expect(await output(['-h'])).toBe(help);
   });
 
-  it.each(commandNames.filter((name) => name !== 'version'))('of %s begins with two examples', async (name) => {
+  it.each(commandNames)('of %s begins with two examples', async (name) => {
     const help = await output(['help', name]);
     expect(help).toMatch(/^ {2}\S.*\n {2}\S.*\n\nusage: ncclrun /u);
     if (name !== 'help') expect(await output([name, '--help'])).toBe(help);
@@ -57,6 +57,7 @@ describe('what is not known', () => {
     [['completion', 'bsh'], 'unknown shell "bsh"', 'did you mean bash?'],
     [['completion'], 'no shell given', 'write: ncclrun completion bash|zsh|fish'],
     [['completion', 'bash', 'zsh'], '"zsh" after bash has no meaning', 'ncclrun completion'],
+    [['version', 'x'], '"x" after version has no meaning', 'write: ncclrun version'],
     [['man', '--hlep'], 'unknown option --hlep', 'did you mean --help?'],
     [['config', 'np'], '"np" after config has no meaning', 'write: ncclrun config'],
     [['config', '--explian'], 'unknown option --explian', 'did you mean --explain?'],

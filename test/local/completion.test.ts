@@ -25,7 +25,7 @@ type Offers = (line: string) => string[];
 
 function run(program: string, argv: readonly string[]): string[] {
   const environment = { ...process.env, HOME: directory, TERM: 'dumb' };
-  const text = execFileSync(program, argv, { cwd: directory, encoding: 'utf8', env: environment });
+  const text = execFileSync(program, argv, { cwd: directory, encoding: 'utf8', env: environment, timeout: 30_000 });
   return text.split('\n').filter((line) => line !== '');
 }
 

@@ -204,6 +204,7 @@ describe('command lines that cannot be meant', () => {
     [['--time', '3', 'prog'], 'unknown option --time; '],
     [['--timout=3', 'prog'], 'unknown option --timout; did you mean --timeout?'],
     [['-n4', 'prog'], 'unknown option -n4; did you mean -n 4?'],
+    [['-np4', 'prog'], 'unknown option -np4; did you mean -np 4?'],
     [['--zzzzzz', 'prog'], 'unknown option --zzzzzz; ncclrun --help lists all'],
     [['-n', 'four', 'prog'], '-n is "four"; a whole number from 1'],
     [['-np', '0', 'prog'], '-np is "0"; a whole number from 1'],
@@ -427,4 +428,12 @@ test('help names every flag and every variable, examples first', () => {
   }
   expect(text.split('\n')[0]).toContain('ncclrun -n 4');
   expect(helpText('perf')).toContain('--minbytes');
+});
+
+test('help fits the terminal where words allow', () => {
+  const lines = helpText('run', 60).split('\n');
+  // Examples and the table of commands stay as they are.
+  const long = lines.filter((line) => line.length > 60 && line.trim().includes(' ') && !/^ {2}ncclrun/u.test(line));
+  expect(long).toEqual([]);
+  expect(lines.join(' ').replaceAll(/\s+/gu, ' ')).toBe(helpText('run').replaceAll(/\s+/gu, ' '));
 });

@@ -4,15 +4,20 @@ import { type CommandName, commandNames, isCommandName } from '../command-names.
 import { commandTable, runEntry } from '../command-table.ts';
 import type { Option } from '../option.ts';
 import { argumentText, defaultText, groupsOf } from '../option-groups.ts';
+import { wrapped } from '../wrap.ts';
 
-const runNotes = `Words after PROGRAM are the program's, options too. A first word that is one of the commands above is ours; to run a program of
-that name write: ncclrun -- perf
-Settings come from options, then the environment (in brackets above), ./ncclrun.json, $XDG_CONFIG_HOME/ncclrun/config.json.
-Exit status: the program's; 2 usage, 124 --timeout, 125 launch failed, 126 not executable, 127 not found, 128+N signal N.
-`;
+const runNotes = [
+  "Words after PROGRAM are the program's, options too. A first word that is one of the commands above is ours; to run a program of that name write: ncclrun -- perf",
+  'Settings come from options, then the environment (in brackets above), ./ncclrun.json, $XDG_CONFIG_HOME/ncclrun/config.json; ncclrun config --explain shows them.',
+  "Exit status: the program's; 2 usage, 124 a timeout, 125 launch failed, 126 not executable, 127 not found, 128+N signal N.",
+];
+/** Longer lines are hard to read, however wide the terminal. */
+const WIDEST = 120;
 
 export async function help(command: 'run' | CommandName): Promise<number> {
-  await standardStreams().stdout.write(Buffer.from(helpText(command)));
+  const streams = standardStreams();
+  const width = streams.stdoutIsTerminal() ? Math.min(process.stdout.columns, WIDEST) : WIDEST;
+  await streams.stdout.write(Buffer.from(helpText(command, width)));
   return 0;
 }
 
@@ -25,12 +30,16 @@ export async function helpCommand(argv: readonly string[]): Promise<number> {
   return help(isCommandName(command) ? command : 'run');
 }
 
-export function helpText(command: 'run' | CommandName): string {
+/** In lines of at most `width` columns where words allow. */
+export function helpText(command: 'run' | CommandName, width = Number.POSITIVE_INFINITY): string {
   const { line, examples, usage, about } = command === 'run' ? runEntry : commandTable[command];
-  const groups = groupsOf(line.options).map(({ title, options }) => `\n${title}\n${options.map(optionText).join('')}`);
+  const groups = groupsOf(line.options).map(
+    ({ title, options }) => `\n${title}\n${options.map((option) => optionText(option, width)).join('')}`,
+  );
   const shown = examples.map((example) => `  ${example}\n`).join('');
-  const end = command === 'run' ? `\n${commandsText()}\n${runNotes}` : '';
-  return `${shown}\nusage: ${usage}\n\n${about}\n${groups.join('')}${end}`;
+  const notes = runNotes.map((note) => wrapped(note, '', width)).join('');
+  const end = command === 'run' ? `\n${commandsText()}\n${notes}` : '';
+  return `${shown}\nusage: ${usage}\n\n${wrapped(about, '', width)}${groups.join('')}${end}`;
 }
 
 function commandsText(): string {
@@ -39,11 +48,12 @@ function commandsText(): string {
   return `Commands (ncclrun help COMMAND tells more)\n${lines.join('')}`;
 }
 
-/** Flags on one line, the sentence below it. */
-function optionText(option: Option): string {
+/** Flags, the sentence below them. */
+function optionText(option: Option, width: number): string {
   const flags = [...option.flags, ...(option.pairFlags ?? []).map((flag) => `${flag} NAME VALUE`)];
   const [first = '', ...others] = flags;
   const spelled = [`${first}${argumentText(option)}`, ...others].join(', ');
   const environment = option.environment.length === 0 ? '' : ` [${option.environment.join(', ')}]`;
-  return `  ${spelled}\n        ${option.help}${defaultText(option)}${environment}\n`;
+  const sentence = `${option.help}${defaultText(option)}${environment}`;
+  return wrapped(spelled, '  ', width) + wrapped(sentence, '        ', width);
 }
