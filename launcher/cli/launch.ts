@@ -1,5 +1,6 @@
 /** Reporters, then the job, then its exit status. */
 import { FailureError } from '../job/failure-error.ts';
+import { isTerminal } from '../job/terminal.ts';
 import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
 import { composeReporters } from '../report/compose.ts';
 import { PlainReporter } from '../report/plain.ts';
@@ -33,6 +34,7 @@ export function plainReporter(streams: StandardStreams, request: JobRequest, opt
     shown: request.outputShown,
     shownRanks: request.outputRanks,
     stdoutTaken: options.json,
+    live: request.live && !options.json && process.env['TERM'] !== 'dumb' && isTerminal(2),
     fold: request.fold,
     verbose: options.verbose,
     environment: process.env,

@@ -32,6 +32,8 @@ export interface HostHandler {
   notice(host: Host, message: string): void;
   /** It is reached in another way than usual. */
   way(host: Host, message: string): void;
+  /** How far its connection is. */
+  step(host: Host, step: string): void;
   /** Its kernel killed that rank for want of memory; the rank's end follows. */
   outOfMemory(rank: number): void;
   /** It lacks ncclrun and gets a copy of so many bytes. */
@@ -78,6 +80,7 @@ export class Host {
     this.#connection = startAgent(this.slots, this.#order, {
       frame: (frame) => this.#receive(frame),
       way: (message) => this.#handler.way(this, message),
+      step: (step) => this.#handler.step(this, step),
       staging: (bytes) => this.#handler.staging(this, bytes),
       closed: (end) => this.#closed(end),
     });

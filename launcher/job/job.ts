@@ -100,6 +100,7 @@ export class Job {
       hello: (host) => this.#hello(host),
       frame: (host, frame) => this.#frame(host, frame),
       notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
+      step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       outOfMemory: (rank) => this.#ends.outOfMemory(rank),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),

@@ -6,11 +6,11 @@
  *                      │               │ ▲
  *                      └──► background ◄─┘ a terminal that is another job's now
  */
-import { fstatSync, readFileSync } from 'node:fs';
+import { fstatSync } from 'node:fs';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { isTerminal } from './terminal.ts';
+import { isInForeground, isTerminal } from './terminal.ts';
 
 /** Bytes that may be on their way to a rank. */
 const WINDOW_BYTES = 256 * 1024;
@@ -29,14 +29,6 @@ export function hasStdin(): boolean {
   } catch {
     return false;
   }
-}
-
-/** Process group, terminal and the terminal's foreground group: fields 5, 7 and 8 of /proc/self/stat. */
-function mayReadTerminal(): boolean {
-  const fields = readFileSync('/proc/self/stat', 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return fields[4] === '0' || fields[2] === fields[5];
 }
 
 /** Where a rank's input goes. */
@@ -123,7 +115,7 @@ export class StdinFlow {
   }
 
   #read(): void {
-    if (isTerminal(0) && !mayReadTerminal()) {
+    if (isTerminal(0) && !isInForeground()) {
       this.#state = { name: 'background', look: setTimeout(() => this.#read(), LOOK_MS) };
       return;
     }

@@ -1,5 +1,5 @@
 /** Whether a descriptor is a terminal, told from its device number: node:tty costs each start several milliseconds to load. */
-import { fstatSync } from 'node:fs';
+import { fstatSync, readFileSync } from 'node:fs';
 
 /** Virtual consoles and serial lines, /dev/tty and /dev/console, the Unix98 pseudo-terminals (Linux, Documentation/admin-guide/devices.txt). */
 const isTerminalMajor = (major: number): boolean => major === 4 || major === 5 || (major >= 136 && major <= 143);
@@ -11,4 +11,15 @@ export function isTerminal(descriptor: number): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Whether the terminal is ours to read and to draw on, not the shell's or another job's. From process group, terminal and the terminal's
+ * foreground group, fields 5, 7 and 8 of /proc/self/stat; true without a controlling terminal.
+ */
+export function isInForeground(): boolean {
+  const fields = readFileSync('/proc/self/stat', 'latin1')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return fields[4] === '0' || fields[2] === fields[5];
 }

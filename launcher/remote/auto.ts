@@ -18,12 +18,17 @@ export class AutoShell implements RemoteShell {
     this.#configuration = configuration;
   }
 
-  async start(host: HostSlots, command: string, onWay: (message: string) => void): Promise<RemoteProcess> {
+  async start(
+    host: HostSlots,
+    command: string,
+    onWay: (message: string) => void,
+    onStep: (step: string) => void,
+  ): Promise<RemoteProcess> {
     const route = await this.#ssh2.route(host);
     const { obstacle } = route;
     // Without the program ssh there is nothing to turn to.
     const installed = (await this.#configuration.general).settings.size > 0;
-    if (obstacle === null || !installed) return this.#ssh2.go(route, command);
+    if (obstacle === null || !installed) return this.#ssh2.go(route, command, onStep);
     onWay(`the system's ssh is used, since ${obstacle.what}`);
     return this.#openSsh.start(host, command);
   }

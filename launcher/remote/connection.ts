@@ -18,6 +18,8 @@ export interface ConnectionHandler {
   frame(frame: Frame): void;
   /** Another way than usual is gone: a sentence that says which and why. */
   way(message: string): void;
+  /** How far the connection is, in a few words. */
+  step(step: string): void;
   /** Called once, after the last frame. */
   closed(end: ConnectionEnd): void;
 }

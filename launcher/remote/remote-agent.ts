@@ -105,6 +105,7 @@ class RemoteAgent implements AgentConnection {
         release();
         return this.#handler.closed({ problem: null, failure: null });
       }
+      this.#handler.step(attempt === 1 ? 'connecting' : `connecting, attempt ${attempt}`);
       const end = await this.#attempt(release, anew).finally(release);
       const problem = end.problem ?? sayLast(end.exit.remarks);
       if (this.#closing || end.spoke) return this.#handler.closed({ problem, failure: null });
@@ -128,7 +129,12 @@ class RemoteAgent implements AgentConnection {
     };
     let remote: RemoteProcess;
     try {
-      remote = await this.#shell.start(this.#host, this.#command(anew), (message) => this.#handler.way(message));
+      remote = await this.#shell.start(
+        this.#host,
+        this.#command(anew),
+        (message) => this.#handler.way(message),
+        (step) => this.#handler.step(step),
+      );
     } catch (error) {
       return { ...end, exit: failedExit(error), staging: null };
     }

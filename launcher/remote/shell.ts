@@ -25,9 +25,14 @@ export interface RemoteShell {
   /**
    * `command` is a command line for the remote login shell; quote what is not ours. Soon resolves, at latest when the connection begins
    * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a TroubleError where the way knows why.
-   * `onWay`: the way that was asked for is not the one that is gone, and why.
+   * `onWay`: the way that was asked for is not the one that is gone, and why. `onStep`: how far it is, in a few words, where the way knows.
    */
-  start(host: HostSlots, command: string, onWay: (message: string) => void): Promise<RemoteProcess>;
+  start(
+    host: HostSlots,
+    command: string,
+    onWay: (message: string) => void,
+    onStep: (step: string) => void,
+  ): Promise<RemoteProcess>;
   /** Why the host could not be reached. */
   explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */

@@ -6,7 +6,9 @@ import { FailureError } from '../job/failure-error.ts';
 import type { JobRequest, JobResult, RankMap, RankRange, Reporter } from '../job/types.ts';
 import { makePaint, type Paint } from './colour.ts';
 import { Fold } from './fold.ts';
+import { isInForeground, isTerminal } from '../job/terminal.ts';
 import { Lane, type LaneChunk } from './lane.ts';
+import { Live } from './live.ts';
 import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
@@ -23,6 +25,8 @@ export interface PlainOptions {
   readonly shownRanks: readonly RankRange[] | null;
   /** stdout is taken by a JSON result: the ranks' stdout goes to stderr. */
   readonly stdoutTaken: boolean;
+  /** stderr is a terminal that shows a line of what is going on. */
+  readonly live: boolean;
   /** Equal lines of several ranks are shown once. */
   readonly fold: boolean;
   readonly verbose: boolean;
@@ -39,6 +43,7 @@ export class PlainReporter implements Reporter {
   #ranks = 1;
   #told: Failure | null = null;
   #stagingTold = false;
+  readonly #live: Live | null;
   #paint: Paint | null = null;
 
   constructor(options: PlainOptions) {
@@ -50,6 +55,7 @@ export class PlainReporter implements Reporter {
     );
     const paint = once(() => makePaint(streams.stdoutIsTerminal(), options.environment));
     this.#stdout = options.stdoutTaken ? this.#stderr : new Lane(streams.stdout, this.#prefixes(paint));
+    this.#live = options.live ? this.#startLive() : null;
   }
 
   /** Rejects with a FailureError (usage) if ranks are to be shown that there are not. */
@@ -74,6 +80,7 @@ export class PlainReporter implements Reporter {
   }
 
   event(event: JobEvent): void {
+    this.#live?.event(event);
     if (this.#options.verbose) this.#sayLine(verboseText(event));
     switch (event.type) {
       case 'job-started':
@@ -96,7 +103,7 @@ export class PlainReporter implements Reporter {
         this.#tellStaging(event);
         return;
       case 'waiting':
-        this.#sayLine(waitingText(event));
+        if (this.#live?.tellsStart !== true) this.#sayLine(waitingText(event));
         return;
       case 'binding':
         this.#sayLine(bindingText(event));
@@ -104,6 +111,7 @@ export class PlainReporter implements Reporter {
       case 'phase':
       case 'host-connecting':
       case 'host-way':
+      case 'host-step':
       case 'host-up':
       case 'host-ended':
       case 'rank-started':
@@ -124,6 +132,7 @@ export class PlainReporter implements Reporter {
   }
 
   async result(result: JobResult): Promise<void> {
+    this.#live?.end();
     this.#endFolding();
     if (this.#ranks > 1) {
       this.#stdout.endLine();
@@ -169,6 +178,17 @@ export class PlainReporter implements Reporter {
   #endFolding(): void {
     this.#folds?.stdout.flush();
     this.#folds?.stderr.flush();
+  }
+
+  #startLive(): Live {
+    const { streams } = this.#options;
+    return new Live({
+      stderr: streams.stderr,
+      stdout: isTerminal(1) ? streams.stdout : null,
+      columns: () => streams.columns(),
+      mayDraw: () => !this.#stderr.lineOpen && !this.#stdout.lineOpen && isInForeground(),
+      paint: () => this.#colours,
+    });
   }
 
   get #colours(): Paint {

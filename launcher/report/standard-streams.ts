@@ -6,6 +6,8 @@ export interface StandardStreams {
   readonly stderr: Writer;
   stdoutIsTerminal(): boolean;
   stderrIsTerminal(): boolean;
+  /** Characters in a line of stderr's terminal. */
+  columns(): number;
   /** Both go to terminals, so that what one writes appears amid the other's lines. */
   onOneTerminal(): boolean;
 }
@@ -16,6 +18,7 @@ export function standardStreams(): StandardStreams {
     stderr: new Writer(() => process.stderr),
     stdoutIsTerminal: () => process.stdout.isTTY,
     stderrIsTerminal: () => process.stderr.isTTY,
+    columns: () => process.stderr.columns || 80, // 0 where nobody told the terminal its size
     onOneTerminal: () => process.stdout.isTTY && process.stderr.isTTY,
   };
 }

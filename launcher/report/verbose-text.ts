@@ -19,6 +19,8 @@ export function verboseText(event: JobEvent): string | null {
       return `${event.host}: connecting`;
     case 'host-staging':
       return `${event.host}: gets a copy of ncclrun, ${megabytes(event.bytes)}`;
+    case 'host-step':
+      return `${event.host}: ${event.step}`;
     case 'host-way':
       return `${event.host}: ${event.message}`;
     case 'host-up':

@@ -17,6 +17,7 @@ export class Writer {
   #waiters: Waiter[] = [];
   #busy = false;
   #broken: FailureError | null = null;
+  #before: (() => Uint8Array | null) | null = null;
 
   /** `open` is called at the first write: a job without output should not pay for setting up the streams. */
   constructor(open: () => Writable) {
@@ -33,10 +34,17 @@ export class Writer {
     return this.#stream;
   }
 
+  /** `before` is asked at every write for what has to come first. */
+  interrupt(before: () => Uint8Array | null): void {
+    this.#before = before;
+  }
+
   /** Rejects with a FailureError: interrupt (SIGPIPE) when nobody reads any more, output when the system refuses otherwise. */
   write(bytes: Uint8Array): Promise<void> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     if (bytes.length === 0) return Promise.resolve();
+    const first = this.#before?.() ?? null;
+    if (first !== null) this.#pending.push(first);
     this.#pending.push(bytes);
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });

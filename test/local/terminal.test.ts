@@ -24,7 +24,11 @@ function launcherAt(terminal: Terminal): number {
 describeIf(terminalUnavailable(), 'at a terminal', () => {
   it('the line after a prompt has its prefix: the newline that was typed ended the prompt', async () => {
     const job = `${ncclrun} -n 2 sh -c 'if [ $RANK = 0 ]; then printf "name? "; read x; echo hello $x; fi'`;
-    await using command = Command.start(['-qec', job, '/dev/null'], { program: 'script', stdin: 'pipe' });
+    await using command = Command.start(['-qec', job, '/dev/null'], {
+      program: 'script',
+      stdin: 'pipe',
+      environment: { NO_COLOR: '1' },
+    });
     let shown = '';
     await new Promise<void>((resolve) => {
       command.process.stdout?.on('data', (bytes: Buffer) => {

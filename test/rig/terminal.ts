@@ -15,7 +15,7 @@ export class Terminal implements AsyncDisposable {
   #news = new EventTarget();
 
   private constructor(options: CommandOptions) {
-    const shell = `env PS1='${prompt}' bash --norc --noprofile -i`;
+    const shell = `env NO_COLOR=1 PS1='${prompt}' bash --norc --noprofile -i`;
     this.command = Command.start(['-qec', shell, '/dev/null'], { ...options, program: 'script', stdin: 'pipe' });
     this.command.process.stdout?.on('data', (bytes: Buffer) => {
       this.#shown += bytes.toString();

@@ -41,6 +41,7 @@ function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = fals
     stderrIsTerminal: () => false,
     onOneTerminal: () => false,
     stdoutIsTerminal: () => terminal,
+    columns: () => 80,
   };
   const reporter = new PlainReporter({
     streams,
@@ -49,6 +50,7 @@ function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = fals
     shown: true,
     shownRanks: null,
     fold: false,
+    live: false,
     stdoutTaken: false,
     verbose: false,
     environment: { NO_COLOR: '1' },

@@ -34,13 +34,16 @@ export class Hop {
   readonly #closed = Promise.withResolvers<void>();
   readonly #ready = Promise.withResolvers<void>();
   #socket: Duplex | null = null;
+  readonly #onProgress: (progress: Progress) => void;
   #progress: Progress = 'connecting';
   #failure: TroubleError | null = null;
   #isClosed = false;
   #isTunnelled = false;
 
-  constructor(settings: HopSettings) {
+  /** `onProgress`: it got so far. */
+  constructor(settings: HopSettings, onProgress: (progress: Progress) => void = () => {}) {
     this.settings = settings;
+    this.#onProgress = onProgress;
     this.#ready.promise.catch(() => {}); // whoever waits for it hears of it
   }
 
@@ -61,6 +64,11 @@ export class Hop {
     this.#isTunnelled = via !== null;
     this.#begin(knowledge, via).catch((error: unknown) => this.#fail(asTrouble(error, this.settings)));
     return this.#ready.promise;
+  }
+
+  #reach(progress: Progress): void {
+    this.#progress = progress;
+    this.#onProgress(progress);
   }
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
@@ -148,10 +156,10 @@ export class Hop {
   #speak(socket: Duplex, { records, offers, orders }: HopKnowledge): void {
     const { settings } = this;
     const client = this.#client;
-    this.#progress = 'handshake';
-    client.on('handshake', () => (this.#progress = 'authentication'));
+    this.#reach('handshake');
+    client.on('handshake', () => this.#reach('authentication'));
     client.on('ready', () => {
-      this.#progress = 'ready';
+      this.#reach('ready');
       this.#ready.resolve();
     });
     client.on('error', (error) => {

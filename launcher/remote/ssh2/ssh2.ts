@@ -7,6 +7,7 @@ import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
 import { explainSsh } from '../ssh-complaint.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
 import { makeTrouble, TroubleError } from '../trouble.ts';
+import type { Progress } from './errors.ts';
 import { Hop } from './hop.ts';
 import { recordsOf } from './host-key.ts';
 import { Identities } from './identities.ts';
@@ -18,6 +19,14 @@ import { SharedHops } from './shared-hops.ts';
 
 /** Of what the remote side says on stderr. */
 const REMARKS_BYTES = 4096;
+
+/** For people who wait. */
+const steps: Readonly<Record<Progress, string>> = {
+  connecting: 'ssh connect',
+  handshake: 'ssh handshake',
+  authentication: 'ssh auth',
+  ready: 'agent start',
+};
 
 export class Ssh2 implements RemoteShell {
   readonly #identities = new Identities();
@@ -33,17 +42,22 @@ export class Ssh2 implements RemoteShell {
     return this.#routes.to(host);
   }
 
-  async start(host: HostSlots, command: string): Promise<RemoteProcess> {
+  async start(
+    host: HostSlots,
+    command: string,
+    _onWay: (message: string) => void,
+    onStep: (step: string) => void,
+  ): Promise<RemoteProcess> {
     const route = await this.route(host);
     const { obstacle } = route;
     if (obstacle?.hard === true)
       throw makeTrouble('other', `ssh2 cannot go there: ${obstacle.what}`, 'use --rsh openssh, or auto');
-    return this.go(route, command);
+    return this.go(route, command, onStep);
   }
 
-  go(route: Route, command: string): RemoteProcess {
+  go(route: Route, command: string, onStep: (step: string) => void): RemoteProcess {
     const link = new LateLink();
-    const hop = new Hop(targetOf(route));
+    const hop = new Hop(targetOf(route), (progress) => onStep(steps[progress]));
     let killed = false;
     const kill = () => {
       killed = true;

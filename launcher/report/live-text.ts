@@ -1,0 +1,149 @@
+/** The line of what is going on: whom a start waits for, how many ranks run, who has yet to end. */
+import type { JobEvent } from '../job/event.ts';
+import { ranges } from './ranges.ts';
+
+/** How far a host is that has not said hello. */
+interface Reaching {
+  readonly step: string;
+  /** Milliseconds since 1970: when it was first tried. */
+  readonly since: number;
+}
+
+export class LiveText {
+  #phase: 'start' | 'spawn' | 'run' | 'stop' | 'end' = 'start';
+  #hosts = 0;
+  readonly #reaching = new Map<string, Reaching>();
+  readonly #hostsLeft = new Set<string>();
+  #ranks = 0;
+  #runningSince = 0;
+  readonly #running = new Set<number>();
+  #over = 0;
+
+  event(event: JobEvent): void {
+    switch (event.type) {
+      case 'job-started':
+        this.#ranks = event.ranks;
+        return;
+      case 'host-connecting':
+        this.#hosts += 1;
+        this.#reaching.set(event.host, { step: 'queued', since: event.time });
+        return;
+      case 'host-step':
+        this.#step(event.host, event.step);
+        return;
+      case 'host-staging':
+        this.#step(event.host, 'copying ncclrun');
+        return;
+      case 'host-up':
+        this.#reaching.delete(event.host);
+        this.#hostsLeft.add(event.host);
+        return;
+      case 'host-ended':
+        this.#reaching.delete(event.host);
+        this.#hostsLeft.delete(event.host);
+        return;
+      case 'rank-started':
+        this.#running.add(event.rank);
+        return;
+      case 'rank-exited':
+        this.#running.delete(event.rank);
+        this.#over += 1;
+        return;
+      case 'failure':
+        if (event.primary && this.#phase !== 'end') this.#phase = 'stop';
+        return;
+      case 'phase':
+        this.#enter(event);
+        return;
+      case 'host-way':
+      case 'binding':
+      case 'waiting':
+      case 'communicator':
+      case 'signal':
+      case 'notice':
+      case 'job-ended':
+        return;
+      default:
+        event satisfies never;
+    }
+  }
+
+  /** A start tells by itself whom it waits for. */
+  get starting(): boolean {
+    return this.#phase === 'start';
+  }
+
+  /** At most `width` characters; empty where there is nothing to tell. `now`: milliseconds since 1970. */
+  line(width: number, now: number): string {
+    switch (this.#phase) {
+      case 'start':
+        return this.#hosts === 0 ? '' : this.#startLine(width, now);
+      case 'spawn':
+        return cut(`${this.#running.size}/${this.#ranks} ranks started`, width);
+      case 'run':
+        return this.#ranks === 1 ? '' : cut(this.#runLine(now), width);
+      case 'stop':
+        return this.#running.size === 0 ? '' : cut(`waiting for ${this.#names()} to end`, width);
+      case 'end':
+        return this.#hostsLeft.size === 0 ? '' : fit('cleaning up on ', [...this.#hostsLeft], width);
+      default:
+        return this.#phase satisfies never;
+    }
+  }
+
+  #enter({ phase, time }: Extract<JobEvent, { type: 'phase' }>): void {
+    if (phase === 'teardown') this.#phase = 'end';
+    else if (this.#phase === 'stop') return;
+    else if (phase === 'spawn') this.#phase = 'spawn';
+    else if (phase === 'run') {
+      this.#phase = 'run';
+      this.#runningSince = time;
+    }
+  }
+
+  #step(host: string, step: string): void {
+    const known = this.#reaching.get(host);
+    if (known !== undefined) this.#reaching.set(host, { ...known, step });
+  }
+
+  #startLine(width: number, now: number): string {
+    const up = this.#hosts - this.#reaching.size;
+    const head = `${up}/${this.#hosts} ${this.#hosts === 1 ? 'host' : 'hosts'} up`;
+    // The longest first: they were tried first, and a Map keeps its order.
+    const late = Array.from(this.#reaching, ([host, { step, since }]) => `${host} (${step}, ${duration(now - since)})`);
+    return late.length === 0 ? cut(head, width) : fit(`${head}; waiting for `, late, width);
+  }
+
+  #runLine(now: number): string {
+    const took = duration(now - this.#runningSince);
+    if (this.#over === 0) return `${this.#ranks} ranks running, ${took}`;
+    return `${this.#running.size}/${this.#ranks} ranks running (${this.#names()}), ${took}`;
+  }
+
+  #names(): string {
+    const list = [...this.#running].toSorted((one, other) => one - other);
+    return `${list.length === 1 ? 'rank' : 'ranks'} ${ranges(list)}`;
+  }
+}
+
+/** As many of the names as fit, and how many more there are. */
+function fit(head: string, names: readonly string[], width: number): string {
+  for (let shown = Math.min(names.length, width); shown > 0; shown--) {
+    const more = names.length === shown ? '' : ` and ${names.length - shown} more`;
+    const text = head + names.slice(0, shown).join(', ') + more;
+    if (text.length <= width) return text;
+  }
+  return cut(`${head}${names.length} hosts`, width);
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+/** `12 s`, `3 min 5 s`, `2 h 10 min` */
+function duration(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
