@@ -9,12 +9,13 @@ import { allReduce } from './figures/all_reduce.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
 import { launchSsh } from './figures/launch_ssh.ts';
+import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { output } from './figures/output.ts';
 import { staging } from './figures/staging.ts';
 import { wired } from './figures/wired.ts';
 import { Programs } from './programs.ts';
 
-const figures: readonly Figure[] = [launchLocal, launchSsh, wired, idleAgents, allReduce, output, staging];
+const figures: readonly Figure[] = [launchLocal, launchSsh, launchSsh2, wired, idleAgents, allReduce, output, staging];
 
 const { values, positionals } = parseArgs({
   options: { samples: { type: 'string', default: '7' }, json: { type: 'string' } },

@@ -5,6 +5,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'n
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeIdentity } from './identity.mjs';
+import { leanSsh2 } from './lean-ssh2.mjs';
 import { recordCode } from './record-code.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -60,6 +61,7 @@ const common = {
   external: ['*.node', 'cpu-features', 'bufferutil', 'utf-8-validate'],
   define: { 'import.meta.url': '__bundleUrl' },
   banner: { js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  plugins: [leanSsh2],
   logLevel: 'warning',
 };
 await build({

@@ -1,14 +1,15 @@
-// Runs jobs so that dist/bundle/*.code holds the compiled code of all that a usual job needs, the launcher's and the agent's. An ssh that
-// stays on this machine stands in for the remote host's.
-import { spawnSync } from 'node:child_process';
+// Runs jobs so that dist/bundle/*.code holds the compiled code of all that a usual job needs, the launcher's and the agent's. An ssh and an
+// sshd that stay on this machine stand in for the remote host's.
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const ssh = `#!/bin/sh
+/** With -G it describes the sshd below, else it runs the command here. */
+const ssh = (settings) => `#!/bin/sh
 for word; do
-  if [ "$word" = -G ]; then echo hostname here; exit; fi
+  if [ "$word" = -G ]; then printf '${settings.join('\\n')}\\n'; exit; fi
   command=$word
 done
 sh -c "$command"
@@ -16,11 +17,11 @@ sh -c "$command"
 /** Each adds to what those before have recorded. */
 const jobs = [
   ['-n', '2', '/bin/true'],
-  ['-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
-  ['perf', 'all_reduce', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
-  // Nothing is there; but our own ssh has been loaded when that turns out.
-  ['--rsh', 'ssh2', '-H', 'nowhere.invalid:1', '/bin/true'],
+  ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
+  ['--rsh', 'openssh', 'perf', 'all_reduce', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
+  ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
 ];
+const PATIENCE_MS = 20_000;
 const AGENT_PATIENCE_MS = 5000;
 
 /** Where that fails, each start compiles for itself: slower, but no worse. */
@@ -28,20 +29,69 @@ export async function recordCode(root) {
   const bundles = join(root, 'dist/bundle');
   for (const name of ['main', 'agent', 'ssh2']) rmSync(join(bundles, `${name}.code`), { force: true });
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
+  const server = await startServer(bin).catch(() => null);
   try {
-    writeFileSync(join(bin, 'ssh'), ssh, { mode: 0o755 });
-    // The stand-in is the system's ssh: our own would look for a server.
-    const env = {
-      ...process.env,
-      NCCLRUN_RSH: 'openssh',
-      PATH: `${bin}:${process.env.PATH}`,
-      NCCLRUN_RECORD_CODE: '1',
-    };
-    for (const job of jobs) spawnSync(join(root, 'bin/ncclrun'), job, { env, stdio: 'ignore', timeout: 20_000 });
+    writeFileSync(join(bin, 'ssh'), ssh(server?.settings ?? ['hostname here']), { mode: 0o755 });
+    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, NCCLRUN_RECORD_CODE: '1' };
+    for (const job of jobs) await run(join(root, 'bin/ncclrun'), job, env);
     // The launcher does not wait for an agent whose ranks have ended.
     const deadline = Date.now() + AGENT_PATIENCE_MS;
     while (!existsSync(join(bundles, 'agent.code')) && Date.now() < deadline) await pause(20);
   } finally {
+    server?.close();
     rmSync(bin, { recursive: true, force: true });
   }
+}
+
+function run(program, argv, env) {
+  return new Promise((resolve) => execFile(program, argv, { env, timeout: PATIENCE_MS }, resolve));
+}
+
+/** An sshd of this process, for our own ssh: it lets everyone in, for so long as the build runs, on the loopback interface only. */
+async function startServer(directory) {
+  const { default: library } = await import('ssh2');
+  const keys = {
+    host: library.utils.generateKeyPairSync('ed25519'),
+    user: library.utils.generateKeyPairSync('ed25519'),
+  };
+  const identity = join(directory, 'id');
+  const knownHosts = join(directory, 'known_hosts');
+  writeFileSync(identity, keys.user.private, { mode: 0o600 });
+  const allowed = library.utils.parseKey(keys.user.public).getPublicSSH();
+  const server = new library.Server({ hostKeys: [keys.host.private] }, (client) => {
+    client.on('error', () => {});
+    client.on('authentication', (context) => {
+      const known = context.method === 'publickey' && context.key.data.equals(allowed);
+      if (known) context.accept();
+      else context.reject(['publickey']);
+    });
+    client.on('session', (accept) => {
+      accept().on('exec', (acceptExec, _reject, { command }) => serve(acceptExec(), command, directory));
+    });
+  });
+  await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  writeFileSync(knownHosts, `[127.0.0.1]:${port} ${keys.host.public}\n`);
+  const settings = [
+    'hostname 127.0.0.1',
+    `port ${port}`,
+    `user ${userInfo().username}`,
+    `identityfile ${identity}`,
+    'identityagent none',
+    `userknownhostsfile ${knownHosts}`,
+  ];
+  return { settings, close: () => server.close() };
+}
+
+function serve(channel, command, directory) {
+  const child = spawn('sh', ['-c', command], {
+    env: { ...process.env, NCCLRUN_RECORD_CODE: '1', PATH: `${directory}:${process.env.PATH}` },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  channel.pipe(child.stdin).on('error', () => {});
+  child.stdout.pipe(channel, { end: false });
+  child.on('exit', (code) => {
+    channel.exit(code ?? 1);
+    channel.end();
+  });
 }

@@ -29,8 +29,12 @@ const COMMAND_NOT_EXECUTABLE = 126;
 const connecting = new Limiter(MAX_CONNECTING);
 
 /** The way learns what it has to know while the job is still being prepared. `stage`: hosts without ncclrun get it. */
-export async function remoteAgentStarter(rsh: string, stage: boolean): Promise<StartAgent> {
-  const shell = await openWay(rsh);
+export async function remoteAgentStarter(
+  rsh: string,
+  stage: boolean,
+  hosts: readonly HostSlots[],
+): Promise<StartAgent> {
+  const shell = await openWay(rsh, hosts);
   const identity = stage ? installedIdentity() : null;
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }

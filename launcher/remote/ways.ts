@@ -1,14 +1,16 @@
 /** The ways to a host, by --rsh. Each is loaded only where it is used. */
 import { basename } from 'node:path';
+import type { HostSlots } from '../job/types.ts';
 import type { RemoteShell } from './shell.ts';
 import { dialPath } from './local.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
 
 /** `rsh`: auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
-export async function openWay(rsh: string): Promise<RemoteShell> {
+export async function openWay(rsh: string, hosts: readonly HostSlots[]): Promise<RemoteShell> {
   if (rsh === 'auto' || rsh === 'ssh2') {
     const configuration = new SshConfiguration();
-    const { Ssh2 } = await import('./ssh2/ssh2.ts');
+    for (const host of hosts) void configuration.of(host);
+    const { Ssh2 } = await loadSsh2();
     const ssh2 = new Ssh2(configuration);
     if (rsh === 'ssh2') return ssh2;
     const [{ AutoShell }, { OpenSsh }] = await Promise.all([import('./auto.ts'), import('./openssh.ts')]);
@@ -21,4 +23,21 @@ export async function openWay(rsh: string): Promise<RemoteShell> {
   }
   const { CommandShell } = await import('./command-shell.ts');
   return new CommandShell(words);
+}
+
+/** In parts, with turns of the event loop between them: meanwhile ssh answers for one host after the other. */
+async function loadSsh2(): Promise<typeof import('./ssh2/ssh2.ts')> {
+  await import('node:net');
+  await turn();
+  await import('node:crypto');
+  await turn();
+  await import('./ssh2/library.ts');
+  await turn();
+  return await import('./ssh2/ssh2.ts');
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }

@@ -4,6 +4,7 @@
  * files may tell hosts apart.
  */
 import { readFileSync } from 'node:fs';
+import { Limiter } from '../limiter.ts';
 import { runTool } from '../local.ts';
 
 /** What `ssh -G` says of a destination, names in lower case; `files` are those that it has read. Nothing if there is no ssh. */
@@ -12,10 +13,21 @@ export interface Answer {
   readonly files: readonly string[];
 }
 
+/** A host as the user names it; null: the configuration says. */
+export interface Destination {
+  readonly name: string;
+  readonly user: string | null;
+  readonly port: number | null;
+}
+
 /** Stands for a host that no pattern means. */
 const NOBODY = 'localhost';
 
+/** Processes of ssh at once. */
+const MAX_ASKING = 8;
+
 export class SshConfiguration {
+  readonly #asking = new Limiter(MAX_ASKING);
   readonly #command: readonly string[];
   readonly #answers = new Map<string, Promise<Answer>>();
   readonly #contents = new Map<string, string | null>();
@@ -38,6 +50,16 @@ export class SshConfiguration {
     return answer;
   }
 
+  /** What holds for a destination: the general answer, where no file tells hosts apart; else ssh is asked for this one. */
+  async of({ name, user, port }: Destination): Promise<Answer> {
+    const general = await this.general;
+    if (general.settings.size === 0) return general;
+    const one = (setting: string) => general.settings.get(setting)?.[0];
+    const unchanged = one('hostname') === NOBODY && ['false', 'no', undefined].includes(one('canonicalizehostname'));
+    if (!unchanged || (await this.mentions(conditionalBlock))) return this.ask(destinationWords(name, user, port));
+    return { ...general, settings: new Map([...general.settings, ['hostname', [name]]]) };
+  }
+
   /** Whether a file that the general answer came from matches. One that we cannot read may. */
   async mentions(...patterns: readonly RegExp[]): Promise<boolean> {
     const { files } = await this.general;
@@ -55,7 +77,8 @@ export class SshConfiguration {
   }
 
   async #ask(words: readonly string[]): Promise<Answer> {
-    const said = await runTool([...this.#command, '-v', '-G', ...words]);
+    const leave = await this.#asking.enter();
+    const said = await runTool([...this.#command, '-v', '-G', ...words]).finally(leave);
     const settings = new Map<string, string[]>();
     for (const line of said.split(/\r?\n/)) {
       if (line.startsWith('debug')) continue;
@@ -70,7 +93,7 @@ export class SshConfiguration {
 }
 
 /** A block for some hosts only, in an ssh_config. */
-export const conditionalBlock = /^\s*(host(?!\s+"?\*"?\s*$)|match(?!\s+all\s*$))\b/im;
+const conditionalBlock = /^\s*(host(?!\s+"?\*"?\s*$)|match(?!\s+all\s*$))\b/im;
 
 /** A destination as ssh takes it. What begins with a dash is still a name. */
 export function destinationWords(name: string, user: string | null, port: number | null): string[] {

@@ -1,7 +1,6 @@
 /** The hosts on the way to a host, it being the last, and whether our own ssh can go there. */
 import { existsSync } from 'node:fs';
-import { conditionalBlock, destinationWords } from '../ssh-config/configuration.ts';
-import type { Answer, SshConfiguration } from '../ssh-config/configuration.ts';
+import type { Answer, Destination, SshConfiguration } from '../ssh-config/configuration.ts';
 import { HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
 import { impossibleAlgorithms } from './algorithms.ts';
@@ -9,7 +8,7 @@ import type { UserOrders } from './algorithms.ts';
 import { recordsOf } from './host-key.ts';
 import type { Identities } from './identities.ts';
 import { hopSettings } from './settings.ts';
-import type { Destination, HopSettings } from './settings.ts';
+import type { HopSettings } from './settings.ts';
 
 const MAX_JUMPS = 8;
 
@@ -45,7 +44,7 @@ export class Routes {
     /** Jumps that were listed before `next`; null: its own configuration says how it is reached. */
     let before: readonly Destination[] | null = null;
     while (next !== null) {
-      const answer: Answer = await this.#answer(next);
+      const answer: Answer = await this.#configuration.of(next);
       const settings: HopSettings = hopSettings(next, answer);
       hops.unshift(settings);
       obstacle ??= await this.#obstacle(settings, answer);
@@ -57,17 +56,6 @@ export class Routes {
       next = null;
     }
     return { hops, orders: await this.#orders(), obstacle };
-  }
-
-  /** The general answer, where no file tells hosts apart; else ssh is asked for this one. */
-  async #answer({ name, user, port }: Destination): Promise<Answer> {
-    const general = await this.#configuration.general;
-    const one = (setting: string) => general.settings.get(setting)?.[0];
-    if (general.settings.size === 0) return general;
-    const same = one('hostname') === 'localhost' && ['false', 'no', undefined].includes(one('canonicalizehostname'));
-    if (!same || (await this.#configuration.mentions(conditionalBlock)))
-      return this.#configuration.ask(destinationWords(name, user, port));
-    return { ...general, settings: new Map([...general.settings, ['hostname', [name]]]) };
   }
 
   async #orders(): Promise<UserOrders> {

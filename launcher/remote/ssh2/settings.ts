@@ -1,15 +1,9 @@
 /** What our own ssh needs to know of a host, from the user's ssh configuration; OpenSSH's defaults where there is no ssh to ask. */
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import type { Answer } from '../ssh-config/configuration.ts';
+import type { Answer, Destination } from '../ssh-config/configuration.ts';
 import { expandPath } from '../ssh-config/tokens.ts';
 import type { TokenFacts } from '../ssh-config/tokens.ts';
-
-export interface Destination {
-  readonly name: string;
-  readonly user: string | null;
-  readonly port: number | null;
-}
 
 export interface HopSettings {
   /** As the user names it, and what that is really called. */
