@@ -125,7 +125,8 @@ export function missingExports(
   exports: readonly string[],
   ours: Readonly<Record<string, string | undefined>>,
 ): string[] {
-  return exports.filter((item) => !item.includes('=') && !item.endsWith('*') && ours[item] === undefined);
+  const missing = exports.filter((item) => !item.includes('=') && !item.endsWith('*') && ours[item] === undefined);
+  return [...new Set(missing)];
 }
 
 /** How other hosts reach this one: where ssh came in, and for our own host what the others see us as. */
