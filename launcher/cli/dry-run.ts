@@ -2,11 +2,13 @@
 import type { LeftOutHost } from '../allocation/add-up.ts';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
-import type { Allocation, HostSlots, JobRequest, RankMap } from '../job/types.ts';
+import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
+import { bindRanks, needsTopology } from '../mapping/bind.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { hostsOfPrograms } from '../mapping/program-hosts.ts';
 import { localHostFacts } from '../remote/local.ts';
 import { ranges } from '../report/ranges.ts';
+import { bindingText } from '../report/verbose-text.ts';
 import { slotText } from './hosts-table.ts';
 import { shellLine } from './normalise.ts';
 
@@ -17,24 +19,35 @@ export interface DryRun {
   readonly hosts: readonly HostSlots[];
   /** Hosts that were named and are not used, with the reason. */
   readonly leftOut: readonly LeftOutHost[];
-  /** null: depends on slots that only the hosts know. */
-  readonly ranks:
-    | readonly { rank: number; host: string; program: number; localRank: number; localSize: number }[]
-    | null;
+  /** null: depends on what only the hosts know. */
+  readonly ranks: readonly DryRank[] | null;
+}
+
+interface DryRank {
+  readonly rank: number;
+  readonly host: string;
+  readonly program: number;
+  readonly localRank: number;
+  readonly localSize: number;
+  /** The CPUs that it is bound to; null where it is not, or where only its host knows. */
+  readonly cpus: readonly number[] | null;
+  readonly numa: number | null;
+  readonly gpu: number | null;
 }
 
 /** Throws a FailureError (hostfile, allocation). */
 export function dryRun(request: JobRequest, command: readonly string[]): DryRun {
   const allocation = allocate(request);
   const hostsOf = hostsOfPrograms(request, allocation);
-  const map = mapRanks(allocation, request, null, hostsOf) ?? mapHere(allocation, request, hostsOf);
-  const ranks = map?.ranks.map(({ rank, host, program, localRank, localSize }) => ({
-    rank,
-    host: map.hosts[host]?.name ?? '',
-    program,
-    localRank,
-    localSize,
-  }));
+  const early = mapRanks(allocation, request, null, hostsOf);
+  const here = early !== null && !needsTopology(request) ? null : whatIsHere(allocation);
+  const map = early ?? (here === null ? null : mapRanks(here.allocation, request, here.topologies, hostsOf));
+  const bindings = map === null || here === null ? [] : bindRanks(map, request, here.topologies);
+  const ranks = map?.ranks.map(({ rank, host, program, localRank, localSize, ...dealt }): DryRank => {
+    const { cpus, numa, gpu } = bindings[rank] ?? { cpus: [], ...dealt };
+    const bound = cpus.length > 0 ? cpus : null;
+    return { rank, host: map.hosts[host]?.name ?? '', program, localRank, localSize, cpus: bound, numa, gpu };
+  });
   const hosts = map?.hosts ?? allocation.hosts;
   const names = new Set(hosts.map(({ name }) => name));
   const idle = allocation.hosts.filter(({ name }) => !names.has(name));
@@ -42,18 +55,15 @@ export function dryRun(request: JobRequest, command: readonly string[]): DryRun 
   return { schemaVersion: 1, command, hosts, leftOut, ranks: ranks ?? null };
 }
 
-/** What this machine has is known without starting anything; null: it depends on what other hosts have. */
-function mapHere(
-  allocation: Allocation,
-  request: JobRequest,
-  hostsOf: ReturnType<typeof hostsOfPrograms>,
-): RankMap | null {
+/** What this machine has is known without starting anything. */
+function whatIsHere(allocation: Allocation) {
   const facts = localHostFacts();
   const here = allocation.hosts.filter((host) => host.local).map(({ name }) => name);
-  const known = withDetectedSlots(allocation, new Map(here.map((name) => [name, facts])));
   const { topology } = facts;
-  const topologies = new Map(topology === null ? [] : here.map((name) => [name, topology]));
-  return mapRanks(known, request, topologies, hostsOf);
+  return {
+    allocation: withDetectedSlots(allocation, new Map(here.map((name) => [name, facts]))),
+    topologies: new Map(topology === null ? [] : here.map((name) => [name, topology])),
+  };
 }
 
 /** For people: the command, then a line per host; `explain`: where each host and its number of slots come from. */
@@ -74,6 +84,9 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
     if (explain) lines.push(...whyLines(host, ''.padEnd(width)));
   }
   if (explain) lines.push(...dry.leftOut.map(({ name, reason }) => `not used ${name.padEnd(width)}   ${reason}`));
+  for (const { rank, host, cpus, numa, gpu } of dry.ranks ?? []) {
+    if (cpus !== null) lines.push(`binding  ${bindingText({ rank, host, bound: true, cpus, numa, gpu })}`);
+  }
   if (dry.ranks === null) {
     lines.push('ranks    not known yet: they depend on what the hosts have; state slots (host:4), or use -N');
   }

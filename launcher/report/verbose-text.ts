@@ -54,7 +54,9 @@ export function waitingText(event: Extract<JobEvent, { type: 'waiting' }>): stri
   return `${event.what}: waiting for ${nameList(event.missing)} (${event.seconds} s)`;
 }
 
-export function bindingText({ rank, host, bound, cpus, numa, gpu }: Extract<JobEvent, { type: 'binding' }>): string {
+type Binding = Omit<Extract<JobEvent, { type: 'binding' }>, 'type' | 'time'>;
+
+export function bindingText({ rank, host, bound, cpus, numa, gpu }: Binding): string {
   const list = `CPU${cpus.length === 1 ? '' : 's'} ${ranges(cpus)}`;
   const where = bound ? `bound to ${list}` : `not bound, ${list}`;
   return `rank ${rank} on ${host}: ${where}${numa === null ? '' : `, NUMA node ${numa}`}${gpu === null ? '' : `, GPU ${gpu}`}`;

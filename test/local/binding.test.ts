@@ -98,6 +98,21 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(found(perGpu.stdout)).toHaveLength(6);
   });
 
+  it('--dry-run knows what this machine has', async () => {
+    await using there = await machine();
+    const { stdout } = await there.run(['--dry-run', '--map-by', 'gpu', '--bind-to', 'gpu', 'true']);
+    expect(stdout).toContain('ncclrun --map-by gpu --bind-to gpu true\n');
+    expect(stdout).toContain(`binding  rank 2 on localhost: bound to CPU ${first}, NUMA node 0, GPU 2\n`);
+    const json = await there.run(['--dry-run', '--json', '--bind-to', 'numa', 'true']);
+    expect(JSON.parse(json.stdout).ranks).toMatchObject([
+      { rank: 0, cpus: [first], numa: 0, gpu: 0 },
+      { rank: 1, cpus: [first], numa: 0, gpu: 1 },
+      { rank: 2, numa: 1, gpu: 2 },
+    ]);
+    const elsewhere = await there.run(['--dry-run', '-H', 'node1:4', '--map-by', 'gpu', 'true']);
+    expect(elsewhere.stdout).toContain('not known yet');
+  });
+
   it('GPUs that are hidden here stay hidden', async () => {
     await using there = await machine();
     const environment = { CUDA_VISIBLE_DEVICES: '2,GPU-1a' };

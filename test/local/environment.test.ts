@@ -1,13 +1,13 @@
 /** Every variable that a rank on this machine finds, one by one. */
 import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
-import { environments, promised } from '../rig/rank-environment.ts';
+import { environments, printer, promised } from '../rig/rank-environment.ts';
 
 const port = (environment: Readonly<Record<string, string>> | undefined) => Number(environment?.['MASTER_PORT']);
 
 describe('the environment of ranks on one host', () => {
   it('has every promised variable, with the right value', async () => {
-    const ranks = await environments(['-n', '1', ...['sh', '-c', 'env | sed "s/^/$RANK /"'], ':', '-n', '2']);
+    const ranks = await environments(['-n', '1', ...printer, ':', '-n', '2']);
     expect(ranks).toHaveLength(3);
     for (const [rank, found] of ranks.entries()) {
       for (const name of promised) expect(found, name).toHaveProperty(name);
