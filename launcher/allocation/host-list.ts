@@ -40,6 +40,8 @@ export function parseHostList(list: string, machine: Machine, reading: Reading, 
 }
 
 function parseHosts(word: Token, line: SourceLine, reading: Reading): HostEntry[] {
+  const blank = word.text.search(/\s/u);
+  if (blank !== -1) throw blankInside(word, blank, line);
   const kind = /^-[A-Za-z0-9_]/u.test(word.text) ? 'exclude' : 'use';
   const { names, user, range, count } = parseHostWord(kind === 'exclude' ? tail(word, 1) : word, line, reading);
   const position = positionIn(line, word.offset, word.text.length);
@@ -48,6 +50,14 @@ function parseHosts(word: Token, line: SourceLine, reading: Reading): HostEntry[
   }
   const slots = count === null ? null : parseSlots(count, 'the number of slots', line);
   return names.map((name) => ({ kind, name, user, port: null, slots, maxSlots: null, range, position }));
+}
+
+function blankInside(word: Token, blank: number, line: SourceLine): Error {
+  const position = positionIn(line, word.offset + blank, 1);
+  const [first = '', ...rest] = word.text.split(/\s+/u);
+  const slots = /^slots=([0-9]+)$/u.exec(rest.join(''));
+  const remedy = slots === null ? [first, ...rest].join(',') : `${first}:${slots[1]}`;
+  return hostfileError(`a blank after ${first}, in a list without blanks`, position, `write ${remedy}`);
 }
 
 function parseFile(path: Token, line: SourceLine, machine: Machine, reading: Reading): HostEntry[] {

@@ -7,7 +7,7 @@ const shown = 4;
 
 /** `mentions` are those of one host, at least one. `slots`: their sum, or null if it is not known yet. */
 export function originOf(mentions: readonly HostEntry[], slots: number | null, unlimited: boolean): SlotOrigin {
-  const host = several(mentions.map(placeWithRange));
+  const host = several([...new Set(mentions.map(placeWithRange))]);
   const places = several([...new Set(mentions.map(({ position }) => placeOf(position)))]);
   if (unlimited) return { kind: 'localhost-unlimited', text: 'localhost without a count has no limit', host };
   if (slots !== null) return { kind: 'stated', text: statedText(mentions, places), host };
@@ -28,7 +28,7 @@ function placeWithRange({ position, range }: HostEntry): string {
 }
 
 function several(parts: readonly string[]): string {
-  const unique = parts.slice(0, shown);
-  const rest = parts.length - unique.length;
-  return unique.join(' + ') + (rest === 0 ? '' : ` + ${rest} more`);
+  const told = parts.slice(0, shown);
+  const rest = parts.length - told.length;
+  return told.join(' + ') + (rest === 0 ? '' : ` + ${rest} more`);
 }

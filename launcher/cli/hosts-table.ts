@@ -25,13 +25,20 @@ function rowsOf(run: readonly HostSlots[]): Row[] {
   const port = first.port === null ? '' : `, port ${first.port}`;
   return words.map((word) => {
     const each = run.length > 1 && word !== first.name && word.includes('[') ? ' each' : '';
-    return [`${login}${word}`, `${slotText(first)}${each}${maximumText(first)}${port}`, originText(first)];
+    return [
+      `${login}${word}`,
+      `${tableSlots(first)}${first.slots === null ? '' : each}${maximumText(first)}${port}`,
+      originText(first),
+    ];
   });
 }
 
-/** `text` repeats the host's place where both come from one mention. */
+/** Where the host comes from, and where its number of slots does unless that is the same place. */
 function originText({ origin }: HostSlots): string {
-  return origin.text.startsWith('stated at ') ? origin.host : `${origin.host}; slots: ${origin.text}`;
+  const { host, text, kind } = origin;
+  if (kind === 'localhost-unlimited' || /^(stated|no count) at /u.test(text)) return host;
+  const isPlain = !host.includes('one of ') && !host.includes(';');
+  return isPlain && text.includes(' at ') ? text : `${host}; ${text}`;
 }
 
 export function slotText({ origin, slots, devices }: HostSlots): string {
@@ -39,6 +46,10 @@ export function slotText({ origin, slots, devices }: HostSlots): string {
   if (slots === null) return 'slots not known yet';
   const which = devices === null ? '' : ` (${devices.join(',')})`;
   return `${plural(slots, 'slot')}${which}`;
+}
+
+function tableSlots(host: HostSlots): string {
+  return host.slots === null && host.origin.kind === 'detected' ? 'a slot per GPU, else per core' : slotText(host);
 }
 
 function maximumText({ maxSlots }: HostSlots): string {

@@ -189,7 +189,9 @@ describe('--explain', () => {
   });
 
   it('needs no program', async () => {
-    expect((await succeeds('-H', 'a:2,b', '--explain')).stdout).toMatch(/^a {3}2 slots.*-H\nb {3}slots not known yet/);
+    expect((await succeeds('-H', 'a:2,b', '--explain')).stdout).toMatch(
+      /^a {3}2 slots.*-H\nb {3}a slot per GPU, else per core +-H$/m,
+    );
     expect((await succeeds('--explain')).stdout).toContain('no hosts given: this machine');
   });
 

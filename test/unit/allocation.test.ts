@@ -143,7 +143,8 @@ describe('-H alone', () => {
     ['-a', null, '-H -a names no host to use', '-H host1'],
     ['a,+n0', 3, 'a relative host counts the hosts of a hostfile, and there is none', '--hostfile'],
     ['+x', 1, '"+x" is no relative host', '+n0'],
-    ['a slots=4', 1, '"a slots=4" is not a host name', 'letters'],
+    ['a slots=4', 2, 'a blank after a, in a list without blanks', 'write a:4'],
+    ['a:8 b:8', 4, 'a blank after a:8, in a list without blanks', 'write a:8,b:8'],
   ])('%s', (hostList, column, message, remedy) => {
     const failure = failureOf(null, { hostList });
     expect(failure.message).toBe(message);
