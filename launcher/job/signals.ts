@@ -28,6 +28,13 @@ const always: readonly Forwardable[] = ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCON
 
 const MAX_ASKS = 3;
 
+/** What bin/ncclrun says, because Node itself forgets which signals are ignored. No business of the ranks. */
+function startedByNohup(): boolean {
+  if (process.env['NCCLRUN_NOHUP'] === undefined) return false;
+  delete process.env['NCCLRUN_NOHUP'];
+  return true;
+}
+
 export class SignalPolicy {
   readonly #actions: SignalActions;
   readonly #forwarded: ReadonlySet<Forwardable>;
@@ -41,7 +48,10 @@ export class SignalPolicy {
   }
 
   install(): void {
-    for (const signal of endings) this.#listen(signal, () => this.receive(signal));
+    const ignoring = startedByNohup();
+    for (const signal of endings) {
+      this.#listen(signal, signal === 'SIGHUP' && ignoring ? () => {} : () => this.receive(signal));
+    }
     for (const signal of new Set([...always, ...this.#forwarded])) this.#listen(signal, () => this.receive(signal));
   }
 

@@ -39,7 +39,7 @@ export class Writer {
     this.#before = before;
   }
 
-  /** Rejects with a FailureError: interrupt (SIGPIPE) when nobody reads any more, output when the system refuses otherwise. */
+  /** Rejects with a FailureError: interrupt when nobody reads any more (SIGPIPE) or the terminal is closed (SIGHUP), output when the system refuses otherwise. */
   write(bytes: Uint8Array): Promise<void> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     if (bytes.length === 0) return Promise.resolve();
@@ -85,7 +85,7 @@ export class Writer {
   }
 
   #break(error: Error): void {
-    this.#broken ??= failureOf(error);
+    this.#broken ??= failureOf(error, this.#stream);
     const waiters = this.#waiters;
     this.#pending = [];
     this.#waiters = [];
@@ -93,10 +93,14 @@ export class Writer {
   }
 }
 
-function failureOf(error: Error): FailureError {
+function failureOf(error: Error, stream: Writable | null): FailureError {
   const code = 'code' in error ? error.code : null;
   if (code === 'EPIPE' || code === 'ECONNRESET' || code === 'ERR_STREAM_DESTROYED') {
     return new FailureError({ type: 'interrupt', signal: 'SIGPIPE' }, { cause: error });
+  }
+  // What a closed terminal says to who writes there, perhaps before SIGHUP comes.
+  if (code === 'EIO' && stream !== null && 'isTTY' in stream && stream.isTTY === true) {
+    return new FailureError({ type: 'interrupt', signal: 'SIGHUP' }, { cause: error });
   }
   return new FailureError({ type: 'output', message: error.message }, { cause: error });
 }

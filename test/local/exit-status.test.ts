@@ -116,6 +116,11 @@ describe('a program that cannot be started', () => {
 });
 
 describe('limits and signals', () => {
+  it('takes MPIEXEC_TIMEOUT for --timeout', async () => {
+    const { status } = await Command.run(['-n', '1', 'sleep', '1000'], { environment: { MPIEXEC_TIMEOUT: '0.3' } });
+    expect(status).toBe(124);
+  });
+
   it('gives 124 after --timeout', async () => {
     await using steering = await Steering.open();
     await using command = Command.start([

@@ -135,6 +135,30 @@ describe('^Z', () => {
   });
 });
 
+describe('SIGHUP', () => {
+  it('ends the job with 129', async () => {
+    await using steering = await Steering.open();
+    await using command = Command.start(['--json', '-n', '2', ...steering.options, steering.program]);
+    await steering.ranks(2);
+    command.signal('SIGHUP');
+    const { status, stdout } = await command.outcome;
+    expect(status).toBe(129);
+    expect(JSON.parse(stdout)).toMatchObject({ reason: 'interrupt', failures: [{ signal: 'SIGHUP' }] });
+    await command.nothingLeft(0);
+  });
+
+  it('does nothing under nohup, and the ranks know nothing of it', async () => {
+    await using steering = await Steering.open();
+    const argv = ['bin/ncclrun', '-n', '1', ...steering.options, steering.program];
+    await using command = Command.start(argv, { program: 'nohup' });
+    const rank = await steering.rank(0);
+    command.signal('SIGHUP');
+    expect(await rank.environment('NCCLRUN_NOHUP')).toBe(null);
+    await rank.exit(5);
+    expect((await command.outcome).status).toBe(5);
+  });
+});
+
 describe('a reader that goes away', () => {
   it.each([
     ['stdout', 'yes', '| head -1'],

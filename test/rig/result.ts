@@ -21,8 +21,10 @@ const reasons = [
   'rank-signal',
   'rank-missing',
   'timeout',
+  'spawn-timeout',
   'init-timeout',
   'interrupt',
+  'output',
   'internal',
 ] as const;
 
