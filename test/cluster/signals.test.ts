@@ -15,6 +15,7 @@ import { until } from '../rig/until.ts';
 
 const ncclrun = `${repository}/bin/ncclrun`;
 const shells = ['ssh2', 'openssh'] as const;
+const hosts = (shell: string): string[] => ['--rsh', shell, '-H', 'h1:1,h2:1'];
 
 describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by ssh', () => {
   let cluster: Cluster;
@@ -26,7 +27,6 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
   const empty = async (): Promise<void> => {
     for (const host of cluster.hosts) await host.empty(5000);
   };
-  const hosts = (shell: string): string[] => ['--rsh', shell, '-H', 'h1:1,h2:1'];
 
   describe('exit statuses', () => {
     it.each([
