@@ -59,8 +59,9 @@ function synopsis(usage: string): string {
 }
 
 function commandLines(entry: CommandEntry): string[] {
-  const own = entry.line.options.filter(({ group }) => group === 'measure' || group === 'command');
-  return ['.SS', escaped(entry.usage), escaped(entry.about), ...optionLines(own), ...example(entry)];
+  const ofJobs = new Map<string, string>(runEntry.line.options.map(({ name, help }) => [name, help]));
+  const own = entry.line.options.filter(({ name, help }) => name !== 'help' && ofJobs.get(name) !== help);
+  return ['.SS', escaped(entry.usage), escaped(entry.about), ...own.flatMap(optionText), ...example(entry)];
 }
 
 function example({ examples }: CommandEntry): string[] {
@@ -68,20 +69,18 @@ function example({ examples }: CommandEntry): string[] {
 }
 
 function optionLines(options: readonly Option[]): string[] {
-  const groups = groupsOf(options);
-  return groups.flatMap((group) => [
-    ...(groups.length > 1 ? ['.SS', escaped(group.title)] : []),
-    ...group.options.flatMap((option) => {
-      const pairs = (option.pairFlags ?? []).map((flag) => `${bold(flag)} \\fINAME VALUE\\fR`);
-      const [first = '', ...others] = option.flags.map(bold);
-      const argument = argumentText(option) === '' ? '' : `\\fI${escaped(argumentText(option))}\\fR`;
-      return [
-        '.TP',
-        [`${first}${argument}`, ...others, ...pairs].join(', '),
-        escaped(`${option.help}${defaultText(option)}`),
-      ];
-    }),
-  ]);
+  return groupsOf(options).flatMap((group) => ['.SS', escaped(group.title), ...group.options.flatMap(optionText)]);
+}
+
+function optionText(option: Option): string[] {
+  const pairs = (option.pairFlags ?? []).map((flag) => `${bold(flag)} \\fINAME VALUE\\fR`);
+  const [first = '', ...others] = option.flags.map(bold);
+  const argument = argumentText(option) === '' ? '' : `\\fI${escaped(argumentText(option))}\\fR`;
+  return [
+    '.TP',
+    [`${first}${argument}`, ...others, ...pairs].join(', '),
+    escaped(`${option.help}${defaultText(option)}`),
+  ];
 }
 
 function bold(text: string): string {

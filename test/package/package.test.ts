@@ -51,6 +51,11 @@ describeIf(install(), 'the package', () => {
     expect({ status, stderr: stderr.replaceAll(/^npm .*\n/gm, '') }).toEqual({ status: 0, stderr: '' });
   });
 
+  it('brings its manual page, and commands that need a package of their own', () => {
+    const page = readFileSync(join(directory, 'node_modules/ncclrun/dist/man/ncclrun.1'), 'utf8');
+    expect(run('node_modules/.bin/ncclrun', ['man'])).toMatchObject({ status: 0, stdout: page, stderr: '' });
+  });
+
   it('serves programs that import it', () => {
     writeFileSync(join(directory, 'program.ts'), program);
     const { status, stdout } = run('node_modules/.bin/ncclrun', ['-n', '3', 'program.ts']);
