@@ -129,26 +129,29 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect((await run('h7:1')).status).toBe(0);
   });
 
-  it('begins anew after a copy that was interrupted, and clears away what dead ones left', async () => {
-    const host = cluster.host('h8');
-    const cache = await emptyCache(host);
-    const left = join(cache, 'ncclrun/.new-h8-999999');
-    await mkdir(left, { recursive: true });
-    await host.rate('200mbit');
-    {
-      await using command = Command.start(['-H', 'h8:1', 'hostname'], { cluster, environment });
-      await until('the copy has begun', () =>
-        readdirSync(join(cache, 'ncclrun')).some((name) => /^\.new-h8-\d{1,5}$/.test(name)),
-      );
-      command.process.kill('SIGKILL');
-      await command.outcome;
-    }
-    await host.unrate();
-    await host.empty(5000);
-    expect(await entries(cache)).toEqual([]);
-    expect(await run('h8:1')).toMatchObject({ status: 0, stdout: 'h8\n' });
-    await copiedOnce(cache);
-  });
+  it.each(['SIGKILL', 'SIGINT'] as const)(
+    'begins anew after a copy that %s ended, and clears away what dead ones left',
+    async (signal) => {
+      const host = cluster.host('h8');
+      const cache = await emptyCache(host);
+      const left = join(cache, 'ncclrun/.new-h8-999999');
+      await mkdir(left, { recursive: true });
+      await host.rate('200mbit');
+      {
+        await using command = Command.start(['-H', 'h8:1', 'hostname'], { cluster, environment });
+        await until('the copy has begun', () =>
+          readdirSync(join(cache, 'ncclrun')).some((name) => /^\.new-h8-\d{1,5}$/.test(name)),
+        );
+        command.process.kill(signal);
+        expect((await command.outcome).status).toBe(signal === 'SIGINT' ? 130 : 137);
+      }
+      await host.unrate();
+      await host.empty(5000);
+      expect(await entries(cache)).toEqual([]);
+      expect(await run('h8:1')).toMatchObject({ status: 0, stdout: 'h8\n' });
+      await copiedOnce(cache);
+    },
+  );
 
   it('refuses a machine of another kind', async () => {
     const host = cluster.host('h1');

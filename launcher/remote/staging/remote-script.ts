@@ -88,7 +88,7 @@ const script = oneLine(`
   mkdir -p "$n_cache" && rm -rf "$n_new" && mkdir "$n_new" || n_fail ${StagingRefusal.directory};
   find "$n_cache" -maxdepth 1 -name ".new-*" -mmin +60 -exec rm -rf {} + 2>/dev/null;
   trap "rm -rf \\"$n_new\\"" EXIT;
-  trap "exit 125" HUP INT TERM;
+  trap "exit 125" HUP INT TERM PIPE;
   n_damaged=;
   [ -d "$n_home" ] && n_damaged=yes;
 
@@ -134,7 +134,7 @@ const script = oneLine(`
   [ "$n_damaged" = yes ] && mv "$n_home" "$n_new/old";
   n_whole || { mv "$n_new/$n_key" "$n_home" || n_fail ${StagingRefusal.directory}; rm -rf "$n_home/$n_key"; };
   rm -rf "$n_new";
-  trap - EXIT HUP INT TERM;
+  trap - EXIT HUP INT TERM PIPE;
   n_say ${StagingWord.staged} 0;
   exec 3>&-;
   n_start "$n_home";
