@@ -24,8 +24,15 @@ export const thisMachine: Machine = {
       return null; // a container's user without an entry in /etc/passwd
     }
   },
-  readFile: readLimited,
+  readFile(path) {
+    const content = contents.get(path) ?? readLimited(path);
+    contents.set(path, content);
+    return content;
+  },
 };
+
+/** A pipe can be read only once, but several programs of a job may each pick from its hosts. */
+const contents = new Map<string, string>();
 
 /** Pipes work too (`--hostfile <(command)`); what never ends, such as /dev/zero, is given up. */
 function readLimited(path: string): string {

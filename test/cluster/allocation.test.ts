@@ -45,6 +45,8 @@ describeIf(clusterUnavailable(), 'hosts in any grammar', () => {
   it('a host without a number has a rank for each of its cores', async () => {
     const { ranks, outcome } = await Command.result(['-H', 'h[1-2]', 'nproc'], { cluster });
     const cores = Number(outcome.stderr.split('\n')[0]?.split(' ').at(-1));
-    expect(ranks.map(({ host }) => host)).toEqual(['h1', 'h2'].flatMap((host) => new Array<string>(cores).fill(host)));
+    expect(ranks.map(({ host }) => host)).toEqual(
+      ['h1', 'h2'].flatMap((host) => Array.from({ length: cores }, () => host)),
+    );
   });
 });

@@ -165,6 +165,30 @@ describe('a run', () => {
       status: 0,
       lines: ['', '[0] here', '[1] here'],
     });
+    await using several = Command.start(
+      [
+        '-f',
+        '-',
+        '--tag-output=none',
+        '-H',
+        '+n0',
+        '-n',
+        '1',
+        'echo',
+        'one',
+        ':',
+        '-H',
+        'localhost',
+        '-n',
+        '1',
+        'echo',
+        'two',
+      ],
+      { directory, stdin: 'pipe' },
+    );
+    several.process.stdin?.end('localhost slots=2\n');
+    const words = (await several.outcome).stdout.split('\n');
+    expect(words.toSorted()).toEqual(['', 'one', 'two']);
     const shell = `exec ${join(repository, 'bin/ncclrun')} --hostfile <(echo localhost:1) echo here`;
     expect((await Command.run(['-c', shell], { program: 'bash', directory })).stdout).toBe('here\n');
   });

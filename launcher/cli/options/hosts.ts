@@ -9,7 +9,7 @@ export const hostsOptions = [
     kind: { type: 'list' },
     argument: 'a:8,b:8',
     group: 'hosts',
-    help: 'hosts and their slots; beside a hostfile: which of its hosts',
+    help: 'hosts and their slots, also node[01-04]:8 and ^FILE; beside a hostfile: which of its hosts, also +n0 and +e',
     perProgram: true,
     default: null,
   },
