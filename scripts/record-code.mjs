@@ -18,7 +18,7 @@ sh -c "$command"
 const jobs = [
   ['-n', '2', '/bin/true'],
   ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
-  ['--rsh', 'openssh', 'perf', 'all_reduce', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
+  ['perf', 'all_reduce', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
   ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
 ];
 const PATIENCE_MS = 20_000;

@@ -13,7 +13,7 @@ const OTHER_PORT = 2222;
 const CERTIFIED_PORT = 2223;
 const USER_CERTIFICATE_PORT = 2224;
 /** The rig's configuration names every host by its address. */
-const address = { h1: '10.77.0.11', h2: '10.77.0.12' } as const;
+const address = { h1: '10.77.0.11', h2: '10.77.0.12', h3: '10.77.0.13' } as const;
 
 type Attempt = JobResult & { readonly text: string };
 
@@ -29,11 +29,12 @@ const at = (port: number) => `Host h1\n  Port ${port}\nHost *`;
 describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
   let cluster: Cluster;
   let clients = 0;
-  const key = { h1: '', h2: '' };
+  const key = { h1: '', h2: '', h3: '' };
   beforeAll(async () => {
-    cluster = await Cluster.start(2);
+    cluster = await Cluster.start(3);
     key.h1 = await publicKey(join(cluster.state, 'h1/hostkey'));
     key.h2 = await publicKey(join(cluster.state, 'h2/hostkey'));
+    key.h3 = await publicKey(join(cluster.state, 'h3/hostkey'));
     await startSshd(cluster, 'h1', OTHER_PORT);
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
@@ -117,6 +118,16 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       expect(await attempt(rsh, 'h2:1', { ...(await known(...both)), extra })).toMatchObject({ ok: true });
       refused(await attempt(rsh, 'h2:1', { ...(await known(both[0] ?? '')), extra }), 'h2');
       refused(await attempt(rsh, 'h2:1', { ...(await known(both[1] ?? '')), extra }), 'h2');
+    });
+
+    it('a chain of jump hosts, of which only the last reaches it', async () => {
+      const extra = 'Host h3\n  ProxyJump h1,h2\nHost *';
+      const all = [`${address.h1} ${key.h1}`, `${address.h2} ${key.h2}`, `${address.h3} ${key.h3}`];
+      expect(await attempt(rsh, 'h3:1', { ...(await known(...all)), extra })).toMatchObject({ ok: true });
+      for (const unknown of [0, 1, 2]) {
+        const others = await known(...all.filter((_, index) => index !== unknown));
+        refused(await attempt(rsh, 'h3:1', { ...others, extra }), 'h3');
+      }
     });
 
     it('StrictHostKeyChecking: accept-new adds what is new and refuses what has changed', async () => {

@@ -1,6 +1,6 @@
 /** One suite for every way to a host, against real sshds; a command that enters a host's namespaces stands for any CMD. */
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
@@ -139,6 +139,16 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     expect(auto.stderr).toContain("h1: the system's ssh is used, since ProxyCommand is set for h1");
     const { failures } = await Command.result(['--rsh', 'ssh2', ...argv], { cluster, environment });
     expect(failures[0]).toMatchObject({ host: 'h1', detail: 'ssh2 cannot go there: ProxyCommand is set for h1' });
+  });
+
+  it('without the program ssh, auto is ssh2 with OpenSSH’s defaults', async () => {
+    const home = join(cluster.state, 'home');
+    await mkdir(join(home, '.ssh'), { recursive: true });
+    await copyFile(join(cluster.state, 'id'), join(home, '.ssh/id_ed25519'));
+    await copyFile(join(cluster.state, 'known_hosts'), join(home, '.ssh/known_hosts'));
+    const argv = ['PATH=/nonexistent', `HOME=${home}`, join(repository, 'bin/ncclrun'), '-H', 'h1:1', '/bin/hostname'];
+    const { status, stdout, stderr } = await Command.run(argv, { cluster, program: 'env' });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'h1\n', stderr: '' });
   });
 
   it('ssh2 uses the agent’s keys, and says which it could not use', async () => {

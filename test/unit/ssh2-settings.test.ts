@@ -1,0 +1,96 @@
+/** What our own ssh makes of ssh's answers. */
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Answer } from '../../launcher/remote/ssh-config/configuration.ts';
+import { expandPath } from '../../launcher/remote/ssh-config/tokens.ts';
+import { impossibleAlgorithms, offeredAlgorithms } from '../../launcher/remote/ssh2/algorithms.ts';
+import { hopSettings, parseJump } from '../../launcher/remote/ssh2/settings.ts';
+
+const destination = { name: 'n1', user: null, port: null };
+const none: Answer = { settings: new Map(), files: [] };
+function answer(settings: Readonly<Record<string, readonly string[]>>): Answer {
+  return { settings: new Map(Object.entries({ hostname: ['n1.lab'], ...settings })), files: [] };
+}
+const ours = { kex: false, ciphers: false, macs: false };
+
+describe('settings', () => {
+  test('OpenSSH’s defaults where there is no ssh', () => {
+    const settings = hopSettings(destination, none);
+    expect(settings).toMatchObject({ hostName: 'n1', port: 22, strict: 'refuse', jumps: [], connectSeconds: 10 });
+    expect(settings.identityFiles).toContain(join(homedir(), '.ssh/id_ed25519'));
+    expect(settings.userKnownHosts).toContain(join(homedir(), '.ssh/known_hosts'));
+  });
+
+  test('the hostfile’s user and port win', () => {
+    const said = answer({ user: ['ann'], port: ['2222'] });
+    expect(hopSettings(destination, said)).toMatchObject({ user: 'ann', port: 2222, keyName: 'n1.lab', keyPort: 2222 });
+    expect(hopSettings({ name: 'n1', user: 'bob', port: 23 }, said)).toMatchObject({ user: 'bob', port: 23 });
+  });
+
+  test('an alias stands for name and port of the key', () => {
+    expect(hopSettings(destination, answer({ port: ['2222'], hostkeyalias: ['lab'] }))).toMatchObject({
+      keyName: 'lab',
+      keyPort: 22,
+    });
+  });
+
+  test.each([
+    ['ask', 'refuse'],
+    ['true', 'refuse'],
+    ['accept-new', 'add'],
+    ['false', 'off'],
+    ['off', 'off'],
+  ] as const)('StrictHostKeyChecking %s: %s', (value, strict) => {
+    expect(hopSettings(destination, answer({ stricthostkeychecking: [value] })).strict).toBe(strict);
+  });
+
+  test.each([
+    ['h1', { name: 'h1', user: null, port: null }],
+    ['ann@h1:2222', { name: 'h1', user: 'ann', port: 2222 }],
+    ['[fe80::1]:22', { name: 'fe80::1', user: null, port: 22 }],
+    ['a@b@[::1]', { name: '::1', user: 'a@b', port: null }],
+  ])('jump %s', (text, expected) => {
+    expect(parseJump(text)).toEqual(expected);
+  });
+
+  test('paths are expanded as ssh does; what we cannot expand is left out', () => {
+    const facts = { name: 'n1', hostName: 'n1.lab', keyName: 'n1.lab', port: 22, user: 'ann' };
+    expect(expandPath('~/.ssh/%r@%h:%p-%n%%', facts)).toBe(join(homedir(), '.ssh/ann@n1.lab:22-n1%'));
+    expect(expandPath('%d/k', facts)).toBe(join(homedir(), 'k'));
+    expect(expandPath('%Z/k', facts)).toBeNull();
+    expect(expandPath('${NCCLRUN_TEST_UNSET}/k', facts)).toBeNull();
+    expect(hopSettings(destination, answer({ identityfile: ['/k/%n', '/k/%Z'] })).identityFiles).toEqual(['/k/n1']);
+  });
+});
+
+describe('algorithms', () => {
+  test('the types of known keys come first; an RSA key may sign with either hash', () => {
+    const { serverHostKey } = offeredAlgorithms(hopSettings(destination, none), ours, ['ssh-rsa']);
+    expect(serverHostKey).toEqual(expect.arrayContaining(['ssh-ed25519']));
+    expect(Array.isArray(serverHostKey) ? serverHostKey.slice(0, 2) : []).toEqual(['rsa-sha2-512', 'rsa-sha2-256']);
+    expect(serverHostKey).not.toContain('ssh-rsa');
+  });
+
+  test('ours are ordered by cost, the user’s as the user wrote them; none that the user left out', () => {
+    const settings = hopSettings(
+      destination,
+      answer({ kexalgorithms: ['sntrup761x25519-sha512,curve25519-sha256,ecdh-sha2-nistp256'] }),
+    );
+    expect(offeredAlgorithms(settings, ours, []).kex).toEqual(['ecdh-sha2-nistp256', 'curve25519-sha256']);
+    expect(offeredAlgorithms(settings, { ...ours, kex: true }, []).kex).toEqual([
+      'curve25519-sha256',
+      'ecdh-sha2-nistp256',
+    ]);
+  });
+
+  test('a setting of which nothing is left is named', () => {
+    expect(impossibleAlgorithms(hopSettings(destination, none))).toBeNull();
+    expect(impossibleAlgorithms(hopSettings(destination, answer({ kexalgorithms: ['sntrup761x25519-sha512'] })))).toBe(
+      'KexAlgorithms',
+    );
+    expect(
+      impossibleAlgorithms(hopSettings(destination, answer({ hostkeyalgorithms: ['sk-ssh-ed25519@openssh.com'] }))),
+    ).toBe('HostKeyAlgorithms');
+  });
+});
