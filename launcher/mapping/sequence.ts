@@ -2,15 +2,16 @@
 import type { Program } from './map-ranks.ts';
 import { plural, programName, refuse } from './refusal.ts';
 
-/** A host (as index) for each rank. The programs before have used up the first mentions. */
+/** A host (as index) for each rank. The programs before have used up a host's first mentions. */
 export function dealSequence(program: Program): number[] {
   const { hosts, may, wish, taken } = program;
   const used = taken.reduce((sum, count) => sum + count, 0);
   const mentions = hosts
-    .flatMap((host, index) => (host.mentions ?? [0]).map((at) => ({ at, index, usable: may[index] === true })))
+    .flatMap((host, index) => {
+      const own = (host.mentions ?? [0]).toSorted((one, other) => one - other).slice(taken[index]);
+      return may[index] === true ? own.map((at) => ({ at, index })) : [];
+    })
     .toSorted((one, other) => one.at - other.at || one.index - other.index)
-    .slice(used)
-    .filter(({ usable }) => usable)
     .map(({ index }) => index);
   const wanted = wish.ranks ?? mentions.length;
   if (wanted > 0 && wanted <= mentions.length) return mentions.slice(0, wanted);

@@ -115,6 +115,18 @@ describe('ranks are dealt out', () => {
     ]);
   });
 
+  test('a program with hosts of its own takes the lines of those', () => {
+    const wish = request({ mapBy: 'seq', programs: ['1', '', ''] });
+    const hosts = [new Set([1]), new Set([0]), new Set([1])];
+    const map = mapRanks(allocationOf('a/b/a/b'), wish, null, hosts);
+    expect(map?.ranks.map(({ host, program }) => [host, program])).toEqual([
+      [1, 0],
+      [0, 1],
+      [0, 1],
+      [1, 2],
+    ]);
+  });
+
   test('what hosts have must be known first', () => {
     const allocation = allocationOf('a:2');
     for (const mapBy of ['numa', 'gpu', 'ppr:1:gpu']) expect(mapRanks(allocation, request({ mapBy }))).toBeNull();
