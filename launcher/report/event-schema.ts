@@ -1,0 +1,85 @@
+/**
+ * What a line of --events holds, by its type: the table of docs/events.md is made from this, and jobs' real events are checked against it.
+ * The compiler compares it with JobEvent, so that neither has a type, a field or a kind of value that the other lacks.
+ */
+import type { JobEvent } from '../job/event.ts';
+import type { Failure, Phase } from '../job/failure.ts';
+
+interface Kinds {
+  text: string;
+  number: number;
+  'number or null': number | null;
+  boolean: boolean;
+  texts: readonly string[];
+  numbers: readonly number[];
+  'lists of texts': readonly (readonly string[])[];
+  phase: Phase;
+  signal: NodeJS.Signals;
+  'signal or null': NodeJS.Signals | null;
+  failure: Failure;
+}
+export type FieldKind = keyof Kinds;
+
+/** The one kind whose values are exactly `Value`. */
+type KindOf<Value> = {
+  [Kind in FieldKind]: [Value, Kinds[Kind]] extends [Kinds[Kind], Value] ? Kind : never;
+}[FieldKind];
+
+type SchemaOf<Event> = {
+  readonly when: string;
+  readonly fields: { readonly [Field in Exclude<keyof Event, 'type' | 'time'>]: KindOf<Event[Field]> };
+};
+
+export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extract<JobEvent, { type: Type }>> } = {
+  'job-started': {
+    when: 'it is known which rank runs where; `programs`: each with its arguments',
+    fields: { jobId: 'text', ranks: 'number', hosts: 'texts', programs: 'lists of texts' },
+  },
+  phase: { when: 'a phase begins', fields: { phase: 'phase' } },
+  'host-connecting': { when: 'a host is to be reached', fields: { host: 'text' } },
+  'host-way': {
+    when: 'it is reached in another way than asked for, and why',
+    fields: { host: 'text', message: 'text' },
+  },
+  'host-step': { when: 'how far the connection to it is, for people', fields: { host: 'text', step: 'text' } },
+  'host-staging': { when: 'it lacks ncclrun and gets a copy', fields: { host: 'text', bytes: 'number' } },
+  'host-up': {
+    when: 'it has answered; `pid` is its agent',
+    fields: { host: 'text', cores: 'number', gpus: 'number', pid: 'number' },
+  },
+  'host-ended': { when: 'nothing of the job is left there', fields: { host: 'text' } },
+  binding: {
+    when: '`--report-bindings`; null: none',
+    fields: {
+      rank: 'number',
+      host: 'text',
+      bound: 'boolean',
+      cpus: 'numbers',
+      numa: 'number or null',
+      gpu: 'number or null',
+    },
+  },
+  'rank-started': { when: 'the program runs', fields: { rank: 'number', host: 'text', pid: 'number' } },
+  'rank-exited': {
+    when: 'it has ended, with a status or by a signal',
+    fields: { rank: 'number', host: 'text', exitCode: 'number or null', signal: 'signal or null' },
+  },
+  communicator: { when: 'the launcher has wired one up', fields: { ranks: 'number', hosts: 'number' } },
+  waiting: {
+    when: 'something takes long; `missing`: hosts or ranks by name',
+    fields: { what: 'text', missing: 'texts', seconds: 'number' },
+  },
+  signal: {
+    when: 'ncclrun got one; `forwarded`: the ranks get it too',
+    fields: { signal: 'signal', forwarded: 'boolean' },
+  },
+  notice: { when: 'there is something you should know', fields: { message: 'text' } },
+  failure: {
+    when: 'something failed; `primary`: it decides the job',
+    fields: { failure: 'failure', primary: 'boolean' },
+  },
+  'job-ended': {
+    when: 'the last line; as in the result',
+    fields: { ok: 'boolean', reason: 'text', exitCode: 'number' },
+  },
+};
