@@ -27,7 +27,8 @@ export class AutoShell implements RemoteShell {
     const route = await this.#ssh2.route(host);
     const { obstacle } = route;
     // Without the program ssh there is nothing to turn to.
-    const installed = (await this.#configuration.general).settings.size > 0;
+    const { settings, complaint } = await this.#configuration.general;
+    const installed = settings.size > 0 || complaint !== null;
     if (obstacle === null || !installed) return this.#ssh2.go(route, command, onStep);
     onWay(`the system's ssh is used, since ${obstacle.what}`);
     return this.#openSsh.start(host, command);

@@ -141,6 +141,16 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     expect(failures[0]).toMatchObject({ host: 'h1', detail: 'ssh2 cannot go there: ProxyCommand is set for h1' });
   });
 
+  it('a mistake in the ssh configuration is told, whatever the way', async () => {
+    const environment = cluster.environment(await cluster.sshClient('mistaken', { extra: 'Prot 22' }));
+    for (const rsh of ['auto', 'ssh2', 'openssh']) {
+      const argv = ['--rsh', rsh, '-H', 'h1:1', '/bin/true'];
+      const { failures } = await Command.result(argv, { cluster, environment });
+      expect(failures[0]).toMatchObject({ type: 'host-unreachable', host: 'h1' });
+      expect(JSON.stringify(failures[0])).toMatch(/bad configuration option/i);
+    }
+  });
+
   it('without the program ssh, auto is ssh2 with OpenSSH’s defaults', async () => {
     const home = join(cluster.state, 'home');
     await mkdir(join(home, '.ssh'), { recursive: true });

@@ -8,9 +8,9 @@ import { impossibleAlgorithms, offeredAlgorithms } from '../../launcher/remote/s
 import { hopSettings, parseJump } from '../../launcher/remote/ssh2/settings.ts';
 
 const destination = { name: 'n1', user: null, port: null };
-const none: Answer = { settings: new Map(), files: [] };
+const none: Answer = { settings: new Map(), files: [], complaint: null };
 function answer(settings: Readonly<Record<string, readonly string[]>>): Answer {
-  return { settings: new Map(Object.entries({ hostname: ['n1.lab'], ...settings })), files: [] };
+  return { settings: new Map(Object.entries({ hostname: ['n1.lab'], ...settings })), files: [], complaint: null };
 }
 const ours = { kex: false, ciphers: false, macs: false };
 

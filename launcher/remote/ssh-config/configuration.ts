@@ -11,6 +11,8 @@ import { runTool } from '../local.ts';
 export interface Answer {
   readonly settings: ReadonlyMap<string, readonly string[]>;
   readonly files: readonly string[];
+  /** Why ssh, which is there, says nothing: a mistake in a file, say. */
+  readonly complaint: string | null;
 }
 
 /** A host as the user names it; null: the configuration says. */
@@ -88,7 +90,9 @@ export class SshConfiguration {
       else values.push(line.slice(name.length + 1));
     }
     const files = [...said.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
-    return { settings: settings.has('hostname') ? settings : new Map(), files };
+    if (settings.has('hostname')) return { settings, files, complaint: null };
+    const complaint = said.split(/\r?\n/).findLast((line) => line.trim() !== '' && !line.startsWith('debug'));
+    return { settings: new Map(), files, complaint: complaint ?? null };
   }
 }
 
