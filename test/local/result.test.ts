@@ -59,7 +59,7 @@ it.each([
   [['--hostfle', 'x', '--json', '/bin/true']],
   [['-n', 'two', '--json', '/bin/true']],
   [['--json', '--events', '/no/such/directory/events', '/bin/true']],
-  [['--json', '-n', '2', '/bin/true', ':', '/bin/true']],
+  [['--json', '-n', '2', '/bin/true', ':']],
   [['--json']],
   [['perf', 'all_reduce', '-d', 'nosuch', '--json']],
 ])('comes also for a command line that is wrong: %j', async (argv) => {
