@@ -14,12 +14,12 @@ for word; do
 done
 sh -c "$command"
 `;
-/** Each adds to what those before have recorded. */
+/** What each adds to, and the job. More in main than most starts need would make all of them slower: V8 reads all that is recorded. */
 const jobs = [
-  ['-n', '2', '/bin/true'],
-  ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
-  ['perf', 'all_reduce', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
-  ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true'],
+  ['main', ['-n', '2', '/bin/true']],
+  ['main,agent', ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
+  ['agent', ['perf', 'all_reduce', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8']],
+  ['ssh2', ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
 ];
 const PATIENCE_MS = 20_000;
 const AGENT_PATIENCE_MS = 5000;
@@ -32,8 +32,8 @@ export async function recordCode(root) {
   const server = await startServer(bin).catch(() => null);
   try {
     writeFileSync(join(bin, 'ssh'), ssh(server?.settings ?? ['hostname here']), { mode: 0o755 });
-    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, NCCLRUN_RECORD_CODE: '1' };
-    for (const job of jobs) await run(join(root, 'bin/ncclrun'), job, env);
+    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+    for (const [names, job] of jobs) await run(join(root, 'bin/ncclrun'), job, { ...env, NCCLRUN_RECORD_CODE: names });
     // The launcher does not wait for an agent whose ranks have ended.
     const deadline = Date.now() + AGENT_PATIENCE_MS;
     while (!existsSync(join(bundles, 'agent.code')) && Date.now() < deadline) await pause(20);
@@ -85,7 +85,7 @@ async function startServer(directory) {
 
 function serve(channel, command, directory) {
   const child = spawn('sh', ['-c', command], {
-    env: { ...process.env, NCCLRUN_RECORD_CODE: '1', PATH: `${directory}:${process.env.PATH}` },
+    env: { ...process.env, PATH: `${directory}:${process.env.PATH}` },
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   channel.pipe(child.stdin).on('error', () => {});

@@ -2,6 +2,7 @@
 // code that an earlier run compiled (scripts/record-code.mjs). Half of what a start would cost beyond Node's own is compiling. V8 checks that
 // the code is of this bundle, this Node and these flags; else it compiles anew.
 const { readFileSync, renameSync, writeFileSync } = require('node:fs');
+const { basename } = require('node:path');
 const { Script, constants } = require('node:vm');
 
 const bundle = __filename.replace(/cjs$/, 'bundle.cjs');
@@ -15,15 +16,13 @@ function read(path) {
   }
 }
 
-const script = new Script(
-  `(function (exports, require, module, __filename, __dirname) {${readFileSync(bundle, 'utf8')}\n})`,
-  {
-    filename: bundle,
-    cachedData: read(recorded),
-    importModuleDynamically: constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-  },
-);
-if (process.env.NCCLRUN_RECORD_CODE === '1') {
+// The build has made the bundle a function expression: copying the source once more to wrap it here would set off a garbage collection.
+const script = new Script(readFileSync(bundle, 'utf8'), {
+  filename: bundle,
+  cachedData: read(recorded),
+  importModuleDynamically: constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+});
+if (process.env.NCCLRUN_RECORD_CODE?.split(',').includes(basename(__filename, '.cjs'))) {
   process.on('exit', () => {
     writeFileSync(`${recorded}.${process.pid}`, script.createCachedData());
     renameSync(`${recorded}.${process.pid}`, recorded);

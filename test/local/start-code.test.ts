@@ -13,8 +13,10 @@ const recorded = join(directory, 'main.code');
 copyFileSync(join(import.meta.dirname, '../../scripts/start.cjs'), start);
 writeFileSync(
   join(directory, 'main.bundle.cjs'),
-  `const late = () => require('node:path').basename(__filename);
-   import('node:os').then((os) => console.log(late(), typeof os.cpus, process.argv[2]));`,
+  `(function (exports, require, module, __filename, __dirname) {
+     const late = () => require('node:path').basename(__filename);
+     import('node:os').then((os) => console.log(late(), typeof os.cpus, process.argv[2]));
+   })`,
 );
 afterAll(() => rmSync(directory, { recursive: true }));
 
@@ -27,7 +29,7 @@ it('runs the bundle the same without recorded code, with it, and with a file tha
   const expected = 'main.bundle.cjs function -n';
   expect(await output()).toBe(expected);
   expect(existsSync(recorded)).toBe(false);
-  expect(await output({ NCCLRUN_RECORD_CODE: '1' })).toBe(expected);
+  expect(await output({ NCCLRUN_RECORD_CODE: 'agent,main' })).toBe(expected);
   expect(readFileSync(recorded).length).toBeGreaterThan(100);
   expect(await output()).toBe(expected);
   writeFileSync(recorded, 'not what V8 wrote');
