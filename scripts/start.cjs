@@ -2,15 +2,15 @@
 // code that an earlier run compiled (scripts/record-code.mjs). Half of what a start would cost beyond Node's own is compiling. V8 checks that
 // the code is of this bundle, this Node and these flags; else it compiles anew.
 const { readFileSync, renameSync, writeFileSync } = require('node:fs');
-const { basename } = require('node:path');
+const path = require('node:path');
 const { Script, constants } = require('node:vm');
 
 const bundle = __filename.replace(/cjs$/, 'bundle.cjs');
 const recorded = __filename.replace(/cjs$/, 'code');
 
-function read(path) {
+function read(file) {
   try {
-    return readFileSync(path);
+    return readFileSync(file);
   } catch {
     return undefined;
   }
@@ -22,7 +22,7 @@ const script = new Script(readFileSync(bundle, 'utf8'), {
   cachedData: read(recorded),
   importModuleDynamically: constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
 });
-if (process.env.NCCLRUN_RECORD_CODE?.split(',').includes(basename(__filename, '.cjs'))) {
+if (process.env.NCCLRUN_RECORD_CODE?.split(',').includes(path.basename(__filename, '.cjs'))) {
   process.on('exit', () => {
     writeFileSync(`${recorded}.${process.pid}`, script.createCachedData());
     renameSync(`${recorded}.${process.pid}`, recorded);
