@@ -11,7 +11,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, watch } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -83,7 +83,8 @@ export class ClusterHost {
   }
   /** `directory` is this host's ~/.cache; hosts given the same one share it. */
   async useCache(directory: string): Promise<void> {
-    const own = join(homedir(), '.cache');
+    // As sshd finds it, whatever our HOME says.
+    const own = join(userInfo().homedir, '.cache');
     await mkdir(own, { recursive: true });
     await this.exec('mount', '--bind', directory, own);
   }
