@@ -100,5 +100,5 @@ const manual = spawnSync(process.execPath, [join(root, 'dist/bundle/main.cjs'), 
 if (manual.status === 0) writeFileSync(join(root, 'dist/man/ncclrun.1'), manual.stdout);
 else console.error(`ncclrun build: no manual page: ${manual.stderr}`);
 
-writeIdentity(root);
+await writeIdentity(root);
 await recordCode(root);

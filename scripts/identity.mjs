@@ -4,30 +4,14 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const files = [
-  'package.json',
-  'bin/ncclrun',
-  'bin/ncclrun-agent',
-  'build/ncclrun-guardian',
-  'build/ncclrun-dial',
-  'build/ncclrun-perf',
-  'build/libnccl.so.2',
-  'build/ncclrun.node',
-  'dist/bundle/agent.bundle.cjs',
-  'dist/bundle/agent.cjs',
-  'dist/bundle/main.bundle.cjs',
-  'dist/bundle/main.cjs',
-  'dist/bundle/ssh2.bundle.cjs',
-  'dist/bundle/ssh2.cjs',
-  'dist/bundle/yargs.bundle.cjs',
-  'dist/bundle/yargs.cjs',
-];
 /** Enough to tell one's own builds apart. */
 const HASH_DIGITS = 12;
 
-export function writeIdentity(root) {
+/** After tsc: the names are the launcher's own. */
+export async function writeIdentity(root) {
+  const { neededFiles } = await import(join(root, 'dist/launcher/remote/staging/file-names.js'));
   const hash = createHash('sha256');
-  for (const file of files) {
+  for (const file of neededFiles) {
     const content = existsSync(join(root, file)) ? readFileSync(join(root, file)) : '';
     hash.update(`${file} ${content.length}\n`).update(content);
   }

@@ -1,8 +1,8 @@
-import { join } from 'node:path';
 import { clusterUnavailable } from '../../test/rig/capability.ts';
-import { Cluster, repository } from '../../test/rig/cluster.ts';
+import { Cluster } from '../../test/rig/cluster.ts';
 import type { Figure } from '../figure.ts';
-import { interleaved, launchMilliseconds, runCommand } from '../measure.ts';
+import { runCommand } from '../measure.ts';
+import { launchOver, timesOver } from './over_ssh.ts';
 
 /** Hosts and ranks on each; who sets the goal there. */
 const sizes = [
@@ -17,31 +17,12 @@ export const launchSsh2: Figure = {
   name: 'launch-ssh2',
   title: '/bin/true on hosts reached by our own ssh, whole command',
   unavailable: clusterUnavailable,
-  async *run({ programs, samples }) {
+  async *run(context) {
     for (const { hostCount, perHost, goal } of sizes) {
       await using cluster = await Cluster.start(hostCount);
-      const hosts = cluster.hosts.map((host) => host.name);
-      const ranks = perHost * hosts.length;
-      const list = hosts.map((host) => `${host}:${perHost}`).join(',');
-      const ours = [join(repository, 'bin/ncclrun'), '--rsh', 'ssh2', '-H', list, '-n', String(ranks)];
-      const medians = await interleaved(
-        [
-          { name: 'ours', measure: () => launchMilliseconds([...ours, '/bin/true'], { cluster }) },
-          ...programs.peers.map((peer) => ({
-            name: peer.name,
-            measure: () =>
-              launchMilliseconds([...peer.launch(ranks, hosts, perHost), '/bin/true'], {
-                environment: peer.environment,
-                limitMs: 15_000,
-                cluster,
-              }),
-          })),
-        ],
-        samples,
-      );
-      const { ours: mine = null, ...peers } = Object.fromEntries(medians);
-      yield { what: `${hostCount} × ${perHost}`, unit: 'ms', ours: mine, peers, goal };
-      if (hostCount > 4) await tellPhases([...ours, '--json', '/bin/true'], cluster);
+      const times = await timesOver('ssh2', cluster, perHost, 15_000, context);
+      yield { what: `${hostCount} × ${perHost}`, unit: 'ms', ...times, goal };
+      if (hostCount > 4) await tellPhases([...launchOver('ssh2', cluster, perHost), '--json', '/bin/true'], cluster);
     }
   },
 };

@@ -1,9 +1,8 @@
 /** Our own ssh where it will do, the system's where the user's configuration asks for more. */
-import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import type { OpenSsh } from './openssh.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
-import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
+import { isTransientSsh } from './ssh-complaint.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import type { Ssh2 } from './ssh2/ssh2.ts';
 
@@ -32,10 +31,6 @@ export class AutoShell implements RemoteShell {
     if (obstacle === null || !installed) return this.#ssh2.go(route, command, onStep);
     onWay(`the system's ssh is used, since ${obstacle.what}`);
     return this.#openSsh.start(host, command);
-  }
-
-  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
-    return explainSsh(host, exit);
   }
 
   isTransient({ remarks, trouble }: RemoteExit): boolean {

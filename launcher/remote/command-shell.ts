@@ -1,11 +1,10 @@
 /** Any command that runs a command line on a host, called as CMD [user@]host command. */
-import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import { exitOf } from '../../control/messages/payload.ts';
 import { startTool } from './local.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { makeTrouble } from './trouble.ts';
-import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
+import { isTransientSsh } from './ssh-complaint.ts';
 
 export class CommandShell implements RemoteShell {
   readonly #words: readonly string[];
@@ -21,10 +20,6 @@ export class CommandShell implements RemoteShell {
       throw makeTrouble('other', detail, 'leave the port out, or use --rsh ssh2 or openssh');
     }
     return runShell([...this.#words, host.user === null ? host.name : `${host.user}@${host.name}`, command]);
-  }
-
-  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
-    return explainSsh(host, exit);
   }
 
   isTransient({ remarks }: RemoteExit): boolean {

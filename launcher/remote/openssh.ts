@@ -1,9 +1,8 @@
 /** The system's ssh. It reads the user's configuration, keys, certificates and known hosts as always; it never asks anything. */
-import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import { runShell } from './command-shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
-import { explainSsh, isTransientSsh } from './ssh-complaint.ts';
+import { isTransientSsh } from './ssh-complaint.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import { OpenSshOptions } from './ssh-config/openssh-options.ts';
@@ -40,10 +39,6 @@ export class OpenSsh implements RemoteShell {
     const settings = [...fixedOptions, ...(await this.#options.options(destination))];
     const options = settings.flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
     return runShell([...this.#command, '-T', '-x', '-a', ...options, ...destination, command]);
-  }
-
-  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
-    return explainSsh(host, exit);
   }
 
   isTransient({ remarks }: RemoteExit): boolean {

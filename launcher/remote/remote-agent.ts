@@ -1,6 +1,6 @@
 /** An agent on another host, over the standard streams of a remote shell's command. */
-import { encodeFrame, encodeJson, makeFrame } from '../../control/messages/codec.ts';
-import { FrameKind } from '../../control/messages/frame.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind, HEADER_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
@@ -10,6 +10,7 @@ import { agentPath, installationRoot } from './local.ts';
 import { Limiter } from './limiter.ts';
 import { quote } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { explainSsh } from './ssh-complaint.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
 import { remoteCommand } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
@@ -186,7 +187,7 @@ class RemoteAgent implements AgentConnection {
 
   #command(anew: boolean): string {
     if (this.#identity === null) return `exec ${quote(agentPath)}`;
-    const orderBytes = encodeFrame(this.#order).length;
+    const orderBytes = HEADER_BYTES + this.#order.payload.length;
     return remoteCommand({ root: installationRoot, identity: this.#identity, orderBytes, anew });
   }
 
@@ -215,7 +216,7 @@ class RemoteAgent implements AgentConnection {
       const remedy = `a login script on ${host} must not print to stdout when no terminal is there`;
       return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
     }
-    return this.#shell.explain(this.#host, exit);
+    return explainSsh(this.#host, exit);
   }
 }
 

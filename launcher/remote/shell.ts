@@ -1,6 +1,5 @@
 /** One interface to every way of running a command on another host. */
 import type { Link } from '../../control/link/link.ts';
-import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
 import type { Trouble } from './trouble.ts';
 
@@ -33,8 +32,6 @@ export interface RemoteShell {
     onWay: (message: string) => void,
     onStep: (step: string) => void,
   ): Promise<RemoteProcess>;
-  /** Why the host could not be reached. */
-  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */
   isTransient(exit: RemoteExit): boolean;
 }

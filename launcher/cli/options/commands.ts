@@ -12,10 +12,10 @@ export const helpOption = {
   default: null,
 } as const satisfies Option;
 
-const jsonOption = {
+export const jsonOption = {
   name: 'json',
   flags: ['--json'],
-  environment: [],
+  environment: ['NCCLRUN_JSON'],
   kind: { type: 'flag' },
   argument: '',
   group: 'command',
@@ -35,7 +35,7 @@ export const configOptions = [
     help: 'say of each setting where its value comes from, and which weaker places are outvoted',
     default: null,
   },
-  { ...jsonOption, environment: ['NCCLRUN_JSON'] },
+  jsonOption,
 ] as const satisfies readonly Option[];
 
 export const plainOptions = [helpOption] as const satisfies readonly Option[];

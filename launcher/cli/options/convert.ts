@@ -1,6 +1,7 @@
 /** `ncclrun hosts` beyond the options that name hosts. */
 import { grammarNames } from '../../allocation/print/grammar-names.ts';
 import type { Option } from '../option.ts';
+import { jsonOption } from './commands.ts';
 
 export const convertOptions = [
   {
@@ -23,16 +24,7 @@ export const convertOptions = [
     help: 'print only how many hosts (or slots) there are',
     default: null,
   },
-  {
-    name: 'json',
-    flags: ['--json'],
-    environment: ['NCCLRUN_JSON'],
-    kind: { type: 'flag' },
-    argument: '',
-    group: 'output',
-    help: 'the same as --to json',
-    default: null,
-  },
+  { ...jsonOption, group: 'output', help: 'the same as --to json' },
   {
     name: 'slots',
     flags: ['--slots'],

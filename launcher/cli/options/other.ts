@@ -1,5 +1,6 @@
 /** What is no job. */
 import type { Option } from '../option.ts';
+import { helpOption } from './commands.ts';
 
 export const otherOptions = [
   {
@@ -22,14 +23,5 @@ export const otherOptions = [
     help: 'print the version',
     default: null,
   },
-  {
-    name: 'help',
-    flags: ['--help', '-h'],
-    environment: [],
-    kind: { type: 'flag' },
-    argument: '',
-    group: 'other',
-    help: 'print this help',
-    default: null,
-  },
+  helpOption,
 ] as const satisfies readonly Option[];

@@ -1,5 +1,6 @@
 /** What becomes of output and input. */
 import type { Option } from '../option.ts';
+import { jsonOption } from './commands.ts';
 
 export const outputOptions = [
   {
@@ -93,14 +94,9 @@ export const outputOptions = [
     default: '0',
   },
   {
-    name: 'json',
-    flags: ['--json'],
-    environment: ['NCCLRUN_JSON'],
-    kind: { type: 'flag' },
-    argument: '',
+    ...jsonOption,
     group: 'output',
     help: "print one JSON result object to stdout; the ranks' stdout goes to stderr",
-    default: null,
   },
   {
     name: 'report',

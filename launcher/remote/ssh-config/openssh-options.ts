@@ -1,7 +1,7 @@
 /**
- * What we add to the user's ssh configuration, and only where that is silent: a key exchange that costs little
- * computing instead of OpenSSH's 75 ms (P-256 takes 5 ms less on each side than curve25519; every server since 2014 knows one of them), and a connection without Nagle's pauses
- * (native/dial).
+ * What we add to the user's ssh configuration, and only where that is silent: a key exchange that costs little computing instead of
+ * OpenSSH's 75 ms (P-256 takes 5 ms less on each side than curve25519; every server since 2014 knows one of them), and a connection
+ * without Nagle's pauses (native/dial).
  */
 import { existsSync } from 'node:fs';
 import { quote } from '../shell.ts';

@@ -1,10 +1,8 @@
 /** Our own ssh, in this process: no process per host, no pauses of Nagle's, the host's key checked as ssh checks it. */
 import { StreamLink } from '../../../control/link/stream-link.ts';
-import type { HostUnreachableFailure } from '../../job/failure.ts';
 import type { HostSlots } from '../../job/types.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
-import { explainSsh } from '../ssh-complaint.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
 import { makeTrouble, TroubleError } from '../trouble.ts';
 import type { Progress } from './errors.ts';
@@ -68,10 +66,6 @@ export class Ssh2 implements RemoteShell {
       (error: unknown) => failedExit(error),
     );
     return { link, exit, kill };
-  }
-
-  explain(host: HostSlots, exit: RemoteExit): HostUnreachableFailure {
-    return explainSsh(host, exit);
   }
 
   isTransient({ trouble }: RemoteExit): boolean {

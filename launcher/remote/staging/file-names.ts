@@ -1,0 +1,20 @@
+/** What a host must have of an installation. It imports nothing: the build reads it too (scripts/identity.mjs). */
+export const neededFiles: readonly string[] = [
+  'package.json',
+  'LICENSE',
+  'bin/ncclrun',
+  'bin/ncclrun-agent',
+  'build/ncclrun-guardian',
+  'build/ncclrun-dial',
+  'build/ncclrun-perf',
+  'build/libnccl.so.2',
+  'build/ncclrun.node',
+  'dist/bundle/agent.cjs',
+  'dist/bundle/agent.bundle.cjs',
+  'dist/bundle/main.cjs',
+  'dist/bundle/main.bundle.cjs',
+  'dist/bundle/ssh2.cjs',
+  'dist/bundle/ssh2.bundle.cjs',
+  'dist/bundle/yargs.cjs',
+  'dist/bundle/yargs.bundle.cjs',
+];
