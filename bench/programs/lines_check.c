@@ -1,13 +1,14 @@
 /* Reads what lines_write's ranks wrote, each line behind any prefix that ends in a space, and checks every byte: whole
  * lines, each rank's in order, none lost. Usage: lines_check RANKS BYTES-PER-RANK; says "ok LINES" or what is wrong,
- * and exits accordingly. */
-#include <stdio.h>
+ * and exits accordingly. With 0 ranks it only reads. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { kLine = 100, kMaxRanks = 1024 };
-static long next_line[kMaxRanks];
+#include "numbered_line.h"
+
+enum { kMaxRanks = 1000 };
+static char expected[kMaxRanks][kLine];
+static long seen[kMaxRanks];
 static long total;
 
 static void wrong(const char* what, const char* line, size_t length) {
@@ -15,42 +16,43 @@ static void wrong(const char* what, const char* line, size_t length) {
   exit(1);
 }
 
-/* One line without its newline. */
+/* One line with its newline. */
 static void check(const char* line, size_t length) {
-  if (length < kLine - 1) wrong("cut", line, length);
-  const char* own = line + length - (kLine - 1);
+  if (length < kLine) wrong("cut", line, length);
+  const char* own = line + length - kLine;
   if (own != line && own[-1] != ' ') wrong("no prefix", line, length);
-  int rank = atoi(own);
-  long number = atol(own + 4);
-  if (rank < 0 || rank >= kMaxRanks) wrong("rank", line, length);
-  if (number != next_line[rank]) wrong("order", line, length);
-  next_line[rank]++;
-  char letter = 'a' + (char)(number % 26);
-  for (int i = 17; i < kLine - 1; i++) {
-    if (own[i] != letter) wrong("letters", line, length);
+  int rank = 0;
+  for (int i = 0; i < 3; i++) {
+    if (own[i] < '0' || own[i] > '9') wrong("rank", line, length);
+    rank = rank * 10 + own[i] - '0';
   }
+  if (memcmp(own, expected[rank], kLine) != 0) wrong("not the line that was next", line, length);
+  numbered_line_next(expected[rank]);
+  seen[rank]++;
   total++;
 }
 
 int main(int argc, char** argv) {
   int ranks = argc > 1 ? atoi(argv[1]) : 1;
   long lines = (argc > 2 ? atol(argv[2]) : 0) / kLine;
-  static char buffer[1 << 20];
+  for (int rank = 0; rank < kMaxRanks; rank++) numbered_line_first(expected[rank], rank);
+  static char buffer[1 << 18];
   size_t held = 0;
   for (ssize_t n; (n = read(STDIN_FILENO, buffer + held, sizeof buffer - held)) > 0;) {
     if (ranks == 0) continue;
     held += (size_t)n;
     char* line = buffer;
     for (char* newline; (newline = memchr(line, '\n', held - (size_t)(line - buffer))) != NULL; line = newline + 1) {
-      check(line, (size_t)(newline - line));
+      check(line, (size_t)(newline - line) + 1);
     }
     held -= (size_t)(line - buffer);
     memmove(buffer, line, held);
+    if (held == sizeof buffer) wrong("no newline", buffer, 100);
   }
   if (held > 0) wrong("no newline at the end", buffer, held);
   for (int rank = 0; rank < ranks; rank++) {
-    if (next_line[rank] != lines) {
-      printf("wrong: rank %d has %ld of %ld lines\n", rank, next_line[rank], lines);
+    if (seen[rank] != lines) {
+      printf("wrong: rank %d has %ld of %ld lines\n", rank, seen[rank], lines);
       return 1;
     }
   }
