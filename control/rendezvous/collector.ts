@@ -4,6 +4,7 @@
  *   (unknown) ── first ──► waiting ── last ──► complete (forgotten)
  *                             └── double, another size, fail() ──► failed (remembered for latecomers)
  */
+import { type Clock, steadyClock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
 import { describeKey, keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
@@ -28,7 +29,7 @@ export interface Gathering {
   readonly entries: Map<number, Contributed>;
   /** Hosts that contributed, also those whose contribution was refused. */
   readonly hosts: Set<number>;
-  /** Of the first contribution; ms since 1970. */
+  /** Of the first contribution, by the collector's clock. */
   readonly since: number;
 }
 
@@ -41,15 +42,19 @@ export type Outcome =
 export interface CollectorOptions {
   readonly epoch: number;
   readonly hostName: (host: number) => string;
+  /** Default: the steady one. */
+  readonly clock?: Clock;
 }
 
 export class Collector {
   readonly #options: CollectorOptions;
+  readonly #clock: Clock;
   readonly #waiting = new Map<string, Gathering>();
   readonly #failed = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
 
   constructor(options: CollectorOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? steadyClock;
   }
 
   /** Keys that still wait for somebody, oldest first. */
@@ -73,7 +78,7 @@ export class Collector {
       this.fail(key, problem);
       return { type: 'failed', gathering: known, failure: problem };
     }
-    const gathering = known ?? { key, size, entries: new Map(), hosts: new Set(), since: Date.now() };
+    const gathering = known ?? { key, size, entries: new Map(), hosts: new Set(), since: this.#clock.now() };
     gathering.entries.set(entry.rank, entry);
     gathering.hosts.add(entry.host);
     if (gathering.entries.size === size) {

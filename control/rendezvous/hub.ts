@@ -2,6 +2,7 @@
  * The rendezvous of a whole job, at the launcher: what the hosts' agents could not settle among their own ranks. It knows keys, hosts and
  * who has ended; what a communicator is made of is its owner's business (`join`).
  */
+import { type Clock, type Countdown, steadyClock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
 import { makeFrame } from '../messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
@@ -49,6 +50,8 @@ export interface HubOptions {
   timedOut(report: LateReport): void;
   /** null: a key may wait for ever. */
   readonly initTimeoutMs: number | null;
+  /** Default: the steady one. */
+  readonly clock?: Clock;
 }
 
 /** A key that cannot complete any more is given this long: what ended ranks had sent may still be on its way. */
@@ -59,6 +62,7 @@ const MAX_TABLE_BYTES = 15 * 1024 * 1024;
 
 export class Hub {
   readonly #options: HubOptions;
+  readonly #clock: Clock;
   readonly #collector: Collector;
   readonly #live: LiveCommunicators;
   readonly #roster: Roster;
@@ -67,12 +71,13 @@ export class Hub {
   readonly #mailbox = new Mailbox<number>();
   /** Ranks that others failed for want of: told once. */
   readonly #blamed = new Set<number>();
-  #doomTimer: NodeJS.Timeout | null = null;
+  #doomTimer: Countdown | null = null;
 
   constructor(options: HubOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? steadyClock;
     const hostName = (host: number): string => options.hostNames[host] ?? `host ${host}`;
-    this.#collector = new Collector({ epoch: options.epoch, hostName });
+    this.#collector = new Collector({ epoch: options.epoch, hostName, clock: this.#clock });
     this.#live = new LiveCommunicators((host, frame) => options.send(host, frame));
     this.#roster = new Roster(options.rankHosts, hostName);
     const { lateAfterMs, initTimeoutMs } = options;
@@ -125,7 +130,7 @@ export class Hub {
   close(): void {
     this.#late.close();
     this.#limit?.close();
-    if (this.#doomTimer !== null) clearTimeout(this.#doomTimer);
+    this.#doomTimer?.cancel();
   }
 
   /** Keys and communicators that are remembered; 0 after the last has ended. */
@@ -251,7 +256,7 @@ export class Hub {
 
   #watchDoomed(): void {
     if (this.#doomTimer !== null || !this.#collector.waiting().some((one) => this.#roster.isDoomed(one))) return;
-    this.#doomTimer = setTimeout(() => {
+    this.#doomTimer = this.#clock.after(DOOMED_GRACE_MS, () => {
       this.#doomTimer = null;
       for (const gathering of this.#collector.waiting()) {
         const doom = this.#roster.isDoomed(gathering) ? this.#roster.describeDoom(gathering) : null;
@@ -259,11 +264,12 @@ export class Hub {
         this.#fail(gathering.key, { result: NcclResult.remoteError, sentence: doom.sentence });
         this.#options.missing(doom.rank, doom.sentence);
       }
-    }, DOOMED_GRACE_MS);
+    });
   }
 
   #watchWaits(afterMs: number, report: (late: LateReport) => void): LateWatch {
     return new LateWatch(
+      this.#clock,
       afterMs,
       () => this.#collector.waiting(),
       (gathering, seconds) =>

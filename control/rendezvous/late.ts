@@ -1,4 +1,5 @@
 /** Notices keys that wait long, with one timer for all of them. */
+import type { Clock, Countdown } from '../clock.ts';
 import type { Gathering } from './collector.ts';
 
 export interface LateReport {
@@ -12,17 +13,20 @@ export interface LateReport {
 const REPEAT_AFTER = 6;
 
 export class LateWatch {
+  readonly #clock: Clock;
   readonly #afterMs: number;
   readonly #waiting: () => readonly Gathering[];
   readonly #report: (gathering: Gathering, seconds: number) => void;
   readonly #reports = new WeakMap<Gathering, number>();
-  #timer: NodeJS.Timeout | null = null;
+  #timer: Countdown | null = null;
 
   constructor(
+    clock: Clock,
     afterMs: number,
     waiting: () => readonly Gathering[],
     report: (gathering: Gathering, seconds: number) => void,
   ) {
+    this.#clock = clock;
     this.#afterMs = afterMs;
     this.#waiting = waiting;
     this.#report = report;
@@ -33,17 +37,17 @@ export class LateWatch {
     if (this.#timer !== null) return;
     const next = Math.min(...this.#waiting().map((gathering) => this.#dueAt(gathering)));
     if (next === Infinity) return;
-    this.#timer = setTimeout(() => this.#fire(), Math.max(next - Date.now(), 1)).unref();
+    this.#timer = this.#clock.after(Math.max(next - this.#clock.now(), 1), () => this.#fire());
   }
 
   close(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#timer = null;
   }
 
   #fire(): void {
     this.#timer = null;
-    const now = Date.now();
+    const now = this.#clock.now();
     for (const gathering of this.#waiting()) {
       if (this.#dueAt(gathering) > now) continue;
       this.#reports.set(gathering, (this.#reports.get(gathering) ?? 0) + 1);

@@ -1,6 +1,8 @@
 /** What a job is made of and the states that it is in; job.ts has their diagram. */
+import type { Countdown } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { FailurePolicy } from './failure-policy.ts';
+import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import type { JobRequest, Reporter } from './types.ts';
 
@@ -9,7 +11,7 @@ export type JobState =
   | { readonly name: 'spawning' }
   | { readonly name: 'running' }
   /** The ranks were asked to end; `kill` ends them after the grace, null while they may take their time. */
-  | { readonly name: 'stopping'; readonly since: number; readonly kill: NodeJS.Timeout | null }
+  | { readonly name: 'stopping'; readonly since: number; readonly kill: Countdown | null }
   | { readonly name: 'teardown' }
   | { readonly name: 'over' };
 
@@ -24,7 +26,9 @@ export interface Rendezvous {
 export interface JobParts {
   readonly request: JobRequest;
   readonly reporter: Reporter;
-  readonly clock: PhaseClock;
+  readonly phases: PhaseClock;
+  /** Counts all that may run out. */
+  readonly clock: JobClock;
   readonly policy: FailurePolicy;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -12,6 +12,7 @@
  *                                                                     over
  */
 import { resolve } from 'node:path';
+import type { Countdown } from '../../control/clock.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -69,7 +70,10 @@ export class Job {
     this.#parts = parts;
     this.#output = new OutputFlow(parts.reporter, outputWindow(hostCount), (error) => this.#outputFailed(error));
     this.#stdin = new StdinFlow(() => parts.reporter.typed?.());
-    this.#verdict = new Verdict(parts.policy, { decide: () => this.#decide(), looked: () => this.#checkOver() });
+    this.#verdict = new Verdict(parts.policy, parts.clock, {
+      decide: () => this.#decide(),
+      looked: () => this.#checkOver(),
+    });
   }
 
   /** Resolves when every host has said hello, or the job is ending before that. */
@@ -200,9 +204,10 @@ export class Job {
     this.#notice(`got ${signal}; it is not passed on (--forward-signals)`);
   }
 
-  /** ^Z: nothing counts as silent, and the ranks stop too. Resolves when that is so; the caller stops this process next. */
+  /** ^Z: no limit runs, nothing counts as silent, and the ranks stop too. Resolves when that is so; the caller stops this process next. */
   async stop(ranks: boolean): Promise<void> {
     this.emit({ type: 'signal', signal: 'SIGTSTP', forwarded: ranks && this.#ranksLeft > 0 });
+    this.#parts.clock.stop();
     if (ranks) this.#signalRanks('SIGSTOP');
     this.#stdin.suspend();
     await Promise.all(this.#hosts.map((host) => host.suspend()));
@@ -210,6 +215,7 @@ export class Job {
 
   resume(ranks: boolean): void {
     this.emit({ type: 'signal', signal: 'SIGCONT', forwarded: ranks && this.#ranksLeft > 0 });
+    this.#parts.clock.resume();
     for (const host of this.#hosts) host.resume();
     if (ranks) this.#signalRanks('SIGCONT');
     this.#stdin.resume();
@@ -344,7 +350,7 @@ export class Job {
   /** Nothing runs any more. Failures of this turn are judged first, so that their event precedes the teardown. */
   #ranksOver(): void {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
-    if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
+    if (this.#state.name === 'stopping') this.#state.kill?.cancel();
     this.#state = { name: 'teardown' };
     this.#enter('teardown');
     this.#allUp.resolve();
@@ -398,21 +404,21 @@ export class Job {
   #terminateRanks(): void {
     this.#signalRanks('SIGTERM');
     this.#signalRanks('SIGCONT');
-    this.#beginStopping(setTimeout(() => this.#killRanks(), this.#parts.request.graceSeconds * 1000));
+    this.#beginStopping(this.#parts.clock.after(this.#parts.request.graceSeconds * 1000, () => this.#killRanks()));
   }
 
   #killRanks(): void {
     for (const host of this.#hosts) host.end();
   }
 
-  #beginStopping(kill: NodeJS.Timeout | null): void {
+  #beginStopping(kill: Countdown | null): void {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') {
-      if (kill !== null) clearTimeout(kill);
+      kill?.cancel();
       return;
     }
     const earlier = this.#state.name === 'stopping' ? this.#state : null;
     // Who asks again, or for less, does not give the ranks more time.
-    if (earlier !== null && earlier.kill !== null && kill !== null) clearTimeout(kill);
+    if (earlier !== null && earlier.kill !== null) kill?.cancel();
     this.#state = { name: 'stopping', since: earlier?.since ?? Date.now(), kill: earlier?.kill ?? kill };
     if (this.#ranksLeft === 0) this.#ranksOver();
   }
@@ -443,7 +449,7 @@ export class Job {
   }
 
   #enter(phase: Parameters<PhaseClock['enter']>[0]): void {
-    this.#parts.clock.enter(phase);
+    this.#parts.phases.enter(phase);
     this.emit({ type: 'phase', phase });
   }
 
@@ -455,7 +461,7 @@ export class Job {
 
   #finish(): void {
     if (this.#state.name === 'over') return;
-    if (this.#state.name === 'stopping' && this.#state.kill !== null) clearTimeout(this.#state.kill);
+    if (this.#state.name === 'stopping') this.#state.kill?.cancel();
     this.#verdict.end();
     this.#state = { name: 'over' };
     this.#stdin.stop();

@@ -1,4 +1,5 @@
 /** The rendezvous of a job at its launcher: the hub of control/rendezvous with the planner and the job's events. */
+import type { Clock } from '../../control/clock.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -34,6 +35,8 @@ export interface RendezvousHubOptions {
   /** --init-timeout: ranks may wait this long for others under one key; null or absent: for ever. */
   readonly initTimeoutMs?: number | null;
   onTimedOut?(report: LateReport): void;
+  /** Default: the steady one. */
+  readonly clock?: Clock;
 }
 
 /** Reads --plan FILE; throws a PlanError that names the file and the place in it. */
@@ -50,7 +53,7 @@ export class RendezvousHub {
   constructor(options: RendezvousHubOptions) {
     this.#options = options;
     this.#planner = new Planner(options.plan);
-    const { epoch, hosts, rankHosts, lateAfterMs } = options;
+    const { epoch, hosts, rankHosts, lateAfterMs, clock } = options;
     this.#hub = new Hub({
       epoch,
       hostNames: hosts.map((host) => host.name),
@@ -63,6 +66,7 @@ export class RendezvousHub {
       departed: (rank, message) => options.onDeparted?.(rank, message),
       timedOut: (report) => options.onTimedOut?.(report),
       initTimeoutMs: options.initTimeoutMs ?? null,
+      ...(clock === undefined ? {} : { clock }),
       ...(lateAfterMs === undefined ? {} : { lateAfterMs }),
     });
   }

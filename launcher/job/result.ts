@@ -14,10 +14,10 @@ export interface ResultParts {
   /** Null if the job ended before its ranks were mapped. */
   readonly map: RankMap | null;
   readonly policy: FailurePolicy;
-  readonly clock: PhaseClock;
+  readonly phases: PhaseClock;
 }
 
-export function jobResult({ jobId, job, map, policy, clock }: ResultParts): JobResult {
+export function jobResult({ jobId, job, map, policy, phases }: ResultParts): JobResult {
   const primary = policy.decide();
   const ranks = (map?.ranks ?? []).map(({ rank, host }) =>
     rankResult(rank, map?.hosts[host]?.name ?? 'unknown host', job.ranks[rank] ?? { name: 'waiting' }),
@@ -31,7 +31,7 @@ export function jobResult({ jobId, job, map, policy, clock }: ResultParts): JobR
     failures: policy.failures,
     hosts: job.hosts.map((host) => hostResult(host, ranks, policy)),
     ranks,
-    phases: clock.read(),
+    phases: phases.read(),
   };
 }
 

@@ -1,4 +1,5 @@
 /** A job: allocation → mapping → agents → ranks → result. */
+import type { Countdown } from '../../control/clock.ts';
 import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
@@ -13,6 +14,7 @@ import { FailurePolicy } from './failure-policy.ts';
 import { Host } from './host.ts';
 import { Job } from './job.ts';
 import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementOf } from './order.ts';
+import { JobClock } from './job-clock.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
@@ -40,7 +42,8 @@ type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
  * wrong before there is a job: hostfile, slots, plan file.
  */
 export async function runJob({ request, reporter }: JobOptions): Promise<JobResult> {
-  const clock = new PhaseClock();
+  const phases = new PhaseClock();
+  const clock = new JobClock();
   const allocation = allocate(request);
   const hostsOf = hostsOfPrograms(request, allocation);
   const early = mapRanks(allocation, request, null, hostsOf);
@@ -54,7 +57,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const noReader = noSuchReader(request, early);
   if (noReader !== null) throw new FailureError(noReader);
   if (early !== null) await reporter.prepare?.(early);
-  const job = new Job({ request, reporter, clock, policy, readsStdin }, asked.length);
+  const job = new Job({ request, reporter, phases, clock, policy, readsStdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const left = Promise.withResolvers<void>();
   const stopping = new Stopping((ranks) => job.stop(ranks));
@@ -75,13 +78,14 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   };
   const signals = new SignalPolicy(actions, request.forwardSignals);
   signals.install();
-  const limits = startLimits(request, job);
+  const limits = startLimits(request, job, clock);
   try {
     const map = await startRanks({
       request,
       reporter,
       job,
       jobId,
+      phases,
       clock,
       allocation,
       hostsOf,
@@ -93,12 +97,12 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
     });
     const closed = job.over.then(() => Promise.all(job.hosts.map((host) => host.close())));
     await Promise.race([left.promise, closed]);
-    const result = jobResult({ jobId, job, map, policy, clock });
+    const result = jobResult({ jobId, job, map, policy, phases });
     job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
     await Promise.race([reporter.result(result), left.promise.then(() => farewell())]);
     return result;
   } finally {
-    for (const limit of limits) clearTimeout(limit);
+    for (const limit of limits) limit.cancel();
     signals.remove();
   }
 }
@@ -108,7 +112,8 @@ interface Start {
   readonly reporter: Reporter;
   readonly job: Job;
   readonly jobId: string;
-  readonly clock: PhaseClock;
+  readonly phases: PhaseClock;
+  readonly clock: JobClock;
   readonly allocation: Allocation;
   readonly hostsOf: ReturnType<typeof hostsOfPrograms>;
   /** Null where it depends on what the hosts say of themselves. */
@@ -121,7 +126,7 @@ interface Start {
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 async function startRanks(start: Start): Promise<RankMap | null> {
-  const { request, job, jobId, clock, early, asked, startAgent, plan, readsStdin } = start;
+  const { request, job, jobId, phases, clock, early, asked, startAgent, plan, readsStdin } = start;
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
   const common = commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length });
@@ -139,10 +144,10 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   )) {
     job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
   }
-  clock.enter('connect');
+  phases.enter('connect');
   job.emit({ type: 'phase', phase: 'connect' });
   job.connect(hosts, startAgent);
-  const patience = setInterval(() => tellMissing(job, hosts), MISSING_TOLD_MS);
+  const patience = setInterval(() => tellMissing(job, hosts, clock), MISSING_TOLD_MS);
   await job.allUp;
   clearInterval(patience);
 
@@ -156,7 +161,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   if (early === null) announce(start, map);
   const bindings = common.topology ? bind(start, map, hosts) : [];
   if (bindings === null) return null;
-  clock.enter('spawn');
+  phases.enter('spawn');
   job.emit({ type: 'phase', phase: 'spawn' });
   const used = map.hosts.flatMap((slots) => hosts.filter((host) => host.slots.name === slots.name));
   const addresses = addressesOf(used);
@@ -183,6 +188,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
       onSuspected: (rank, suspect) => job.suspect(rank, suspect),
       onDeparted: (rank, message) => job.departed({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
       initTimeoutMs: limit === null ? null : limit * 1000,
+      clock,
       onTimedOut: ({ what, missing }) => job.fail({ type: 'init-timeout', seconds: limit ?? 0, what, missing }),
     });
   job.spawn(map, used, starts, hub);
@@ -190,10 +196,10 @@ async function startRanks(start: Start): Promise<RankMap | null> {
 }
 
 /** A start that hangs says whom it waits for. */
-function tellMissing(job: Job, hosts: readonly Host[]): void {
+function tellMissing(job: Job, hosts: readonly Host[], clock: JobClock): void {
   const missing = hosts.filter((host) => host.state.name === 'connecting').map((host) => host.name);
   const what = `${hosts.length - missing.length}/${hosts.length} hosts up`;
-  job.emit({ type: 'waiting', what, missing, seconds: Math.round(process.uptime()) });
+  job.emit({ type: 'waiting', what, missing, seconds: Math.round(clock.now() / 1000) });
 }
 
 function announce({ job, jobId, request }: Start, map: RankMap): void {
@@ -291,10 +297,10 @@ function noSuchReader({ stdin }: JobRequest, map: RankMap | null): Failure | nul
 }
 
 /** --timeout and --spawn-timeout. */
-function startLimits({ timeoutSeconds, spawnTimeoutSeconds }: JobRequest, job: Job): NodeJS.Timeout[] {
-  const limits: NodeJS.Timeout[] = [];
+function startLimits({ timeoutSeconds, spawnTimeoutSeconds }: JobRequest, job: Job, clock: JobClock): Countdown[] {
+  const limits: Countdown[] = [];
   const start = (seconds: number | null, end: (seconds: number) => void): void => {
-    if (seconds !== null) limits.push(setTimeout(() => end(seconds), seconds * 1000));
+    if (seconds !== null) limits.push(clock.after(seconds * 1000, () => end(seconds)));
   };
   start(timeoutSeconds, (seconds) => job.fail({ type: 'timeout', seconds }));
   start(spawnTimeoutSeconds, (seconds) => {

@@ -6,6 +6,7 @@
  *               news ────────┴── open ◄─┘
  *                                 └── patience is at its end: it decides ──► quiet
  */
+import type { Clock, Countdown } from '../../control/clock.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import { HEARTBEAT_MS, LEASE_MS } from './order.ts';
 
@@ -15,8 +16,8 @@ const PATIENCE_MS = LEASE_MS + 2 * HEARTBEAT_MS;
 type State =
   | { readonly name: 'quiet' }
   /** All that is under way in this turn of the event loop is judged together. */
-  | { readonly name: 'due'; readonly patience: NodeJS.Timeout | null }
-  | { readonly name: 'open'; readonly patience: NodeJS.Timeout };
+  | { readonly name: 'due'; readonly patience: Countdown | null }
+  | { readonly name: 'open'; readonly patience: Countdown };
 
 export interface VerdictHandler {
   /** The policy is to decide now. */
@@ -27,11 +28,13 @@ export interface VerdictHandler {
 
 export class Verdict {
   readonly #policy: FailurePolicy;
+  readonly #clock: Clock;
   readonly #handler: VerdictHandler;
   #state: State = { name: 'quiet' };
 
-  constructor(policy: FailurePolicy, handler: VerdictHandler) {
+  constructor(policy: FailurePolicy, clock: Clock, handler: VerdictHandler) {
     this.#policy = policy;
+    this.#clock = clock;
     this.#handler = handler;
   }
 
@@ -53,16 +56,19 @@ export class Verdict {
   /** Waits for no news any more. */
   end(): void {
     if (this.#state.name === 'quiet') return;
-    if (this.#state.patience !== null) clearTimeout(this.#state.patience);
+    this.#state.patience?.cancel();
     this.#state = this.#state.name === 'due' ? { name: 'due', patience: null } : { name: 'quiet' };
   }
 
   #look(): void {
     const patience = this.#state.name === 'due' ? this.#state.patience : null;
     if (this.#policy.open) {
-      this.#state = { name: 'open', patience: patience ?? setTimeout(() => this.#handler.decide(), PATIENCE_MS) };
+      this.#state = {
+        name: 'open',
+        patience: patience ?? this.#clock.after(PATIENCE_MS, () => this.#handler.decide()),
+      };
     } else {
-      if (patience !== null) clearTimeout(patience);
+      patience?.cancel();
       this.#state = { name: 'quiet' };
       this.#handler.decide();
     }

@@ -14,6 +14,7 @@ import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import { Host } from '../../launcher/job/host.ts';
 import { Job } from '../../launcher/job/job.ts';
 import { commonOrder, placementOf } from '../../launcher/job/order.ts';
+import { JobClock } from '../../launcher/job/job-clock.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { jobResult } from '../../launcher/job/result.ts';
 import type { HostSlots, JobRequest, RankMap } from '../../launcher/job/types.ts';
@@ -151,9 +152,12 @@ export function scriptedJob(names: readonly string[], perHost: number) {
       })),
     ),
   };
-  const clock = new PhaseClock();
+  const phases = new PhaseClock();
   const policy = new FailurePolicy();
-  const job = new Job({ request, reporter, clock, policy, readsStdin: () => false }, names.length);
+  const job = new Job(
+    { request, reporter, phases, clock: new JobClock(), policy, readsStdin: () => false },
+    names.length,
+  );
   const common = commonOrder({
     request,
     jobId: 'job1',
@@ -211,7 +215,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     /** Resolves to the result when the job is over. */
     result: async () => {
       await job.over;
-      return jobResult({ jobId: 'job1', job, map, policy, clock });
+      return jobResult({ jobId: 'job1', job, map, policy, phases });
     },
   };
 }
