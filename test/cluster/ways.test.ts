@@ -21,7 +21,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
   let cluster: Cluster;
   let command = '';
   beforeAll(async () => {
-    cluster = await Cluster.start(3);
+    cluster = await Cluster.start(3, { sshd: 'AcceptEnv TEST_SE* TEST_UNSET TEST_OTHER' });
     command = join(cluster.state, 'enter');
     await writeFile(command, enter(cluster.state));
     await chmod(command, 0o755);
@@ -140,6 +140,21 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     const { failures } = await Command.result(['--rsh', 'ssh2', ...argv], { cluster, environment });
     expect(failures[0]).toMatchObject({ host: 'h1', detail: 'ssh2 cannot go there: ProxyCommand is set for h1' });
   });
+
+  it.each(['ssh2', 'openssh'])(
+    '%s: SendEnv and SetEnv reach the ranks, as far as the host accepts them',
+    async (rsh) => {
+      const extra = 'SendEnv TEST_SENT* TEST_UNSET TEST_REFUSED TEST_SET\n  SetEnv "TEST_SET=two words" TEST_CLOSED=x';
+      const environment = {
+        ...cluster.environment(await cluster.sshClient('environment', { extra })),
+        ...{ TEST_SENT_A: 'sent, as it is', TEST_SENT_B: 'ü', TEST_REFUSED: 'x', TEST_SET: 'ours', TEST_OTHER: 'x' },
+      };
+      const argv = ['--rsh', rsh, '-H', 'h1:1', 'env'];
+      const { stdout } = await Command.run(argv, { cluster, environment });
+      const ours = stdout.split('\n').filter((line) => /^TEST_/.test(line));
+      expect(ours.toSorted()).toEqual(['TEST_SENT_A=sent, as it is', 'TEST_SENT_B=ü', 'TEST_SET=two words']);
+    },
+  );
 
   it('a mistake in the ssh configuration is told, whatever the way', async () => {
     const environment = cluster.environment(await cluster.sshClient('mistaken', { extra: 'Prot 22' }));

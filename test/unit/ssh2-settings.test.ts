@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { Answer } from '../../launcher/remote/ssh-config/configuration.ts';
 import { expandPath } from '../../launcher/remote/ssh-config/tokens.ts';
 import { impossibleAlgorithms, offeredAlgorithms } from '../../launcher/remote/ssh2/algorithms.ts';
+import { sentEnvironment } from '../../launcher/remote/ssh2/sent-environment.ts';
 import { hopSettings, parseJump } from '../../launcher/remote/ssh2/settings.ts';
 
 const destination = { name: 'n1', user: null, port: null };
@@ -26,6 +27,18 @@ describe('settings', () => {
     const said = answer({ user: ['ann'], port: ['2222'] });
     expect(hopSettings(destination, said)).toMatchObject({ user: 'ann', port: 2222, keyName: 'n1.lab', keyPort: 2222 });
     expect(hopSettings({ name: 'n1', user: 'bob', port: 23 }, said)).toMatchObject({ user: 'bob', port: 23 });
+  });
+
+  test('SendEnv and SetEnv: patterns, and what is set wins', () => {
+    const settings = answer({
+      sendenv: ['LC_*', 'A.C', 'B?'],
+      setenv: ['LC_ALL=C', 'EMPTY=', 'EQUALS=a=b c', 'nothing'],
+    }).settings;
+    const ours = { LC_ALL: 'de', LC_TIME: 'en', XLC_A: '', ABC: '', 'A.C': '1', B: '', BB: '2', BBB: '' };
+    expect(sentEnvironment(settings, ours)).toEqual({
+      ...{ LC_ALL: 'C', LC_TIME: 'en', 'A.C': '1', BB: '2' },
+      ...{ EMPTY: '', EQUALS: 'a=b c' },
+    });
   });
 
   test('an alias stands for name and port of the key', () => {

@@ -91,7 +91,7 @@ export class Hop {
           `try: ssh ${this.settings.name} true`,
         );
       if (this.#isClosed) return reject(refused(new Error('the connection is closed')));
-      this.#client.exec(command, (error, channel) => {
+      this.#client.exec(command, { env: { ...this.settings.environment } }, (error, channel) => {
         if (error === undefined) resolve(channel);
         else reject(refused(error));
       });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Answer, Destination } from '../ssh-config/configuration.ts';
 import { expandPath } from '../ssh-config/tokens.ts';
 import type { TokenFacts } from '../ssh-config/tokens.ts';
+import { sentEnvironment } from './sent-environment.ts';
 
 export interface HopSettings {
   /** As the user names it, and what that is really called. */
@@ -28,6 +29,8 @@ export interface HopSettings {
   /** 0: any. */
   readonly family: 0 | 4 | 6;
   readonly bindAddress: string | null;
+  /** What the command's environment is to get. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly jumps: readonly Destination[];
   /** As the configuration lists them; null: not known, so ours. */
   readonly kex: readonly string[] | null;
@@ -75,6 +78,7 @@ export function hopSettings(destination: Destination, { settings }: Answer): Hop
     connectSeconds: positive(one('connecttimeout')) ?? CONNECT_SECONDS,
     family: familyName === 'inet' || familyName === 'inet6' ? family[familyName] : 0,
     bindAddress: one('bindaddress'),
+    environment: sentEnvironment(settings, process.env),
     jumps: list('proxyjump', /,/)?.map((text) => parseJump(text)) ?? [],
     kex: list('kexalgorithms', /,/),
     ciphers: list('ciphers', /,/),
