@@ -147,11 +147,15 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
       const extra = 'SendEnv TEST_SENT* TEST_UNSET TEST_REFUSED TEST_SET\n  SetEnv "TEST_SET=two words" TEST_CLOSED=x';
       const environment = {
         ...cluster.environment(await cluster.sshClient('environment', { extra })),
-        ...{ TEST_SENT_A: 'sent, as it is', TEST_SENT_B: 'ü', TEST_REFUSED: 'x', TEST_SET: 'ours', TEST_OTHER: 'x' },
+        TEST_SENT_A: 'sent, as it is',
+        TEST_SENT_B: 'ü',
+        TEST_REFUSED: 'x',
+        TEST_SET: 'ours',
+        TEST_OTHER: 'x',
       };
       const argv = ['--rsh', rsh, '-H', 'h1:1', 'env'];
       const { stdout } = await Command.run(argv, { cluster, environment });
-      const ours = stdout.split('\n').filter((line) => /^TEST_/.test(line));
+      const ours = stdout.split('\n').filter((line) => line.startsWith('TEST_'));
       expect(ours.toSorted()).toEqual(['TEST_SENT_A=sent, as it is', 'TEST_SENT_B=ü', 'TEST_SET=two words']);
     },
   );

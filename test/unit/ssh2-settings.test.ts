@@ -36,8 +36,12 @@ describe('settings', () => {
     }).settings;
     const ours = { LC_ALL: 'de', LC_TIME: 'en', XLC_A: '', ABC: '', 'A.C': '1', B: '', BB: '2', BBB: '' };
     expect(sentEnvironment(settings, ours)).toEqual({
-      ...{ LC_ALL: 'C', LC_TIME: 'en', 'A.C': '1', BB: '2' },
-      ...{ EMPTY: '', EQUALS: 'a=b c' },
+      LC_ALL: 'C',
+      LC_TIME: 'en',
+      'A.C': '1',
+      BB: '2',
+      EMPTY: '',
+      EQUALS: 'a=b c',
     });
   });
 
