@@ -101,7 +101,7 @@ export class FrameDecoder {
     while (bytes.length - offset >= HEADER_BYTES) {
       const payloadBytes = bytes.readUInt32LE(offset);
       const kind = bytes.readUInt8(offset + 5);
-      const problem = this.#judge(payloadBytes, bytes.readUInt8(offset + 4), kind);
+      const problem = this.#judge(payloadBytes, bytes.readUInt8(offset + 4), kind, bytes.subarray(offset));
       if (problem !== null || !isFrameKind(kind)) return this.#fail(problem ?? `kind ${kind} is unknown`);
       const end = offset + HEADER_BYTES + payloadBytes;
       if (end > bytes.length) {
@@ -121,8 +121,12 @@ export class FrameDecoder {
     return offset;
   }
 
-  #judge(payloadBytes: number, version: number, kind: number): string | null {
-    if (version !== FRAME_VERSION) return `the frame's version is ${version}, ours is ${FRAME_VERSION}`;
+  #judge(payloadBytes: number, version: number, kind: number, bytes: Buffer): string | null {
+    if (version !== FRAME_VERSION) {
+      const text = readableBeginning(bytes);
+      if (text !== '') return `it sent text, which is no frame: "${text}"`;
+      return `the frame's version is ${version}, ours is ${FRAME_VERSION}`;
+    }
     if (!isFrameKind(kind)) return `the frame's kind, ${kind}, is unknown`;
     if (payloadBytes > this.#maxPayloadBytes) {
       return `the frame announces ${payloadBytes} bytes; ${this.#maxPayloadBytes} is the most`;
@@ -134,6 +138,15 @@ export class FrameDecoder {
     this.#failure = new ProtocolError(problem);
     throw this.#failure;
   }
+}
+
+const SHOWN_BYTES = 40;
+
+/** The line that the bytes begin with, if people can read it. */
+function readableBeginning(bytes: Buffer): string {
+  const [line = ''] = bytes.toString('latin1', 0, SHOWN_BYTES + 1).split(/[\r\n]/, 1);
+  if (/[^ -~]/.test(line)) return '';
+  return line.length > SHOWN_BYTES ? `${line.slice(0, SHOWN_BYTES)}…` : line;
 }
 
 /** Payload of the kinds that carry JSON (link.ts). */

@@ -33,6 +33,10 @@ export class AutoShell implements RemoteShell {
     return this.#openSsh.start(host, command);
   }
 
+  trial(host: HostSlots, verbose: boolean): string {
+    return this.#openSsh.trial(host, verbose);
+  }
+
   isTransient({ remarks, trouble }: RemoteExit): boolean {
     return trouble === undefined ? isTransientSsh(remarks) : trouble.transient;
   }

@@ -2,6 +2,7 @@
 import type { HostSlots } from '../job/types.ts';
 import { exitOf } from '../../control/messages/payload.ts';
 import { startTool } from './local.ts';
+import { loginOf } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { makeTrouble } from './trouble.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
@@ -19,7 +20,11 @@ export class CommandShell implements RemoteShell {
       const detail = `${this.#words.join(' ')} cannot be told the port ${host.port}`;
       throw makeTrouble('other', detail, 'leave the port out, or use --rsh ssh2 or openssh');
     }
-    return runShell([...this.#words, host.user === null ? host.name : `${host.user}@${host.name}`, command]);
+    return runShell([...this.#words, loginOf(host), command]);
+  }
+
+  trial(host: HostSlots): string {
+    return [...this.#words, loginOf(host), 'true'].join(' ');
   }
 
   isTransient({ remarks }: RemoteExit): boolean {

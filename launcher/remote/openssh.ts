@@ -1,6 +1,7 @@
 /** The system's ssh. It reads the user's configuration, keys, certificates and known hosts as always; it never asks anything. */
 import type { HostSlots } from '../job/types.ts';
 import { runShell } from './command-shell.ts';
+import { sshTrial } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
@@ -39,6 +40,10 @@ export class OpenSsh implements RemoteShell {
     const settings = [...fixedOptions, ...(await this.#options.options(destination))];
     const options = settings.flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
     return runShell([...this.#command, '-T', '-x', '-a', ...options, ...destination, command]);
+  }
+
+  trial(host: HostSlots, verbose: boolean): string {
+    return sshTrial(this.#command, host, verbose);
   }
 
   isTransient({ remarks }: RemoteExit): boolean {

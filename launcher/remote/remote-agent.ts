@@ -16,6 +16,7 @@ import { remoteCommand } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
 import { openWay } from './ways.ts';
+import { withoutScript } from './without-script.ts';
 
 /** Connections being made at once; more only make each other slower. */
 const MAX_CONNECTING = 32;
@@ -132,11 +133,12 @@ class RemoteAgent implements AgentConnection {
       silent: false,
       problem: null,
     };
+    const command = this.#command(anew);
     let remote: RemoteProcess;
     try {
       remote = await this.#shell.start(
         this.#host,
-        this.#command(anew),
+        command,
         (message) => this.#handler.way(message),
         (step) => this.#handler.step(step),
       );
@@ -182,7 +184,8 @@ class RemoteAgent implements AgentConnection {
     else link.send(this.#order);
     const exited = await exit;
     clearTimeout(silence);
-    return { ...end, exit: exited, staging };
+    const remarks = this.#identity === null ? exited.remarks : withoutScript(exited.remarks, command);
+    return { ...end, exit: { ...exited, remarks }, staging };
   }
 
   #command(anew: boolean): string {
@@ -209,14 +212,14 @@ class RemoteAgent implements AgentConnection {
       return {
         ...cause,
         detail: sayLast(exit.remarks) ?? 'connected, but no agent answered',
-        remedy: `try: ssh ${host} true`,
+        remedy: `try: ${this.#shell.trial(this.#host, false)}`,
       };
     }
     if (problem !== null) {
-      const remedy = `a login script on ${host} must not print to stdout when no terminal is there`;
+      const remedy = `this must print nothing to stdout: ${this.#shell.trial(this.#host, false)}; a login script there may do so only at a terminal`;
       return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
     }
-    return explainSsh(this.#host, exit);
+    return explainSsh(this.#host, exit, this.#shell.trial(this.#host, true));
   }
 }
 

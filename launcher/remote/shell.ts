@@ -32,6 +32,8 @@ export interface RemoteShell {
     onWay: (message: string) => void,
     onStep: (step: string) => void,
   ): Promise<RemoteProcess>;
+  /** What to type to go the same way by hand; `verbose`: where it can be made to tell more. */
+  trial(host: HostSlots, verbose: boolean): string;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */
   isTransient(exit: RemoteExit): boolean;
 }
@@ -39,4 +41,14 @@ export interface RemoteShell {
 /** One word of a command line for any POSIX-like shell. */
 export function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** [user@]host */
+export function loginOf({ name, user }: HostSlots): string {
+  return user === null ? name : `${user}@${name}`;
+}
+
+/** `ssh`: its path and first arguments. */
+export function sshTrial(ssh: readonly string[], host: HostSlots, verbose: boolean): string {
+  return [...ssh, ...(verbose ? ['-v'] : []), loginOf(host), 'true'].join(' ');
 }

@@ -1,6 +1,7 @@
 /** What ssh says on stderr, as a failure with a remedy. Its exit status, 255 for everything, says nothing. */
 import type { HostUnreachableFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
+import { loginOf } from './shell.ts';
 import type { RemoteExit } from './shell.ts';
 
 type Cause = HostUnreachableFailure['cause'];
@@ -55,28 +56,39 @@ export function isTransientSsh(stderr: string): boolean {
   return droppedByServer.test(stderr) && !complaints.some(({ pattern }) => pattern.test(stderr));
 }
 
-export function explainSsh(host: HostSlots, { remarks: stderr, status, trouble }: RemoteExit): HostUnreachableFailure {
+/** `trial`: what to type to see more. */
+export function explainSsh(
+  host: HostSlots,
+  { remarks: stderr, status, trouble }: RemoteExit,
+  trial: string,
+): HostUnreachableFailure {
   if (trouble !== undefined) {
     const { cause, detail, remedy } = trouble;
     return { type: 'host-unreachable', host: host.name, phase: 'connect', cause, detail, remedy };
   }
-  const login = host.user === null ? host.name : `${host.user}@${host.name}`;
+  const login = loginOf(host);
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
   const found = complaints.find(({ pattern }) => pattern.test(stderr));
   if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(login) };
-  if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ssh -v ${login} true` };
-  const how = status === null ? detail || 'ssh was killed' : `ssh ended with status ${status} and said nothing`;
-  return { ...base, cause: 'shell', detail: how, remedy: `try: ssh -v ${login} true` };
+  if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ${trial}` };
+  const how =
+    status === null
+      ? detail || `${trial.split(' ', 1)[0]} was killed`
+      : `${trial.split(' ', 1)[0]} ended with status ${status} and said nothing`;
+  return { ...base, cause: 'shell', detail: how, remedy: `try: ${trial}` };
 }
 
 /** ssh frames its worst news with lines of @, and says of our dialler's failure what only its authors understand. */
 const noise = /^@+$|^mm_receive_fd:|^proxy dialer did not pass back/;
+
+const LINE_CHARACTERS = 400;
 
 function lastLines(stderr: string): string {
   const lines = stderr.split(/\r?\n/).map((line) => line.trim());
   return lines
     .filter((line) => line !== '' && !noise.test(line))
     .slice(-4)
+    .map((line) => (line.length > LINE_CHARACTERS ? `${line.slice(0, LINE_CHARACTERS)}…` : line))
     .join('\n');
 }

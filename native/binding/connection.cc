@@ -19,6 +19,18 @@ union Ancillary {
   char bytes[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
 };
 
+// The line that the bytes begin with, if people can read it.
+constexpr size_t kShownBytes = 40;
+std::string readableBeginning(const uint8_t* bytes, size_t size) {
+  std::string line;
+  for (size_t i = 0; i < size && bytes[i] != '\n' && bytes[i] != '\r'; ++i) {
+    if (bytes[i] < ' ' || bytes[i] > '~') return "";
+    if (line.size() == kShownBytes) return line + "…";
+    line.push_back(static_cast<char>(bytes[i]));
+  }
+  return line;
+}
+
 }  // namespace
 
 void Connection::read() {
@@ -49,6 +61,8 @@ void Connection::cutFrames() {
   while (incoming_.size() - offset >= sizeof header) {
     memcpy(&header, incoming_.data() + offset, sizeof header);
     if (header.version != kFrameVersion) {
+      const std::string text = readableBeginning(incoming_.data() + offset, incoming_.size() - offset);
+      if (!text.empty()) return close("it sent text, which is no frame: \"" + text + "\"");
       return close("it sent bytes that are no frame: version " + std::to_string(header.version) + ", ours is " +
                    std::to_string(kFrameVersion));
     }

@@ -66,6 +66,7 @@ describe('frames', () => {
     const good = encodeFrame(makeFrame(FrameKind.heartbeat));
     const cases: [(bytes: Buffer) => void, RegExp][] = [
       [(bytes) => bytes.writeUInt8(9, 4), /version is 9, ours is 1/],
+      [(bytes) => bytes.write('Welcome to node7'), /text, which is no frame: "Welcome to node7"/],
       [(bytes) => bytes.writeUInt8(0xee, 5), /kind, 238, is unknown/],
       [(bytes) => bytes.writeUInt32LE(MAX_PAYLOAD_BYTES + 1, 0), /announces 16777217 bytes; 16777216 is the most/],
     ];

@@ -37,7 +37,7 @@ describe('what ssh complains of', () => {
     ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
     ['', 'shell', /ssh -v/],
   ])('%j is %s', (stderr, cause, remedy) => {
-    const failure = explainSsh(host, { ...exit, remarks: stderr });
+    const failure = explainSsh(host, { ...exit, remarks: stderr }, 'ssh -v ann@node7 true');
     expect(failure).toMatchObject({ type: 'host-unreachable', host: 'node7', cause });
     expect(failure.remedy).toMatch(remedy);
     expect(failure.detail).not.toMatch(/^@+$/m);

@@ -2,6 +2,7 @@
 import { StreamLink } from '../../../control/link/stream-link.ts';
 import type { HostSlots } from '../../job/types.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
+import { sshTrial } from '../shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
 import { makeTrouble, TroubleError } from '../trouble.ts';
@@ -66,6 +67,10 @@ export class Ssh2 implements RemoteShell {
       (error: unknown) => failedExit(error),
     );
     return { link, exit, kill };
+  }
+
+  trial(host: HostSlots, verbose: boolean): string {
+    return sshTrial(['ssh'], host, verbose);
   }
 
   isTransient({ trouble }: RemoteExit): boolean {

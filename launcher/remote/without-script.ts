@@ -1,0 +1,48 @@
+/**
+ * A shell that says what it runs would bury its news under the line of shell that we gave it. It is known by its letters and digits in a row,
+ * because whoever repeats it may have quoted, folded or indented it.
+ */
+
+/** So many of them in a row are ours. */
+const RUN = 20;
+/** A line folded off the script's end is shorter, but not than this. */
+const SHORT_RUN = 4;
+
+/** `said` with … in the place of what is the script's, and without the lines that are nothing else. */
+export function withoutScript(said: string, script: string): string {
+  if (said === '') return said;
+  const ours = letters(script).text;
+  const runs = new Set(Array.from({ length: Math.max(0, ours.length - RUN + 1) }, (_, at) => ours.slice(at, at + RUN)));
+  let repeated = false;
+  const lines = said.split('\n').map((line) => {
+    const left = cut(line, runs);
+    repeated ||= left !== line;
+    return left;
+  });
+  if (!repeated) return said;
+  const isOurs = (text: string) => text.length >= SHORT_RUN && ours.includes(text);
+  const kept = lines.filter((line) => {
+    const { text } = letters(line);
+    return line.includes('…') ? text !== '' : !isOurs(text);
+  });
+  return kept.join('\n');
+}
+
+/** From the first run to the last, with the quotes around them. */
+function cut(line: string, runs: ReadonlySet<string>): string {
+  const { text, at } = letters(line);
+  const starts = Array.from({ length: Math.max(0, text.length - RUN + 1) }, (_, start) => start).filter((start) =>
+    runs.has(text.slice(start, start + RUN)),
+  );
+  const [first, last] = [starts[0], starts.at(-1)];
+  if (first === undefined || last === undefined) return line;
+  const before = line.slice(0, at[first]).replace(/["'\\]+$/, '');
+  const after = line.slice((at[last + RUN - 1] ?? line.length) + 1).replace(/^[^A-Za-z0-9\s]+/, '');
+  return `${before}…${after}`;
+}
+
+/** The letters and digits of a text, and where in it each stands. */
+function letters(text: string): { readonly text: string; readonly at: readonly number[] } {
+  const found = [...text.matchAll(/[A-Za-z0-9]/g)];
+  return { text: found.map(([letter]) => letter).join(''), at: found.map(({ index }) => index) };
+}

@@ -1,0 +1,62 @@
+/** --rsh CMD: a shell of any kind, and what becomes of what it says. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-rsh-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** A command that is called as CMD host command. */
+function shell(name: string, script: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, `#!/bin/bash\n${script}\n`, { mode: 0o755 });
+  return path;
+}
+
+/** Words of the line that starts an agent. */
+const ours = /n_start|n_cache|printf|trap|dlopen|createHash/;
+
+describe('a command that repeats what it was given, and fails', () => {
+  it.each([
+    ['as it is', 'echo "would run on $1: $2"'],
+    ['quoted', 'printf "would run on $1: %q\\n" "$2"'],
+    ['in lines', 'echo "would run on $1:"; fold -w 70 <<<"$2"'],
+    ['as JSON', 'echo "would run on $1: {\\"command\\": \\"${2//\\"/\\\\\\"}\\"}"'],
+    ['traced', 'echo "would run on $1:"; set -x; : "$@"'],
+  ])('%s', async (name, script) => {
+    const command = shell(name.replaceAll(' ', '-'), `{ ${script}; echo "no such pod: $1"; } >&2; exit 4`);
+    const { failures, outcome } = await Command.result(['--rsh', command, '-H', 'pod7:1', 'true']);
+    expect(failures).toMatchObject([{ type: 'host-unreachable', host: 'pod7' }]);
+    expect(outcome.stderr).toMatch(/^ {4}no such pod: pod7$/m);
+    expect(outcome.stderr).not.toMatch(ours);
+    expect(outcome.stderr.split('\n').length).toBeLessThan(10);
+    expect(outcome.stderr).toContain(`try: ${command} pod7 true`);
+    expect(outcome.status).toBe(125);
+  });
+});
+
+it('a command that speaks on stdout is told that nothing else may come there', async () => {
+  const command = shell('talker', 'echo "entering $1 now"; shift; exec sh -c "$*"');
+  const { failures, outcome } = await Command.result(['--rsh', command, '-H', 'ann@pod7:1', 'true']);
+  expect(failures).toMatchObject([{ type: 'agent', host: 'pod7' }]);
+  expect(outcome.stderr).toContain('it sent text, which is no frame: "entering ann@pod7 now"');
+  expect(outcome.stderr).toContain(`this must print nothing to stdout: ${command} ann@pod7 true`);
+});
+
+it('a command that repeats it on stderr and does it is as good as any', async () => {
+  const command = shell('tracer', 'set -x; host=$1; shift; exec sh -c "$*"');
+  const { status, stdout, stderr } = await Command.run(['--rsh', command, '-H', 'pod7:1', 'echo', 'done']);
+  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'done\n', stderr: '' });
+});
+
+it('a port is refused, with what can be told of one', async () => {
+  const command = shell('portless', 'exit 1');
+  writeFileSync(join(directory, 'hosts'), 'pod7 slots=1 port=2222\n');
+  const hosts = ['--hostfile', join(directory, 'hosts')];
+  const { status, stderr } = await Command.run(['--rsh', command, ...hosts, 'true']);
+  expect(stderr).toContain('cannot be told the port 2222');
+  expect(stderr).toContain('use --rsh ssh2 or openssh');
+  expect(status).toBe(125);
+});
