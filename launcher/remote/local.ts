@@ -31,6 +31,18 @@ export async function runTool(words: readonly string[]): Promise<string> {
   }
 }
 
+/** As Native.prefixLines. */
+export function prefixLines(
+  ...call: readonly [target: Uint8Array, offset: number, bytes: Uint8Array, prefix: string, atLineStart: boolean]
+): number {
+  return loadNative().prefixLines(...call);
+}
+
+/** As Native.widenPipe. */
+export function widenPipe(descriptor: number, bytes: number): void {
+  loadNative().widenPipe(descriptor, bytes);
+}
+
 /** What this host's agent would say of it in its hello. */
 export function localHostFacts(): HostFacts {
   return hostFacts(true, true);

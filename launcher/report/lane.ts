@@ -4,7 +4,6 @@
  * waits for): after `patienceMs` its line is broken.
  */
 import type { OutputChunk } from '../job/event.ts';
-import { prefixLines } from './prefix.ts';
 import type { Writer } from './writer.ts';
 
 /** Held chunks up to this many bytes count as taken, so that the rank whose line is open can still get credit to finish it. */
@@ -79,9 +78,9 @@ export class Lane {
   }
 
   #emit(chunk: LaneChunk): Promise<void> {
-    const bytes = prefixLines(chunk.bytes, this.#prefixOf(chunk), this.#open === null);
+    const atLineStart = this.#open === null;
     if (chunk.bytes.length > 0) this.#open = chunk.partial ? sourceOf(chunk) : null;
-    return this.#writer.write(bytes);
+    return this.#writer.write(chunk.bytes, this.#prefixOf(chunk), atLineStart);
   }
 
   #hold(chunk: LaneChunk): Promise<void> {

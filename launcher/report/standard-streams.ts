@@ -1,5 +1,10 @@
 /** This process's stdout and stderr, opened when first used. */
+import { widenPipe } from '../remote/local.ts';
 import { Writer } from './writer.ts';
+
+const KEPT_BYTES = 256 * 1024;
+/** Whoever reads our output should not have to be woken for each 64 KiB of it, nor we for his having read them. */
+const PIPE_BYTES = 1024 * 1024;
 
 export interface StandardStreams {
   readonly stdout: Writer;
@@ -14,8 +19,8 @@ export interface StandardStreams {
 
 export function standardStreams(): StandardStreams {
   return {
-    stdout: new Writer(() => process.stdout),
-    stderr: new Writer(() => process.stderr),
+    stdout: new Writer(() => process.stdout, { keptBytes: KEPT_BYTES, busy: () => widenPipe(1, PIPE_BYTES) }),
+    stderr: new Writer(() => process.stderr, { keptBytes: KEPT_BYTES, busy: () => widenPipe(2, PIPE_BYTES) }),
     stdoutIsTerminal: () => process.stdout.isTTY,
     stderrIsTerminal: () => process.stderr.isTTY,
     columns: () => process.stderr.columns || 80, // 0 where nobody told the terminal its size

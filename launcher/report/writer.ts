@@ -4,24 +4,38 @@
  */
 import type { Writable } from 'node:stream';
 import { FailureError } from '../job/failure-error.ts';
+import { Batch } from './batch.ts';
+
+/** What Linux gives a pipe (pipe(7)). */
+const PIPE_BYTES = 64 * 1024;
 
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
 
+export interface WriterOptions {
+  /** As Batch's. */
+  readonly keptBytes?: number;
+  /** Called once, when more has to be written than a pipe holds. */
+  readonly busy?: () => void;
+}
+
 export class Writer {
   readonly #open: () => Writable;
+  #onBusy: (() => void) | null;
   #stream: Writable | null = null;
-  #pending: Uint8Array[] = [];
+  readonly #batch: Batch;
   #waiters: Waiter[] = [];
   #busy = false;
   #broken: FailureError | null = null;
   #before: (() => Uint8Array | null) | null = null;
 
   /** `open` is called at the first write: a job without output should not pay for setting up the streams. */
-  constructor(open: () => Writable) {
+  constructor(open: () => Writable, { keptBytes = 0, busy = () => {} }: WriterOptions = {}) {
     this.#open = open;
+    this.#onBusy = busy;
+    this.#batch = new Batch(keptBytes);
   }
 
   /** The stream, set up for use. */
@@ -39,13 +53,17 @@ export class Writer {
     this.#before = before;
   }
 
-  /** Rejects with a FailureError: interrupt when nobody reads any more (SIGPIPE) or the terminal is closed (SIGHUP), output when the system refuses otherwise. */
-  write(bytes: Uint8Array): Promise<void> {
+  /**
+   * `bytes`, which are the caller's again when this returns, with `prefix` (ASCII) at the start of every line; `atLineStart`: the first byte
+   * begins a line. Rejects with a FailureError: interrupt when nobody reads any more (SIGPIPE) or the terminal is closed
+   * (SIGHUP), output when the system refuses otherwise.
+   */
+  write(bytes: Uint8Array, prefix = '', atLineStart = true): Promise<void> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     if (bytes.length === 0) return Promise.resolve();
     const first = this.#before?.() ?? null;
-    if (first !== null) this.#pending.push(first);
-    this.#pending.push(bytes);
+    if (first !== null) this.#batch.append(first, '', true);
+    this.#batch.append(bytes, prefix, atLineStart);
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });
       if (!this.#busy) this.#send();
@@ -62,11 +80,9 @@ export class Writer {
   }
 
   #send(): void {
-    const [first, ...more] = this.#pending;
     const waiters = this.#waiters;
-    this.#pending = [];
     this.#waiters = [];
-    if (first === undefined) {
+    if (this.#batch.empty) {
       for (const waiter of waiters) waiter.resolve();
       return;
     }
@@ -74,6 +90,7 @@ export class Writer {
     const stream = this.stream;
     const taken = (error?: Error | null): void => {
       this.#busy = false;
+      this.#batch.giveBack();
       if (error) this.#break(error);
       for (const waiter of waiters) {
         if (this.#broken === null) waiter.resolve();
@@ -81,13 +98,18 @@ export class Writer {
       }
       if (this.#broken === null) this.#send();
     };
-    stream.write(more.length === 0 ? first : Buffer.concat([first, ...more]), taken);
+    const bytes = this.#batch.take();
+    if (bytes.length > PIPE_BYTES) {
+      this.#onBusy?.();
+      this.#onBusy = null;
+    }
+    stream.write(bytes, taken);
   }
 
   #break(error: Error): void {
     this.#broken ??= failureOf(error, this.#stream);
     const waiters = this.#waiters;
-    this.#pending = [];
+    this.#batch.clear();
     this.#waiters = [];
     for (const waiter of waiters) waiter.reject(this.#broken);
   }

@@ -100,9 +100,8 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
     object.Set("flags", Napi::Number::New(env, event.header.flags));
     object.Set("subject", Napi::Number::New(env, event.header.subject));
     object.Set("request", Napi::Number::New(env, event.header.request));
-    auto payload = Napi::Uint8Array::New(env, event.payload.size());
-    std::copy(event.payload.begin(), event.payload.end(), payload.Data());
-    object.Set("payload", payload);
+    // A Buffer's memory is not zeroed first.
+    object.Set("payload", Napi::Buffer<uint8_t>::Copy(env, event.payload.data(), event.payload.size()));
   }
   return object;
 }

@@ -9,6 +9,9 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(freePorts);
   EXPORT(toolRun);
 
+  EXPORT(prefixLines);
+  EXPORT(widenPipe);
+
   EXPORT(localServerOpen);
   EXPORT(guardianStart);
   EXPORT(toolStart);

@@ -9,6 +9,10 @@ Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
 Napi::Value toolRun(const Napi::CallbackInfo& call);
 
+// output.cc
+Napi::Value prefixLines(const Napi::CallbackInfo& call);
+Napi::Value widenPipe(const Napi::CallbackInfo& call);
+
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);
 Napi::Value guardianStart(const Napi::CallbackInfo& call);

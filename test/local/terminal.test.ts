@@ -71,7 +71,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
 
   it('a job in the background leaves the terminal alone until fg', async () => {
     await using terminal = await Terminal.open();
-    terminal.type(`${ncclrun} -n 1 sh -c 'echo begun; read line; echo got $line' &\n`);
+    terminal.type(`${ncclrun} -n 1 sh -c 'echo be\\gun; read line; echo got $line' &\n`);
     await terminal.shows('begun');
     await terminal.run('echo typed for the shell');
     await terminal.run('jobs');

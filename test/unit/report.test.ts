@@ -13,7 +13,7 @@ import { wantsColour } from '../../launcher/report/colour.ts';
 import { composeReporters } from '../../launcher/report/compose.ts';
 import { EventsReporter } from '../../launcher/report/events.ts';
 import { PlainReporter, type PlainOptions } from '../../launcher/report/plain.ts';
-import { prefixLines } from '../../launcher/report/prefix.ts';
+import { Batch } from '../../launcher/report/batch.ts';
 import { ranges } from '../../launcher/report/ranges.ts';
 import { JsonResultReporter, ResultFileReporter } from '../../launcher/report/result.ts';
 import { Writer } from '../../launcher/report/writer.ts';
@@ -90,6 +90,12 @@ const result = (failures: readonly Failure[], ended: readonly number[] = []): Jo
   phases: { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 },
 });
 
+function prefixed(bytes: Uint8Array, prefix: string, atLineStart: boolean): Buffer {
+  const batch = new Batch(0);
+  batch.append(bytes, prefix, atLineStart);
+  return Buffer.from(batch.take());
+}
+
 describe('prefixes', () => {
   test.each<[string, string, boolean, string]>([
     ['a\n', '[0] ', true, '[0] a\n'],
@@ -102,15 +108,13 @@ describe('prefixes', () => {
     ['', '[0] ', true, ''],
     ['$& $1 é\n', '[0] ', true, '[0] $& $1 é\n'],
   ])('%j', (text, prefix, atLineStart, expected) => {
-    expect(Buffer.from(prefixLines(Buffer.from(text), prefix, atLineStart)).toString()).toBe(expected);
+    expect(prefixed(Buffer.from(text), prefix, atLineStart).toString()).toBe(expected);
   });
 
   test('bytes that are no text stay as they are', () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
-    const prefixed = prefixLines(bytes, '[0] ', true);
-    expect(Array.from(prefixed).filter((_, index) => index >= 4 && (index < 15 || index >= 19))).toEqual(
-      Array.from(bytes),
-    );
+    const whole = Array.from(prefixed(bytes, '[0] ', true));
+    expect(whole.filter((_, index) => index >= 4 && (index < 15 || index >= 19))).toEqual(Array.from(bytes));
   });
 });
 

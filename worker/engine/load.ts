@@ -9,6 +9,8 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'setChildSubreaper',
   'freePorts',
   'toolRun',
+  'prefixLines',
+  'widenPipe',
   'localServerOpen',
   'guardianStart',
   'toolStart',

@@ -68,6 +68,15 @@ export interface Native {
   /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */
   toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly said: string }>;
 
+  // output.cc
+  /**
+   * Copies `bytes` to `offset` of `target` with `prefix` at the start of every line (`atLineStart`: also before the first byte) and returns
+   * the length of that; copies nothing where it does not fit.
+   */
+  prefixLines(target: Uint8Array, offset: number, bytes: Uint8Array, prefix: string, atLineStart: boolean): number;
+  /** Gives a pipe room for `bytes`, if `descriptor` is one and the system lets us. */
+  widenPipe(descriptor: number, bytes: number): void;
+
   // local_server.cc
   /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */
   localServerOpen(path: string, maxPayloadBytes: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
