@@ -11,7 +11,10 @@ import { pick, withoutRelatives } from './pick.ts';
 import { maximumSlotsInAll, Reading } from './reading.ts';
 
 export type AllocationRequest = Pick<JobRequest, 'hostfile' | 'hostList'> &
-  Partial<Pick<JobRequest, 'include' | 'exclude'>>;
+  Partial<Pick<JobRequest, 'include' | 'exclude'>> & {
+    /** Keys of hosts that +e passes over, since they have ranks of other programs. */
+    readonly occupied?: ReadonlySet<string>;
+  };
 
 /** This machine, with as many slots as anybody wants. */
 const localhost: HostSlots = {
@@ -40,7 +43,7 @@ export function allocate(request: AllocationRequest, machine = thisMachine): Hos
   throw hostfileError(`the hosts have ${sum} slots in all`, null, `at most ${maximumSlotsInAll} are possible`);
 }
 
-function define({ hostfile, hostList }: AllocationRequest, machine: Machine): Hosts {
+function define({ hostfile, hostList, occupied = new Set() }: AllocationRequest, machine: Machine): Hosts {
   const listed = hostList === null ? null : parseHostList(hostList, machine, new Reading());
   if (hostfile === null) {
     if (listed === null) return { hosts: [localhost], leftOut: [] };
@@ -54,7 +57,7 @@ function define({ hostfile, hostList }: AllocationRequest, machine: Machine): Ho
   if (defined.hosts.length === 0) {
     throw hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
   }
-  return listed === null ? defined : pick(defined, listed, file, machine);
+  return listed === null ? defined : pick({ defined, items: listed, file, machine, occupied });
 }
 
 function filter(defined: Hosts, request: AllocationRequest, machine: Machine): Hosts {

@@ -8,10 +8,21 @@ import { type HostEntry, placeOf } from './entry.ts';
 import type { ListItem, RelativeHost } from './host-list.ts';
 import type { Machine } from './machine.ts';
 
-/** `defined`: what the hostfile `file` says. Throws a FailureError (hostfile) where -H wants what it does not have. */
-export function pick(defined: Hosts, items: readonly ListItem[], file: string, machine: Machine): Hosts {
+export interface Choice {
+  /** What the hostfile `file` says. */
+  readonly defined: Hosts;
+  readonly items: readonly ListItem[];
+  readonly file: string;
+  readonly machine: Machine;
+  /** Keys of hosts that have ranks of the programs before: +e passes them over. */
+  readonly occupied: ReadonlySet<string>;
+}
+
+/** Throws a FailureError (hostfile) where -H wants what the hostfile does not have. */
+export function pick(choice: Choice): Hosts {
+  const { defined, file, machine } = choice;
   const byKey = new Map(defined.hosts.map((host) => [hostKey(host, machine), host]));
-  const entries = resolve(defined.hosts, items, file, machine);
+  const entries = resolve(choice);
   const positions = new Map(entries.toReversed().map((entry) => [hostKey(entry, machine), entry.position]));
   const onlyExcludes = entries.length > 0 && entries.every(({ kind }) => kind === 'exclude');
   const excluded = new Set(entries.filter(({ kind }) => kind === 'exclude').map((entry) => hostKey(entry, machine)));
@@ -62,13 +73,8 @@ function notPicked(hosts: readonly HostSlots[], picked: ReadonlySet<string>, mac
 }
 
 /** Relative hosts become hosts of the hostfile. */
-function resolve(
-  defined: readonly HostSlots[],
-  items: readonly ListItem[],
-  file: string,
-  machine: Machine,
-): HostEntry[] {
-  const named = new Set<string>();
+function resolve({ defined: { hosts: defined }, items, file, machine, occupied }: Choice): HostEntry[] {
+  const named = new Set(occupied);
   for (const item of items) {
     const host = item.kind === 'relative' ? numbered(defined, item, file) : item;
     if (host !== null) named.add(hostKey(host, machine));
@@ -81,8 +87,15 @@ function resolve(
     const wanted = item.count ?? empty.length;
     if (wanted > empty.length || wanted === 0) {
       const left = empty.length === 0 ? 'none is' : `only ${empty.length} are`;
-      const message = `${item.count ?? 'some'} hosts beyond those named are asked for, ${left} left in ${file}`;
-      throw hostfileError(message, item.position, 'ask for fewer, or name fewer');
+      const beyond = occupied.size === 0 ? 'beyond those named' : 'without ranks of the programs before';
+      const message = `${item.count ?? 'some'} hosts ${beyond} are asked for, ${left} left in ${file}`;
+      throw hostfileError(
+        message,
+        item.position,
+        occupied.size === 0
+          ? 'ask for fewer, or name fewer'
+          : 'ask for fewer, or say with -n how many ranks each program gets',
+      );
     }
     return empty.splice(0, wanted).map((one) => entryOf(one, item, null));
   });

@@ -1,11 +1,10 @@
 /** --dry-run: what would happen, without starting anything. */
 import type { LeftOutHost } from '../allocation/add-up.ts';
-import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
 import { bindRanks, needsTopology } from '../mapping/bind.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
-import { hostsOfPrograms } from '../mapping/program-hosts.ts';
+import { allocateJob } from '../mapping/program-hosts.ts';
 import { localHostFacts } from '../remote/local.ts';
 import { ranges } from '../report/ranges.ts';
 import { bindingText } from '../report/verbose-text.ts';
@@ -37,8 +36,7 @@ interface DryRank {
 
 /** Throws a FailureError (hostfile, allocation). */
 export function dryRun(request: JobRequest, command: readonly string[]): DryRun {
-  const allocation = allocate(request);
-  const hostsOf = hostsOfPrograms(request, allocation);
+  const { allocation, hostsOf } = allocateJob(request);
   const early = mapRanks(allocation, request, null, hostsOf);
   const here = early !== null && !needsTopology(request) ? null : whatIsHere(allocation);
   const map = early ?? (here === null ? null : mapRanks(here.allocation, request, here.topologies, hostsOf));

@@ -1,10 +1,9 @@
 /** A job: allocation → mapping → agents → ranks → result. */
 import type { Countdown } from '../../control/clock.ts';
-import { allocate } from '../allocation/allocate.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
-import { hostsOfPrograms } from '../mapping/program-hosts.ts';
+import { allocateJob, type HostsOfProgram } from '../mapping/program-hosts.ts';
 import { installationRoot, installedVersion } from '../remote/local.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { agentStarter } from '../remote/start.ts';
@@ -44,8 +43,7 @@ type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
 export async function runJob({ request, reporter }: JobOptions): Promise<JobResult> {
   const phases = new PhaseClock();
   const clock = new JobClock();
-  const allocation = allocate(request);
-  const hostsOf = hostsOfPrograms(request, allocation);
+  const { allocation, hostsOf } = allocateJob(request);
   const early = mapRanks(allocation, request, null, hostsOf);
   const plan = request.planFile === null ? null : await givenPlan(request.planFile);
   const misfit = planMisfit(plan, early);
@@ -115,7 +113,7 @@ interface Start {
   readonly phases: PhaseClock;
   readonly clock: JobClock;
   readonly allocation: Allocation;
-  readonly hostsOf: ReturnType<typeof hostsOfPrograms>;
+  readonly hostsOf: readonly HostsOfProgram[];
   /** Null where it depends on what the hosts say of themselves. */
   readonly early: RankMap | null;
   readonly asked: readonly HostSlots[];

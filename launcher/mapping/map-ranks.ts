@@ -3,6 +3,7 @@ import type { HostTopology } from '../../control/messages/topology.ts';
 import type { Allocation, HostSlots, JobRequest, MapBy, MappedRank, ProgramRequest, RankMap } from '../job/types.ts';
 import { dealToHosts } from './deal.ts';
 import { objectsOf, perHostOf } from './objects.ts';
+import type { HostsOfProgram } from './program-hosts.ts';
 import { order } from './rank-by.ts';
 import { dealSequence } from './sequence.ts';
 
@@ -30,7 +31,7 @@ export function dealsToObjects({ programs, mapBy }: Pick<MappingRequest, 'progra
 /**
  * Ranks fill a host's slots, then the next host's, or as --map-by says; with ranksPerHost (-N) each host gets that many. Without a
  * number of ranks every slot gets one. Programs follow each other into the slots that are left; ranks go on counting.
- * `hostsOf`: for each program the hosts of the allocation that it may use, as indexes; null for all.
+ * `hostsOf`: for each program the hosts that it may use.
  * null: that depends on what nobody stated; ask the hosts (withDetectedSlots, topologies) and call again.
  * Throws a FailureError (allocation) where more ranks are asked for than the slots allow.
  */
@@ -38,20 +39,28 @@ export function mapRanks(
   { hosts }: Allocation,
   request: MappingRequest,
   topologies: Topologies | null = null,
-  hostsOf: readonly (ReadonlySet<number> | null)[] = [],
+  hostsOf: readonly HostsOfProgram[] = [],
 ): RankMap | null {
   if (dealsToObjects(request) && (topologies === null || hosts.some((host) => !topologies.has(host.name)))) return null;
   const taken = hosts.map(() => 0);
   const placed: (Place & { readonly program: number })[] = [];
   for (const [program, wish] of request.programs.entries()) {
-    const only = hostsOf[program] ?? null;
+    const only = hostsOf[program]?.(taken) ?? null;
     const may = hosts.map((_, host) => only === null || only.has(host));
-    const places = placeProgram({ hosts, may, wish, request, topologies: topologies ?? new Map(), taken });
+    const its = hosts.map((host, index) => atMost(host, only?.get(index) ?? null, taken[index] ?? 0));
+    const places = placeProgram({ hosts: its, may, wish, request, topologies: topologies ?? new Map(), taken });
     if (places === null) return null;
     for (const place of order(places, request.rankBy)) placed.push({ ...place, program });
     for (const { host } of places) taken[host] = (taken[host] ?? 0) + 1;
   }
   return number(hosts, placed, taken);
+}
+
+/** The host with no more slots than a program's -H states, beside those that are taken; null: with all that it has. */
+function atMost(host: HostSlots, slots: number | null, taken: number): HostSlots {
+  if (slots === null) return host;
+  const most = host.origin.kind === 'stated' ? (host.slots ?? Infinity) : Infinity;
+  return { ...host, slots: Math.min(most, taken + slots), origin: { ...host.origin, kind: 'stated' } };
 }
 
 export interface Program {

@@ -1,8 +1,8 @@
 /** Several programs in one job, separated by `:`. */
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
 
 let directory = '';
@@ -76,6 +76,48 @@ it('--dry-run prints every program as understood', async () => {
     { rank: 1, host: 'a', program: 1, localRank: 1 },
     { rank: 2, host: 'b', program: 1, localRank: 0 },
   ]);
+});
+
+/** "program host", rank by rank. */
+async function placed(hostfile: string | null, argv: readonly string[]): Promise<string[]> {
+  const file = join(directory, 'hosts');
+  await writeFile(file, hostfile ?? '');
+  const hosts = hostfile === null ? [] : ['--hostfile', file];
+  const { stdout, stderr } = await Command.run(['--dry-run', '--json', ...hosts, ...argv]);
+  expect(stderr).toBe('');
+  const { ranks }: { ranks: { program: number; host: string }[] } = JSON.parse(stdout);
+  return ranks.map(({ program, host }) => `${program} ${host}`);
+}
+describe('-H of each program', () => {
+  const four = 'h1:1\nh2:1\nh3:1\nh4:1\n';
+
+  it.each<readonly [string, string, string | null, string[]]>([
+    [
+      '+e: without ranks of the programs before',
+      '-H +n0 A : -H +e:1 B : -H +e C',
+      four,
+      ['0 h1', '1 h2', '2 h3', '2 h4'],
+    ],
+    ['+e: after a program for any host', '-n 2 A : -H +e B', four, ['0 h1', '0 h2', '1 h3', '1 h4']],
+    ['+e: named, and without a rank', '-n 1 -H +n0,+n1 A : -H +e:2 B', four, ['0 h1', '1 h2', '1 h3']],
+    ['+e: and named beside it', '-n 1 -H +n3 A : -H +n0,+e:1 B', four, ['0 h4', '1 h1', '1 h2']],
+    ['slots of a host in a hostfile', '-H h1:1 A : -H h1:2,h2:1 B', 'h1:4\nh2:4\n', ['0 h1', '1 h1', '1 h1', '1 h2']],
+    ['as many as there are, for each', '-n 1 -H h1:2 A : -n 1 -H h1:2 B', 'h1:2\n', ['0 h1', '1 h1']],
+    ['slots of a host in no file', '-H h1:1 A : -H h1:1,h2:1 B', null, ['0 h1', '1 h1', '1 h2']],
+    ['slots that the hostfile leaves open', '-H h1:3 A : -H h2:1 B', 'h1\nh2\n', ['0 h1', '0 h1', '0 h1', '1 h2']],
+  ])('%s', async (_name, argv, hostfile, expected) => {
+    expect(await placed(hostfile, argv.split(' '))).toEqual(expected);
+  });
+
+  it('no host is empty: the programs before are named as the reason', async () => {
+    const file = join(directory, 'hosts');
+    await writeFile(file, four);
+    const argv = ['--dry-run', '--hostfile', file, 'A', ':', '-H', '+e', 'B'];
+    const { status, stderr } = await Command.run(argv);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/some hosts without ranks of the programs before are asked for, none is left in/);
+    expect(stderr).toMatch(/say with -n how many ranks each program gets/);
+  });
 });
 
 it('a program that cannot be started is named', async () => {

@@ -62,6 +62,8 @@ function shown(hostfile: string, wish: Wish): string {
     .join(' ');
 }
 
+const only = (host: number) => () => new Map([[host, null]]);
+
 describe('ranks are dealt out', () => {
   test.each<[string, string, Wish, string]>([
     ['by slot', 'a:2/b:2', { programs: ['3'] }, 'a0 a1 b0'],
@@ -103,11 +105,7 @@ describe('ranks are dealt out', () => {
 
   test('a program with hosts of its own keeps to them', () => {
     const allocation = allocationOf('a:2/b:2');
-    const map = mapRanks(allocation, request({ programs: ['1', '', '1'] }), null, [
-      new Set([1]),
-      new Set([1]),
-      new Set([0]),
-    ]);
+    const map = mapRanks(allocation, request({ programs: ['1', '', '1'] }), null, [only(1), only(1), only(0)]);
     expect(map?.ranks.map(({ host, program }) => [host, program])).toEqual([
       [1, 0],
       [1, 1],
@@ -117,7 +115,7 @@ describe('ranks are dealt out', () => {
 
   test('a program with hosts of its own takes the lines of those', () => {
     const wish = request({ mapBy: 'seq', programs: ['1', '', ''] });
-    const hosts = [new Set([1]), new Set([0]), new Set([1])];
+    const hosts = [only(1), only(0), only(1)];
     const map = mapRanks(allocationOf('a/b/a/b'), wish, null, hosts);
     expect(map?.ranks.map(({ host, program }) => [host, program])).toEqual([
       [1, 0],
