@@ -17,6 +17,7 @@ const rank = v.object({
   rank: count,
   program: count,
   visibleGpus: v.nullable(v.array(count)),
+  gpu: v.nullable(count),
   stdinPipe: v.boolean(),
   interactive: v.boolean(),
   mergeStderr: v.boolean(),

@@ -20,6 +20,8 @@ export interface OrderedRank extends Pick<RankSpawn, 'rank' | 'stdinPipe' | 'int
   readonly program: number;
   /** The GPUs that it may see, as the agent's topology numbers them; null: what the host shows everybody. */
   readonly visibleGpus: readonly number[] | null;
+  /** The one that it was dealt to, numbered likewise; null: its local rank says. */
+  readonly gpu: number | null;
 }
 
 /** The first order. It travels with the exec: an agent has it before it has said anything. */

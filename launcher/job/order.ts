@@ -68,13 +68,14 @@ export function placementOf(
   const ranks = map.ranks
     .filter((rank) => rank.host === hostIndex)
     .toSorted((one, other) => one.localRank - other.localRank)
-    .map(({ rank, program }) => ({
+    .map(({ rank, program, gpu }) => ({
       rank,
       program,
       stdinPipe: facts.readsStdin(rank),
       interactive: map.ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
       mergeStderr: facts.mergeStderr,
       cpus: bindings[rank]?.cpus ?? [],
+      gpu,
       visibleGpus: facts.isolateGpus ? ownGpu(bindings[rank]) : devices,
     }));
   return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ranks };

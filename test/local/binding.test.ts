@@ -98,6 +98,25 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(found(perGpu.stdout)).toHaveLength(6);
   });
 
+  it('NCCLRUN_LOCAL_DEVICE is the index of its GPU as each rank sees them', async () => {
+    await using there = await machine();
+    const devices = async (argv: readonly string[], visible?: string): Promise<string[]> => {
+      const environment = visible === undefined ? {} : { CUDA_VISIBLE_DEVICES: visible };
+      const tell = ['sh', '-c', 'echo "$RANK:${NCCLRUN_LOCAL_DEVICE-none}"'];
+      return found((await there.run([plain, ...argv, ...tell], { environment })).stdout);
+    };
+    const [dealt, isolated] = [['--map-by', 'ppr:2:gpu'], ['--isolate-gpus']];
+    expect(await devices(dealt)).toEqual(['0:0', '1:0', '2:1', '3:1', '4:2', '5:2']);
+    expect(await devices([...dealt, ...isolated])).toEqual([0, 1, 2, 3, 4, 5].map((rank) => `${rank}:0`));
+    expect(await devices(['-n', '4'])).toEqual(['0:0', '1:1', '2:2', '3:0']);
+    expect(await devices(dealt, '2,GPU-1a')).toEqual(['0:0', '1:0', '2:1', '3:1']);
+    const some = ['-H', 'localhost:3', '--include', 'localhost:0,2'];
+    expect(await devices(some)).toEqual(['0:0', '1:1']);
+    expect(await devices([...some, '--oversubscribe', ...dealt])).toEqual(['0:0', '1:0', '2:1', '3:1']);
+    expect(await devices(['-n', '3', '-x', 'CUDA_VISIBLE_DEVICES=1'])).toEqual(['0:0', '1:0', '2:0']);
+    expect(await devices(['-n', '1'], '')).toEqual(['0:none']);
+  });
+
   it('--dry-run knows what this machine has', async () => {
     await using there = await machine();
     const { stdout } = await there.run(['--dry-run', '--map-by', 'gpu', '--bind-to', 'gpu', 'true']);

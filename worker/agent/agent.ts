@@ -43,6 +43,7 @@ import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
+import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 const ENOENT = 2;
 const SIGKILL = 9;
@@ -202,9 +203,10 @@ export class Agent {
       workingDirectory: this.#workingDirectory(program),
       environment: programEnvironment(program, ofJob),
     }));
+    const gpus = visibleGpus();
     const ranks = placement.ranks.flatMap((rank, localRank) => {
       const program = programs[rank.program];
-      return program === undefined ? [] : this.#prepare(rank, localRank, program);
+      return program === undefined ? [] : this.#prepare(rank, localRank, program, gpus);
     });
     const { leaseMs, outputCredit } = this.#order;
     const shared = { ...usualEnvironment(facts), ...ofJob };
@@ -214,14 +216,14 @@ export class Agent {
   }
 
   /** The rank as the guardian is to start it; none if its program cannot be read here. */
-  #prepare(ordered: OrderedRank, localRank: number, program: OrderedProgram): RankSpawn[] {
+  #prepare(ordered: OrderedRank, localRank: number, program: OrderedProgram, gpus: readonly VisibleGpu[]): RankSpawn[] {
     const { rank, stdinPipe, interactive, mergeStderr, cpus } = ordered;
     const { workingDirectory } = program;
     // Where the user stood, here, their own PWD holds: it may say by which symbolic link they came.
     const stays = this.#options.local && !program.workingDirectoryGiven;
     const environment = {
       ...program.environment,
-      ...gpuEnvironment(ordered.visibleGpus),
+      ...gpuEnvironment(ordered, localRank, gpus, program.environment),
       ...rankEnvironment(ordered, localRank, this.#runtimeDirectory),
       ...(stays ? {} : { PWD: workingDirectory }),
     };

@@ -1,6 +1,6 @@
 /** The environment that every rank finds, beside its host's own and what -x passes on. */
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
-import { visibleGpus } from '../topology/gpus.ts';
+import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 export interface HostEnvironment {
   readonly order: AgentOrder;
@@ -72,10 +72,29 @@ export function rankEnvironment(
   };
 }
 
-/** `numbers` count what a program sees here, which the host's own CUDA_VISIBLE_DEVICES may have cut already. */
-export function gpuEnvironment(numbers: readonly number[] | null): Record<string, string> {
-  if (numbers === null) return {};
-  const gpus = visibleGpus();
+const VISIBLE = 'CUDA_VISIBLE_DEVICES';
+
+/**
+ * What a rank may see, and which index its own GPU has among that. `gpus`: what a program sees here, which the host's own
+ * CUDA_VISIBLE_DEVICES may have cut already; `program`: what -x passes on.
+ */
+export function gpuEnvironment(
+  { visibleGpus: numbers, gpu }: Pick<OrderedRank, 'visibleGpus' | 'gpu'>,
+  localRank: number,
+  gpus: readonly VisibleGpu[],
+  program: Readonly<Record<string, string>>,
+): Record<string, string> {
   if (gpus.length === 0) return {};
-  return { CUDA_VISIBLE_DEVICES: numbers.map((number) => gpus[number]?.name ?? String(number)).join(',') };
+  const given = numbers === null ? program[VISIBLE] : undefined;
+  if (given !== undefined) return deviceEnvironment(localRank, visibleGpus(given).length);
+  const seen = numbers ?? gpus.map((_, index) => index);
+  const own = gpu === null ? -1 : seen.indexOf(gpu);
+  const device = deviceEnvironment(own === -1 ? localRank : own, seen.length);
+  if (numbers === null) return device;
+  return { ...device, [VISIBLE]: numbers.map((number) => gpus[number]?.name ?? String(number)).join(',') };
+}
+
+/** More ranks than GPUs take turns. */
+function deviceEnvironment(index: number, count: number): Record<string, string> {
+  return count === 0 ? {} : { NCCLRUN_LOCAL_DEVICE: String(index % count) };
 }
