@@ -32,9 +32,9 @@ export class CommandShell implements RemoteShell {
   }
 }
 
-/** A command line whose streams are the link. @throws NativeError if it cannot be started */
-export function runShell(words: readonly string[]): RemoteProcess {
-  const link = startTool(words);
+/** A command line whose streams are the link; `changes` as startTool's. @throws NativeError if it cannot be started */
+export function runShell(words: readonly string[], changes: readonly string[] = []): RemoteProcess {
+  const link = startTool(words, changes);
   const exit = link.died.then(({ waitStatus, remarks }) => {
     link.release();
     return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };

@@ -16,10 +16,10 @@ import type { StartAgent } from './connection.ts';
 
 export { agentPath, dialPath, installationRoot, installedVersion };
 
-/** A running tool whose stdin and stdout carry frames. @throws NativeError if it cannot be started */
-export function startTool(words: readonly string[]): NativeLink {
+/** A running tool whose stdin and stdout carry frames; `changes` (NAME=value) to our environment are its alone. @throws NativeError if it cannot be started */
+export function startTool(words: readonly string[], changes: readonly string[]): NativeLink {
   const native = loadNative();
-  return new NativeLink(native, (onEvent) => native.toolStart(words, onEvent));
+  return new NativeLink(native, (onEvent) => native.toolStart(words, changes, onEvent));
 }
 
 /** What a tool wrote, on stdout and stderr alike; nothing if it could not be started. */

@@ -39,7 +39,8 @@ export class OpenSsh implements RemoteShell {
     const destination = destinationWords(name, user, port);
     const settings = [...fixedOptions, ...(await this.#options.options(destination))];
     const options = settings.flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
-    return runShell([...this.#command, '-T', '-x', '-a', ...options, ...destination, command]);
+    const words = [...this.#command, '-T', '-x', '-a', ...options, ...destination, command];
+    return runShell(words, await this.#options.environment());
   }
 
   trial(host: HostSlots, verbose: boolean): string {

@@ -33,14 +33,18 @@ inline std::string stringArgument(const Napi::Value& value, const char* name) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+inline std::vector<std::string> stringsArgument(const Napi::Value& value, const char* name) {
+  if (!value.IsArray()) throw wrongArgument(value.Env(), name, "an array of strings");
+  std::vector<std::string> strings;
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) strings.push_back(stringArgument(array.Get(i), name));
+  return strings;
+}
+
 // The words of a command line: at least one.
 inline std::vector<std::string> wordsArgument(const Napi::Value& value, const char* name) {
-  if (!value.IsArray() || value.As<Napi::Array>().Length() == 0) {
-    throw wrongArgument(value.Env(), name, "an array of strings with a first one");
-  }
-  std::vector<std::string> words;
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) words.push_back(stringArgument(array.Get(i), name));
+  std::vector<std::string> words = stringsArgument(value, name);
+  if (words.empty()) throw wrongArgument(value.Env(), name, "an array of strings with a first one");
   return words;
 }
 

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <initializer_list>
 #include <utility>
 
@@ -15,6 +17,18 @@ namespace ncclrun::binding {
 namespace {
 
 constexpr int kSocket = 3;
+
+// As execve takes them: with a null at the end.
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (std::string& word : words) all.push_back(word.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+bool sameName(const std::string& assignment, const char* entry) {
+  return strncmp(assignment.c_str(), entry, assignment.find('=') + 1) == 0;
+}
 
 // What the child is to find, freed at the end. Its descriptors that are ours close on exec.
 class Conditions {
@@ -41,13 +55,18 @@ class Conditions {
   void give(int descriptor, int number) { posix_spawn_file_actions_adddup2(&actions_, descriptor, number); }
   void changeDirectory(const char* path) { posix_spawn_file_actions_addchdir_np(&actions_, path); }
 
-  // As execvp finds the program. 0 or errno.
-  int start(const std::vector<std::string>& words, pid_t& pid) const {
+  // As execvp finds the program. `changes` (NAME=value) come to our environment. 0 or errno.
+  int start(const std::vector<std::string>& words, pid_t& pid, const std::vector<std::string>& changes = {}) const {
     std::vector<std::string> copies = words;
-    std::vector<char*> argv;
-    for (std::string& word : copies) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    return posix_spawnp(&pid, argv.front(), &actions_, &attributes_, argv.data(), environ);
+    std::vector<char*> argv = pointers(copies);
+    std::vector<std::string> added = changes;
+    std::vector<char*> environment = pointers(added);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (std::none_of(changes.begin(), changes.end(), [&](const auto& change) { return sameName(change, *entry); })) {
+        environment.insert(environment.end() - 1, *entry);
+      }
+    }
+    return posix_spawnp(&pid, argv.front(), &actions_, &attributes_, argv.data(), environment.data());
   }
 
  private:
@@ -80,7 +99,7 @@ int startGuardian(const std::string& path, const std::string& argument, ChildPro
   return error;
 }
 
-int startTool(const std::vector<std::string>& words, ChildProcess& out) {
+int startTool(const std::vector<std::string>& words, const std::vector<std::string>& changes, ChildProcess& out) {
   Descriptor standardInput;
   Descriptor standardOutput;
   Descriptor standardError;
@@ -93,7 +112,7 @@ int startTool(const std::vector<std::string>& words, ChildProcess& out) {
   conditions.give(standardInput.get(), 0);
   conditions.give(standardOutput.get(), 1);
   conditions.give(standardError.get(), 2);
-  const int error = conditions.start(words, child.pid);
+  const int error = conditions.start(words, child.pid, changes);
   if (error == 0) out = std::move(child);
   return error;
 }

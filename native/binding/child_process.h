@@ -21,8 +21,9 @@ struct ChildProcess {
 // else. 0 or errno.
 int startGuardian(const std::string& path, const std::string& argument, ChildProcess& out);
 
-// A program that the PATH has, in a session of its own, its three standard streams piped to us. 0 or errno.
-int startTool(const std::vector<std::string>& words, ChildProcess& out);
+// A program that the PATH has, in a session of its own, its three standard streams piped to us; `changes` (NAME=value)
+// to our environment are its alone. 0 or errno.
+int startTool(const std::vector<std::string>& words, const std::vector<std::string>& changes, ChildProcess& out);
 
 // Runs a tool that reads nothing to its end. `said` is what it wrote, on stdout and stderr alike. 0 or errno.
 int runTool(const std::vector<std::string>& words, std::string& said, int& waitStatus);

@@ -157,10 +157,11 @@ Napi::Value guardianStart(const Napi::CallbackInfo& call) {
 
 Napi::Value toolStart(const Napi::CallbackInfo& call) {
   const std::vector<std::string> words = wordsArgument(call[0], "words");
-  return openNew(call.Env(), kMaxPayloadBytes, call[1], true, "cannot start " + words.front(),
+  const std::vector<std::string> changes = stringsArgument(call[1], "changes");
+  return openNew(call.Env(), kMaxPayloadBytes, call[2], true, "cannot start " + words.front(),
                  [&](ServerThread& thread) {
                    ChildProcess child;
-                   const int error = startTool(words, child);
+                   const int error = startTool(words, changes, child);
                    return error != 0 ? error : thread.serveChild(std::move(child));
                  });
 }

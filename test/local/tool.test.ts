@@ -9,8 +9,8 @@ import { NativeLink } from '../../worker/engine/native-link.ts';
 const native = loadNative();
 
 /** A shell command at the other end of a link. */
-function tool(command: string) {
-  const link = new NativeLink(native, (onEvent) => native.toolStart(['sh', '-c', command], onEvent));
+function tool(command: string, changes: readonly string[] = []) {
+  const link = new NativeLink(native, (onEvent) => native.toolStart(['sh', '-c', command], changes, onEvent));
   const frames: Frame[] = [];
   const ends: (string | null)[] = [];
   link.open({ frame: (frame) => frames.push(frame), closed: (problem) => ends.push(problem) });
@@ -55,8 +55,14 @@ describe('a tool whose streams are a link', () => {
     expect(frames).toEqual([]);
   });
 
+  it('has the environment of this process, but for changes', async () => {
+    const { died } = tool('echo $SHELL:$NCCLRUN_TEST_NEW:$PATH >&2', ['SHELL=/changed', 'NCCLRUN_TEST_NEW=a=b']);
+    expect((await died).remarks).toBe(`/changed:a=b:${process.env.PATH}\n`);
+    expect(process.env.SHELL).not.toBe('/changed');
+  });
+
   it('that is not there is an error with its name', () => {
-    expect(() => native.toolStart(['no-such-tool'], () => undefined)).toThrow(
+    expect(() => native.toolStart(['no-such-tool'], [], () => undefined)).toThrow(
       /cannot start no-such-tool: No such file or directory/,
     );
   });

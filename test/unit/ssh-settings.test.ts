@@ -64,4 +64,16 @@ describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh 
     ]);
     expect(options).toContainEqual(['ProxyCommand', "'/bin/true' %h %p 4"]);
   });
+
+  test.each([
+    ['Host *\n  # ProxyCommand none of mine\n', ['SHELL=/bin/sh']],
+    ['Host b\n  ProxyCommand nc %h %p\n', []],
+    ['Match exec "[[ -n $X ]]"\n  User ann\n', []],
+  ])('ssh may start a small shell where the user has no command that needs his: %j', async (config, changes) => {
+    const file = join(directory, 'config');
+    writeFileSync(file, config);
+    expect(await new OpenSshOptions(new SshConfiguration(['ssh', '-F', file]), '/bin/true').environment()).toEqual(
+      changes,
+    );
+  });
 });

@@ -87,9 +87,14 @@ export interface Native {
   guardianStart(path: string, argument: string, onEvent: (event: LocalServerEvent) => void): LocalServer;
   /**
    * Starts a program of the PATH in a session of its own and serves the frames on its stdin and stdout as connection 1 of a server of its
-   * own. Its `died` comes with the wait status and the end of what it said on stderr.
+   * own; `changes` (NAME=value) to our environment are its alone. Its `died` comes with the wait status and the end of what it said on
+   * stderr.
    */
-  toolStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer;
+  toolStart(
+    words: readonly string[],
+    changes: readonly string[],
+    onEvent: (event: LocalServerEvent) => void,
+  ): LocalServer;
   /** Frames that are encoded already. */
   localServerWrite(server: LocalServer, connection: number, bytes: Uint8Array): void;
   /**

@@ -13,6 +13,8 @@ const KEY_EXCHANGE = '^ecdh-sha2-nistp256,curve25519-sha256,curve25519-sha256@li
 const CONNECT_SECONDS = '10';
 /** Keywords that would make one host's settings differ from another's in what we add. */
 const ours = /^\s*(kexalgorithms|proxycommand|proxyjump|proxyusefdpass|bindaddress|bindinterface|addressfamily)\b/im;
+/** Match exec, ProxyCommand, LocalCommand; not in a comment. */
+const commands = /^[^#\n]*(\bexec\b|command)/im;
 const conditionalInclude = /^\s*(host|match)\b[^]*^\s*include\b/im;
 
 export class OpenSshOptions {
@@ -39,6 +41,14 @@ export class OpenSshOptions {
     ]);
     const silent = answer.settings.get('kexalgorithms')?.[0] === defaults.settings.get('kexalgorithms')?.[0];
     return [...(silent ? this.#keyExchange() : []), ...(isDirect(answer) ? this.#dial(answer) : [])];
+  }
+
+  /**
+   * Changes to the environment of ssh, which starts the user's shell to start a ProxyCommand: a large one costs more than all else about
+   * the connection's beginning. Where the configuration has commands of the user's, his shell runs them.
+   */
+  async environment(): Promise<readonly string[]> {
+    return (await this.#configuration.mentions(commands)) ? [] : ['SHELL=/bin/sh'];
   }
 
   #keyExchange(): SshOption[] {
