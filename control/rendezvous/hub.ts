@@ -273,7 +273,7 @@ export class Hub {
       afterMs,
       () => this.#collector.waiting(),
       (gathering, seconds) =>
-        report({ what: describeKey(gathering.key), missing: this.#roster.missingFrom(gathering), seconds }),
+        report({ what: describeKey(gathering.key), ...this.#roster.missingFrom(gathering), seconds }),
     );
   }
 }

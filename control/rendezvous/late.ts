@@ -6,6 +6,8 @@ export interface LateReport {
   readonly what: string;
   /** "rank 3 (node1)" each. */
   readonly missing: readonly string[];
+  /** The same as numbers, where it is known which ranks of the job they are. */
+  readonly ranks: readonly number[];
   readonly seconds: number;
 }
 

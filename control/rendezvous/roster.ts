@@ -2,6 +2,7 @@
 import { describeKey } from '../messages/key.ts';
 import type { Gathering } from './collector.ts';
 import { listRanks } from './failure.ts';
+import type { LateReport } from './late.ts';
 
 export class Roster {
   readonly #rankHosts: readonly number[];
@@ -54,15 +55,15 @@ export class Roster {
     };
   }
 
-  /** Names of the ranks that have not contributed. */
-  missingFrom(gathering: Gathering): string[] {
+  /** Names of the ranks that have not contributed, and their numbers in the job where they are known. */
+  missingFrom(gathering: Gathering): Pick<LateReport, 'missing' | 'ranks'> {
     const numbered = this.#isNumberedAsJob(gathering);
-    const missing: string[] = [];
-    for (let rank = 0; rank < gathering.size; rank++) {
-      if (gathering.entries.has(rank)) continue;
-      missing.push(numbered ? `rank ${rank} (${this.#hostName(this.#rankHosts[rank] ?? -1)})` : `rank ${rank}`);
-    }
-    return missing;
+    const ranks: number[] = [];
+    for (let rank = 0; rank < gathering.size; rank++) if (!gathering.entries.has(rank)) ranks.push(rank);
+    const missing = ranks.map((rank) =>
+      numbered ? `rank ${rank} (${this.#hostName(this.#rankHosts[rank] ?? -1)})` : `rank ${rank}`,
+    );
+    return { missing, ranks: numbered ? ranks : [] };
   }
 
   /** A communicator of all ranks of the job, numbered like the job as far as one sees. */

@@ -108,6 +108,7 @@ export interface RankMissingFailure {
   readonly host: string;
   readonly rank: number;
   readonly message: string;
+  readonly stderrTail: readonly string[];
 }
 /** --timeout ran out. Exit status 124. */
 export interface TimeoutFailure {
@@ -129,6 +130,8 @@ export interface InitTimeoutFailure {
   readonly what: string;
   /** Who had not come: "rank 3 (node1)", or "rank 3" where a rank of the communicator may be any of the job. */
   readonly missing: readonly string[];
+  /** What the first of the missing ranks has said on stderr last, where it is known which they are and they said something. */
+  readonly stderr: { readonly rank: number; readonly tail: readonly string[] } | null;
 }
 /** The user's signal, or nobody reads our output any more (SIGPIPE). Exit status 128 + signal: 130, 143, 129, 141. */
 export interface InterruptFailure {

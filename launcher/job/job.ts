@@ -26,7 +26,7 @@ import {
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import type { JobEvent } from './event.ts';
-import type { Failure, RankMissingFailure } from './failure.ts';
+import type { Failure, InitTimeoutFailure, RankMissingFailure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
@@ -171,9 +171,25 @@ export class Job {
     this.#parts.policy.suspect(rank, other);
   }
 
+  /** A rank that others need will not come. */
+  missing(rank: number, message: string): void {
+    this.fail(this.#missing(rank, message));
+  }
+
+  /** Ranks did not join their communicator in time. `ranks`: those of them that are known. */
+  joinedTooLate(late: Pick<InitTimeoutFailure, 'seconds' | 'what' | 'missing'>, ranks: readonly number[]): void {
+    const words = ranks.map((rank) => ({ rank, tail: this.#ends.lastWords(rank) }));
+    this.fail({ type: 'init-timeout', ...late, stderr: words.find(({ tail }) => tail.length > 0) ?? null });
+  }
+
+  #missing(rank: number, message: string): RankMissingFailure {
+    const host = this.#mapHosts[this.#map?.ranks[rank]?.host ?? -1]?.name ?? 'unknown host';
+    return { type: 'rank-missing', host, rank, message, stderrTail: this.#ends.lastWords(rank) };
+  }
+
   /** A rank left others in the lurch; it is a failure if those fail for it. */
-  departed(failure: RankMissingFailure): void {
-    this.#parts.policy.departed(failure);
+  departed(rank: number, message: string): void {
+    this.#parts.policy.departed(this.#missing(rank, message));
     if (this.#verdict.isOpen) this.#verdict.judge();
   }
 

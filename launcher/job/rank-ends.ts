@@ -19,6 +19,11 @@ export class RankEnds {
     this.#outOfMemory.add(rank);
   }
 
+  /** The end of what a rank has said on stderr so far. */
+  lastWords(rank: number): readonly string[] {
+    return this.#words.of(rank);
+  }
+
   /** Null for a rank that ended well. */
   failureOf(host: string, rank: number, exited: ExitedRank): RankExitFailure | RankSignalFailure | null {
     const { pid, exitCode, signal } = exited;

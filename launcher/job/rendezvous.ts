@@ -60,7 +60,8 @@ export class RendezvousHub {
       rankHosts,
       send: (host, frame) => options.send(host, frame),
       join: (gathering) => this.#join(gathering),
-      late: (report) => options.onEvent({ type: 'waiting', time: Date.now(), ...report }),
+      late: ({ what, missing, seconds }) =>
+        options.onEvent({ type: 'waiting', time: Date.now(), what, missing, seconds }),
       missing: (rank, message) => options.onMissing?.(rank, message),
       suspected: (rank, suspect) => options.onSuspected?.(rank, suspect),
       departed: (rank, message) => options.onDeparted?.(rank, message),

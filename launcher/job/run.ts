@@ -182,12 +182,12 @@ async function startRanks(start: Start): Promise<RankMap | null> {
       plan,
       send: (index, frame) => used[index]?.send(frame),
       onEvent: (event) => job.emit(event),
-      onMissing: (rank, message) => job.fail({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
+      onMissing: (rank, message) => job.missing(rank, message),
       onSuspected: (rank, suspect) => job.suspect(rank, suspect),
-      onDeparted: (rank, message) => job.departed({ type: 'rank-missing', host: hostOf(map, rank), rank, message }),
+      onDeparted: (rank, message) => job.departed(rank, message),
       initTimeoutMs: limit === null ? null : limit * 1000,
       clock,
-      onTimedOut: ({ what, missing }) => job.fail({ type: 'init-timeout', seconds: limit ?? 0, what, missing }),
+      onTimedOut: ({ what, missing, ranks }) => job.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
     });
   job.spawn(map, used, starts, hub);
   return map;

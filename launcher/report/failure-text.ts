@@ -52,7 +52,7 @@ export function failureText(failure: Failure): FailureText {
     case 'rank-missing':
       return {
         sentence: failure.message,
-        details: [],
+        details: lastWords(failure.stderrTail),
         remedy:
           'every rank of a communicator must initialise it, take part in every operation and close it; see what that one did',
       };
@@ -71,7 +71,7 @@ export function failureText(failure: Failure): FailureText {
     case 'init-timeout':
       return {
         sentence: `${failure.what} waited ${failure.seconds} s for ${shortList(failure.missing)}, and the job was ended`,
-        details: [],
+        details: failure.stderr === null ? [] : lastWords(failure.stderr.tail, `rank ${failure.stderr.rank}’s`),
         remedy: 'see why they do not join it, or raise --init-timeout if they only take long',
       };
     case 'interrupt':
@@ -105,8 +105,8 @@ function memoryRemedy(host: string): string {
   return `give the job more memory on ${host} (the machine’s, or its control group’s), or start fewer ranks there`;
 }
 
-function lastWords(lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['the end of its stderr:', ...lines.map((line) => `  ${line}`)];
+function lastWords(lines: readonly string[], whose = 'its'): string[] {
+  return lines.length === 0 ? [] : [`the end of ${whose} stderr:`, ...lines.map((line) => `  ${line}`)];
 }
 
 const shownNames = 8;

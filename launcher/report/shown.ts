@@ -33,9 +33,14 @@ export class Shown {
 
   /** The failure without last words that stand right above. */
   trimmed(failure: Failure): Failure {
-    if (failure.type !== 'rank-exit' && failure.type !== 'rank-signal') return failure;
-    const inSight = this.#rank === failure.rank && this.#lines >= failure.stderrTail.length;
-    return inSight ? { ...failure, stderrTail: [] } : failure;
+    if ('stderrTail' in failure)
+      return this.#inSight(failure.rank, failure.stderrTail) ? { ...failure, stderrTail: [] } : failure;
+    if (failure.type !== 'init-timeout' || failure.stderr === null) return failure;
+    return this.#inSight(failure.stderr.rank, failure.stderr.tail) ? { ...failure, stderr: null } : failure;
+  }
+
+  #inSight(rank: number, lines: readonly string[]): boolean {
+    return this.#rank === rank && this.#lines >= lines.length;
   }
 }
 

@@ -25,10 +25,10 @@ await comm.allReduce(new Float32Array(1000));
 }
 
 it.each(['const comm', 'await using comm'])('one that exits with 0 and leaves the others waiting (%s)', async (how) => {
-  const path = await program('exits', 'process.exit(0);', how);
+  const path = await program('exits', "process.stderr.write('enough for me\\n'); process.exit(0);", how);
   const { exitCode, reason, failures, outcome } = await Command.result(['-n', '3', path]);
   expect({ exitCode, reason, status: outcome.status }).toEqual({ exitCode: 125, reason: 'rank-missing', status: 125 });
-  expect(failures[0]).toMatchObject({ type: 'rank-missing', rank: 1 });
+  expect(failures[0]).toMatchObject({ type: 'rank-missing', rank: 1, stderrTail: ['enough for me'] });
   // 'ended' where the guardian's word comes late.
   expect(outcome.stderr).toMatch(
     /^ncclrun: rank 1 \(\S+, pid \d+\) (exited with status 0|ended) without leaving the communicator; others waited for it$/m,

@@ -25,6 +25,18 @@ it('names the rank that did not join the communicator of the job, and ends the j
   );
 });
 
+it('tells the last words of the missing rank', async () => {
+  const script = `if [ $RANK = 2 ]; then echo "out of licences" >&2; exec sleep 1000; fi; exec ${program} job`;
+  const { failures, outcome } = await Command.result(['-n', '3', '--init-timeout', '0.7', 'sh', '-c', script]);
+  expect(failures).toMatchObject([{ type: 'init-timeout', stderr: { rank: 2, tail: ['out of licences'] } }]);
+  expect(outcome.stderr).toMatch(/out of licences\nncclrun: .* waited .* for rank 2/); // right above: not twice
+  const buried = `if [ $RANK = 0 ]; then sleep 0.3; echo "hello" >&2; fi; ${script}`;
+  const { stderr } = await Command.run(['-n', '3', '--init-timeout', '1.5', 'sh', '-c', buried]);
+  expect(stderr).toMatch(
+    / waited 1\.5 s for rank 2 .*\n {4}the end of rank 2’s stderr:\n {6}out of licences\n {2}next: /,
+  );
+});
+
 it('holds for every communicator, and may come from the environment', async () => {
   const environment = { NCCLRUN_INIT_TIMEOUT: '0.7' };
   const { exitCode, failures } = await Command.result(['-n', '3', program], { environment });

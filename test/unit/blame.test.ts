@@ -19,7 +19,13 @@ const exitOf = (rank: number): Failure => ({
   outOfMemory: false,
   stderrTail: [],
 });
-const gone = (rank: number): RankMissingFailure => ({ type: 'rank-missing', host: 'h', rank, message: 'm' });
+const gone = (rank: number): RankMissingFailure => ({
+  type: 'rank-missing',
+  host: 'h',
+  rank,
+  message: 'm',
+  stderrTail: [],
+});
 const lostHost: Failure = { type: 'host-lost', host: 'h', cause: 'silent', silentMs: 1, detail: '' };
 const [INT, TERM, CONT, SEGV] = [2, 15, 18, 11];
 
@@ -94,7 +100,7 @@ describe('the job', () => {
     job.suspect(1, 0);
     agents[1]?.exited(1, 0x100);
     await turn();
-    job.departed(gone(0));
+    job.departed(0, 'left');
     await turn();
     expect(agents[0]?.asked).toEqual([TERM, CONT]);
     agents[0]?.exited(0, TERM);

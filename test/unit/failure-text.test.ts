@@ -70,7 +70,13 @@ describe('every failure: its status, its sentence', () => {
       'died of SIGUSR1, status 138',
     ],
     [
-      { type: 'rank-missing', host: 'node1', rank: 2, message: 'rank 2 (node1) exited without joining' },
+      {
+        type: 'rank-missing',
+        host: 'node1',
+        rank: 2,
+        message: 'rank 2 (node1) exited without joining',
+        stderrTail: [],
+      },
       125,
       'ncclrun: rank 2 (node1) exited without joining',
     ],
@@ -81,6 +87,7 @@ describe('every failure: its status, its sentence', () => {
         seconds: 20,
         what: 'communicator 1a2b3c4d',
         missing: ['rank 2 (node1)', 'rank 3 (node1)'],
+        stderr: null,
       },
       124,
       'communicator 1a2b3c4d waited 20 s for rank 2 (node1), rank 3 (node1), and the job was ended',

@@ -65,7 +65,7 @@ describe('the failure policy', () => {
   });
 
   test('a rank that others lacked is the cause of their ends, but its own end tells more', () => {
-    const lacked: Failure = { type: 'rank-missing', host: 'h', rank: 1, message: 'm' };
+    const lacked: Failure = { type: 'rank-missing', host: 'h', rank: 1, message: 'm', stderrTail: [] };
     const policy = new FailurePolicy();
     policy.record(exitOf(0), 1000);
     policy.record(lacked, 1001);
