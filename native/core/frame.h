@@ -35,6 +35,8 @@ enum class FrameKind : uint8_t {
   end = 0x1b,
   ended = 0x1c,
 
+  staging = 0x35,
+
   engineHello = 0x50,
   welcome = 0x51,
   join = 0x52,

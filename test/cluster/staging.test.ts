@@ -67,13 +67,22 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect(await run('h1:1,h2:1')).toMatchObject({ status: 0, stderr: '' });
   });
 
-  it('to a host that has neither zstd nor a tool that hashes', async () => {
+  it.each([
+    ['has no tools to unpack or to hash', ['tar', 'gzip', 'zstd', 'openssl', 'sha256sum'], []],
+    ['cannot run our unpacker, with its own tools', [], ['chmod']],
+    ['cannot run our unpacker and has no tool that hashes', ['zstd', 'openssl', 'sha256sum'], ['chmod']],
+  ])('to a host that %s', async (_, hidden, idle) => {
     const host = cluster.host('h3');
     const cache = await emptyCache(host);
-    const tools = (await host.exec('sh', '-c', 'command -v zstd openssl sha256sum || true')).trim().split('\n');
-    for (const tool of tools) await host.exec('mount', '--bind', '/dev/null', tool);
+    const paths = async (tools: readonly string[]) =>
+      (await host.exec('sh', '-c', 'for tool; do readlink -f "$(command -v "$tool")" || true; done', '-', ...tools))
+        .split('\n')
+        .filter((path) => path !== '');
+    const changed = [...(await paths(hidden)), ...(await paths(idle))];
+    for (const path of await paths(hidden)) await host.exec('mount', '--bind', '/dev/null', path);
+    for (const path of await paths(idle)) await host.exec('mount', '--bind', '/bin/true', path);
     expect(await run('h3:1')).toMatchObject({ status: 0, stdout: 'h3\n' });
-    for (const tool of tools) await host.exec('umount', tool);
+    for (const path of changed) await host.exec('umount', path);
     await copiedOnce(cache);
   });
 

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { FailureError } from '../../job/failure-error.ts';
+import { installationRoot } from '../local.ts';
 import { withoutSections } from './executable.ts';
-import { bundleFiles } from './files.ts';
+import { bundleFiles, UNPACKER } from './files.ts';
 import { BUNDLED_NODE, type Identity } from './identity.ts';
 import { tarPieces } from './tar.ts';
 
@@ -34,6 +35,12 @@ export function canCompress(compression: Compression): boolean {
 /** Where an archive unpacked by hand is found by jobs, and where our own archives are kept. */
 export function cacheDirectory(environment: Readonly<Record<string, string | undefined>>): string {
   return join(environment['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'ncclrun');
+}
+
+/** Unpacks what was packed with zstd. Empty where there is none. */
+export async function unpacker(): Promise<Buffer> {
+  const none = Buffer.alloc(0);
+  return canCompress('zstd') ? readFile(join(installationRoot, UNPACKER)).catch(() => none) : none;
 }
 
 const made = new Map<Compression, Promise<Archive>>();

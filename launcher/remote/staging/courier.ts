@@ -4,10 +4,10 @@ import { makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 import { FailureError } from '../../job/failure-error.ts';
-import type { Archive } from './archive.ts';
-import { archive, canCompress } from './archive.ts';
+import type { Archive, Compression } from './archive.ts';
+import { archive, unpacker } from './archive.ts';
 import type { Identity } from './identity.ts';
-import { HAS_ZSTD, PIECE_BYTES, StagingWord } from './protocol.ts';
+import { ArchiveForm, PIECE_BYTES, StagingWord } from './protocol.ts';
 
 export interface Errand {
   readonly identity: Identity;
@@ -22,6 +22,8 @@ export interface Errand {
 
 export class Courier {
   readonly #errand: Errand;
+  /** Where it is asked for, it goes ahead of the archive. */
+  #unpacker: Buffer | null = null;
   #archive: Archive | null = null;
   #given = 0;
 
@@ -31,8 +33,11 @@ export class Courier {
 
   frame({ flags, subject }: Frame): void {
     switch (flags) {
+      case StagingWord.unpacker:
+        void this.#offerUnpacker();
+        return;
       case StagingWord.wanted:
-        void this.#begin((subject & HAS_ZSTD) !== 0);
+        void this.#begin(subject === ArchiveForm.zstd ? 'zstd' : 'gzip');
         return;
       case StagingWord.next:
         return this.#next();
@@ -44,15 +49,21 @@ export class Courier {
     }
   }
 
-  async #begin(hasZstd: boolean): Promise<void> {
+  async #offerUnpacker(): Promise<void> {
+    const found = await unpacker();
+    if (found.length > 0) this.#unpacker = found;
+    this.#send(this.#errand.link, Buffer.from(`${found.length}\n`));
+  }
+
+  async #begin(compression: Compression): Promise<void> {
     const { identity, link, onBegin, onFailure } = this.#errand;
     try {
-      const found = await archive(hasZstd && canCompress('zstd') ? 'zstd' : 'gzip', identity);
+      const found = await archive(compression, identity);
       this.#archive = found;
       onBegin(found.bytes.length);
       const pieces = Math.ceil(found.bytes.length / PIECE_BYTES);
       const last = found.bytes.length - (pieces - 1) * PIECE_BYTES;
-      this.#send(link, Buffer.from(`${[pieces, PIECE_BYTES, last, found.sha256, found.compression].join(' ')}\n`));
+      this.#send(link, Buffer.from(`${[pieces, PIECE_BYTES, last, found.sha256].join(' ')}\n`));
     } catch (error) {
       if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
       onFailure(error.failure.message, error.failure.remedy);
@@ -60,6 +71,11 @@ export class Courier {
   }
 
   #next(): void {
+    if (this.#unpacker !== null) {
+      this.#send(this.#errand.link, this.#unpacker);
+      this.#unpacker = null;
+      return;
+    }
     if (this.#archive === null) return;
     const piece = this.#archive.bytes.subarray(this.#given, this.#given + PIECE_BYTES);
     this.#given += piece.length;

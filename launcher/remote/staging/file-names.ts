@@ -7,6 +7,7 @@ export const neededFiles: readonly string[] = [
   'build/ncclrun-guardian',
   'build/ncclrun-dial',
   'build/ncclrun-perf',
+  'build/ncclrun-unpack',
   'build/libnccl.so.2',
   'build/ncclrun.node',
   'dist/bundle/agent.cjs',

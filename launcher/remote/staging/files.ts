@@ -13,6 +13,9 @@ export interface BundleFile {
   readonly executable: boolean;
 }
 
+/** Sent ahead of a bundle. */
+export const UNPACKER = 'build/ncclrun-unpack';
+
 /** Faster where they are there. */
 const wished = ['dist/bundle/agent.code', 'dist/bundle/main.code', 'dist/bundle/ssh2.code'];
 

@@ -4,8 +4,11 @@
  *
  *     host                                   launcher
  *                                            order          (sent with the start; the script drops it)
- *     wanted (subject: bit 0 zstd is there)
- *                                            terms          "pieces pieceBytes lastPieceBytes sha256 gzip|zstd\n"
+ *     unpacker
+ *                                            its size       "bytes\n"; 0: there is none
+ *     next                                   the unpacker   (native/unpack; what follows is its talk, where it can serve)
+ *     wanted (subject: ArchiveForm)
+ *                                            terms          "pieces pieceBytes lastPieceBytes sha256\n"
  *     next                                   a piece of the archive
  *     …
  *     staged                                 order          (for the agent, which takes the shell's place)
@@ -21,6 +24,7 @@ export const StagingWord = {
   cached: 4,
   /** `subject` is a StagingRefusal; the tools' complaints are on stderr. */
   failed: 5,
+  unpacker: 6,
 } as const;
 
 export const StagingRefusal = {
@@ -34,5 +38,14 @@ export const StagingRefusal = {
 /** The shell copies each piece through a pipe; the launcher holds one for each host that it serves. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
 
-/** Bit of `wanted`'s subject. */
-export const HAS_ZSTD = 1;
+/** How the unpacker ends; a shell that cannot execute it says 126 or 127. */
+export const UnpackerStatus = {
+  unpacked: 0,
+  /** It has said and taken nothing: the host's own tools may serve. */
+  cannotServe: 1,
+  failed: 2,
+  otherHash: 3,
+} as const;
+
+/** What the shell with its tools asks for, and the unpacker. */
+export const ArchiveForm = { gzip: 0, zstd: 1 } as const;

@@ -1,6 +1,7 @@
 /**
  * What a host's shell runs to start an agent: the installed one if its version is right, else one from the cache, else one that it asks for
- * over the command's own streams (protocol.ts), unpacks beside its place in the cache, verifies and renames.
+ * over the command's own streams (protocol.ts), unpacks beside its place in the cache, verifies and renames. A small program of ours that
+ * is sent ahead does the unpacking; the host's own tools do where it cannot.
  *
  * It passes any login shell (csh, fish) as one quoted word: no newline, no single quote, no exclamation mark, no doubled backslash.
  * Where ncclrun is installed it starts no process: the agent's script is read by this shell.
@@ -8,7 +9,7 @@
 import { FRAME_VERSION, FrameKind } from '../../../control/messages/frame.ts';
 import { quote } from '../shell.ts';
 import { BUNDLED_NODE, IDENTITY_FILE, type Identity } from './identity.ts';
-import { HAS_ZSTD, StagingRefusal, StagingWord } from './protocol.ts';
+import { ArchiveForm, StagingRefusal, StagingWord, UnpackerStatus } from './protocol.ts';
 
 export interface RemoteCommand {
   /** Of the launcher's installation; the host's is looked for at the same path. */
@@ -93,41 +94,56 @@ const script = oneLine(`
   [ -d "$n_home" ] && n_damaged=yes;
 
   # Each message is read to its end before the next is asked for: head may read further than it was told.
-  n_zstd=0;
-  if command -v zstd >/dev/null 2>&1; then n_zstd=${HAS_ZSTD}; fi;
-  n_say ${StagingWord.wanted} $n_zstd;
   n_skip() { dd bs=1 count=16 >/dev/null 2>&1; };
-  n_skip;
-  read -r n_pieces n_piece n_last n_sum n_form || exit 125;
   n_next() { n_say ${StagingWord.next} 0 >&3; n_skip; head -c "$1"; };
-  n_receive() {
-    while [ "$n_pieces" -gt 1 ]; do n_next "$n_piece"; n_pieces=$((n_pieces-1)); done;
-    n_next "$n_last";
-  };
-  n_unpack() { LC_ALL=C tar -xzf - -C "$n_new"; };
-  if [ "$n_form" = zstd ]; then n_unpack() { zstd -dcq | LC_ALL=C tar -xf - -C "$n_new"; }; fi;
-
-  # The hash is taken as the bytes pass, if it can be; else the archive is kept for it. openssl is five times faster than sha256sum.
   n_node=$n_new/$n_key/${BUNDLED_NODE};
-  n_hasher=;
-  n_take() { "$n_node" -e "$n_hash"; };
-  if command -v openssl >/dev/null 2>&1; then
-    n_hasher=openssl;
-    n_take() { openssl dgst -sha256 -r; };
-  elif command -v sha256sum >/dev/null 2>&1; then
-    n_hasher=sha256sum;
-    n_take() { sha256sum; };
+
+  # Where our unpacker cannot serve. The hash is taken as the bytes pass, if it can be; else the archive is kept for it. openssl is five
+  # times faster than sha256sum.
+  n_by_tools() {
+    n_say ${StagingWord.wanted} ${ArchiveForm.gzip};
+    n_skip;
+    read -r n_pieces n_piece n_last n_sum || exit 125;
+    n_receive() {
+      while [ "$n_pieces" -gt 1 ]; do n_next "$n_piece"; n_pieces=$((n_pieces-1)); done;
+      n_next "$n_last";
+    };
+    n_hasher=;
+    n_take() { "$n_node" -e "$n_hash"; };
+    if command -v openssl >/dev/null 2>&1; then
+      n_hasher=openssl;
+      n_take() { openssl dgst -sha256 -r; };
+    elif command -v sha256sum >/dev/null 2>&1; then
+      n_hasher=sha256sum;
+      n_take() { sha256sum; };
+    fi;
+    n_tap=$n_new/archive;
+    n_passing=;
+    if [ -n "$n_hasher" ] && mkfifo "$n_tap" 2>/dev/null; then
+      n_take <"$n_tap" >"$n_new/sum" 3>&- &
+      n_passing=yes;
+    fi;
+    n_receive | tee "$n_tap" | LC_ALL=C tar -xzf - -C "$n_new" || n_fail ${StagingRefusal.unpack};
+    if [ -n "$n_passing" ]; then wait; else n_take <"$n_tap" >"$n_new/sum"; fi;
+    read -r n_got n_rest <"$n_new/sum";
+    [ "$n_got" = "$n_sum" ] || n_fail ${StagingRefusal.hash};
+  };
+
+  n_result=${UnpackerStatus.cannotServe};
+  n_say ${StagingWord.unpacker} 0;
+  n_skip;
+  read -r n_size || exit 125;
+  if [ "$n_size" -gt 0 ]; then
+    n_next "$n_size" >"$n_new/unpack" && chmod +x "$n_new/unpack" || n_fail ${StagingRefusal.unpack};
+    "$n_new/unpack" "$n_new" 3>&-;
+    n_result=$?;
   fi;
-  n_tap=$n_new/archive;
-  n_passing=;
-  if [ -n "$n_hasher" ] && mkfifo "$n_tap" 2>/dev/null; then
-    n_take <"$n_tap" >"$n_new/sum" 3>&- &
-    n_passing=yes;
-  fi;
-  n_receive | tee "$n_tap" | n_unpack || n_fail ${StagingRefusal.unpack};
-  if [ -n "$n_passing" ]; then wait; else n_take <"$n_tap" >"$n_new/sum"; fi;
-  read -r n_got n_rest <"$n_new/sum";
-  [ "$n_got" = "$n_sum" ] || n_fail ${StagingRefusal.hash};
+  case $n_result in
+    ${UnpackerStatus.unpacked}) ;;
+    ${UnpackerStatus.cannotServe}|126|127) n_by_tools ;;
+    ${UnpackerStatus.otherHash}) n_fail ${StagingRefusal.hash} ;;
+    *) n_fail ${StagingRefusal.unpack} ;;
+  esac;
   "$n_node" -e "process.dlopen({exports:{}},process.argv[1])" "$n_new/$n_key/build/ncclrun.node" || n_fail ${StagingRefusal.start};
 
   # Another host that shares the directory may be as far: mv puts ours into theirs then.
