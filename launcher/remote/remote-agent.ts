@@ -8,10 +8,11 @@ import type { HostSlots } from '../job/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './connection.ts';
 import { agentPath, installationRoot } from './local.ts';
 import { Limiter } from './limiter.ts';
-import { quote } from './shell.ts';
+import { AGENT_START, quote } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { explainSsh } from './ssh-complaint.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
+import { StagingWord } from './staging/protocol.ts';
 import { remoteCommand } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
@@ -73,6 +74,7 @@ class RemoteAgent implements AgentConnection {
   /** Until an agent speaks, what came after the order would be taken for a part of ncclrun by a host that lacks it. */
   #held: Frame[] | null = null;
   #closing = false;
+  #step = '';
 
   constructor({ shell, identity, host, order, handler }: RemoteAgentOptions) {
     this.#shell = shell;
@@ -111,7 +113,7 @@ class RemoteAgent implements AgentConnection {
         release();
         return this.#handler.closed({ problem: null, failure: null });
       }
-      this.#handler.step(attempt === 1 ? 'connecting' : `connecting, attempt ${attempt}`);
+      this.#tell(attempt === 1 ? 'connecting' : `connecting, attempt ${attempt}`);
       const end = await this.#attempt(release, anew).finally(release);
       const problem = end.problem ?? sayLast(end.exit.remarks);
       if (this.#closing || end.spoke) return this.#handler.closed({ problem, failure: null });
@@ -140,7 +142,7 @@ class RemoteAgent implements AgentConnection {
         this.#host,
         command,
         (message) => this.#handler.way(message),
-        (step) => this.#handler.step(step),
+        (step) => this.#tell(step),
       );
     } catch (error) {
       return { ...end, exit: failedExit(error), staging: null };
@@ -159,7 +161,10 @@ class RemoteAgent implements AgentConnection {
             host: this.#host.name,
             link,
             order: this.#order,
-            onBegin: (bytes) => this.#handler.staging(bytes),
+            onBegin: (bytes) => {
+              this.#step = 'copying';
+              this.#handler.staging(bytes);
+            },
             giveUp: () => remote.kill(),
           });
     this.#held = staging === null ? null : [];
@@ -167,7 +172,10 @@ class RemoteAgent implements AgentConnection {
       frame: (frame) => {
         if (!end.spoke) {
           silence.refresh();
-          if (staging?.takes(frame) === true) return;
+          if (staging?.takes(frame) === true) {
+            if (isReady(frame)) this.#tell(AGENT_START);
+            return;
+          }
           end.spoke = true;
           clearTimeout(silence);
           onSpoke();
@@ -186,6 +194,12 @@ class RemoteAgent implements AgentConnection {
     clearTimeout(silence);
     const remarks = this.#identity === null ? exited.remarks : withoutScript(exited.remarks, command);
     return { ...end, exit: { ...exited, remarks }, staging };
+  }
+
+  /** Not every way knows that the command runs, but the command may say so itself. */
+  #tell(step: string): void {
+    if (step !== this.#step) this.#handler.step(step);
+    this.#step = step;
   }
 
   #command(anew: boolean): string {
@@ -221,6 +235,11 @@ class RemoteAgent implements AgentConnection {
     }
     return explainSsh(this.#host, exit, this.#shell.trial(this.#host, true));
   }
+}
+
+/** Nothing keeps the agent from starting any more. */
+function isReady({ flags }: Frame): boolean {
+  return flags === StagingWord.cached || flags === StagingWord.staged;
 }
 
 function failedExit(error: unknown): RemoteExit {

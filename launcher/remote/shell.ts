@@ -20,6 +20,9 @@ export interface RemoteProcess {
   kill(): void;
 }
 
+/** A step: we are in, and the command runs. */
+export const AGENT_START = 'agent start';
+
 export interface RemoteShell {
   /**
    * `command` is a command line for the remote login shell; quote what is not ours. Soon resolves, at latest when the connection begins

@@ -1,6 +1,6 @@
 /** Hosts without ncclrun get it over the connection, once, and whole or not at all. */
 import { readdirSync } from 'node:fs';
-import { mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
@@ -57,6 +57,26 @@ describeIf(clusterUnavailable(), 'staging', () => {
     const cache = await emptyCache(cluster.host('h1'));
     expect(await run('h1:2', '--rsh', rsh)).toMatchObject({ status: 0, stdout: 'h1\nh1\n' });
     await copiedOnce(cache);
+  });
+
+  it.each([
+    ['openssh', ['connecting', 'copy', 'agent start', 'up', 'connecting', 'agent start', 'up']],
+    ['ssh2', null],
+  ])('over %s: how far it is', async (rsh, expected) => {
+    await emptyCache(cluster.host('h1'));
+    const file = join(cluster.state, `events-${rsh}`);
+    const steps: string[] = [];
+    for (const _ of [1, 2]) {
+      await run('h1:1', '--rsh', rsh, '--events', file);
+      for (const line of (await readFile(file, 'utf8')).trim().split('\n')) {
+        const { type, step }: { type: string; step?: string } = JSON.parse(line);
+        if (type === 'host-step') steps.push(step ?? '');
+        if (type === 'host-staging') steps.push('copy');
+        if (type === 'host-up') steps.push('up');
+      }
+    }
+    const once = ['connecting', 'ssh handshake', 'ssh auth', 'agent start'];
+    expect(steps).toEqual(expected ?? [...once, 'copy', 'agent start', 'up', ...once, 'up']);
   });
 
   it('once to hosts that share a home directory', async () => {

@@ -2,7 +2,7 @@
 import { StreamLink } from '../../../control/link/stream-link.ts';
 import type { HostSlots } from '../../job/types.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
-import { sshTrial } from '../shell.ts';
+import { AGENT_START, sshTrial } from '../shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
 import { makeTrouble, TroubleError } from '../trouble.ts';
@@ -24,7 +24,7 @@ const steps: Readonly<Record<Progress, string>> = {
   connecting: 'ssh connect',
   handshake: 'ssh handshake',
   authentication: 'ssh auth',
-  ready: 'agent start',
+  ready: AGENT_START,
 };
 
 export class Ssh2 implements RemoteShell {
