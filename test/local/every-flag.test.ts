@@ -1,0 +1,185 @@
+/** Every spelling of every option in a real job: what ranks and user find shows that it was heeded. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { runCommandLine } from '../../launcher/cli/options.ts';
+import { repository } from '../rig/cluster.ts';
+import { Command, type Outcome } from '../rig/command.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-every-flag-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+const hostfile = join(directory, 'hosts');
+writeFileSync(hostfile, 'localhost slots=4\n');
+const shell = join(directory, 'shell');
+writeFileSync(shell, '#!/bin/sh\necho "$1" >>"$0.called"\nshift\nexec sh -c "$*"\n', { mode: 0o755 });
+
+const late = join(directory, 'late');
+writeFileSync(late, '#!/bin/sh\nexec sleep 1000\n', { mode: 0o755 });
+
+interface Job {
+  /** null: the option takes none. */
+  readonly value: string | null;
+  readonly beside?: readonly string[];
+  /** Of a shell; else it prints its rank. */
+  readonly script?: string;
+  /** Lines of stdout in any order. */
+  readonly prints?: readonly string[];
+  readonly status?: number;
+  readonly stderr?: RegExp;
+  /** More to see. */
+  readonly also?: (outcome: Outcome) => void;
+}
+
+const ranks = (count: number): string[] => Array.from({ length: count }, (_, rank) => `${rank}`);
+const four = ['--hostfile', hostfile];
+const sleep = 'exec sleep 1000';
+
+const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
+  np: { value: '2', prints: ranks(2) },
+  npernode: { value: '3', beside: four, prints: ranks(3) },
+  oversubscribe: { value: null, beside: ['-H', 'localhost:1', '-n', '3'], prints: ranks(3) },
+  export: [
+    { value: 'COLOUR=light blue', script: 'echo $COLOUR', beside: ['-n', '1'], prints: ['light blue'] },
+    { value: 'EVERY_FLAG', script: 'echo $EVERY_FLAG', beside: ['-n', '1'], prints: ['given'] },
+    { value: 'EVERY_*', script: 'echo $EVERY_FLAG', beside: ['-n', '1'], prints: ['given'] },
+  ],
+  wdir: { value: '/usr', beside: ['-n', '1'], script: 'pwd', prints: ['/usr'] },
+  'map-by': ['slot', 'node', 'numa', 'seq', 'ppr:3:node'].map((value) => ({
+    value,
+    beside: ['-n', value === 'seq' ? '1' : '3', ...four],
+    prints: ranks(value === 'seq' ? 1 : 3),
+  })),
+  'rank-by': ['slot', 'node'].map((value) => ({ value, beside: [...four, '-n', '2'], prints: ranks(2) })),
+  'bind-to': ['none', 'core', 'numa'].map((value) => ({
+    value,
+    beside: ['-n', '1', '--report-bindings'],
+    prints: ['0'],
+    stderr: value === 'none' ? /rank 0 on localhost: not bound/ : /rank 0 on localhost: bound to CPU/,
+  })),
+  'report-bindings': { value: null, beside: ['-n', '1'], stderr: /rank 0 on localhost: not bound, CPU/ },
+  'isolate-gpus': { value: null, beside: ['-n', '1'], prints: ['0'] },
+  host: { value: 'localhost:3', prints: ranks(3) },
+  hostfile: { value: hostfile, prints: ranks(4) },
+  include: { value: 'localhost:0,2', beside: four, prints: ranks(2) },
+  exclude: { value: 'localhost:0', beside: four, prints: ranks(3) },
+  explain: {
+    value: null,
+    beside: ['--dry-run', ...four],
+    also: ({ stdout }) => expect(stdout).toMatch(/slots: stated/),
+  },
+  rsh: {
+    value: shell,
+    beside: ['-H', 'elsewhere:2'],
+    prints: ranks(2),
+    also: () => expect(readFileSync(`${shell}.called`, 'utf8')).toMatch(/^(elsewhere\n)+$/),
+  },
+  stage: { value: 'never', beside: ['--rsh', shell, '-H', 'elsewhere:2'], prints: ranks(2) },
+  'timestamp-output': {
+    value: null,
+    beside: ['-n', '1'],
+    also: ({ stdout }) => expect(stdout).toMatch(/^[-\d]+ [\d:]+\.\d{3} 0\n$/),
+  },
+  output: [
+    {
+      value: `dir=${directory}/out`,
+      beside: ['-n', '1'],
+      also: () => expect(existsSync(join(directory, 'out'))).toBe(true),
+    },
+    {
+      value: `file=${directory}/%n-%r-%h-%t`,
+      beside: ['-n', '2'],
+      also: ({ stdout }) => {
+        expect(stdout.split('\n').toSorted()).toEqual(['', ...ranks(2)]);
+        for (const rank of ranks(2)) expect(existsSync(join(directory, `2-${rank}-localhost-stdout`))).toBe(true);
+      },
+    },
+  ],
+  'output-filename': {
+    value: `${directory}/filed`,
+    beside: ['-n', '1'],
+    also: () => expect(existsSync(join(directory, 'filed'))).toBe(true),
+  },
+  'merge-stderr-to-stdout': { value: null, beside: ['-n', '1'], script: 'echo $RANK >&2', prints: ['0'] },
+  'output-ranks': { value: '1', beside: ['-n', '3'], prints: ['1'] },
+  'tag-output': { value: null, beside: ['-n', '1'], prints: ['[0] 0'] },
+  live: { value: 'never', beside: ['-n', '1'], prints: ['0'] },
+  stdin: ['0', '1', '0-1', 'all', 'none'].map((value) => ({
+    value,
+    beside: ['-n', '2'],
+    script: 'cat; echo $RANK',
+    prints: ranks(2),
+  })),
+  report: {
+    value: join(directory, 'report.json'),
+    beside: ['-n', '2'],
+    also: () => expect(JSON.parse(readFileSync(join(directory, 'report.json'), 'utf8'))).toMatchObject({ ok: true }),
+  },
+  events: {
+    value: join(directory, 'events'),
+    beside: ['-n', '1'],
+    also: () => expect(readFileSync(join(directory, 'events'), 'utf8')).toMatch(/"type":"job-ended".*\n$/),
+  },
+  json: {
+    value: null,
+    beside: ['-n', '1'],
+    also: ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ ok: true }),
+  },
+  verbose: { value: null, beside: ['-n', '1'], prints: ['0'], stderr: /rank 0/ },
+  'dry-run': { value: null, beside: ['-n', '1'], also: ({ stdout }) => expect(stdout).toMatch(/^command {2}ncclrun/) },
+  version: { value: null, also: ({ stdout }) => expect(stdout).toMatch(/^ncclrun \d/) },
+  help: { value: null, also: ({ stdout }) => expect(stdout).toMatch(/ncclrun -n/) },
+  timeout: { value: '0.3', beside: ['-n', '1'], script: sleep, status: 124, stderr: /did not end within 0\.3 s/ },
+  'spawn-timeout': {
+    value: '0.3',
+    beside: ['--rsh', late, '-H', 'elsewhere:1'],
+    status: 124,
+    stderr: /late: elsewhere \(connect\)/,
+  },
+  grace: { value: '0.1', beside: ['-n', '2'], script: `[ $RANK = 0 ] && exit 3; trap "" TERM; ${sleep}`, status: 3 },
+  'forward-signals': { value: 'USR1', beside: ['-n', '1'], prints: ['0'] },
+  'on-failure': { value: 'abort', beside: ['-n', '2'], script: `[ $RANK = 0 ] && exit 3; ${sleep}`, status: 3 },
+  'max-restarts': { value: '0', beside: ['-n', '1'], prints: ['0'] },
+};
+
+/** What takes more to show, and where it is shown. */
+const elsewhere: Readonly<Record<string, string>> = {
+  plan: 'local/plan.test.ts',
+  'init-timeout': 'local/init-timeout.test.ts',
+  fold: 'local/output.test.ts',
+};
+
+async function run(words: readonly string[], { beside = [], script, prints, status = 0, stderr, also }: Job) {
+  const plain = ['--tag-output=none', ...beside];
+  const argv = [...plain, ...words, 'sh', '-c', script ?? 'echo $RANK'];
+  const outcome = await Command.run(argv, { directory, environment: { EVERY_FLAG: 'given' } });
+  expect(outcome.status, outcome.stderr).toBe(status);
+  if (prints !== undefined) expect(outcome.stdout.split('\n').slice(0, -1).toSorted()).toEqual(prints);
+  if (stderr !== undefined) expect(outcome.stderr).toMatch(stderr);
+  also?.(outcome);
+}
+
+const options = runCommandLine.options.flatMap((option) => option.flags.map((flag) => [flag, option.name] as const));
+
+describe('in a job', () => {
+  it.each(options.filter(([, name]) => name in jobs))('%s', async (flag, name) => {
+    for (const job of [jobs[name] ?? []].flat()) await run(job.value === null ? [flag] : [flag, job.value], job);
+  });
+
+  it('-genv', () =>
+    run(['-genv', 'COLOUR', 'blue'], { value: null, beside: ['-n', '1'], script: 'echo $COLOUR', prints: ['blue'] }));
+
+  it('MPIEXEC_TIMEOUT', async () => {
+    const environment = { MPIEXEC_TIMEOUT: '0.3' };
+    expect(await Command.run(['-n', '1', 'sleep', '1000'], { environment })).toMatchObject({ status: 124 });
+  });
+
+  it("':'", () => run(['-n', '1', 'sh', '-c', 'echo $RANK', ':', '-n', '2'], { value: null, prints: ranks(3) }));
+});
+
+describe('in a test of its own', () => {
+  it.each(options.filter(([, name]) => !(name in jobs)))('%s', (flag, name) => {
+    expect(elsewhere).toHaveProperty(name);
+    expect(readFileSync(join(repository, 'test', elsewhere[name] ?? ''), 'utf8')).toMatch(new RegExp(`'${flag}['=]`));
+  });
+});
