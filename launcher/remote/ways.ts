@@ -4,6 +4,7 @@ import type { HostSlots } from '../job/types.ts';
 import type { RemoteShell } from './shell.ts';
 import { dialPath } from './local.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
+import { turn } from './turn.ts';
 
 /** `rsh`: auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
 export async function openWay(rsh: string, hosts: readonly HostSlots[]): Promise<RemoteShell> {
@@ -25,19 +26,11 @@ export async function openWay(rsh: string, hosts: readonly HostSlots[]): Promise
   return new CommandShell(words);
 }
 
-/** In parts, with turns of the event loop between them: meanwhile ssh answers for one host after the other. */
+/** In parts, with turns of the event loop between them: meanwhile ssh answers. Statically imported, as import() of Node's own runs all their getters. */
 async function loadSsh2(): Promise<typeof import('./ssh2/ssh2.ts')> {
-  await import('node:net');
+  await import('./ssh2/dial.ts');
   await turn();
-  await import('node:crypto');
-  await turn();
-  await import('./ssh2/library.ts');
+  await import('./known-hosts/match.ts');
   await turn();
   return await import('./ssh2/ssh2.ts');
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }

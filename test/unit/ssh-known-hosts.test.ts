@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { keyType, parseKnownHosts } from '../../launcher/remote/known-hosts/entry.ts';
 import { hashedName } from '../../launcher/remote/known-hosts/files.ts';
 import { fingerprint, HostRecords } from '../../launcher/remote/known-hosts/judge.ts';
-import { lookupName, matchesPattern, namesMatch } from '../../launcher/remote/known-hosts/match.ts';
+import { lookupName, namesMatch } from '../../launcher/remote/known-hosts/match.ts';
+import { matchesPattern } from '../../launcher/remote/pattern.ts';
 import { findProgram } from '../rig/capability.ts';
 import { seededRandom } from '../rig/random.ts';
 

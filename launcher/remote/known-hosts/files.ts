@@ -1,6 +1,6 @@
 /** The known_hosts files themselves: read once per job, added to where the user's configuration says so. */
 import { createHmac, randomBytes } from 'node:crypto';
-import { appendFile, mkdir, readFile } from 'node:fs/promises';
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { keyType, parseKnownHosts } from './entry.ts';
 import type { KnownHost } from './entry.ts';
@@ -8,30 +8,35 @@ import type { KnownHost } from './entry.ts';
 const SALT_BYTES = 20;
 
 export class KnownHostsFiles {
-  readonly #read = new Map<string, Promise<readonly KnownHost[]>>();
+  readonly #read = new Map<string, readonly KnownHost[]>();
 
   /** All entries of these files, in their order. A file that is missing or unreadable holds none, as for ssh. */
-  async entries(files: readonly string[]): Promise<readonly KnownHost[]> {
-    return (await Promise.all(files.map((file) => this.#entriesOf(file)))).flat();
+  entries(files: readonly string[]): readonly KnownHost[] {
+    return files.flatMap((file) => this.#entriesOf(file));
   }
 
-  #entriesOf(file: string): Promise<readonly KnownHost[]> {
+  #entriesOf(file: string): readonly KnownHost[] {
     const known = this.#read.get(file);
     if (known !== undefined) return known;
-    const reading = readFile(file, 'utf8').then(
-      (text) => parseKnownHosts(text, file).entries,
-      () => [],
-    );
-    this.#read.set(file, reading);
-    return reading;
+    const entries = readEntries(file);
+    this.#read.set(file, entries);
+    return entries;
+  }
+}
+
+function readEntries(file: string): readonly KnownHost[] {
+  try {
+    return parseKnownHosts(readFileSync(file, 'utf8'), file).entries;
+  } catch {
+    return [];
   }
 }
 
 /** Adds a line for `name` (as lookupName gives it). One write, so that lines of jobs that add at once do not mix. @throws the system's error */
-export async function addKnownHost(file: string, name: string, key: Buffer, hashed: boolean): Promise<void> {
+export function addKnownHost(file: string, name: string, key: Buffer, hashed: boolean): void {
   const names = hashed ? hashedName(name, randomBytes(SALT_BYTES)) : name;
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await appendFile(file, `${names} ${keyType(key) ?? 'unknown'} ${key.toString('base64')}\n`, { mode: 0o600 });
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  appendFileSync(file, `${names} ${keyType(key) ?? 'unknown'} ${key.toString('base64')}\n`, { mode: 0o600 });
 }
 
 export function hashedName(name: string, salt: Buffer): string {

@@ -1,11 +1,12 @@
 /**
  * The user's ssh configuration, as `ssh -G` explains it. Asking costs a process per host. So ssh is asked once, for no host in
- * particular and before the hosts are wanted, and says which files it has read; whoever needs settings asks for a host only if those
- * files may tell hosts apart.
+ * particular and before the hosts are wanted, and says which files it has read; beyond that it is asked for one host of each kind that
+ * those files tell apart (host-blocks.ts), and for every host only where they are not plain.
  */
 import { readFileSync } from 'node:fs';
 import { Limiter } from '../limiter.ts';
 import { runTool } from '../local.ts';
+import { HostBlocks } from './host-blocks.ts';
 
 /** What `ssh -G` says of a destination, names in lower case; `files` are those that it has read. Nothing if there is no ssh. */
 export interface Answer {
@@ -33,6 +34,9 @@ export class SshConfiguration {
   readonly #command: readonly string[];
   readonly #answers = new Map<string, Promise<Answer>>();
   readonly #contents = new Map<string, string | null>();
+  /** Of each kind of host the one that ssh was asked about. */
+  readonly #kinds = new Map<string, string>();
+  #blocks: HostBlocks | null | undefined;
   /** Asked for no host in particular. */
   readonly general: Promise<Answer>;
 
@@ -52,14 +56,33 @@ export class SshConfiguration {
     return answer;
   }
 
-  /** What holds for a destination: the general answer, where no file tells hosts apart; else ssh is asked for this one. */
+  /** What holds for a destination. A user and port of its own are not in it where a host of the same kind was asked about. */
   async of({ name, user, port }: Destination): Promise<Answer> {
     const general = await this.general;
     if (general.settings.size === 0) return general;
-    const one = (setting: string) => general.settings.get(setting)?.[0];
-    const unchanged = one('hostname') === NOBODY && ['false', 'no', undefined].includes(one('canonicalizehostname'));
-    if (!unchanged || (await this.mentions(conditionalBlock))) return this.ask(destinationWords(name, user, port));
-    return { ...general, settings: new Map([...general.settings, ['hostname', [name]]]) };
+    return (await this.#byKind(name, general.files)) ?? this.ask(destinationWords(name, user, port));
+  }
+
+  /** Null: ssh has to be asked about this host itself. */
+  async #byKind(name: string, files: readonly string[]): Promise<Answer | null> {
+    const share = this.#blocksOf(files)?.of(name);
+    if (share === undefined || share === null) return null;
+    const known = this.#kinds.get(share.kind) ?? name;
+    this.#kinds.set(share.kind, known);
+    const answer = await this.ask(['--', known]);
+    const said = (setting: string) => answer.settings.get(setting)?.[0];
+    // That ssh calls the one as we think vouches for the others.
+    if (said('hostname') !== this.#blocks?.of(known)?.hostName) return null;
+    if (!['false', 'no', undefined].includes(said('canonicalizehostname'))) return null;
+    return { ...answer, settings: new Map([...answer.settings, ['host', [name]], ['hostname', [share.hostName]]]) };
+  }
+
+  #blocksOf(files: readonly string[]): HostBlocks | null {
+    if (this.#blocks !== undefined) return this.#blocks;
+    this.#blocks = HostBlocks.read(files.map((path) => ({ path, text: this.#content(path) })));
+    const nobody = this.#blocks?.of(NOBODY);
+    if (nobody !== undefined && nobody !== null) this.#kinds.set(nobody.kind, NOBODY);
+    return this.#blocks;
   }
 
   /** Whether a file that the general answer came from matches. One that we cannot read may. */
@@ -95,9 +118,6 @@ export class SshConfiguration {
     return { settings: new Map(), files, complaint: complaint ?? null };
   }
 }
-
-/** A block for some hosts only, in an ssh_config. */
-const conditionalBlock = /^\s*(host(?!\s+"?\*"?\s*$)|match(?!\s+all\s*$))\b/im;
 
 /** A destination as ssh takes it. What begins with a dash is still a name. */
 export function destinationWords(name: string, user: string | null, port: number | null): string[] {

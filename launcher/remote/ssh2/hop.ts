@@ -4,18 +4,18 @@
  *   connecting ── TCP ──► handshake ── host key ──► authentication ── a key ──► ready ──► closed
  *        └────────────────────┴─────────── fails: a TroubleError ───┘
  */
-import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { AuthHandlerMiddleware, Client, ClientChannel } from 'ssh2';
 import type { HostRecords } from '../known-hosts/judge.ts';
 import { makeTrouble, TroubleError } from '../trouble.ts';
 import { offeredAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
+import { dial } from './dial.ts';
 import { authenticationTrouble, connectTrouble, droppedTrouble, timeoutTrouble } from './errors.ts';
 import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
-import { SshClient } from './library.ts';
+import { loadParts } from './late-library.ts';
 import type { HopSettings } from './settings.ts';
 import type { Passage } from './shared-hops.ts';
 
@@ -30,10 +30,11 @@ export interface HopKnowledge {
 
 export class Hop {
   readonly settings: HopSettings;
-  readonly #client: Client = new SshClient();
   readonly #closed = Promise.withResolvers<void>();
   readonly #ready = Promise.withResolvers<void>();
   #socket: Duplex | null = null;
+  /** Null until the host is connected. */
+  #client: Client | null = null;
   readonly #onProgress: (progress: Progress) => void;
   #progress: Progress = 'connecting';
   #failure: TroubleError | null = null;
@@ -73,11 +74,14 @@ export class Hop {
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
     await via?.opened;
-    const socket = via === null ? await this.#dial() : await via.hop.forward(this.settings);
+    const socket = await (via === null
+      ? dial(this.settings, (dialled) => (this.#socket = dialled))
+      : via.hop.forward(this.settings));
     this.#socket = socket;
     socket.on('error', (error) => this.#fail(connectTrouble(this.settings, error, this.#progress)));
-    const known = await knowledge;
-    if (this.#failure === null) this.#speak(socket, known);
+    this.#reach('handshake');
+    const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
+    if (this.#failure === null) this.#speak(new SshClient(), socket, known);
     else socket.destroy();
   }
 
@@ -90,7 +94,7 @@ export class Hop {
           `${this.settings.hostName} lets us in, but starts nothing: ${error.message}`,
           `try: ssh ${this.settings.name} true`,
         );
-      if (this.#isClosed) return reject(refused(new Error('the connection is closed')));
+      if (this.#isClosed || this.#client === null) return reject(refused(new Error('the connection is closed')));
       this.#client.exec(command, { env: { ...this.settings.environment } }, (error, channel) => {
         if (error === undefined) resolve(channel);
         else reject(refused(error));
@@ -102,7 +106,7 @@ export class Hop {
   forward({ hostName, port }: HopSettings): Promise<Duplex> {
     return new Promise((resolve, reject) => {
       const through = this.settings.name;
-      if (this.#isClosed)
+      if (this.#isClosed || this.#client === null)
         return reject(makeTrouble('other', `the connection to ${through}, on the way there, is closed`, null));
       this.#client.forwardOut('127.0.0.1', 0, hostName, port, (error, channel) => {
         if (error === undefined) resolve(channel);
@@ -113,7 +117,7 @@ export class Hop {
 
   /** Says goodbye. */
   end(): void {
-    this.#client.end();
+    this.#client?.end();
     this.destroy();
   }
 
@@ -123,40 +127,9 @@ export class Hop {
     this.#fail(ended);
   }
 
-  /** Resolves with a connected socket. */
-  #dial(): Promise<Duplex> {
-    const { hostName: host, port, family, bindAddress, connectSeconds } = this.settings;
-    const limitMs = connectSeconds * 1000;
-    return new Promise((resolve, reject) => {
-      const socket = connect({
-        host,
-        port,
-        family,
-        noDelay: true,
-        keepAlive: true,
-        // Node gives each of several addresses 250 ms, else: too little for a lost packet.
-        autoSelectFamilyAttemptTimeout: limitMs,
-        ...(bindAddress === null ? {} : { localAddress: bindAddress }),
-      });
-      this.#socket = socket;
-      const timer = setTimeout(() => {
-        socket.destroy();
-        reject(timeoutTrouble(`connect to ${host} port ${port}: no answer within ${connectSeconds} s`));
-      }, limitMs);
-      socket.once('connect', () => resolve(socket));
-      socket.once('error', reject);
-      socket.once('close', () => {
-        clearTimeout(timer);
-        reject(new Error('the socket was closed'));
-      });
-      socket.once('connect', () => clearTimeout(timer));
-    });
-  }
-
-  #speak(socket: Duplex, { records, offers, orders }: HopKnowledge): void {
+  #speak(client: Client, socket: Duplex, { records, offers, orders }: HopKnowledge): void {
     const { settings } = this;
-    const client = this.#client;
-    this.#reach('handshake');
+    this.#client = client;
     client.on('handshake', () => this.#reach('authentication'));
     client.on('ready', () => {
       this.#reach('ready');
@@ -175,15 +148,13 @@ export class Hop {
       username: settings.user,
       readyTimeout: HANDSHAKE_MS,
       algorithms: offeredAlgorithms(settings, orders, records.types),
-      hostVerifier: (key: Buffer, verify: (valid: boolean) => void) => {
-        void this.#verify(records, key).then(verify);
-      },
+      hostVerifier: (key: Buffer) => this.#verify(records, key),
       authHandler: this.#authenticate(offers),
     });
   }
 
-  async #verify(records: HostRecords, key: Buffer): Promise<boolean> {
-    const refusal = await refuseKey(this.settings, records, key);
+  #verify(records: HostRecords, key: Buffer): boolean {
+    const refusal = refuseKey(this.settings, records, key);
     if (refusal !== null) this.#fail(refusal);
     return refusal === null;
   }

@@ -9,17 +9,13 @@ import { makeTrouble } from '../trouble.ts';
 import type { TroubleError } from '../trouble.ts';
 import type { HopSettings } from './settings.ts';
 
-export async function recordsOf(settings: HopSettings, files: KnownHostsFiles): Promise<HostRecords> {
-  const entries = await files.entries([...settings.userKnownHosts, ...settings.globalKnownHosts]);
+export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRecords {
+  const entries = files.entries([...settings.userKnownHosts, ...settings.globalKnownHosts]);
   return new HostRecords(entries, settings.keyName, settings.keyPort);
 }
 
 /** Null: it is the host. */
-export async function refuseKey(
-  settings: HopSettings,
-  records: HostRecords,
-  key: Buffer,
-): Promise<TroubleError | null> {
+export function refuseKey(settings: HopSettings, records: HostRecords, key: Buffer): TroubleError | null {
   const verdict = records.judge(key);
   switch (verdict.kind) {
     case 'known':
@@ -63,10 +59,13 @@ function unknownText(records: HostRecords, key: Buffer, others: readonly KnownHo
   return `no key of ${records.name} is known that is ${keyType(key) ?? 'like the one shown'}; it shows ${shown(key)}${beside.join('')}`;
 }
 
-async function add(settings: HopSettings, records: HostRecords, key: Buffer): Promise<null> {
+function add(settings: HopSettings, records: HostRecords, key: Buffer): null {
   const [file] = settings.userKnownHosts;
-  // A file that cannot be written is no reason to stay away, for ssh neither.
-  if (file !== undefined) await addKnownHost(file, records.name, key, settings.hashKnownHosts).catch(() => {});
+  try {
+    if (file !== undefined) addKnownHost(file, records.name, key, settings.hashKnownHosts);
+  } catch {
+    // A file that cannot be written is no reason to stay away, for ssh neither.
+  }
   return null;
 }
 

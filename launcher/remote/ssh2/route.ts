@@ -1,7 +1,6 @@
 /** The hosts on the way to a host, it being the last, and whether our own ssh can go there. */
 import { existsSync } from 'node:fs';
 import type { Answer, Destination, SshConfiguration } from '../ssh-config/configuration.ts';
-import { HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
 import { impossibleAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
@@ -77,7 +76,7 @@ export class Routes {
     const impossible = impossibleAlgorithms(settings);
     if (impossible !== null)
       return { what: `none of the ${impossible} of ${settings.name} is one of ssh2's`, hard: true };
-    const what = (await this.#credential(settings, said)) ?? (await this.#authority(settings));
+    const what = (await this.#credential(settings, said)) ?? this.#authority(settings);
     return what === null ? null : { what, hard: false };
   }
 
@@ -104,9 +103,8 @@ export class Routes {
     return offers.length === 0 ? `only GSSAPI is left for ${settings.name}: there is no key that ssh2 can use` : null;
   }
 
-  async #authority(settings: HopSettings): Promise<string | null> {
-    const records: HostRecords = await recordsOf(settings, this.#knownHosts);
-    const [authority] = records.authorities;
+  #authority(settings: HopSettings): string | null {
+    const [authority] = recordsOf(settings, this.#knownHosts).authorities;
     return authority === undefined
       ? null
       : `the key of ${settings.name} is known by a certificate authority (${authority.file}:${authority.line})`;

@@ -104,11 +104,8 @@ export class Ssh2 implements RemoteShell {
   }
 
   async #knowledge(settings: HopSettings, { orders }: Route) {
-    const [records, offers] = await Promise.all([
-      recordsOf(settings, this.#knownHosts),
-      this.#identities.offers(settings),
-    ]);
-    return { records, offers, orders };
+    const records = recordsOf(settings, this.#knownHosts);
+    return { records, offers: await this.#identities.offers(settings), orders };
   }
 }
 

@@ -1,0 +1,17 @@
+/** What needs the package ssh2. That takes a while to load, so it is loaded when connections are under way and their hosts busy with them. */
+import { turn } from '../turn.ts';
+
+type Parts = typeof import('./identity-files.ts') & typeof import('./library.ts');
+
+let loading: Promise<Parts> | null = null;
+
+export function loadParts(): Promise<Parts> {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<Parts> {
+  await turn();
+  const library = await import('./library.ts');
+  return { ...library, ...(await import('./identity-files.ts')) };
+}
