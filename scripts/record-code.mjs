@@ -51,8 +51,8 @@ function run(program, argv, env) {
 async function startServer(directory) {
   const { default: library } = await import('ssh2');
   const keys = {
-    host: library.utils.generateKeyPairSync('ed25519'),
-    user: library.utils.generateKeyPairSync('ed25519'),
+    host: makeKey(library),
+    user: makeKey(library),
   };
   const identity = join(directory, 'id');
   const knownHosts = join(directory, 'known_hosts');
@@ -81,6 +81,14 @@ async function startServer(directory) {
     `userknownhostsfile ${knownHosts}`,
   ];
   return { settings, close: () => server.close() };
+}
+
+/** Of 200 keys that the package makes, it cannot read one. */
+function makeKey(library) {
+  for (;;) {
+    const pair = library.utils.generateKeyPairSync('ed25519');
+    if (!(library.utils.parseKey(pair.private) instanceof Error)) return pair;
+  }
 }
 
 function serve(channel, command, directory) {

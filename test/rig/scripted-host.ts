@@ -17,8 +17,9 @@ import { commonOrder, placementOf } from '../../launcher/job/order.ts';
 import { JobClock } from '../../launcher/job/job-clock.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { jobResult } from '../../launcher/job/result.ts';
-import type { HostSlots, JobRequest, RankMap } from '../../launcher/job/types.ts';
+import type { JobRequest, RankMap } from '../../launcher/job/types.ts';
 import type { ConnectionHandler, StartAgent } from '../../launcher/remote/connection.ts';
+import { hostNamed } from './host-slots.ts';
 
 /** The agent's side: what it was sent, and what it can say. */
 export class ScriptedHost {
@@ -107,17 +108,6 @@ export class ScriptedHost {
   }
 }
 
-const slotsOf = (name: string): HostSlots => ({
-  name,
-  user: null,
-  port: null,
-  slots: 2,
-  maxSlots: null,
-  devices: null,
-  local: false,
-  origin: { kind: 'stated', text: '', host: '' },
-});
-
 const takeAtOnce = (): Promise<void> => Promise.resolve();
 
 const defaults = new Settings<JobOptionName>(mergeSettings(runCommandLine.options, []));
@@ -137,7 +127,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     },
     result: () => Promise.resolve(),
   };
-  const slots = names.map(slotsOf);
+  const slots = names.map((name) => hostNamed(name));
   const map: RankMap = {
     hosts: slots,
     ranks: names.flatMap((_, host) =>

@@ -15,7 +15,8 @@ import type { RunningRank } from '../../launcher/job/rank.ts';
 import type { Forwardable } from '../../launcher/job/forwardable.ts';
 import { type SignalActions, SignalPolicy } from '../../launcher/job/signals.ts';
 import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
-import type { HostSlots, RankMap } from '../../launcher/job/types.ts';
+import type { RankMap } from '../../launcher/job/types.ts';
+import { hostNamed } from '../rig/host-slots.ts';
 
 const exitOf = (rank: number, exitCode = 1): Failure => ({
   type: 'rank-exit',
@@ -27,16 +28,6 @@ const exitOf = (rank: number, exitCode = 1): Failure => ({
   stderrTail: [],
 });
 const notByUs = () => false;
-const hostNamed = (name: string, local = false): HostSlots => ({
-  name,
-  user: null,
-  port: null,
-  slots: 2,
-  maxSlots: null,
-  devices: null,
-  local,
-  origin: { kind: 'stated', text: '', host: '' },
-});
 
 describe('the failure policy', () => {
   test('chooses the earliest, of equally early ones the lowest rank', () => {
@@ -160,9 +151,9 @@ describe('the order', () => {
 
   test('a host is reached where ssh came in; ours where the others see us; a lone one on the loopback', () => {
     expect(hostAddress(hostNamed('a'), ['10.0.0.1', '172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.1');
-    expect(hostAddress(hostNamed('localhost', true), ['172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.9');
-    expect(hostAddress(hostNamed('localhost', true), ['10.0.0.1'], '10.0.0.9', true)).toBe('127.0.0.1');
-    expect(hostAddress(hostNamed('localhost', true), [], null, false)).toBe('127.0.0.1');
+    expect(hostAddress(hostNamed('localhost', { local: true }), ['172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.9');
+    expect(hostAddress(hostNamed('localhost', { local: true }), ['10.0.0.1'], '10.0.0.9', true)).toBe('127.0.0.1');
+    expect(hostAddress(hostNamed('localhost', { local: true }), [], null, false)).toBe('127.0.0.1');
   });
 
   test('the hosts’ output windows together stay bounded, each large enough to go on', () => {

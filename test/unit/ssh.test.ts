@@ -1,19 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { HostSlots } from '../../launcher/job/types.ts';
 import { Limiter } from '../../launcher/remote/limiter.ts';
 import { quote } from '../../launcher/remote/shell.ts';
 import { explainSsh, isTransientSsh } from '../../launcher/remote/ssh-complaint.ts';
+import { hostNamed } from '../rig/host-slots.ts';
 
-const host: HostSlots = {
-  name: 'node7',
-  user: 'ann',
-  port: null,
-  slots: 1,
-  maxSlots: null,
-  devices: null,
-  local: false,
-  origin: { kind: 'stated', text: '', host: '' },
-};
+const host = hostNamed('node7', { user: 'ann' });
 const exit = { status: 255 };
 
 describe('what ssh complains of', () => {

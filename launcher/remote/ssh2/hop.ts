@@ -85,8 +85,11 @@ export class Hop {
     else socket.destroy();
   }
 
-  /** @throws TroubleError */
-  exec(command: string): Promise<ClientChannel> {
+  /**
+   * `begin` is called as soon as the host has said yes: what follows, the end even, may have come with that. Resolves to what it returns.
+   * @throws TroubleError
+   */
+  exec<Running>(command: string, begin: (channel: ClientChannel) => Running): Promise<Running> {
     return new Promise((resolve, reject) => {
       const refused = (error: Error) =>
         makeTrouble(
@@ -96,7 +99,7 @@ export class Hop {
         );
       if (this.#isClosed || this.#client === null) return reject(refused(new Error('the connection is closed')));
       this.#client.exec(command, { env: { ...this.settings.environment } }, (error, channel) => {
-        if (error === undefined) resolve(channel);
+        if (error === undefined) resolve(begin(channel));
         else reject(refused(error));
       });
     });

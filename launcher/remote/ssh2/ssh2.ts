@@ -1,5 +1,4 @@
 /** Our own ssh, in this process: no process per host, no pauses of Nagle's, the host's key checked as ssh checks it. */
-import { StreamLink } from '../../../control/link/stream-link.ts';
 import type { HostSlots } from '../../job/types.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
 import { AGENT_START, sshTrial } from '../shell.ts';
@@ -14,10 +13,8 @@ import { LateLink } from './late-link.ts';
 import { Routes } from './route.ts';
 import type { Route } from './route.ts';
 import type { HopSettings } from './settings.ts';
+import { RunningCommand } from './running-command.ts';
 import { SharedHops } from './shared-hops.ts';
-
-/** Of what the remote side says on stderr. */
-const REMARKS_BYTES = 4096;
 
 /** For people who wait. */
 const steps: Readonly<Record<Progress, string>> = {
@@ -83,18 +80,9 @@ export class Ssh2 implements RemoteShell {
     const passage = this.#shared.enter(route.hops.slice(0, -1), know);
     try {
       await hop.open(know(hop.settings), passage);
-      const channel = await hop.exec(command);
-      let [status, remarks]: [number | null, string] = [null, ''];
-      channel.on('exit', (code: number | null) => (status = code));
-      channel.stderr.on(
-        'data',
-        (bytes: Buffer) => (remarks = (remarks + bytes.toString('utf8')).slice(-REMARKS_BYTES)),
-      );
-      const closed = Promise.withResolvers<void>();
-      channel.on('close', () => closed.resolve());
-      link.attach(new StreamLink(channel, channel));
-      await Promise.race([closed.promise, hop.closed]);
-      return { status, remarks };
+      const running = await hop.exec(command, (channel) => new RunningCommand(channel, link));
+      await Promise.race([running.closed, hop.closed]);
+      return running.end;
     } finally {
       link.abandon();
       hop.end();

@@ -1,0 +1,34 @@
+/** A command that the host has begun: its streams are the link, its last words and its status are kept. */
+import type { ClientChannel } from 'ssh2';
+import { StreamLink } from '../../../control/link/stream-link.ts';
+import type { RemoteExit } from '../shell.ts';
+import type { LateLink } from './late-link.ts';
+
+/** Of what it says on stderr. */
+const REMARKS_BYTES = 4096;
+
+export class RunningCommand {
+  readonly #closed = Promise.withResolvers<void>();
+  #status: number | null = null;
+  #remarks = '';
+
+  constructor(channel: ClientChannel, link: LateLink) {
+    channel.on('exit', (code: number | null) => (this.#status = code));
+    channel.stderr.on(
+      'data',
+      (bytes: Buffer) => (this.#remarks = (this.#remarks + bytes.toString('utf8')).slice(-REMARKS_BYTES)),
+    );
+    channel.on('close', () => this.#closed.resolve());
+    link.attach(new StreamLink(channel, channel));
+  }
+
+  /** Resolves when the command and its streams have ended. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** How it ended, as far as we know. */
+  get end(): RemoteExit {
+    return { status: this.#status, remarks: this.#remarks };
+  }
+}
