@@ -11,6 +11,9 @@
 namespace ncclrun::guardian {
 namespace {
 
+// Who looks for what dead jobs left is a job that lasts: no start and no short job pays for it.
+constexpr uint64_t kSweepAfterMs = 1000;
+
 // A payload that is exactly one integer.
 template <typename Integer>
 bool readInteger(std::span<const char> payload, Integer& out) {
@@ -115,6 +118,7 @@ bool Guardian::spawn(const Frame& frame) {
     watchOutput(started.output, tag);
     if (started.error.open()) watchOutput(started.error, tag + 1);
   }
+  sweepsAtMs_ = monotonicMs() + kSweepAfterMs;
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "guardian/clock.h"
+#include "guardian/leftovers.h"
 
 namespace ncclrun::guardian {
 namespace {
@@ -40,6 +41,7 @@ Guardian::Guardian(int socket, int signals, const char* runtimeDirectory)
       socketEvents_(EPOLLIN),
       runtimeDirectory_(runtimeDirectory),
       heardAtMs_(monotonicMs()) {
+  if (runtimeDirectory[0] != '\0') lockRuntimeDirectory(runtimeDirectory);
   control(everything_, EPOLL_CTL_ADD, socket_, socketEvents_, kSocket);
   control(everything_, EPOLL_CTL_ADD, signals_, EPOLLIN, kSignals);
   control(everything_, EPOLL_CTL_ADD, outputs_, EPOLLIN, kOutputs);
@@ -73,6 +75,7 @@ Outcome Guardian::run() {
     if (ending_) return finish(Outcome::ended);
     if (!agentThere_ || !channel_.flush()) return finish(Outcome::agentGone);
     if (leaseRanOut()) return finish(Outcome::silence);
+    sweep();
   }
 }
 
@@ -187,9 +190,16 @@ void Guardian::settle() {
 }
 
 // Until something is due, in ms; -1: nothing is.
+void Guardian::sweep() {
+  if (sweepsAtMs_ == 0 || monotonicMs() < sweepsAtMs_) return;
+  sweepsAtMs_ = 0;
+  removeLeftovers(runtimeDirectory_.c_str());
+}
+
 int Guardian::timeout() const {
   uint64_t end = leaseMs_ == 0 ? UINT64_MAX : heardAtMs_ + leaseMs_;
   if (promptsAtMs_ != 0 && promptsAtMs_ < end) end = promptsAtMs_;
+  if (sweepsAtMs_ != 0 && sweepsAtMs_ < end) end = sweepsAtMs_;
   if (end == UINT64_MAX) return -1;
   const uint64_t now = monotonicMs();
   const uint64_t left = end > now ? end - now + 1 : 0;

@@ -42,6 +42,7 @@ class Guardian {
   void readOutput(uint64_t tag);
   void watchOutput(const OutputStream& stream, uint64_t tag);
   void sendPrompts();
+  void sweep();
   void writeInputs();
   bool reap();
   void settle();
@@ -75,6 +76,7 @@ class Guardian {
   bool ending_ = false;
   std::string runtimeDirectory_;
   uint64_t promptsAtMs_ = 0;  // when a begun line of an interactive rank is due; 0: there is none
+  uint64_t sweepsAtMs_ = 0;   // when we look for leftovers of dead jobs; 0: not yet, or done
   uint64_t leaseMs_ = 0;
   uint64_t heardBytes_ = 0;
   uint64_t heardAtMs_ = 0;

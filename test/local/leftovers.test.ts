@@ -1,11 +1,10 @@
 /** Nothing outlives its job, whoever is taken away and however well its processes hide. */
-import { readdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, utimesSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
 import { killHard, localGuardian } from '../rig/faults.ts';
-import { Steering } from '../rig/steering.ts';
+import { type SteerableRank, Steering } from '../rig/steering.ts';
 import { until } from '../rig/until.ts';
 
 const hidings = ['child', 'setsid', 'double-fork', 'setsid-twice'] as const;
@@ -24,29 +23,22 @@ async function withHiddenProcesses(
   await body(command, steering);
 }
 
-/** Our own files in the directories where a runtime directory may be. */
-async function runtimeDirectories(): Promise<string[]> {
-  const homes = [process.env['XDG_RUNTIME_DIR'], tmpdir()].filter((home) => home !== undefined);
-  const uid = process.getuid?.() ?? 0;
-  const lists = homes.map(async (home) => {
-    try {
-      return await readdir(join(home, `ncclrun-${uid}`));
-    } catch {
-      return [];
-    }
-  });
-  return (await Promise.all(lists)).flat().toSorted();
+/** Where the rank's agent has its socket and other small files. */
+async function runtimeDirectoryOf(rank: SteerableRank): Promise<string> {
+  const directory = dirname((await rank.environment('NCCLRUN_AGENT')) ?? '');
+  expect(existsSync(directory)).toBe(true);
+  return directory;
 }
 
 describe('children, daemons and setsid grandchildren are gone', () => {
   it('after a rank failed', async () => {
-    const before = await runtimeDirectories();
     await withHiddenProcesses(2, async (command, steering) => {
+      const directory = await runtimeDirectoryOf(await steering.rank(0));
       await (await steering.rank(1)).exit(1);
       expect((await command.outcome).status).toBe(1);
       await command.nothingLeft(0);
+      expect(existsSync(directory)).toBe(false);
     });
-    expect(await runtimeDirectories()).toEqual(before);
   });
 
   it('after every rank ended well', async () => {
@@ -66,12 +58,12 @@ describe('children, daemons and setsid grandchildren are gone', () => {
   });
 
   it('after kill -9 of the launcher', async () => {
-    const before = await runtimeDirectories();
-    await withHiddenProcesses(3, async (command) => {
+    await withHiddenProcesses(3, async (command, steering) => {
+      const directory = await runtimeDirectoryOf(await steering.rank(0));
       killHard(command.pid);
       expect(await command.nothingLeft(2000)).toBeLessThan(2000);
+      expect(existsSync(directory)).toBe(false);
     });
-    expect(await runtimeDirectories()).toEqual(before);
   });
 
   it('after kill -9 of the guardian, which is named', async () => {
@@ -93,6 +85,30 @@ describe('children, daemons and setsid grandchildren are gone', () => {
       // Nobody is left to look for what hid; the ranks themselves end with the guardian.
       await Promise.all(ranks.map((rank) => rank.gone));
     });
+  });
+});
+
+describe('the directory of a job whose launcher and guardian were killed at once', () => {
+  it('is removed by a later job that lasts, that of a living job is not', async () => {
+    await using doomed = await Steering.open();
+    await using lasting = await Steering.open();
+    await using killed = Command.start(['-n', '1', ...doomed.options, doomed.program]);
+    await using living = Command.start(['-n', '2', ...lasting.options, lasting.program]);
+    const [rank, ranks] = [await doomed.rank(0), await lasting.ranks(2)];
+    const [left, used] = [await runtimeDirectoryOf(rank), await runtimeDirectoryOf(ranks[0] ?? rank)];
+    killHard(localGuardian(killed));
+    killHard(killed.pid);
+    await rank.gone;
+    const thatLasts = ['-n', '1', 'sleep', '1.5'];
+    expect((await Command.run(thatLasts)).status).toBe(0);
+    expect([left, used].map((path) => existsSync(path))).toEqual([true, true]); // it may be about to begin
+    const long = new Date(Date.now() - 2 * 3600 * 1000);
+    for (const path of [left, used]) utimesSync(path, long, long);
+    expect((await Command.run(thatLasts)).status).toBe(0);
+    expect([left, used].map((path) => existsSync(path))).toEqual([false, true]);
+    expect(await Promise.all(ranks.map((one) => one.init()))).toHaveLength(2);
+    await Promise.all(ranks.map((one) => one.exit(0)));
+    expect((await living.outcome).status).toBe(0);
   });
 });
 
