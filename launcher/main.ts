@@ -2,6 +2,7 @@
 import { type CommandName, isCommandName } from './cli/command-names.ts';
 import type { Failure } from './job/failure.ts';
 import { exitStatus, FailureError } from './job/failure-error.ts';
+import { leave } from './remote/local.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
@@ -67,11 +68,11 @@ function failureOf(error: unknown): Failure {
 
 /** A defect in a callback: say so and end. The hosts' leases and guardians end what runs there. */
 async function crash(error: unknown): Promise<void> {
-  process.exit(await report(error));
+  leave(await report(error));
 }
 
 async function start(): Promise<void> {
-  process.exit(await main(process.argv.slice(2)));
+  leave(await main(process.argv.slice(2)));
 }
 
 process.on('uncaughtException', (error) => void crash(error));

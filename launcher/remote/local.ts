@@ -10,11 +10,11 @@ import {
   installedVersion,
 } from '../../worker/agent/installation.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
-import { loadNative } from '../../worker/engine/load.ts';
+import { leave, loadNative } from '../../worker/engine/load.ts';
 import { NativeLink } from '../../worker/engine/native-link.ts';
 import type { StartAgent } from './connection.ts';
 
-export { agentPath, dialPath, installationRoot, installedVersion };
+export { agentPath, dialPath, installationRoot, installedVersion, leave };
 
 /** A running tool whose stdin and stdout carry frames; `changes` (NAME=value) to our environment are its alone. @throws NativeError if it cannot be started */
 export function startTool(words: readonly string[], changes: readonly string[]): NativeLink {

@@ -1,8 +1,10 @@
 // LocalServer of worker/engine/native.ts: a server thread's events become calls of a function on the event loop.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "binding/arguments.h"
@@ -39,6 +41,7 @@ class LocalServer {
     napi_add_env_cleanup_hook(env, closeWithEnvironment, self.get());
     self->env_ = env;
     self->open_ = true;
+    allOpen().insert(self.get());
     const int error = start(self->thread_);
     if (error != 0) self->close();
     return error;
@@ -47,9 +50,15 @@ class LocalServer {
   void close() {
     if (!open_) return;
     open_ = false;
+    allOpen().erase(this);
     napi_remove_env_cleanup_hook(env_, closeWithEnvironment, this);
     thread_.stop();
     bridge_.Release();
+  }
+
+  // Those of this thread's environment: there is one per thread.
+  static void closeAll() {
+    while (!allOpen().empty()) (*allOpen().begin())->close();
   }
 
   bool isOpen() const { return open_; }
@@ -62,6 +71,10 @@ class LocalServer {
   }
 
  private:
+  static std::set<LocalServer*>& allOpen() {
+    static thread_local std::set<LocalServer*> servers;
+    return servers;
+  }
   static void closeWithEnvironment(void* server) { static_cast<LocalServer*>(server)->close(); }
 
   Bridge bridge_;
@@ -230,6 +243,12 @@ Napi::Value localServerClose(const Napi::CallbackInfo& call) {
   std::shared_ptr<LocalServer> held;
   openServer(call[0], held).close();
   return call.Env().Undefined();
+}
+
+Napi::Value exitNow(const Napi::CallbackInfo& call) {
+  const auto status = integerArgument<uint8_t>(call[0], "status");
+  LocalServer::closeAll();  // what they still have to send leaves first
+  _exit(status);
 }
 
 }  // namespace ncclrun::binding

@@ -21,6 +21,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(localServerSend);
   EXPORT(localServerDisconnect);
   EXPORT(localServerClose);
+  EXPORT(exitNow);
 
   EXPORT(sealedMemory);
   EXPORT(segmentCreate);

@@ -23,6 +23,7 @@ Napi::Value childKill(const Napi::CallbackInfo& call);
 Napi::Value localServerSend(const Napi::CallbackInfo& call);
 Napi::Value localServerDisconnect(const Napi::CallbackInfo& call);
 Napi::Value localServerClose(const Napi::CallbackInfo& call);
+Napi::Value exitNow(const Napi::CallbackInfo& call);
 
 // shared_memory.cc
 Napi::Value sealedMemory(const Napi::CallbackInfo& call);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -65,6 +66,23 @@ describe('a tool whose streams are a link', () => {
     expect(() => native.toolStart(['no-such-tool'], [], () => undefined)).toThrow(
       /cannot start no-such-tool: No such file or directory/,
     );
+  });
+});
+
+describe('a process that ends now', () => {
+  it('runs nothing of Node any more, but sends what its servers were given', async () => {
+    const program = `
+      const { loadNative } = await import(${JSON.stringify(new URL('../../worker/engine/load.ts', import.meta.url).href)});
+      const native = loadNative();
+      process.on('exit', () => console.log('Node ends'));
+      const tool = native.toolStart(['sh', '-c', '{ cat; echo " read all"; } >"$FIFO"'], [], () => undefined);
+      native.localServerWrite(tool, 1, Buffer.from('sent'));
+      native.exitNow(7);`;
+    // The tool reads when the process has ended.
+    const script = 'export FIFO=$(mktemp -u) && mkfifo "$FIFO" && "$@"; echo status $?; cat "$FIFO"; rm "$FIFO"';
+    const argv = ['-c', script, 'sh', process.execPath, '--input-type=module', '-e', program];
+    const { stdout } = await Command.run(argv, { program: 'sh' });
+    expect(stdout).toBe('status 7\nsent read all\n');
   });
 });
 

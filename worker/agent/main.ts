@@ -12,7 +12,7 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Agent } from './agent.ts';
 import { beginAgent } from './begin.ts';
 import { openBootstrap } from './bootstrap-open.ts';
-import { loadNative } from '../engine/load.ts';
+import { leave, loadNative } from '../engine/load.ts';
 import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
@@ -27,7 +27,7 @@ const FLUSH_DEADLINE_MS = 5000;
 const native = loaded();
 const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS);
 let agent: Agent | null = null;
-const deadline = setTimeout(() => leave('no order came on stdin'), ORDER_DEADLINE_MS);
+const deadline = setTimeout(() => giveUp('no order came on stdin'), ORDER_DEADLINE_MS);
 
 link.open({
   frame(frame) {
@@ -68,7 +68,7 @@ function refuse(wanted: string): AgentReport | null {
 }
 
 function stop(): void {
-  if (agent === null) leave('the launcher closed the connection before its order came');
+  if (agent === null) giveUp('the launcher closed the connection before its order came');
   else agent.linkClosed();
 }
 
@@ -76,16 +76,16 @@ function complain(message: string): void {
   process.stderr.write(`ncclrun agent: ${message}\n`);
 }
 
-function leave(message: string): never {
+function giveUp(message: string): never {
   complain(message);
-  process.exit(125);
+  return process.exit(125);
 }
 
 /** The link's end is the process's. */
 function exitWhenSent(): void {
-  setTimeout(() => process.exit(0), FLUSH_DEADLINE_MS).unref();
+  setTimeout(() => leave(0), FLUSH_DEADLINE_MS).unref();
   link.close();
-  void link.died.then(() => process.exit(0));
+  void link.died.then(() => leave(0));
 }
 
 /** Without the addon there is no link either: the one frame that says so goes out by hand. */

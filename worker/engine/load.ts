@@ -20,6 +20,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'localServerSend',
   'localServerDisconnect',
   'localServerClose',
+  'exitNow',
   'sealedMemory',
   'segmentCreate',
   'segmentAbort',
@@ -51,6 +52,15 @@ let loaded: Native | null = null;
 export function loadNative(): Native {
   loaded ??= load(candidates());
   return loaded;
+}
+
+/**
+ * Ends this process, with nothing left to write. Not by Node's own exit, which waits for V8's threads: after much output some of them wait
+ * for a garbage collection by the main thread, for ever (nodejs/node#54918).
+ */
+export function leave(status: number): never {
+  if (process.listenerCount('exit') === 0) loaded?.exitNow(status);
+  return process.exit(status);
 }
 
 /** This file is worker/engine/load.ts, dist/worker/engine/load.js or part of dist/bundle/*.cjs; build/ stands beside worker/ and dist/. */

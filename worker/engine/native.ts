@@ -117,6 +117,8 @@ export interface Native {
   localServerDisconnect(server: LocalServer, connection: number): void;
   /** Stops the thread and removes the socket. */
   localServerClose(server: LocalServer): void;
+  /** Closes every server and ends this process with a status of 0 to 255: nothing of Node's runs any more. */
+  exitNow(status: number): never;
 
   // shared_memory.cc
   /** A sealed, read-only memfd with these bytes. */
