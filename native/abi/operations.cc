@@ -1,8 +1,8 @@
 // Operations and groups: check the arguments, then queue.
-#include <cstring>
 #include <limits>
 #include <tuple>
 
+#include "abi/arguments.h"
 #include "abi/call.h"
 #include "ncclrun.h"
 
@@ -10,15 +10,6 @@ using namespace ncclrun;
 using plan::Collective;
 
 namespace {
-
-// The caller may pass any number where an enumeration is due; only after the check is it one.
-template <typename Enumeration>
-int raw(const Enumeration& value) {
-  int number;
-  static_assert(sizeof number == sizeof value);
-  std::memcpy(&number, &value, sizeof number);
-  return number;
-}
 
 // What a call brings, for the checks. Buffers that a rank does not use are not given.
 struct Request {
@@ -39,19 +30,29 @@ struct Request {
   int other = 0;
 };
 
-constexpr size_t kTypeBytes[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-
 // Stands for the buffer of a call that moves no element: which of send and receive is set still tells them apart.
 char nothing;
+
+ncclResult_t checkOperator(const Request& request, const Communicator& communicator) {
+  if (request.op >= 0 && request.op < ncclNumOps) return ncclSuccess;
+  const auto made = communicator.operators().find(request.op);
+  if (!made.has_value()) {
+    return fail(ncclInvalidArgument, "%s: operator %d does not exist%s", request.function, request.op,
+                request.op < 0
+                    ? ""
+                    : "; one made by ncclRedOpCreatePreMulSum serves its own communicator, until it is destroyed");
+  }
+  if (made->type == request.type) return ncclSuccess;
+  return fail(ncclInvalidArgument, "%s: operator %d was made for datatype %d, the call has datatype %d",
+              request.function, request.op, int(made->type), request.type);
+}
 
 ncclResult_t check(const Request& request, const Communicator& communicator) {
   const char* function = request.function;
   if (request.type < 0 || request.type >= ncclNumTypes) {
     return fail(ncclInvalidArgument, "%s: datatype %d does not exist", function, request.type);
   }
-  if (request.op < 0 || request.op >= ncclNumOps) {
-    return fail(ncclInvalidArgument, "%s: operator %d does not exist", function, request.op);
-  }
+  if (const auto bad = checkOperator(request, communicator); bad != ncclSuccess) return bad;
   if (request.otherName != nullptr &&
       (request.other < 0 || static_cast<uint32_t>(request.other) >= communicator.size())) {
     return fail(ncclInvalidArgument, "%s: %s is %d; the communicator has ranks 0 to %u", function, request.otherName,
@@ -89,6 +90,11 @@ ncclResult_t queue(const Request& request) noexcept {
     operation.count = request.count;
     operation.type = static_cast<ncclDataType_t>(request.type);
     operation.op = static_cast<ncclRedOp_t>(request.op);
+    if (const auto made = communicator->operators().find(request.op); made.has_value()) {
+      operation.op = ncclNumOps;  // one number for all of them: what other ranks call theirs does not matter
+      operation.scalarAt = made->scalarAt;
+      operation.scalar = made->scalar;
+    }
     operation.peer = static_cast<uint32_t>(request.other);
     return Group::current().add(communicator, operation, reinterpret_cast<ncclrunStream_t>(request.stream));
   });
@@ -202,6 +208,55 @@ NCCLRUN_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, siz
                 .other = root});
 }
 NCCLRUN_TWIN(ncclReduce);
+
+NCCLRUN_EXPORT ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                         ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclAlltoAll",
+                .collective = Collective::allToAll,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = raw(datatype),
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sends = true,
+                .receives = true});
+}
+NCCLRUN_TWIN(ncclAlltoAll);
+
+NCCLRUN_EXPORT ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                       int root, ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclGather",
+                .collective = Collective::gather,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = raw(datatype),
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sends = true,
+                .receivesAtRoot = true,
+                .otherName = "root",
+                .other = root});
+}
+NCCLRUN_TWIN(ncclGather);
+
+NCCLRUN_EXPORT ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return queue({.function = "ncclScatter",
+                .collective = Collective::scatter,
+                .comm = comm,
+                .stream = stream,
+                .count = count,
+                .type = raw(datatype),
+                .send = sendbuff,
+                .receive = recvbuff,
+                .sendsAtRoot = true,
+                .receives = true,
+                .otherName = "root",
+                .other = root});
+}
+NCCLRUN_TWIN(ncclScatter);
 
 NCCLRUN_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
                                      ncclComm_t comm, cudaStream_t stream) {

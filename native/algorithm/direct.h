@@ -51,6 +51,61 @@ NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
   }
 }
 
+// Part p of everybody's data goes to rank p. In place, what is sent and what is received lie at the same place: all is
+// sent before anything is received.
+template <class P>
+NCCLRUN_FN void directAllToAll(P& p, const Work& w) {
+  const auto part = [&](uint32_t rank, size_t begin) { return rank * w.count + begin; };
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t peer = (w.rank + i) % w.ranks;
+      p.send(connectionTo(w, peer), at(w.send, w, part(peer, begin)), count);
+    }
+    p.copy(at(w.send, w, part(w.rank, begin)), at(w.receive, w, part(w.rank, begin)), count);
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t peer = (w.rank + w.ranks - i) % w.ranks;
+      p.receive(connectionTo(w, peer), at(w.receive, w, part(peer, begin)), count);
+    }
+  }
+}
+
+// Gather and scatter: the root has a connection with everybody, the others with the root alone.
+template <class P>
+NCCLRUN_FN void directGather(P& p, const Work& w) {
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    if (w.rank != w.root) {
+      p.send(0, at(w.send, w, begin), count);
+      continue;
+    }
+    p.copy(at(w.send, w, begin), at(w.receive, w, w.rank * w.count + begin), count);
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t peer = (w.rank + i) % w.ranks;
+      p.receive(connectionTo(w, peer), at(w.receive, w, peer * w.count + begin), count);
+    }
+  }
+}
+
+template <class P>
+NCCLRUN_FN void directScatter(P& p, const Work& w) {
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    if (w.rank != w.root) {
+      p.receive(0, at(w.receive, w, begin), count);
+      continue;
+    }
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t peer = (w.rank + i) % w.ranks;
+      p.send(connectionTo(w, peer), at(w.send, w, peer * w.count + begin), count);
+    }
+    p.copy(at(w.send, w, w.rank * w.count + begin), at(w.receive, w, begin), count);
+  }
+}
+
 // Dissemination: after round k everybody has heard, directly or not, from 2^(k+1) ranks. Connections: two per round, in
 // round order.
 template <class P>

@@ -6,6 +6,7 @@
 // for the slots it needs, then moves, then hands slots on:
 //
 //   p.copy(source, target, n)                                  target = source
+//   p.copyAll(source, target, n, block, blocks)                target = source, of a single rank, shared by the blocks
 //   p.send(to, source, n)                                      slot[to] = source
 //   p.copySend(source, target, to, n)                          target = slot[to] = source
 //   p.receive(from, target, n)                                 target = slot[from]
@@ -17,6 +18,10 @@
 //   at `place`;
 //                                                              and to every sending connection if forward
 //   p.signal(to), p.await(from)                                one step without payload
+//
+// In a collective that reduces, `source` and `own` are the user's contribution, which the primitives multiply where the
+// operator is a pre-multiplied sum; what is folded into a `target` is the result, which they divide where the operator
+// is an average of whole numbers.
 //
 // After an abort all of them return at once and do nothing.
 #pragma once

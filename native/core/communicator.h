@@ -21,6 +21,7 @@
 #include "core/data_path.h"
 #include "core/descriptor.h"
 #include "core/messages.h"
+#include "core/user_operators.h"
 
 namespace ncclrun {
 
@@ -63,6 +64,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ends everything here at once and tells the agent, which tells the others; `reason` may be empty.
   void abort(const std::string& reason);
 
+  UserOperators& operators() { return operators_; }
+  const UserOperators& operators() const { return operators_; }
+
   // On the control thread: the agent says that the communicator is broken.
   void brokenByAgent(const AbortedMessage& message);
 
@@ -101,6 +105,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::variant<Mapping, std::vector<std::byte>> plan_;
   ncclrunTelemetrySlot* telemetry_ = nullptr;
   std::unique_ptr<DataPath> dataPath_;  // set under mutex_ before `wiring`, then constant
+
+  UserOperators operators_;
 
   std::mutex queueMutex_;  // order of numbers = order in the data path
   uint64_t operations_ = 0;

@@ -23,10 +23,12 @@ struct Operation {
   void* receive = nullptr;
   size_t count = 0;  // elements, as in the call (AllGather: per rank sent; ReduceScatter: per rank received)
   ncclDataType_t type = ncclInt8;
-  ncclRedOp_t op = ncclSum;
-  uint32_t peer = 0;    // root, or the other end of a send or receive
-  uint64_t number = 0;  // of this communicator, from 1
-  uint64_t hash = 0;    // rolling hash up to and including this operation
+  ncclRedOp_t op = ncclSum;        // kPreMulSum (device/host/fold.h) for every operator made by the user
+  const void* scalarAt = nullptr;  // kPreMulSum: where the scalar is read when the operation runs; null: it is
+  uint64_t scalar = 0;             // these bytes
+  uint32_t peer = 0;               // root, or the other end of a send or receive
+  uint64_t number = 0;             // of this communicator, from 1
+  uint64_t hash = 0;               // rolling hash up to and including this operation
 };
 
 class DataPath {

@@ -28,6 +28,10 @@ bool possible(plan::Collective collective, const plan::FormRecord& form) {
       return ring;
     case plan::Collective::barrier:
       return ring || algorithm == plan::Algorithm::directOneShot;
+    case plan::Collective::allToAll:
+    case plan::Collective::gather:
+    case plan::Collective::scatter:
+      return algorithm == plan::Algorithm::directOneShot;
     case plan::Collective::sendRecv:
       return true;
     default:
@@ -51,7 +55,7 @@ std::string nameOf(ncclDataType_t type) {
 }
 
 std::string nameOf(ncclRedOp_t op) {
-  static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg"};
+  static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg", "pre-multiplied sum"};
   return size_t(op) < std::size(kNames) ? kNames[op] : std::to_string(int(op));
 }
 
@@ -68,6 +72,9 @@ uint64_t deciding(const Operation& operation, uint32_t ranks) {
   switch (operation.collective) {
     case plan::Collective::allGather:
     case plan::Collective::reduceScatter:
+    case plan::Collective::allToAll:
+    case plan::Collective::gather:
+    case plan::Collective::scatter:
       return bytes * ranks;
     case plan::Collective::barrier:
       return 0;
@@ -82,7 +89,7 @@ Status chooseForm(const PlanView& plan, Task& task) {
   if (elementBytes(operation.type) == 0) {
     return {ncclInvalidArgument, name + ": there is no data type " + std::to_string(int(operation.type))};
   }
-  if (reduces(operation.collective) && foldFunction(operation.type, operation.op) == nullptr) {
+  if (reduces(operation.collective) && (int(operation.op) < 0 || int(operation.op) > int(kPreMulSum))) {
     return {ncclInvalidUsage, name + ": the host device does not reduce " + nameOf(operation.type) + " with operator " +
                                   nameOf(operation.op)};
   }

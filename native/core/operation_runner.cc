@@ -38,6 +38,17 @@ Work OperationRunner::workOf(const Task& task) const {
   return work;
 }
 
+Reduction OperationRunner::reductionOf(const Operation& operation) const {
+  Reduction reduction;
+  const auto collective = operation.collective;
+  if (collective == Collective::allReduce || collective == Collective::reduceScatter ||
+      collective == Collective::reduce) {
+    const void* scalar = operation.scalarAt != nullptr ? operation.scalarAt : &operation.scalar;
+    makeReduction(operation.type, operation.op, scalar, plan_.header().ranks, reduction);
+  }
+  return reduction;
+}
+
 OperationRunner::Block& OperationRunner::addBlock(const Task& task, Algorithm algorithm) {
   if (used_ == blocks_.size()) blocks_.emplace_back();
   Block& block = blocks_[used_++];
@@ -45,7 +56,7 @@ OperationRunner::Block& OperationRunner::addBlock(const Task& task, Algorithm al
   block.sends.clear();
   block.works.clear();
   block.algorithm = algorithm;
-  block.fold = foldFunction(task.operation.type, task.operation.op);
+  block.reduction = reductionOf(task.operation);
   block.stream = task.bytes >= kStreamBytes && task.operation.send != task.operation.receive;
   return block;
 }
@@ -104,6 +115,16 @@ bool OperationRunner::buildDirect(const Task& task, Algorithm algorithm) {
   return true;
 }
 
+// The root with everybody, the others with the root.
+bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
+  if (task.operation.peer == rank_) return buildDirect(task, algorithm);
+  Block& block = addBlock(task, algorithm);
+  block.receives.push_back(ends_.pair(task.operation.peer, false));
+  block.sends.push_back(ends_.pair(task.operation.peer, true));
+  block.works.push_back(workOf(task));
+  return block.receives[0] != nullptr && block.sends[0] != nullptr;
+}
+
 bool OperationRunner::buildBarrier(const Task& task) {
   if (plan::Algorithm(task.form.algorithm) == plan::Algorithm::ring)
     return buildRing(task, ringBarrier<HostPrimitives>, 1);
@@ -138,6 +159,12 @@ bool OperationRunner::build(const Task& task) {
       return buildRing(task, ringBroadcast<HostPrimitives>, channels);
     case Collective::reduce:
       return buildRing(task, ringReduce<HostPrimitives>, channels);
+    case Collective::allToAll:
+      return buildDirect(task, directAllToAll<HostPrimitives>);
+    case Collective::gather:
+      return buildStar(task, directGather<HostPrimitives>);
+    case Collective::scatter:
+      return buildStar(task, directScatter<HostPrimitives>);
     default:
       return buildBarrier(task);
   }
@@ -189,7 +216,8 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
     HostPrimitives primitives(blocks, {.receives = block.receives,
                                        .sends = block.sends,
                                        .elementBytes = work.elementBytes,
-                                       .fold = block.fold,
+                                       .reduction = block.reduction,
+                                       .scratch = block.scratch,
                                        .stream = block.stream});
     block.algorithm(primitives, work);
   }

@@ -27,7 +27,8 @@ class OperationRunner {
     std::vector<Endpoint*> receives, sends;
     std::vector<Work> works;  // one after the other, over the same connections
     Algorithm algorithm = nullptr;
-    FoldFunction fold = nullptr;
+    Reduction reduction;
+    std::vector<std::byte> scratch;
     bool stream = false;
   };
   struct Ring {
@@ -41,10 +42,12 @@ class OperationRunner {
   bool buildSendsAndReceives(std::span<const Task* const> tasks);
   bool buildRing(const Task& task, Algorithm algorithm, uint32_t channels);
   bool buildDirect(const Task& task, Algorithm algorithm);
+  bool buildStar(const Task& task, Algorithm algorithm);
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
   Status copyToSelf(std::span<const Task* const> tasks) const;
   Block& addBlock(const Task& task, Algorithm algorithm);
+  Reduction reductionOf(const Operation& operation) const;
   Work workOf(const Task& task) const;
   Ring* ring(uint32_t channel);
   void runBlocks(Blocks& blocks);

@@ -277,6 +277,26 @@ ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, nccl
 ncclResult_t pncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                          int root, ncclComm_t comm, cudaStream_t stream);
 
+/* recvbuff[r * count + i] of rank p = sendbuff[p * count + i] of rank r. In place: sendbuff == recvbuff. */
+ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                          cudaStream_t stream);
+ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                           cudaStream_t stream);
+
+/* recvbuff[r * count + i] of rank `root` = sendbuff[i] of rank r; the other ranks' recvbuff is not looked at. In place:
+ * sendbuff == recvbuff + root * count. */
+ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream);
+
+/* recvbuff[i] of rank r = sendbuff[r * count + i] of rank `root`; the other ranks' sendbuff is not looked at. In place:
+ * recvbuff == sendbuff + root * count. */
+ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                          ncclComm_t comm, cudaStream_t stream);
+
 /* `count` elements to rank `peer`, which calls ncclRecv with the same count and type. */
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream);
@@ -288,6 +308,20 @@ ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int
                       cudaStream_t stream);
 ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                        cudaStream_t stream);
+
+/* ---- Operators of the program ---- */
+
+/* An operator that multiplies this rank's elements by *scalar (one element of `datatype`; each rank has its own) and
+ * sums. ncclScalarHostImmediate: *scalar is read now; ncclScalarDevice: each time an operation runs (on the host device
+ * it is ordinary memory then too). For operations of `comm` on `datatype`. */
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm);
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                       ncclScalarResidence_t residence, ncclComm_t comm);
+
+/* Gives its number back, at any time after the last call that used it; operations under way are not disturbed. */
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 
 /* ---- Groups: what is called between Start and End is begun together at the outermost End. Of the calling thread; they
  * nest. ---- */

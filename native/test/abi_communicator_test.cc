@@ -103,6 +103,43 @@ void facts() {
   }
 }
 
+// Each rank's own scalar, read when the operator is made or when the operation runs.
+void operators() {
+  Together all;
+  std::vector<ncclRedOp_t> now(kRanks), later(kRanks);
+  std::vector<float> factors(kRanks), values(kRanks), sums(kRanks);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    factors[rank] = float(rank + 1);
+    values[rank] = float(10 * (rank + 1));
+    EXPECT_RESULT(
+        ncclRedOpCreatePreMulSum(&now[rank], &factors[rank], ncclFloat32, ncclScalarHostImmediate, all.comms[rank]),
+        ncclSuccess, "");
+    EXPECT_RESULT(
+        ncclRedOpCreatePreMulSum(&later[rank], &factors[rank], ncclFloat32, ncclScalarDevice, all.comms[rank]),
+        ncclSuccess, "");
+    EXPECT(now[rank] >= ncclNumOps && later[rank] > now[rank]);
+    factors[rank] = 2;
+  }
+  for (const auto& [ops, expected] : {std::pair(&now, 140.f), std::pair(&later, 120.f)}) {
+    all.run([&](uint32_t rank, ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllReduce(&values[rank], &sums[rank], 1, ncclFloat32, (*ops)[rank], comm, stream);
+    });
+    for (const float sum : sums) EXPECT(sum == expected);
+  }
+  EXPECT_RESULT(ncclAllReduce(values.data(), sums.data(), 1, ncclInt32, now[0], all.comms[0], nullptr),
+                ncclInvalidArgument, "was made for datatype 7, the call has datatype 2");
+  EXPECT_RESULT(ncclRedOpDestroy(now[0], all.comms[0]), ncclSuccess, "");
+  EXPECT_RESULT(ncclRedOpDestroy(now[0], all.comms[0]), ncclInvalidArgument, "was destroyed before");
+  EXPECT_RESULT(ncclRedOpDestroy(ncclSum, all.comms[0]), ncclInvalidArgument, "NCCL's own");
+  EXPECT_RESULT(ncclAllReduce(values.data(), sums.data(), 1, ncclFloat32, now[0], all.comms[0], nullptr),
+                ncclInvalidArgument, "operator 5 does not exist");
+  ncclRedOp_t again;
+  EXPECT_RESULT(ncclRedOpCreatePreMulSum(&again, nullptr, ncclFloat32, ncclScalarDevice, all.comms[0]),
+                ncclInvalidArgument, "scalar is NULL");
+  EXPECT_RESULT(ncclRedOpCreatePreMulSum(nullptr, factors.data(), ncclFloat32, ncclScalarDevice, all.comms[0]),
+                ncclInvalidArgument, "op is NULL");
+}
+
 void wrongArguments() {
   Together all;
   const ncclComm_t comm = all.comms[0];
@@ -329,6 +366,7 @@ void badPlans() {
 int main() {
   alarm(120);  // a hang ends as a failure
   facts();
+  operators();
   wrongArguments();
   collectives();
   exchange();

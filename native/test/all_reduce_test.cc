@@ -61,7 +61,10 @@ void put(ncclDataType_t type, void* data, size_t i, int value) {
 }
 
 int combine(int a, int b, ncclRedOp_t op) {
-  return op == ncclSum ? a + b : op == ncclProd ? a * b : op == ncclMax ? std::max(a, b) : std::min(a, b);
+  return op == ncclSum || op == ncclAvg ? a + b
+         : op == ncclProd               ? a * b
+         : op == ncclMax                ? std::max(a, b)
+                                        : std::min(a, b);
 }
 
 std::vector<char> inputOf(uint32_t rank, size_t count, ncclDataType_t type, ncclRedOp_t op) {
@@ -75,7 +78,7 @@ std::vector<char> expectedOf(uint32_t ranks, size_t count, ncclDataType_t type, 
   for (size_t i = 0; i < count; i++) {
     int value = valueOf(0, i, op);
     for (uint32_t rank = 1; rank < ranks; rank++) value = combine(value, valueOf(rank, i, op), op);
-    put(type, data.data(), i, value);
+    put(type, data.data(), i, op == ncclAvg ? value / int(ranks) : value);
   }
   return data;
 }

@@ -86,6 +86,47 @@ TEST(ring_collectives_are_exact) {
   }
 }
 
+TEST(direct_collectives_are_exact) {
+  for (uint32_t ranks : {1u, 2u, 3u, 5u}) {
+    World world(oneHost(ranks, form(Algorithm::directOneShot, 1, 3000)));
+    world.run([&](Rank& me) {
+      const uint32_t rank = me.number();
+      for (size_t count : {size_t(0), size_t(1), size_t(333), size_t(4001)}) {
+        // Element i of the part that goes from one rank to another.
+        const auto element = [](uint32_t from, uint32_t to, size_t i) { return value(from * 8 + to, i); };
+        std::vector<int> given(count * ranks + 1), got(count * ranks + 1, -1);
+        for (size_t i = 0; i < count * ranks; i++) given[i] = element(rank, uint32_t(i / count), i % count);
+        const auto rightParts = [&](const std::vector<int>& parts) {
+          for (size_t i = 0; i < count * ranks; i++) {
+            if (parts[i] != element(uint32_t(i / count), rank, i % count)) return false;
+          }
+          return true;
+        };
+        EXPECT(me.run({collectiveOf(Collective::allToAll, given.data(), got.data(), count)}) == ncclSuccess);
+        EXPECT(rightParts(got) && got[count * ranks] == -1);
+        std::vector<int> inPlace = given;
+        EXPECT(me.run({collectiveOf(Collective::allToAll, inPlace.data(), inPlace.data(), count)}) == ncclSuccess);
+        EXPECT(rightParts(inPlace));
+
+        for (uint32_t root = 0; root < ranks; root++) {
+          // My part for the root, which has all of them afterwards.
+          std::fill(got.begin(), got.end(), -1);
+          int* const all = rank == root ? got.data() : nullptr;
+          EXPECT(me.run({collectiveOf(Collective::gather, &given[root * count], all, count, root)}) == ncclSuccess);
+          EXPECT(rank != root ? got[0] == -1 : rightParts(got) && got[count * ranks] == -1);
+
+          std::vector<int> mine(count + 1, -1);
+          const int* const parts = rank == root ? given.data() : nullptr;
+          EXPECT(me.run({collectiveOf(Collective::scatter, parts, mine.data(), count, root)}) == ncclSuccess);
+          bool right = mine[count] == -1;
+          for (size_t i = 0; i < count; i++) right &= mine[i] == element(root, rank, i);
+          EXPECT(right);
+        }
+      }
+    });
+  }
+}
+
 TEST(nobody_leaves_a_barrier_before_all_have_come) {
   for (const auto& how : {form(Algorithm::directOneShot, 1, 1000), form(Algorithm::ring, 1, 1000)}) {
     World world(oneHost(5, how));

@@ -1,5 +1,7 @@
 #include "device/host/fold.h"
 
+#include <cstring>
+
 namespace ncclrun {
 namespace {
 
@@ -21,9 +23,30 @@ const FoldTable& table() {
 
 }  // namespace
 
-FoldFunction foldFunction(ncclDataType_t type, ncclRedOp_t op) {
-  if (int(type) < 0 || int(type) >= FoldTable::kTypes || int(op) < 0 || int(op) >= FoldTable::kOps) return nullptr;
-  return table().fold[type][op];
+bool makeReduction(ncclDataType_t type, ncclRedOp_t op, const void* scalar, uint32_t ranks, Reduction& out) {
+  if (int(type) < 0 || int(type) >= ncclNumTypes || int(op) < 0 || int(op) > int(kPreMulSum)) return false;
+  const FoldTable& all = table();
+  out = {};
+  out.fold = all.fold[type][int(op) < FoldTable::kOps ? op : ncclSum];
+  if (op == kPreMulSum) {
+    out.scale = all.scale[type];
+    all.widen[type](scalar, &out.scalar);
+  } else if (op == ncclAvg && ranks > 1) {
+    if (all.divide[type] != nullptr) {
+      out.divide = all.divide[type];
+      out.divisor = ranks;
+    } else {
+      out.scale = all.scale[type];
+      const double exact = 1.0 / ranks;
+      const auto rounded = float(exact);
+      if (type == ncclFloat64) {
+        std::memcpy(&out.scalar, &exact, sizeof exact);
+      } else {
+        std::memcpy(&out.scalar, &rounded, sizeof rounded);
+      }
+    }
+  }
+  return true;
 }
 
 FoldFunction copyFunction() { return table().copy; }

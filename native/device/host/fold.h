@@ -9,13 +9,32 @@ namespace ncclrun {
 
 // Folds `sources` vectors of `count` elements from left to right and stores the result in every one of `targets`. A
 // target may be one of the sources exactly, not in part. No alignment needed. stream: store the last target past the
-// caches (when it is large and not soon read). Integers wrap around; 16-bit floats are folded in float and rounded
-// once.
+// caches (when it is large and not soon read). Integers wrap around. 8- and 16-bit floats are folded in float and
+// rounded once, to nearest, ties to even; what is too large for an 8-bit float becomes its largest finite value.
+// Maximum and minimum leave NaNs out where there is a number, and -0 is less than +0: so no order of folding changes
+// them.
 using FoldFunction = void (*)(void* const* targets, uint32_t targetCount, const void* const* sources,
                               uint32_t sourceCount, size_t count, bool stream);
 
-// Null if the type or the operator has no fold on the host device.
-FoldFunction foldFunction(ncclDataType_t type, ncclRedOp_t op);
+// target[i] = source[i] × *scalar, rounded to the type. The scalar is of the type, but float for 8- and 16-bit floats.
+using ScaleFunction = void (*)(void* target, const void* source, size_t count, const void* scalar);
+// data[i] /= divisor, towards zero.
+using DivideFunction = void (*)(void* data, size_t count, uint32_t divisor);
+
+// Operator number of every sum whose contributions are multiplied first: the first after NCCL's own.
+inline constexpr ncclRedOp_t kPreMulSum = ncclNumOps;
+
+// How one call combines the ranks' contributions: each is scaled, all are folded, the result is divided.
+struct Reduction {
+  FoldFunction fold = nullptr;    // null where nothing is reduced
+  ScaleFunction scale = nullptr;  // null: contributions are taken as they are
+  DivideFunction divide = nullptr;
+  uint32_t divisor = 1;
+  uint64_t scalar = 0;  // its bytes, as ScaleFunction reads them
+};
+
+// False if there is no such type or operator. kPreMulSum: `scalar` points to one element of the type.
+bool makeReduction(ncclDataType_t type, ncclRedOp_t op, const void* scalar, uint32_t ranks, Reduction& out);
 // Of single bytes with one source: a copy to several targets.
 FoldFunction copyFunction();
 
@@ -24,9 +43,11 @@ size_t elementBytes(ncclDataType_t type);
 
 // One table per instruction set; filled by fold_kernels.h.
 struct FoldTable {
-  static constexpr int kTypes = 10;  // ncclInt8 to ncclBfloat16
-  static constexpr int kOps = 4;     // ncclSum, ncclProd, ncclMax, ncclMin
-  FoldFunction fold[kTypes][kOps];
+  static constexpr int kOps = 4;  // ncclSum, ncclProd, ncclMax, ncclMin
+  FoldFunction fold[ncclNumTypes][kOps];
+  ScaleFunction scale[ncclNumTypes];
+  DivideFunction divide[ncclNumTypes];                                // null for floats
+  void (*widen[ncclNumTypes])(const void* element, void* scalarOut);  // an element as ScaleFunction reads it
   FoldFunction copy;
 };
 extern const FoldTable kFoldBase;

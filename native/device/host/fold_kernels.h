@@ -45,11 +45,25 @@ typedef uint16_t Halfwords __attribute__((vector_size(kVectorBytes / 2)));
 inline Words wordsOf(Floats v) { return (Words)v; }
 inline Floats floatsOf(Words v) { return (Floats)v; }
 
+template <class V>
+inline constexpr bool kFloating = false;
+template <>
+inline constexpr bool kFloating<Floats> = true;
+template <>
+inline constexpr bool kFloating<VectorOf<double>::Type> = true;
+
 struct Half {
   uint16_t bits;
 };
 struct Bfloat16 {
   uint16_t bits;
+};
+
+struct Float8e4m3 {
+  uint8_t bits;
+};
+struct Float8e5m2 {
+  uint8_t bits;
 };
 
 struct SixteenBit {
@@ -108,6 +122,64 @@ struct Lanes<Half> : SixteenBit {
   }
 };
 
+struct EightBit {
+  typedef uint8_t Bytes __attribute__((vector_size(kVectorBytes / 4)));
+  static constexpr size_t kCount = kVectorBytes / sizeof(float);
+  static Words loadBits(const char* from) {
+    Bytes bits;
+    __builtin_memcpy(&bits, from, sizeof bits);
+    return __builtin_convertvector(bits, Words);
+  }
+  static void storeBits(char* to, Words v) {
+    const Bytes bits = __builtin_convertvector(v, Bytes);
+    __builtin_memcpy(to, &bits, sizeof bits);
+  }
+};
+
+// Bias 7, no infinity; all ones is NaN. Scaling and rounding as for Half.
+template <>
+struct Lanes<Float8e4m3> : EightBit {
+  using V = Floats;
+  static V load(const char* from) {
+    const Words b = loadBits(from);
+    const Floats scaled = floatsOf((b & 0x7fu) << 20) * 0x1p120f;
+    return floatsOf((b & 0x80u) << 24 | ((b & 0x7fu) == 0x7fu ? Words{} + 0x7fc00000u : wordsOf(scaled)));
+  }
+  static void store(char* to, V v) {
+    const Words bits = wordsOf(v);
+    const Words magnitude = bits & 0x7fffffffu;
+    const Words normal = (magnitude - (120u << 23) + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20;
+    const Words subnormal = wordsOf(floatsOf(magnitude) + 0x1p14f) - 0x46800000u;
+    Words out = magnitude < (121u << 23) ? subnormal : normal;
+    out = magnitude >= 0x43e00000u ? Words{} + 0x7eu : out;  // 448 and more
+    out = magnitude > 0x7f800000u ? Words{} + 0x7fu : out;
+    storeBits(to, (bits >> 24 & 0x80u) | out);
+  }
+};
+
+// Half without its lower byte. An infinity stays one.
+template <>
+struct Lanes<Float8e5m2> : EightBit {
+  using V = Floats;
+  static V load(const char* from) {
+    const Words b = loadBits(from);
+    const Words magnitude = (b & 0x7fu) << 21;
+    const Floats scaled = floatsOf(magnitude) * 0x1p112f;
+    return floatsOf((b & 0x80u) << 24 | ((b & 0x7cu) == 0x7cu ? magnitude | 0x7f800000u : wordsOf(scaled)));
+  }
+  static void store(char* to, V v) {
+    const Words bits = wordsOf(v);
+    const Words magnitude = bits & 0x7fffffffu;
+    const Words normal = (magnitude - (112u << 23) + 0xfffffu + ((magnitude >> 21) & 1u)) >> 21;
+    const Words subnormal = wordsOf(floatsOf(magnitude) + 0x1p7f) - 0x43000000u;
+    Words out = magnitude < (113u << 23) ? subnormal : normal;
+    out = magnitude >= 0x47600000u ? Words{} + 0x7bu : out;  // 57344 and more
+    out = magnitude == 0x7f800000u ? Words{} + 0x7cu : out;
+    out = magnitude > 0x7f800000u ? ((magnitude >> 21) & 3u) | 0x7eu : out;
+    storeBits(to, (bits >> 24 & 0x80u) | out);
+  }
+};
+
 struct Sum {
   template <class V>
   static V apply(V a, V b) {
@@ -123,13 +195,19 @@ struct Prod {
 struct Max {
   template <class V>
   static V apply(V a, V b) {
-    return a > b ? a : b;
+    if constexpr (!kFloating<V>) return a > b ? a : b;
+    using Bits = decltype(a == b);
+    const V other = b == b ? b : a;
+    return a == b ? (V)((Bits)a & (Bits)b) : a > b ? a : other;
   }
 };
 struct Min {
   template <class V>
   static V apply(V a, V b) {
-    return a < b ? a : b;
+    if constexpr (!kFloating<V>) return a < b ? a : b;
+    using Bits = decltype(a == b);
+    const V other = b == b ? b : a;
+    return a == b ? (V)((Bits)a | (Bits)b) : a < b ? a : other;
   }
 };
 struct First {
@@ -249,6 +327,47 @@ void fold(void* const* targets, uint32_t targetCount, const void* const* sources
   }
 }
 
+template <class T>
+void scale(void* target, const void* source, size_t count, const void* scalar) {
+  using L = Lanes<T>;
+  constexpr size_t kStep = L::kCount * sizeof(T);
+  auto* to = static_cast<char*>(target);
+  const auto* from = static_cast<const char*>(source);
+  typename L::V factors = {};
+  for (size_t i = 0; i < sizeof factors; i += sizeof factors[0]) {
+    __builtin_memcpy(reinterpret_cast<char*>(&factors) + i, scalar, sizeof factors[0]);
+  }
+  const size_t bytes = count * sizeof(T);
+  size_t byte = 0;
+  for (; byte + kStep <= bytes; byte += kStep) L::store(to + byte, L::load(from + byte) * factors);
+  if (byte == bytes) return;
+  char padded[kStep] = {};
+  __builtin_memcpy(padded, from + byte, bytes - byte);
+  L::store(padded, L::load(padded) * factors);
+  __builtin_memcpy(to + byte, padded, bytes - byte);
+}
+
+// In 64 bits: the divisor may be larger than the type's largest value.
+template <class T, class Wide>
+void divide(void* data, size_t count, uint32_t divisor) {
+  auto* at = static_cast<char*>(data);
+  for (size_t i = 0; i < count; i++, at += sizeof(T)) {
+    T value;
+    __builtin_memcpy(&value, at, sizeof value);
+    value = T(Wide(value) / Wide(divisor));
+    __builtin_memcpy(at, &value, sizeof value);
+  }
+}
+
+template <class T>
+void widen(const void* element, void* scalar) {
+  using L = Lanes<T>;
+  char padded[L::kCount * sizeof(T)] = {};
+  __builtin_memcpy(padded, element, sizeof(T));
+  const typename L::V v = L::load(padded);
+  __builtin_memcpy(scalar, &v, sizeof v[0]);
+}
+
 // Sums and products of signed integers wrap around: they are those of the unsigned ones.
 #define NCCLRUN_FOLDS(Wrapping, Ordered) \
   { fold<Wrapping, Sum>, fold<Wrapping, Prod>, fold<Ordered, Max>, fold<Ordered, Min> }
@@ -259,7 +378,13 @@ const FoldTable NCCLRUN_FOLD_TABLE = {
     {NCCLRUN_FOLDS(uint8_t, int8_t), NCCLRUN_FOLDS(uint8_t, uint8_t), NCCLRUN_FOLDS(uint32_t, int32_t),
      NCCLRUN_FOLDS(uint32_t, uint32_t), NCCLRUN_FOLDS(uint64_t, int64_t), NCCLRUN_FOLDS(uint64_t, uint64_t),
      NCCLRUN_FOLDS(Half, Half), NCCLRUN_FOLDS(float, float), NCCLRUN_FOLDS(double, double),
-     NCCLRUN_FOLDS(Bfloat16, Bfloat16)},
+     NCCLRUN_FOLDS(Bfloat16, Bfloat16), NCCLRUN_FOLDS(Float8e4m3, Float8e4m3), NCCLRUN_FOLDS(Float8e5m2, Float8e5m2)},
+    {scale<uint8_t>, scale<uint8_t>, scale<uint32_t>, scale<uint32_t>, scale<uint64_t>, scale<uint64_t>, scale<Half>,
+     scale<float>, scale<double>, scale<Bfloat16>, scale<Float8e4m3>, scale<Float8e5m2>},
+    {divide<int8_t, int64_t>, divide<uint8_t, uint64_t>, divide<int32_t, int64_t>, divide<uint32_t, uint64_t>,
+     divide<int64_t, int64_t>, divide<uint64_t, uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {widen<uint8_t>, widen<uint8_t>, widen<uint32_t>, widen<uint32_t>, widen<uint64_t>, widen<uint64_t>, widen<Half>,
+     widen<float>, widen<double>, widen<Bfloat16>, widen<Float8e4m3>, widen<Float8e5m2>},
     Fold<uint8_t, First, 1>::run,
 };
 

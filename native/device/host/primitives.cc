@@ -22,7 +22,8 @@ HostPrimitives::HostPrimitives(Blocks& blocks, const Setup& setup)
       sends_(setup.sends),
       elementBytes_(setup.elementBytes),
       slotElements_(smallestSlot(setup.receives, setup.sends) / setup.elementBytes),
-      fold_(setup.fold),
+      reduction_(setup.reduction),
+      scratch_(setup.scratch),
       stream_(setup.stream) {
   if (receives_.size() >= kFew) {
     manySources_.resize(receives_.size() + 1);
@@ -40,7 +41,28 @@ void HostPrimitives::copy(const void* source, void* target, size_t count) {
 }
 
 void HostPrimitives::copyAll(const void* source, void* target, size_t count, uint32_t block, uint32_t) {
-  if (block == 0) copy(source, target, count);
+  if (block != 0 || count == 0) return;
+  if (reduction_.scale == nullptr) return copy(source, target, count);
+  reduction_.scale(target, source, count, &reduction_.scalar);
+}
+
+// The user's buffer is his: a contribution is scaled beside it.
+const void* HostPrimitives::scaled(const void* own, size_t count) {
+  if (own == nullptr || reduction_.scale == nullptr) return own;
+  if (scratch_.size() < count * elementBytes_) scratch_.resize(count * elementBytes_);
+  reduction_.scale(scratch_.data(), own, count, &reduction_.scalar);
+  return scratch_.data();
+}
+
+void HostPrimitives::combine(uint32_t targetCount, uint32_t sourceCount, size_t count, bool stream) {
+  const size_t bytes = count * elementBytes_;
+  if (sourceCount > 1) {
+    reduction_.fold(targets_, targetCount, sources_, sourceCount, count, stream);
+  } else if (targetCount == 1 && !stream) {
+    std::memcpy(targets_[0], sources_[0], bytes);
+  } else {
+    copyFunction()(targets_, targetCount, sources_, 1, bytes, stream);
+  }
 }
 
 void HostPrimitives::signal(uint32_t to) {
@@ -78,6 +100,7 @@ void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* c
     ended_ = true;
     return;
   }
+  own = scaled(own, count);
   uint32_t sourceCount = 0, targetCount = 0;
   for (Endpoint* end : from) {
     if (!arrivedRight(*end, uint32_t(bytes))) {
@@ -91,13 +114,10 @@ void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* c
   for (Endpoint* end : to) targets_[targetCount++] = end->slot();
   if (target != nullptr) targets_[targetCount++] = target;
 
-  const bool stream = stream_ && target != nullptr;
-  if (sourceCount > 1) {
-    fold_(targets_, targetCount, sources_, sourceCount, count, stream);
-  } else if (targetCount == 1 && !stream) {
-    std::memcpy(targets_[0], sources_[0], bytes);
-  } else {
-    copyFunction()(targets_, targetCount, sources_, 1, bytes, stream);
+  combine(targetCount, sourceCount, count, stream_ && target != nullptr);
+  // What is folded into a user's buffer is the result.
+  if (reduction_.divide != nullptr && sourceCount > 1 && target != nullptr) {
+    for (uint32_t i = 0; i < targetCount; i++) reduction_.divide(targets_[i], count, reduction_.divisor);
   }
   for (Endpoint* end : to) end->publish(uint32_t(bytes));
   for (Endpoint* end : from) end->release();

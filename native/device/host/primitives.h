@@ -18,15 +18,16 @@ class HostPrimitives {
     std::span<Endpoint* const> receives;
     std::span<Endpoint* const> sends;
     size_t elementBytes;
-    FoldFunction fold;  // null where nothing is reduced
-    bool stream;        // the user's buffers are too large to stay in the caches
+    const Reduction& reduction;
+    std::vector<std::byte>& scratch;  // kept from one use to the next
+    bool stream;                      // the user's buffers are too large to stay in the caches
   };
   HostPrimitives(Blocks& blocks, const Setup& setup);
 
   size_t slotElements() const { return slotElements_; }
 
   void copy(const void* source, void* target, size_t count);
-  // The whole buffer, by the first of the blocks.
+  // The whole result of a single rank, by the first of the blocks.
   void copyAll(const void* source, void* target, size_t count, uint32_t block, uint32_t blocks);
   void send(uint32_t to, const void* source, size_t count) {
     move({}, sends_.subspan(to, 1), source, 0, nullptr, count);
@@ -61,13 +62,17 @@ class HostPrimitives {
   void move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own, uint32_t place,
             void* target, size_t count);
   bool arrivedRight(const Endpoint& end, uint32_t bytes);
+  // Into targets_[0, count) from sources_.
+  void combine(uint32_t targetCount, uint32_t sourceCount, size_t count, bool stream);
+  const void* scaled(const void* own, size_t count);
 
   Blocks& blocks_;
   const std::span<Endpoint* const> receives_;
   const std::span<Endpoint* const> sends_;
   const size_t elementBytes_;
   const size_t slotElements_;
-  const FoldFunction fold_;
+  const Reduction& reduction_;
+  std::vector<std::byte>& scratch_;
   const bool stream_;
   bool ended_ = false;  // interrupted: do nothing from now on
   // Of the step under way. Few connections need no memory from the heap.

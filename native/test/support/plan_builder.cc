@@ -129,17 +129,38 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   return blob;
 }
 
+namespace {
+
+bool serves(plan::Algorithm algorithm, plan::Collective collective) {
+  using plan::Algorithm, plan::Collective;
+  switch (collective) {
+    case Collective::allReduce:
+      return true;
+    case Collective::allGather:
+    case Collective::reduceScatter:
+    case Collective::broadcast:
+    case Collective::reduce:
+      return algorithm == Algorithm::ring;
+    case Collective::barrier:
+      return algorithm == Algorithm::ring || algorithm == Algorithm::directOneShot;
+    default:
+      return algorithm == Algorithm::directOneShot;
+  }
+}
+
+}  // namespace
+
 PlanSpec oneHost(uint32_t ranks, const plan::FormRecord& form) {
   PlanSpec spec;
   spec.hostOf.assign(ranks, 0);
-  const plan::FormRecord simple = {uint8_t(plan::Algorithm::ring), 0, 1, 64, 1 << 16, 0, 0};
-  const bool ring = form.algorithm == uint8_t(plan::Algorithm::ring);
-  using plan::Collective;
-  for (auto collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter,
-                          Collective::broadcast, Collective::reduce, Collective::sendRecv, Collective::barrier}) {
-    const bool fits = ring || collective == Collective::allReduce ||
-                      (collective == Collective::barrier && form.algorithm == uint8_t(plan::Algorithm::directOneShot));
-    spec.rows.push_back({collective, ~0ull, fits ? form : simple});
+  for (uint8_t number = 0; number <= uint8_t(plan::Collective::barrier); number++) {
+    const auto collective = plan::Collective(number);
+    Row row{collective, ~0ull, form};
+    if (!serves(plan::Algorithm(form.algorithm), collective)) {
+      const bool ring = serves(plan::Algorithm::ring, collective);
+      row.form = {uint8_t(ring ? plan::Algorithm::ring : plan::Algorithm::directOneShot), 0, 1, 64, 1 << 16, 0, 0};
+    }
+    spec.rows.push_back(row);
   }
   return spec;
 }
