@@ -1,13 +1,9 @@
-import { elementType, operatorNumber } from './elements.ts';
-import type { NcclArray, ReduceOperator } from './elements.ts';
-import type { CommHandle, Native } from './engine/native.ts';
+import { barrierOf, collectiveOf, transferOf } from './calls.ts';
+import type { CollectiveCall, OperationOptions, ReduceOptions, RootOptions, RootReduceOptions } from './calls.ts';
+import type { NcclArray } from './elements.ts';
+import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
 import { ExchangeQueue } from './exchange.ts';
-
-export interface AllReduceOptions {
-  /** Default: 'sum'. */
-  readonly op?: ReduceOperator;
-}
 
 type State =
   | { readonly type: 'open' }
@@ -47,7 +43,7 @@ export class Communicator implements AsyncDisposable {
   constructor(native: Native, handle: CommHandle) {
     this.#native = native;
     this.#handle = handle;
-    this.#exchange = new ExchangeQueue(native, handle);
+    this.#exchange = new ExchangeQueue(native);
     const info = native.commInfo(handle);
     this.rank = info.rank;
     this.size = info.size;
@@ -61,20 +57,62 @@ export class Communicator implements AsyncDisposable {
    * Combines the ranks' arrays element by element; every rank gets the result. With one array in place, with two from `send` into
    * `receive`, which have the same type and length. Resolves to the array that has the result.
    */
-  allReduce<T extends NcclArray>(array: T, options?: AllReduceOptions): Promise<T>;
-  allReduce<T extends NcclArray>(send: T, receive: T, options?: AllReduceOptions): Promise<T>;
-  async allReduce<T extends NcclArray>(send: T, second?: T | AllReduceOptions, third?: AllReduceOptions): Promise<T> {
+  allReduce<T extends NcclArray>(array: T, options?: ReduceOptions): Promise<T>;
+  allReduce<T extends NcclArray>(send: T, receive: T, options?: ReduceOptions): Promise<T>;
+  async allReduce<T extends NcclArray>(send: T, second?: T | ReduceOptions, third?: ReduceOptions): Promise<T> {
     const receive = isArray<T>(second) ? second : send;
     const options = (isArray<T>(second) ? third : second) ?? {};
-    this.#checkOpen('allReduce');
-    const type = elementType(send, 'the array to send');
-    if (type !== elementType(receive, 'the array to receive into') || send.length !== receive.length) {
-      throw new UsageError(
-        `allReduce: cannot reduce from ${describe(send)} into ${describe(receive)}; they must be alike`,
-      );
-    }
-    const operator = operatorNumber(options.op ?? 'sum');
-    await this.#inOrder((handle) => this.#native.allReduce(handle, send, receive, send.length, type, operator));
+    await this.#collective({ kind: 'allReduce', send, receive, options });
+    return receive;
+  }
+
+  /**
+   * Every rank gets the arrays of all, in order of rank: `receive` has `size` times the elements of `send`. In place where `send` is the
+   * rank's own part of `receive`: `receive.subarray(rank * n, (rank + 1) * n)`. Resolves to `receive`.
+   */
+  async allGather<T extends NcclArray>(send: T, receive: T, options: OperationOptions = {}): Promise<T> {
+    await this.#collective({ kind: 'allGather', send, receive, options });
+    return receive;
+  }
+
+  /**
+   * Combines the ranks' arrays element by element; each rank gets its part of the result: `send` has `size` times the elements of
+   * `receive`. In place where `receive` is the rank's own part of `send`. Resolves to `receive`.
+   */
+  async reduceScatter<T extends NcclArray>(send: T, receive: T, options: ReduceOptions = {}): Promise<T> {
+    await this.#collective({ kind: 'reduceScatter', send, receive, options });
+    return receive;
+  }
+
+  /**
+   * Every rank gets what rank `root` has. With one array in place, with two from `send` (null at the other ranks) into `receive`.
+   * Resolves to the array that has the data.
+   */
+  broadcast<T extends NcclArray>(array: T, options?: RootOptions): Promise<T>;
+  broadcast<T extends NcclArray>(send: T | null, receive: T, options?: RootOptions): Promise<T>;
+  async broadcast<T extends NcclArray>(first: T | null, second?: T | RootOptions, third?: RootOptions): Promise<T> {
+    const receive = isArray<T>(second) ? second : first;
+    const options = (isArray<T>(second) ? third : second) ?? {};
+    if (receive === null) throw new UsageError('broadcast: there is no array to receive into');
+    await this.#collective({ kind: 'broadcast', send: first, receive, options });
+    return receive;
+  }
+
+  /**
+   * Combines the ranks' arrays element by element; rank `root` gets the result. With one array in place, with two from `send` into
+   * `receive`, which is null at the other ranks. Resolves to the array that has the result at `root`, to null or the array elsewhere.
+   */
+  reduce<T extends NcclArray>(array: T, options?: RootReduceOptions): Promise<T>;
+  reduce<T extends NcclArray>(send: T, receive: T, options?: RootReduceOptions): Promise<T>;
+  reduce<T extends NcclArray>(send: T, receive: T | null, options?: RootReduceOptions): Promise<T | null>;
+  async reduce<T extends NcclArray>(
+    send: T,
+    second?: T | null | RootReduceOptions,
+    third?: RootReduceOptions,
+  ): Promise<T | null> {
+    const receive = second === null || isArray<T>(second) ? second : send;
+    const options = (second === null || isArray<T>(second) ? third : second) ?? {};
+    await this.#collective({ kind: 'reduce', send, receive, options });
     return receive;
   }
 
@@ -83,26 +121,29 @@ export class Communicator implements AsyncDisposable {
    * (`await Promise.all([comm.send(a, next), comm.recv(b, previous)])`) make progress together; one that is awaited by itself
    * may have to wait until the peer receives.
    */
-  async send(array: NcclArray, peer: number): Promise<void> {
-    await this.#transfer('send', array, peer);
+  async send(array: NcclArray, peer: number, options: OperationOptions = {}): Promise<void> {
+    this.#checkOpen('send');
+    await this.#transfer(transferOf(this.#member(), 'send', array, peer, options));
   }
 
   /** Fills the array with what rank `peer` sends us; resolves to it. See `send`. */
-  async recv<T extends NcclArray>(array: T, peer: number): Promise<T> {
-    await this.#transfer('recv', array, peer);
+  async recv<T extends NcclArray>(array: T, peer: number, options: OperationOptions = {}): Promise<T> {
+    this.#checkOpen('recv');
+    await this.#transfer(transferOf(this.#member(), 'receive', array, peer, options));
     return array;
   }
 
   /** Resolves when all ranks of the communicator have come here, and everything they called before has ended. */
   async barrier(): Promise<void> {
     this.#checkOpen('barrier');
-    await this.#inOrder((handle) => this.#native.barrier(handle));
+    await this.#begin(barrierOf(this.#member()));
   }
 
   /** Resolves when all ranks of this host have come here. Does not wait for operations called before. */
   async nodeBarrier(): Promise<void> {
     this.#checkOpen('nodeBarrier');
-    await this.#inOrder((handle) => this.#native.nodeBarrier(handle));
+    this.#exchange.flush();
+    await translated(() => this.#native.nodeBarrier(this.#handle));
   }
 
   /**
@@ -134,19 +175,22 @@ export class Communicator implements AsyncDisposable {
     return this.close();
   }
 
-  async #transfer(kind: 'send' | 'recv', array: NcclArray, peer: number): Promise<void> {
-    this.#checkOpen(kind);
-    const type = elementType(array, `the array to ${kind}`);
-    if (!Number.isInteger(peer) || peer < 0 || peer >= this.size) {
-      throw new UsageError(`${kind}: rank ${peer} does not exist; this communicator has ranks 0 to ${this.size - 1}`);
-    }
-    const transfer = { sends: kind === 'send', buffer: array, count: array.length, type, peer };
-    await translated(() => this.#exchange.add(transfer));
+  async #collective(call: CollectiveCall): Promise<void> {
+    this.#checkOpen(call.kind);
+    await this.#begin(collectiveOf(this.#member(), call));
   }
 
-  #inOrder<T>(begin: (handle: CommHandle) => Promise<T>): Promise<T> {
+  #transfer(operation: Operation): Promise<void> {
+    return translated(() => this.#exchange.add(operation));
+  }
+
+  #begin(operation: Operation): Promise<void> {
     this.#exchange.flush();
-    return translated(() => begin(this.#handle));
+    return translated(() => this.#native.operate(...operation));
+  }
+
+  #member() {
+    return { handle: this.#handle, rank: this.rank, size: this.size };
   }
 
   #checkOpen(call: string): void {
@@ -163,10 +207,6 @@ export class Communicator implements AsyncDisposable {
   }
 }
 
-function isArray<T extends NcclArray>(value: T | AllReduceOptions | undefined): value is T {
+function isArray<T extends NcclArray>(value: T | RootReduceOptions | null | undefined): value is T {
   return ArrayBuffer.isView(value);
-}
-
-function describe(array: NcclArray): string {
-  return `a ${array[Symbol.toStringTag]} of ${array.length}`;
 }

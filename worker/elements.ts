@@ -10,47 +10,96 @@ export type NcclArray =
   | Int8Array
   | Uint8Array
   | Uint8ClampedArray
+  | Uint16Array
   | Int32Array
   | Uint32Array
   | BigInt64Array
   | BigUint64Array;
 
-/** ncclDataType_t by the name of the array's class. */
-const types: Readonly<Record<string, number>> = {
-  Int8Array: 0,
-  Uint8Array: 1,
-  Uint8ClampedArray: 1,
-  Int32Array: 2,
-  Uint32Array: 3,
-  BigInt64Array: 4,
-  BigUint64Array: 5,
-  Float16Array: 6,
-  Float32Array: 7,
-  Float64Array: 8,
+/** In the order of ncclDataType_t. */
+const elementTypes = [
+  'int8',
+  'uint8',
+  'int32',
+  'uint32',
+  'int64',
+  'uint64',
+  'float16',
+  'float32',
+  'float64',
+  'bfloat16',
+  'float8e4m3',
+  'float8e5m2',
+] as const;
+
+/** What an element is to the engine. */
+export type ElementType = (typeof elementTypes)[number];
+
+const bytes: Readonly<Record<ElementType, number>> = {
+  int8: 1,
+  uint8: 1,
+  int32: 4,
+  uint32: 4,
+  int64: 8,
+  uint64: 8,
+  float16: 2,
+  float32: 4,
+  float64: 8,
+  bfloat16: 2,
+  float8e4m3: 1,
+  float8e5m2: 1,
 };
 
+/** By the name of the array's class; null: the array says nothing of its elements but their size. */
+const ofArray: Readonly<Record<string, ElementType | null>> = {
+  Int8Array: 'int8',
+  Uint8Array: 'uint8',
+  Uint8ClampedArray: 'uint8',
+  Uint16Array: null,
+  Int32Array: 'int32',
+  Uint32Array: 'uint32',
+  BigInt64Array: 'int64',
+  BigUint64Array: 'uint64',
+  Float16Array: 'float16',
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+};
+
+/** In the order of ncclRedOp_t. */
+const operators = ['sum', 'prod', 'max', 'min'] as const;
+
 /** How ranks' values become one. */
-export type ReduceOperator = 'sum' | 'prod' | 'max' | 'min';
+export type ReduceOperator = (typeof operators)[number];
 
-/** ncclRedOp_t by name. */
-const operators: Readonly<Record<ReduceOperator, number>> = { sum: 0, prod: 1, max: 2, min: 3 };
-
-/** @throws UsageError for an array that the engine cannot use; `what` names it in the message */
-export function elementType(array: NcclArray, what: string): number {
+/**
+ * The number of the array's element type, or of `asked`, whose bits the array then holds.
+ *
+ * @throws UsageError for an array that the engine cannot use; `what` names it in the message
+ */
+export function elementType(array: NcclArray, what: string, asked?: ElementType): number {
   const name: string = array[Symbol.toStringTag];
-  const type = types[name];
-  if (type === undefined) throw new UsageError(`${what} is a ${name}; known are ${Object.keys(types).join(', ')}`);
+  const known = ofArray[name];
+  if (known === undefined) throw new UsageError(`${what} is a ${name}; known are ${Object.keys(ofArray).join(', ')}`);
   const { buffer } = array;
-  const movable = buffer instanceof ArrayBuffer ? buffer.resizable : buffer.growable;
-  if (movable) throw new UsageError(`${what} lies in a resizable buffer, which could shrink while the engine uses it`);
-  return type;
+  if (buffer instanceof ArrayBuffer ? buffer.resizable : buffer.growable)
+    throw new UsageError(`${what} lies in a resizable buffer, which could shrink while the engine uses it`);
+  if (buffer instanceof ArrayBuffer && buffer.detached)
+    throw new UsageError(`${what} has no memory: its buffer was transferred`);
+  const type = asked ?? known;
+  if (type === null)
+    throw new UsageError(`${what} is a ${name}: say what its elements are, with type: 'bfloat16' or type: 'float16'`);
+  const size: number | undefined = bytes[type];
+  if (size === undefined) throw new UsageError(`type '${type}' is unknown; known are ${elementTypes.join(', ')}`);
+  if (size !== array.BYTES_PER_ELEMENT)
+    throw new UsageError(
+      `${what} is a ${name}, whose elements have ${array.BYTES_PER_ELEMENT} bytes; a ${type} has ${size}`,
+    );
+  return elementTypes.indexOf(type);
 }
 
 /** @throws UsageError for an unknown operator */
 export function operatorNumber(operator: ReduceOperator): number {
-  const number: number | undefined = operators[operator];
-  if (number === undefined) {
-    throw new UsageError(`operator '${operator}' is unknown; known are ${Object.keys(operators).join(', ')}`);
-  }
+  const number = operators.indexOf(operator);
+  if (number < 0) throw new UsageError(`operator '${operator}' is unknown; known are ${operators.join(', ')}`);
   return number;
 }

@@ -6,8 +6,8 @@
  *     const sum = await comm.allReduce(new Float32Array([comm.rank]));
  */
 export { Communicator } from './communicator.ts';
-export type { AllReduceOptions } from './communicator.ts';
-export type { NcclArray, ReduceOperator } from './elements.ts';
+export type { OperationOptions, ReduceOptions, RootOptions, RootReduceOptions } from './calls.ts';
+export type { ElementType, NcclArray, ReduceOperator } from './elements.ts';
 export { NativeLoadError } from './engine/load.ts';
 export { NcclError, UsageError } from './errors.ts';
 export type { NcclErrorCode } from './errors.ts';

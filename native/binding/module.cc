@@ -34,12 +34,12 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(getJob);
   EXPORT(commInit);
   EXPORT(commInfo);
-  EXPORT(allReduce);
-  EXPORT(exchange);
-  EXPORT(barrier);
   EXPORT(nodeBarrier);
   EXPORT(abort);
   EXPORT(commClose);
+
+  EXPORT(operate);
+  EXPORT(group);
 #undef EXPORT
   return exports;
 }

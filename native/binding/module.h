@@ -32,17 +32,18 @@ Napi::Value segmentAbort(const Napi::CallbackInfo& call);
 Napi::Value telemetryCreate(const Napi::CallbackInfo& call);
 Napi::Value close(const Napi::CallbackInfo& call);
 
-// engine.cc
+// communicator.cc
 Napi::Value version(const Napi::CallbackInfo& call);
 Napi::Value getUniqueId(const Napi::CallbackInfo& call);
 Napi::Value getJob(const Napi::CallbackInfo& call);
 Napi::Value commInit(const Napi::CallbackInfo& call);
 Napi::Value commInfo(const Napi::CallbackInfo& call);
-Napi::Value allReduce(const Napi::CallbackInfo& call);
-Napi::Value exchange(const Napi::CallbackInfo& call);
-Napi::Value barrier(const Napi::CallbackInfo& call);
 Napi::Value nodeBarrier(const Napi::CallbackInfo& call);
 Napi::Value abort(const Napi::CallbackInfo& call);
 Napi::Value commClose(const Napi::CallbackInfo& call);
+
+// operation.cc
+Napi::Value operate(const Napi::CallbackInfo& call);
+Napi::Value group(const Napi::CallbackInfo& call);
 
 }  // namespace ncclrun::binding

@@ -61,6 +61,63 @@ const cases: Record<string, () => Promise<void>> = {
     assert.deepEqual([...(await comm.allReduce(shared))], [comm.size, comm.size, comm.size, comm.size]);
   },
 
+  async 'gathers, scatters, broadcasts and reduces to one'() {
+    await using comm = await init();
+    const { rank, size } = comm;
+    const ranks = Array.from({ length: size }, (_, peer) => peer);
+    const sum = (size * (size - 1)) / 2;
+    for (const Type of [Float64Array, Float32Array, Int8Array, Uint8ClampedArray, Uint32Array]) {
+      const part = Type.of(rank, rank + 1, 100);
+      const everything = Type.from(ranks.flatMap((peer) => [peer, peer + 1, 100]));
+      const receive = new Type(3 * size);
+      assert.equal(await comm.allGather(part, receive), receive);
+      assert.deepEqual(receive, everything, Type.name);
+      receive.fill(0).set(part, 3 * rank);
+      await comm.allGather(receive.subarray(3 * rank, 3 * rank + 3), receive);
+      assert.deepEqual(receive, everything, `${Type.name} in place`);
+
+      const mine = await comm.reduceScatter(Type.from(ranks.flatMap((peer) => [peer, rank])), new Type(2));
+      assert.deepEqual(mine, Type.of(rank * size, sum));
+      const whole = Type.from(ranks.flatMap((peer) => [peer, rank]));
+      await comm.reduceScatter(whole, whole.subarray(2 * rank, 2 * rank + 2), { op: 'max' });
+      assert.deepEqual(whole.subarray(2 * rank, 2 * rank + 2), Type.of(rank, size - 1));
+
+      for (const root of ranks) {
+        const word = rank === root ? Type.of(root, 7, 9) : new Type(3);
+        assert.equal(await comm.broadcast(word, { root }), word);
+        assert.deepEqual(word, Type.of(root, 7, 9));
+        const into = new Type(3);
+        await comm.broadcast(rank === root ? word : null, into, { root });
+        assert.deepEqual(into, word);
+
+        const given = Type.of(rank, 1);
+        const reduced = rank === root ? new Type(2) : null;
+        assert.equal(await comm.reduce(given, reduced, { root }), reduced);
+        if (reduced !== null) assert.deepEqual(reduced, Type.of(sum, size));
+        assert.deepEqual(given, Type.of(rank, 1));
+        await comm.reduce(given, { root, op: 'min' });
+        assert.deepEqual(given, Type.of(rank === root ? 0 : rank, 1));
+      }
+    }
+    // One without elements between others.
+    assert.equal((await comm.allGather(new Float32Array(0), new Float32Array(0))).length, 0);
+  },
+
+  async 'takes types that no array has'() {
+    await using comm = await init();
+    const bfloat16 = { type: 'bfloat16' } as const;
+    const three = 0x4040;
+    const sums: Readonly<Record<number, number>> = { 1: 0x4040, 3: 0x4110 }; // 3 and 9
+    assert.deepEqual(await comm.allReduce(Uint16Array.of(three), bfloat16), Uint16Array.of(sums[comm.size] ?? 0));
+    const half = await comm.allReduce(Uint16Array.of(0x3c00), { type: 'float16', op: 'max' });
+    assert.deepEqual(half, Uint16Array.of(0x3c00));
+    const octets = new Uint8Array(comm.size);
+    await comm.allGather(Uint8Array.of(comm.rank), octets, { type: 'float8e5m2' });
+    assert.deepEqual([...octets.keys()], [...octets]);
+    await comm.broadcast(octets.fill(comm.rank), { type: 'float8e4m3', root: comm.size - 1 });
+    assert.deepEqual(octets, new Uint8Array(comm.size).fill(comm.size - 1));
+  },
+
   async 'keeps order without waiting'() {
     await using comm = await init();
     const arrays = Array.from({ length: 200 }, (_, i) => new Float32Array(1 + i * 37).fill(i));
@@ -113,6 +170,9 @@ const cases: Record<string, () => Promise<void>> = {
     );
     const wrong: readonly (readonly [unknown, unknown, RegExp])[] = [
       [new Int16Array(3), {}, /is a Int16Array; known are .*Float32Array/],
+      [new Uint16Array(3), {}, /is a Uint16Array: say what its elements are/],
+      [new Uint16Array(3), { type: 'int12' }, /type 'int12' is unknown; known are int8, /],
+      [new Uint16Array(3), { type: 'float8e4m3' }, /is a Uint16Array, whose elements have 2 bytes; a float8e4m3 has 1/],
       [new Float32Array(3), new Int32Array(3), /they must be alike/],
       [new Float32Array(3), { op: 'xor' }, /operator 'xor' is unknown; known are sum, prod, max, min$/],
       [new Float32Array(new ArrayBuffer(8, { maxByteLength: 16 })), {}, /resizable buffer/],
@@ -123,6 +183,32 @@ const cases: Record<string, () => Promise<void>> = {
         usage(message),
       );
     }
+    const gone = new Float32Array(3);
+    structuredClone(gone.buffer, { transfer: [gone.buffer] });
+    await assert.rejects(comm.allReduce(gone), usage(/its buffer was transferred/));
+    const four = new Float32Array(4);
+    const gather = comm.allGather(four, new Float32Array(13));
+    await assert.rejects(
+      gather,
+      usage(/allGather: cannot go from a Float32Array of 4 into a Float32Array of 13; .* received 3 times/),
+    );
+    const scatter = comm.reduceScatter(new Float32Array(13), four);
+    await assert.rejects(scatter, usage(/reduceScatter: cannot go from .* of 13 into .* of 4; .* sent 3 times/));
+    const memory = new Float32Array(12);
+    await assert.rejects(
+      comm.allReduce(memory.subarray(0, 4), memory.subarray(3, 7)),
+      usage(/overlap; in place, they must be the same/),
+    );
+    const own = memory.subarray(1, 5);
+    await assert.rejects(
+      comm.allGather(own, memory),
+      usage(/overlap; in place, the smaller must be part \d of the larger/),
+    );
+    await assert.rejects(comm.reduceScatter(memory, own), usage(/overlap; in place, the smaller must be part/));
+    await assert.rejects(comm.broadcast(four, { root: 3 }), usage(/broadcast: rank 3 does not exist/));
+    await assert.rejects(comm.reduce(four, { root: 0.5 }), usage(/reduce: rank 0.5 does not exist/));
+    const missing = comm.reduce(four, null, { root: comm.rank });
+    await assert.rejects(missing, usage(/reduce: the array to receive into is missing/));
     await assert.rejects(comm.send(new Float32Array(1), comm.size), usage(/rank 3 does not exist; .* ranks 0 to 2/));
     await assert.rejects(comm.recv(new Float32Array(1), -1), usage(/rank -1 does not exist/));
     assert.deepEqual(await comm.allReduce(Float32Array.of(1)), Float32Array.of(comm.size)); // and goes on

@@ -31,12 +31,11 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'getJob',
   'commInit',
   'commInfo',
-  'allReduce',
-  'exchange',
-  'barrier',
   'nodeBarrier',
   'abort',
   'commClose',
+  'operate',
+  'group',
 ];
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */

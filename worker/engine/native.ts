@@ -50,14 +50,34 @@ export interface Job {
   readonly rank: number;
 }
 
-/** One send to, or receive from, another rank. `count` in elements of `type` (ncclDataType_t). */
-export interface Transfer {
-  readonly sends: boolean;
-  readonly buffer: ArrayBufferView;
-  readonly count: number;
-  readonly type: number;
-  readonly peer: number;
-}
+/** What an operation does; the numbers are those of native/binding/operation.cc. */
+export const operationKinds = {
+  barrier: 0,
+  send: 1,
+  receive: 2,
+  allReduce: 3,
+  allGather: 4,
+  reduceScatter: 5,
+  broadcast: 6,
+  reduce: 7,
+} as const;
+
+export type OperationKind = keyof typeof operationKinds;
+
+/**
+ * One operation. `count` in elements, as the C call counts; `type` is an ncclDataType_t, `operator` an ncclRedOp_t, `peer` the other end or
+ * the root; 0 where the kind has none. A buffer that this rank does not use is null.
+ */
+export type Operation = readonly [
+  comm: CommHandle,
+  kind: number,
+  send: ArrayBufferView | null,
+  receive: ArrayBufferView | null,
+  count: number,
+  type: number,
+  operator: number,
+  peer: number,
+];
 
 export interface Native {
   // process.cc
@@ -139,7 +159,7 @@ export interface Native {
   telemetryCreate(): { readonly handle: NativeHandle; readonly view: Uint8Array };
   close(handle: NativeHandle): void;
 
-  // engine.cc
+  // communicator.cc
   version(): string;
   /** 128 bytes. */
   getUniqueId(): Uint8Array;
@@ -148,20 +168,14 @@ export interface Native {
   /** The engine connects to NCCLRUN_AGENT; resolves when the communicator is ready. */
   commInit(uniqueId: Uint8Array, size: number, rank: number): Promise<CommHandle>;
   commInfo(comm: CommHandle): CommInfo;
-  /** Count in elements; type and operator are ncclDataType_t and ncclRedOp_t. Resolves when the result is in `receive`. */
-  allReduce(
-    comm: CommHandle,
-    send: ArrayBufferView,
-    receive: ArrayBufferView,
-    count: number,
-    type: number,
-    operator: number,
-  ): Promise<void>;
-  /** Sends and receives that make progress together, in whatever order they are listed; resolves when all have ended. */
-  exchange(comm: CommHandle, transfers: readonly Transfer[]): Promise<void>;
-  barrier(comm: CommHandle): Promise<void>;
   nodeBarrier(comm: CommHandle): Promise<void>;
   abort(comm: CommHandle, reason: string): void;
   /** Finalizes and destroys; a second close of one communicator is a named error. */
   commClose(comm: CommHandle): Promise<void>;
+
+  // operation.cc
+  /** Begins an operation; resolves when it has ended here and its buffers may be used again. */
+  operate(...operation: Operation): Promise<void>;
+  /** Begins operations that make progress together, in whatever order they are listed; a promise for each. */
+  group(operations: readonly Operation[]): readonly Promise<void>[];
 }

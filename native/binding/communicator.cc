@@ -1,0 +1,172 @@
+// The engine for Node: the library, and communicators from joining to closing.
+#include "binding/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "binding/arguments.h"
+#include "binding/error.h"
+#include "binding/module.h"
+
+namespace ncclrun::binding {
+namespace {
+
+// What broke the communicator before was an operation's to tell; only what breaks now is an error of leaving it.
+ncclResult_t leave(const Comm& comm, bool aborted) {
+  if (aborted) return ncclSuccess;
+  ncclResult_t before = ncclSuccess;
+  ncclCommGetAsyncError(comm.comm, &before);
+  const ncclResult_t result = ncclCommFinalize(comm.comm);
+  ncclCommDestroy(comm.comm);
+  return before == ncclSuccess ? result : ncclSuccess;
+}
+
+Napi::Value bytesOf(Napi::Env env, const ncclUniqueId& id) {
+  auto bytes = Napi::Uint8Array::New(env, sizeof id.internal);
+  memcpy(bytes.Data(), id.internal, sizeof id.internal);
+  return bytes;
+}
+
+}  // namespace
+
+void Comm::stopNow() {
+  if (closing.valid()) {
+    ncclCommAbort(comm);
+    return closing.wait();
+  }
+  if (state == State::open && underWay == 0) {
+    ncclCommFinalize(comm);
+    ncclCommDestroy(comm);
+  } else if (state == State::open) {
+    ncclCommAbort(comm);
+  }
+  ncclrunStreamDestroy(stream);
+  state = State::closed;
+}
+
+void check(Napi::Env env, ncclResult_t result, ncclComm_t comm) {
+  if (result != ncclSuccess) throw ncclError(env, result, ncclGetLastError(comm));
+}
+
+std::shared_ptr<Comm> openComm(const Napi::Value& value) {
+  auto comm = objectArgument<Comm>(value, "comm");
+  if (comm->state == Comm::State::closed)
+    throw ncclError(value.Env(), ncclInvalidUsage, "the communicator was closed before");
+  if (comm->state == Comm::State::aborted)
+    throw ncclError(value.Env(), ncclInvalidUsage, "the communicator was aborted before");
+  return comm;
+}
+
+std::shared_ptr<Pending> pendingOf(Napi::Env env, const std::shared_ptr<Comm>& comm) {
+  auto pending = std::make_shared<Pending>(env);
+  ++comm->underWay;
+  pending->ended = [comm, pending = pending.get()] {
+    --comm->underWay;
+    if (pending->result != ncclSuccess && pending->sentence.empty()) pending->sentence = ncclGetLastError(comm->comm);
+  };
+  return pending;
+}
+
+Napi::Value version(const Napi::CallbackInfo& call) { return Napi::String::New(call.Env(), ncclrunVersion()); }
+
+Napi::Value getUniqueId(const Napi::CallbackInfo& call) {
+  ncclUniqueId id;
+  check(call.Env(), ncclGetUniqueId(&id), nullptr);
+  return bytesOf(call.Env(), id);
+}
+
+Napi::Value getJob(const Napi::CallbackInfo& call) {
+  const Napi::Env env = call.Env();
+  ncclUniqueId id;
+  int size = 0;
+  int rank = 0;
+  check(env, ncclrunGetJob(&id, &size, &rank), nullptr);
+  Napi::Object job = Napi::Object::New(env);
+  job.Set("uniqueId", bytesOf(env, id));
+  job.Set("size", Napi::Number::New(env, size));
+  job.Set("rank", Napi::Number::New(env, rank));
+  return job;
+}
+
+Napi::Value commInit(const Napi::CallbackInfo& call) {
+  const auto bytes = viewArgument(call[0], "uniqueId");
+  const auto size = integerArgument<int32_t>(call[1], "size");
+  const auto rank = integerArgument<int32_t>(call[2], "rank");
+  ncclUniqueId id;
+  if (bytes.size() != sizeof id.internal) throw wrongArgument(call.Env(), "uniqueId", "128 bytes long");
+  memcpy(id.internal, bytes.data(), sizeof id.internal);
+
+  const auto settler = Settler::of(call.Env());
+  const auto comm = std::make_shared<Comm>();
+  comm->size = static_cast<size_t>(std::max(size, 0));
+  const auto pending = std::make_shared<Pending>(call.Env());
+  pending->value = [comm, settler](Napi::Env env) {
+    comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
+    return wrapObject(env, comm);
+  };
+  pending->lost = [comm] {
+    if (comm->comm != nullptr) ncclCommAbort(comm->comm);
+  };
+  settler->block(pending, [comm, size, id, rank] {
+    const ncclResult_t result = ncclCommInitRank(&comm->comm, size, id, rank);
+    return result == ncclSuccess ? ncclrunStreamCreate(&comm->stream) : result;
+  });
+  return pending->deferred.Promise();
+}
+
+Napi::Value commInfo(const Napi::CallbackInfo& call) {
+  const Napi::Env env = call.Env();
+  const auto comm = openComm(call[0]);
+  ncclrunCommInfo info = {};
+  check(env, ncclrunCommGetInfo(comm->comm, &info), comm->comm);
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("rank", Napi::Number::New(env, info.rank));
+  object.Set("size", Napi::Number::New(env, info.size));
+  object.Set("localRank", Napi::Number::New(env, info.localRank));
+  object.Set("localSize", Napi::Number::New(env, info.localSize));
+  object.Set("host", Napi::Number::New(env, info.host));
+  auto hosts = Napi::Array::New(env, info.hosts);
+  for (uint32_t i = 0; i < info.hosts; ++i) {
+    const char* name = nullptr;
+    check(env, ncclrunCommHostName(comm->comm, i, &name), comm->comm);
+    hosts.Set(i, Napi::String::New(env, name));
+  }
+  object.Set("hosts", hosts);
+  return object;
+}
+
+Napi::Value nodeBarrier(const Napi::CallbackInfo& call) {
+  const auto comm = openComm(call[0]);
+  const auto pending = pendingOf(call.Env(), comm);
+  Settler::of(call.Env())->block(pending, [comm] { return ncclrunNodeBarrier(comm->comm); });
+  return pending->deferred.Promise();
+}
+
+Napi::Value abort(const Napi::CallbackInfo& call) {
+  const auto comm = openComm(call[0]);
+  const std::string reason = stringArgument(call[1], "reason");
+  comm->state = Comm::State::aborted;
+  check(call.Env(), ncclrunCommAbort(comm->comm, reason.c_str()), comm->comm);
+  return call.Env().Undefined();
+}
+
+Napi::Value commClose(const Napi::CallbackInfo& call) {
+  const auto comm = objectArgument<Comm>(call[0], "comm");
+  const bool aborted = comm->state == Comm::State::aborted;
+  if (!aborted) openComm(call[0]);
+  comm->state = Comm::State::closed;
+  const auto closed = std::make_shared<std::promise<void>>();
+  comm->closing = closed->get_future().share();
+  const auto settler = Settler::of(call.Env());
+  const auto pending = std::make_shared<Pending>(call.Env());
+  pending->ended = [settler, comm] { settler->forget(comm->stop); };
+  settler->block(pending, [comm, aborted, closed] {
+    const ncclResult_t result = leave(*comm, aborted);
+    ncclrunStreamDestroy(comm->stream);
+    closed->set_value();
+    return result;
+  });
+  return pending->deferred.Promise();
+}
+
+}  // namespace ncclrun::binding

@@ -1,0 +1,146 @@
+/** From a call of the program to an operation of the engine: everything about its arguments is checked here. */
+import { elementType, operatorNumber } from './elements.ts';
+import type { ElementType, NcclArray, ReduceOperator } from './elements.ts';
+import type { CommHandle, Operation, OperationKind } from './engine/native.ts';
+import { operationKinds } from './engine/native.ts';
+import { UsageError } from './errors.ts';
+
+export interface OperationOptions {
+  /**
+   * What the elements are, where the array's class does not say it: `'bfloat16'` in a Uint16Array, `'float8e4m3'` or `'float8e5m2'` in a
+   * Uint8Array.
+   */
+  readonly type?: ElementType;
+}
+
+export interface ReduceOptions extends OperationOptions {
+  /** Default: 'sum'. */
+  readonly op?: ReduceOperator;
+}
+
+export interface RootOptions extends OperationOptions {
+  /** The rank that has or gets the data. Default: 0. */
+  readonly root?: number;
+}
+
+export interface RootReduceOptions extends ReduceOptions, RootOptions {}
+
+/** What the checks need of a communicator. */
+export interface Member {
+  readonly handle: CommHandle;
+  readonly rank: number;
+  readonly size: number;
+}
+
+/** How many parts a buffer has, a part being what one rank contributes or gets; and which buffer the root alone uses. */
+interface Shape {
+  readonly send: 'part' | 'part per rank';
+  readonly receive: 'part' | 'part per rank';
+  readonly atRoot: 'send' | 'receive' | null;
+}
+
+const shapes = {
+  allReduce: { send: 'part', receive: 'part', atRoot: null },
+  allGather: { send: 'part', receive: 'part per rank', atRoot: null },
+  reduceScatter: { send: 'part per rank', receive: 'part', atRoot: null },
+  broadcast: { send: 'part', receive: 'part', atRoot: 'send' },
+  reduce: { send: 'part', receive: 'part', atRoot: 'receive' },
+} as const satisfies Partial<Record<OperationKind, Shape>>;
+
+/** A collective that moves data; the buffer that only the root uses may be null at the others. */
+export interface CollectiveCall {
+  readonly kind: keyof typeof shapes;
+  readonly send: NcclArray | null;
+  readonly receive: NcclArray | null;
+  readonly options: RootReduceOptions;
+}
+
+export const barrierOf = ({ handle }: Member): Operation => [handle, operationKinds.barrier, null, null, 0, 0, 0, 0];
+
+/** @throws UsageError */
+export function transferOf(
+  { handle, size }: Member,
+  kind: 'send' | 'receive',
+  array: NcclArray,
+  peer: number,
+  options: OperationOptions,
+): Operation {
+  const call = kind === 'send' ? 'send' : 'recv';
+  const type = elementType(array, `the array to ${call}`, options.type);
+  checkRank(call, peer, size);
+  const [send, receive] = kind === 'send' ? [array, null] : [null, array];
+  return [handle, operationKinds[kind], send, receive, array.length, type, 0, peer];
+}
+
+/** @throws UsageError */
+export function collectiveOf(member: Member, call: CollectiveCall): Operation {
+  const { kind, options } = call;
+  const shape: Shape = shapes[kind];
+  const root = options.root ?? 0;
+  checkRank(kind, root, member.size);
+  const isRoot = root === member.rank;
+  const send = shape.atRoot === 'send' && !isRoot ? null : required(call.send, `${kind}: the array to send`);
+  const receive =
+    shape.atRoot === 'receive' && !isRoot ? null : required(call.receive, `${kind}: the array to receive into`);
+  const part = shape.send === 'part' ? (send ?? receive) : receive;
+  const single = required(part, `${kind}: the array`);
+  const type = elementType(single, `${kind}: the array to ${single === send ? 'send' : 'receive into'}`, options.type);
+  if (send !== null && receive !== null && send !== receive) {
+    const other = single === send ? receive : send;
+    const otherType = elementType(
+      other,
+      `${kind}: the array to ${other === send ? 'send' : 'receive into'}`,
+      options.type,
+    );
+    if (type !== otherType) throw unlike(kind, shape, member, send, receive);
+    checkLengths(kind, shape, member, send, receive);
+    checkPlaces(kind, shape, member, send, receive);
+  }
+  const operator = operatorNumber(options.op ?? 'sum');
+  return [member.handle, operationKinds[kind], send, receive, single.length, type, operator, root];
+}
+
+function required(array: NcclArray | null, what: string): NcclArray {
+  if (array === null) throw new UsageError(`${what} is missing`);
+  return array;
+}
+
+/** @throws UsageError */
+function checkRank(call: string, rank: number, size: number): void {
+  if (Number.isInteger(rank) && rank >= 0 && rank < size) return;
+  throw new UsageError(`${call}: rank ${rank} does not exist; this communicator has ranks 0 to ${size - 1}`);
+}
+
+function checkLengths(kind: string, shape: Shape, member: Member, send: NcclArray, receive: NcclArray): void {
+  const ranks = (parts: Shape['send']) => (parts === 'part' ? 1 : member.size);
+  if (send.length * ranks(shape.receive) !== receive.length * ranks(shape.send))
+    throw unlike(kind, shape, member, send, receive);
+}
+
+/** In place means: where the part belongs. Any other overlap would be written while it is read. */
+function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclArray, receive: NcclArray): void {
+  if (send.buffer !== receive.buffer) return;
+  const begin = { send: send.byteOffset, receive: receive.byteOffset };
+  const apart = begin.send + send.byteLength <= begin.receive || begin.receive + receive.byteLength <= begin.send;
+  if (apart || send.length === 0) return;
+  const own = rank * Math.min(send.byteLength, receive.byteLength);
+  if (shape.send === 'part per rank') begin.send += own;
+  if (shape.receive === 'part per rank') begin.receive += own;
+  if (begin.send === begin.receive) return;
+  const place =
+    shape.send === shape.receive ? 'they must be the same memory' : `the smaller must be part ${rank} of the larger`;
+  throw new UsageError(`${kind}: ${describe(send)} and ${describe(receive)} overlap; in place, ${place}`);
+}
+
+function unlike(kind: string, shape: Shape, { size }: Member, send: NcclArray, receive: NcclArray): UsageError {
+  const from = `${kind}: cannot go from ${describe(send)} into ${describe(receive)}`;
+  if (shape.send === shape.receive) return new UsageError(`${from}; they must be alike`);
+  const [smaller, larger] = shape.send === 'part' ? ['sent', 'received'] : ['received', 'sent'];
+  return new UsageError(
+    `${from}; both must have one type, and what is ${larger} ${size} times (the ranks) as many elements as what is ${smaller}`,
+  );
+}
+
+function describe(array: NcclArray): string {
+  return `a ${array[Symbol.toStringTag]} of ${array.length}`;
+}
