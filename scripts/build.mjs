@@ -2,6 +2,7 @@
 // for a fast start) and build/ (native code). Incremental: nothing to do costs about a second.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeIdentity } from './identity.mjs';
@@ -90,7 +91,7 @@ for (const name of ['main', 'agent', ...Object.keys(apart)])
 
 const needed = 'install CMake 3.18 or newer and a C++20 compiler';
 run('cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING'], needed);
-run('cmake', ['--build', 'build', '--parallel', '--', '--no-print-directory', '-s'], needed);
+run('cmake', ['--build', 'build', '--parallel', String(availableParallelism()), '--', '--no-print-directory', '-s'], needed);
 for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }

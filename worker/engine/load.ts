@@ -58,7 +58,8 @@ export function loadNative(): Native {
  * for a garbage collection by the main thread, for ever (nodejs/node#54918).
  */
 export function leave(status: number): never {
-  if (process.listenerCount('exit') === 0) loaded?.exitNow(status);
+  const orderly = process.listenerCount('exit') > 0 || process.env['NCCLRUN_DEBUG'] === '1'; // --cpu-prof writes in the end
+  if (!orderly) loaded?.exitNow(status);
   return process.exit(status);
 }
 
