@@ -63,6 +63,9 @@ async function report(error: unknown): Promise<number> {
 
 function failureOf(error: unknown): Failure {
   if (error instanceof FailureError) return error.failure;
+  if (error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd') {
+    return { type: 'usage', message: 'the directory that you stand in is gone', remedy: 'cd to one that exists' };
+  }
   return { type: 'internal', message: error instanceof Error ? error.message : String(error) };
 }
 

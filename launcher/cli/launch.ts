@@ -4,6 +4,7 @@ import { isTerminal } from '../job/terminal.ts';
 import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
 import { composeReporters } from '../report/compose.ts';
 import { PlainReporter } from '../report/plain.ts';
+import { tellUnwritten } from '../report/unwritten.ts';
 import { type StandardStreams, standardStreams } from '../report/standard-streams.ts';
 import { usageError } from './usage-error.ts';
 
@@ -23,7 +24,7 @@ export async function launch(request: JobRequest, options: LaunchOptions): Promi
     reporters.push(new JsonResultReporter(streams.stdout));
   }
   const result = await runReported(request, composeReporters(reporters));
-  return result.exitCode;
+  return tellUnwritten(reporters, streams, result.exitCode);
 }
 
 export function plainReporter(streams: StandardStreams, request: JobRequest, options: LaunchOptions): PlainReporter {

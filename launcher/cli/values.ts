@@ -11,7 +11,9 @@ export function wanted(kind: OptionKind, text: string): string | null {
         ? [`a whole number from ${kind.minimum} to ${kind.maximum}`, ...(kind.words ?? [])].join(' or ')
         : null;
     case 'seconds':
-      return parseSeconds(text) === null ? 'a number of seconds greater than 0, such as 30 or 0.5' : null;
+      return parseSeconds(text) === null
+        ? `a number of seconds greater than 0 and at most ${MAX_SECONDS}, such as 30 or 0.5,`
+        : null;
     case 'bytes':
       return parseBytes(text) === null ? 'a number of bytes, such as 8, 64K, 16M or 1G' : null;
     case 'choice':
@@ -39,11 +41,13 @@ export function parseInteger(
   return value >= range.minimum && value <= range.maximum ? value : null;
 }
 
-/** At most about 24 days, what a timer can hold. */
+/** About 24 days, what a timer can hold. */
+const MAX_SECONDS = 2_147_483;
+
 export function parseSeconds(text: string): number | null {
   if (!/^([0-9]{1,7}(\.[0-9]{0,9})?|\.[0-9]{1,9})$/u.test(text)) return null;
   const value = Number(text);
-  return value > 0 && value <= 2_147_483 ? value : null;
+  return value > 0 && value <= MAX_SECONDS ? value : null;
 }
 
 const units: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 };

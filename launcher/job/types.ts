@@ -177,4 +177,6 @@ export interface Reporter {
   result(result: JobResult): Promise<void>;
   /** A line typed at the terminal went to rank 0: on the screen it ended whatever line was open. */
   typed?(): void;
+  /** After the result: what could not be written, where that does not concern the job. */
+  unwritten?(): Failure | null;
 }

@@ -20,7 +20,15 @@ export class CommandShell implements RemoteShell {
       const detail = `${this.#words.join(' ')} cannot be told the port ${host.port}`;
       throw makeTrouble('other', detail, 'leave the port out, or use --rsh ssh2 or openssh');
     }
-    return runShell([...this.#words, loginOf(host), command]);
+    try {
+      return runShell([...this.#words, loginOf(host), command]);
+    } catch (error) {
+      throw makeTrouble(
+        'shell',
+        error instanceof Error ? error.message : String(error),
+        'check the command given to --rsh',
+      );
+    }
   }
 
   trial(host: HostSlots): string {

@@ -3,23 +3,26 @@ import { open } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
 import { EVENT_SCHEMA_VERSION, type JobEvent } from '../job/event.ts';
+import type { Failure } from '../job/failure.ts';
 import type { Reporter } from '../job/types.ts';
+import { unwrittenFile } from './unwritten.ts';
 
 export class EventsReporter implements Reporter {
   readonly #stream: Writable;
   readonly #finished: Promise<void>;
+  #unwritten: Failure | null = null;
 
-  constructor(stream: Writable) {
+  constructor(stream: Writable, path: string) {
     this.#stream = stream;
     this.#finished = finished(stream);
-    // Told at the end, by result(); a full disk must not end the job.
-    this.#finished.catch(() => {});
+    // A full disk must not end the job.
+    this.#finished.catch((error: unknown) => (this.#unwritten = unwrittenFile('--events', path, error)));
   }
 
   /** Rejects as node:fs does. */
   static async open(path: string): Promise<EventsReporter> {
     const file = await open(path, 'w');
-    return new EventsReporter(file.createWriteStream());
+    return new EventsReporter(file.createWriteStream(), path);
   }
 
   event(event: JobEvent): void {
@@ -31,6 +34,10 @@ export class EventsReporter implements Reporter {
 
   async result(): Promise<void> {
     this.#stream.end();
-    await this.#finished;
+    await this.#finished.catch(() => {});
+  }
+
+  unwritten(): Failure | null {
+    return this.#unwritten;
   }
 }

@@ -44,10 +44,11 @@ export class FilePool {
     try {
       await work(await file.handle);
     } catch (error) {
-      this.#open.delete(path);
+      if (this.#open.get(path) === file) this.#open.delete(path);
       throw error;
     } finally {
       file.users -= 1;
+      if (file.users === 0 && this.#open.get(path) !== file) await closeBroken(file);
     }
     await this.#closeSpare();
   }
@@ -59,6 +60,15 @@ export class FilePool {
       this.#open.delete(path);
       await (await handle).close();
     }
+  }
+}
+
+/** Why it is broken has been told. */
+async function closeBroken({ handle }: OpenFile): Promise<void> {
+  try {
+    await (await handle).close();
+  } catch {
+    // It was never open.
   }
 }
 

@@ -1,6 +1,8 @@
 /** The result object: to stdout for --json, to a file for --report. */
 import { type FileHandle, open } from 'node:fs/promises';
+import type { Failure } from '../job/failure.ts';
 import type { JobResult, Reporter } from '../job/types.ts';
+import { unwrittenFile } from './unwritten.ts';
 import type { Writer } from './writer.ts';
 
 /** Prints one line, the result object as JSON. */
@@ -23,14 +25,17 @@ export class JsonResultReporter implements Reporter {
 /** Writes the result object to a file. */
 export class ResultFileReporter implements Reporter {
   readonly #file: FileHandle;
+  readonly #path: string;
+  #unwritten: Failure | null = null;
 
-  private constructor(file: FileHandle) {
+  private constructor(file: FileHandle, path: string) {
     this.#file = file;
+    this.#path = path;
   }
 
   /** Empties the file at once: a report must never be an older job's. Rejects as node:fs does. */
   static async open(path: string): Promise<ResultFileReporter> {
-    return new ResultFileReporter(await open(path, 'w'));
+    return new ResultFileReporter(await open(path, 'w'), path);
   }
 
   event(): void {}
@@ -38,7 +43,15 @@ export class ResultFileReporter implements Reporter {
   async output(): Promise<void> {}
 
   async result(result: JobResult): Promise<void> {
-    await this.#file.writeFile(`${JSON.stringify(result, null, 2)}\n`);
+    try {
+      await this.#file.writeFile(`${JSON.stringify(result, null, 2)}\n`);
+    } catch (error) {
+      this.#unwritten = unwrittenFile('--report', this.#path, error);
+    }
     await this.#file.close();
+  }
+
+  unwritten(): Failure | null {
+    return this.#unwritten;
   }
 }

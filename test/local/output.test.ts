@@ -201,7 +201,18 @@ describe('files', () => {
   it('that take no more end the job, named', async () => {
     const { status, stderr } = await Command.run(['-n', '1', '--output', 'file=/dev/full', 'echo', 'x'], { directory });
     expect(status).toBe(125);
+    expect(stderr).toBe(
+      'ncclrun: cannot write the output: /dev/full: ENOSPC: no space left on device, write\n' +
+        '  next: make room, or send the output elsewhere\n',
+    );
+  });
+
+  it('that take no more are closed, however much the job still has to say', async () => {
+    const script = '"$1" -n 2 --grace 1 --output file=/dev/full sh -c "trap : TERM; yes" | tail -n 1';
+    const argv = ['-c', script, 'sh', join(repository, 'bin/ncclrun')];
+    const { stderr } = await Command.run(argv, { program: 'sh' });
     expect(stderr).toContain('cannot write the output: /dev/full: ENOSPC');
+    expect(stderr).not.toContain('garbage');
   });
 });
 

@@ -94,3 +94,16 @@ it('is told as it happens in --events, a line of JSON each', async () => {
   expect(types.filter((type) => type === 'rank-started')).toHaveLength(2);
   expect(types).toContain('failure');
 });
+
+it.each([
+  ['--events', 0, 125],
+  ['--events', 3, 3],
+  ['--report', 0, 125],
+  ['--report', 3, 3],
+])('%s into a full disk: the job has its result, and the user is told (%i)', async (flag, own, status) => {
+  const outcome = await Command.run(['--json', flag, '/dev/full', '-n', '1', 'sh', '-c', `exit ${own}`]);
+  expect(parseResult(outcome.stdout)).toMatchObject({ exitCode: own });
+  expect(outcome.stderr).toContain(`ncclrun: cannot write the output: ${flag} /dev/full: ENOSPC`);
+  expect(outcome.stderr).not.toContain('internal');
+  expect(outcome.status).toBe(status);
+});

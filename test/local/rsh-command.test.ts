@@ -60,3 +60,9 @@ it('a port is refused, with what can be told of one', async () => {
   expect(stderr).toContain('use --rsh ssh2 or openssh');
   expect(status).toBe(125);
 });
+
+it('a command that does not exist is named', async () => {
+  const { status, stderr } = await Command.run(['--rsh', '/nonexistent/shell -x', '-H', 'pod7:1', 'true']);
+  expect(stderr).toMatch(/cannot start \/nonexistent\/shell: .*\n {2}next: check the command given to --rsh/);
+  expect(status).toBe(125);
+});

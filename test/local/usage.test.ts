@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 
 let directory = '';
@@ -27,6 +28,7 @@ it('wants a program and numbers where they belong', async () => {
   expect(await refused('-n', 'two', '/bin/true')).toMatch(/-n[\s\S]*two/);
   expect(await refused('-n', '0', '/bin/true')).toMatch(/-n/);
   expect(await refused('--timeout', 'soon', '/bin/true')).toMatch(/--timeout[\s\S]*soon/);
+  expect(await refused('--timeout', '2200000', '/bin/true')).toMatch(/--timeout[\s\S]*at most 2147483/);
 });
 
 it('points at the place in a hostfile', async () => {
@@ -69,4 +71,12 @@ it('shows with --dry-run where each rank would run, and starts nothing', async (
   ]);
   expect(status).toBe(0);
   expect(stdout).toMatch(/elsewhere/);
+});
+
+it('says that the directory it was started in is gone', async () => {
+  const script = 'mkdir "$2/gone" && cd "$2/gone" && rmdir "$2/gone" && exec "$1" -n 1 pwd';
+  const argv = ['-c', script, 'sh', join(repository, 'bin/ncclrun'), directory];
+  const { status, stderr } = await Command.run(argv, { program: 'sh' });
+  expect(stderr).toMatch(/^ncclrun: the directory that you stand in is gone\n {2}next: cd to one that exists$/m);
+  expect(status).toBe(2);
 });

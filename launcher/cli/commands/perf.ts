@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { installationRoot } from '../../remote/local.ts';
 import { composeReporters } from '../../report/compose.ts';
+import { tellUnwritten } from '../../report/unwritten.ts';
 import { PerfReporter } from '../../report/perf.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { jobRequest } from '../job-request.ts';
@@ -36,13 +37,10 @@ export async function perf(argv: readonly string[]): Promise<number> {
   };
   const streams = standardStreams();
   const plain = plainReporter(streams, request, options);
-  const reporter = new PerfReporter(
-    composeReporters([plain, ...(await fileReporters(request, options))]),
-    streams.stdout,
-    json,
-  );
+  const files = await fileReporters(request, options);
+  const reporter = new PerfReporter(composeReporters([plain, ...files]), streams.stdout, json);
   const result = await runReported(request, reporter);
-  return reporter.verdict(result).exitCode;
+  return tellUnwritten(files, streams, reporter.verdict(result).exitCode);
 }
 
 function collectiveOf(words: readonly string[]): string {

@@ -1,0 +1,28 @@
+/** Files beside the job's output that took no more: the job goes on without them, and its user is told at the end. */
+import type { Failure } from '../job/failure.ts';
+import type { Reporter } from '../job/types.ts';
+import type { StandardStreams } from './standard-streams.ts';
+
+export function unwrittenFile(flag: string, path: string, error: unknown): Failure {
+  return { type: 'output', message: `${flag} ${path}: ${error instanceof Error ? error.message : String(error)}` };
+}
+
+/** After the result. `status`: the job's own, which stands unless it is 0. */
+export async function tellUnwritten(
+  reporters: readonly Reporter[],
+  streams: StandardStreams,
+  status: number,
+): Promise<number> {
+  const failures = reporters.flatMap((reporter) => reporter.unwritten?.() ?? []);
+  const [first] = failures;
+  if (first === undefined) return status;
+  const [{ failureBlock }, { makePaint }, { exitStatus }] = await Promise.all([
+    import('./summary.ts'),
+    import('./colour.ts'),
+    import('../job/failure-error.ts'),
+  ]);
+  const paint = makePaint(streams.stderrIsTerminal(), process.env);
+  const text = failures.map((failure) => failureBlock(failure, paint)).join('');
+  await streams.stderr.write(Buffer.from(text)).catch(() => {}); // nobody is left to read it; the status still tells
+  return status === 0 ? exitStatus(first) : status;
+}
