@@ -1,0 +1,19 @@
+/** Every collective on every type, operator, place, count and alignment, between hosts, against a reference in double precision. */
+import { afterAll, beforeAll, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster } from '../rig/cluster.ts';
+import { buildMatrix, runMatrix } from '../rig/matrix.ts';
+
+describeIf(clusterUnavailable(), 'all collectives are exact', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    buildMatrix();
+    cluster = await Cluster.start(2);
+  }, 900_000);
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  it.each(['h1:1,h2:1', 'h1:3,h2:1', 'h1:4,h2:3'])('on %s', (hosts) => {
+    const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
+    return runMatrix(ranks, ['-H', hosts, '--tag-output=none'], { cluster, seed: 100 + ranks });
+  });
+});
