@@ -2,8 +2,8 @@
 import { PEER_INFO_BYTES } from './bootstrap.ts';
 import type { NcclResult } from './bootstrap.ts';
 import { ByteReader, ByteWriter } from './bytes.ts';
-import { readId } from './key.ts';
-import { JOIN_ROUND, LeftHow, POST_ROUND } from './rendezvous.ts';
+import { idBytes, readId } from './key.ts';
+import { isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND, SPLIT_ROUND } from './rendezvous.ts';
 import type { Key } from './key.ts';
 
 export interface EngineHello {
@@ -29,6 +29,8 @@ export function decodeEngineHello(payload: Uint8Array): EngineHello {
   return hello;
 }
 
+const SPLIT_BYTES = 8 + PEER_INFO_BYTES;
+
 /** A contribution to a key: a join (bytes: PeerInfo) or a gather. */
 export interface Contribution {
   readonly key: Key;
@@ -53,10 +55,21 @@ export function decodeJoin(payload: Uint8Array): Contribution {
 export function decodeGather(payload: Uint8Array): Contribution {
   const reader = new ByteReader(payload, 'contribution to a gather');
   const key = { id: readId(reader), epoch: reader.u32('epoch'), round: reader.u32('round') };
-  if (key.round >= POST_ROUND) throw reader.malformed(`round ${key.round} is reserved`);
+  if (key.round >= SPLIT_ROUND) throw reader.malformed(`round ${key.round} is reserved`);
   const gather = { key, size: reader.u32('size'), rank: reader.u32('rank'), bytes: reader.block('bytes') };
   reader.end();
   return gather;
+}
+
+/** A contribution whose bytes are colour, order and PeerInfo. */
+export function decodeSplit(payload: Uint8Array): Contribution {
+  const reader = new ByteReader(payload, 'split of a communicator');
+  const key = { id: readId(reader), epoch: reader.u32('epoch'), round: reader.u32('round') };
+  if (!isSplitRound(key.round)) throw reader.malformed(`round ${key.round} splits nothing`);
+  const [size, rank] = [reader.u32('size'), reader.u32('rank')];
+  const split = { key, size, rank, bytes: reader.bytes(SPLIT_BYTES, 'colour, order and peer info') };
+  reader.end();
+  return split;
 }
 
 /** `bytes` is absent in a fetch. */
@@ -95,15 +108,17 @@ export interface Leave {
 
 export function decodeLeave(payload: Uint8Array): Leave {
   const reader = new ByteReader(payload, 'leave');
-  const key = { id: readId(reader), epoch: reader.u32('epoch'), round: JOIN_ROUND };
+  const [id, epoch] = [readId(reader), reader.u32('epoch')];
   const rank = reader.u32('rank');
   const number = reader.u32('how');
   if (number !== LeftHow.finalized && number !== LeftHow.aborted && number !== LeftHow.died) {
     throw reader.malformed(`${number} is no way to leave`);
   }
   const reason = reader.string('reason');
+  const round = reader.u32('round');
+  if (round !== JOIN_ROUND && !isSplitRound(round)) throw reader.malformed(`nobody leaves round ${round}`);
   reader.end();
-  return { key, rank, how: number, reason };
+  return { key: { id, epoch, round }, rank, how: number, reason };
 }
 
 export interface Welcome {
@@ -126,8 +141,9 @@ export function encodeWelcome(welcome: Welcome): Uint8Array {
     .finish();
 }
 
-export function encodePlanAnswer(localIndex: number): Uint8Array {
-  return new ByteWriter().u32(localIndex).finish();
+/** `rank` of `size`: in the communicator of `key`. */
+export function encodePlanAnswer(localIndex: number, key: Key, size: number, rank: number): Uint8Array {
+  return new ByteWriter().u32(localIndex).bytes(idBytes(key.id)).u32(key.epoch).u32(size).u32(rank).finish();
 }
 
 export function encodeDelivery(bytes: Uint8Array): Uint8Array {

@@ -11,17 +11,20 @@
  *   engineHello  u32 protocol (BOOTSTRAP_PROTOCOL), u32 pid as the engine sees it, i32 rank in the job (-1 unknown),
  *                str jobId, str engineVersion                       answer: welcome
  *   join         key, u32 epoch, u32 size, u32 rank, PeerInfo       answer: plan     a new communicator
+ *   split        key of the communicator, u32 epoch, u32 round (SPLIT_ROUND + number of the split), u32 size, u32 rank, i32 colour, i32 order,
+ *                PeerInfo       answer: plan of the ranks with this colour, or an empty table where the colour is NO_COLOUR
  *   gather       key, u32 epoch, u32 round, u32 size, u32 rank, u32 bytes, bytes
  *                                                                   answer: table    all-gather; a barrier has 0 bytes
  *   post         key, u32 epoch, u32 from, u32 to, u32 tag, u32 bytes, bytes
  *                                                                   answer: delivery with 0 bytes, once it is stored
  *   fetch        key, u32 epoch, u32 from, u32 to, u32 tag          answer: delivery
- *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed), str reason     no answer
+ *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed), str reason,
+ *                u32 round (JOIN_ROUND: the communicator; a round of splits: that one only)     no answer
  *
  *   agent → engine
  *   welcome      u32 hostIndex, u32 hostCount, u32 rankCount, u32 epoch, str jobId, str hostName
  *                + fd: the telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
- *   plan         u32 localIndex + fd: the HostPlan, sealed and read-only + fd: the host segment
+ *   plan         u32 localIndex, key and u32 epoch of the new communicator, u32 size, u32 rank in it + fd: the HostPlan, sealed and read-only + fd: the host segment
  *   table        u32 size, size × (u32 bytes, bytes)
  *   delivery     u32 bytes, bytes
  *   refused      u32 ncclResult_t, str sentence
@@ -32,12 +35,14 @@
  *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 0, u64 0
  */
-export const BOOTSTRAP_PROTOCOL = 1;
+export const BOOTSTRAP_PROTOCOL = 2;
 export const UNIQUE_ID_BYTES = 128;
 /** "NCCLRUN1", little-endian. */
 export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;
 export const PEER_INFO_BYTES = 64;
 export const NO_RANK = 0xffff_ffff;
+/** A rank that splits off with nobody (NCCL_SPLIT_NOCOLOR). */
+export const NO_COLOUR = -1;
 
 /** ncclResult_t as the wire carries it. */
 export const NcclResult = {

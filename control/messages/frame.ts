@@ -55,6 +55,7 @@ export const FrameKind = {
   refused: 0x59,
   leave: 0x5a,
   aborted: 0x5b,
+  split: 0x5c,
 
   // agent ↔ launcher, the rendezvous across hosts (rendezvous.ts has the payloads)
   merged: 0x60,

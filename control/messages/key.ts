@@ -1,7 +1,7 @@
 /** The name under which contributions meet: unique id, epoch (raised by a restart) and round. */
 import { UNIQUE_ID_BYTES } from './bootstrap.ts';
 import type { ByteReader, ByteWriter } from './bytes.ts';
-import { JOIN_ROUND } from './rendezvous.ts';
+import { isSplitRound, JOIN_ROUND, SPLIT_ROUND } from './rendezvous.ts';
 
 export interface Key {
   /** UNIQUE_ID_BYTES bytes as latin1 text, so that keys can name entries of a Map. */
@@ -36,7 +36,9 @@ export function keyName(key: Key): string {
 /** How people read a key: four of the random bytes of its unique id. */
 export function describeKey(key: Key): string {
   const short = Buffer.from(key.id.slice(16, 20), 'latin1').toString('hex');
-  return key.round === JOIN_ROUND ? `communicator ${short}` : `round ${key.round} of communicator ${short}`;
+  if (key.round === JOIN_ROUND) return `communicator ${short}`;
+  if (isSplitRound(key.round)) return `split ${key.round - SPLIT_ROUND + 1} of communicator ${short}`;
+  return `round ${key.round} of communicator ${short}`;
 }
 
 export const KEY_BYTES = UNIQUE_ID_BYTES + 8;

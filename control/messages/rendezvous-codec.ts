@@ -67,6 +67,12 @@ export function decodeCompleted(payload: Uint8Array): { readonly key: Key; reado
   return { key, table };
 }
 
+/** The rows of a table as decodeCompleted returns it. */
+export function tableRows(table: Uint8Array): Uint8Array[] {
+  const reader = new ByteReader(table, 'table');
+  return Array.from({ length: reader.u32('size') }, () => reader.block('contribution'));
+}
+
 export function encodePlanBody(key: Key, body: Uint8Array): Uint8Array {
   return writeKey(new ByteWriter(KEY_BYTES + body.length), key)
     .bytes(body)

@@ -3,7 +3,7 @@
  * A key is 128 bytes of unique id, u32 epoch, u32 round; round JOIN_ROUND makes a communicator, POST_ROUND stands for post and fetch.
  *
  *   merged      agent → launcher: key, u32 size, u32 entries, entries × (u32 rank, i32 rank in the job (-1 unknown), u32 pid, u32 bytes, bytes)
- *   completed   launcher → agent: key, u32 size, size × (u32 bytes, bytes)
+ *   completed   launcher → agent: key, u32 size, size × (u32 bytes, bytes); of a round that splits, the plans of the new communicators follow
  *   planBody    launcher → agent: key, bytes: the part of the HostPlan that all hosts share; comes before hostPlan
  *   hostPlan    launcher → agent: key, u64 segmentBytes, u32 bytes, bytes: the HostPlan's header, then what follows planBody in it
  *   keyFailed   launcher → agent: key, u32 ncclResult_t, str sentence; also strays, doubles, wrong sizes
@@ -19,8 +19,14 @@
  */
 export const JOIN_ROUND = 0xffff_ffff;
 export const POST_ROUND = 0xffff_fffe;
+/** Rounds from here to POST_ROUND split the communicator of their id; a contribution is i32 colour, i32 order, PeerInfo. */
+export const SPLIT_ROUND = 0x8000_0000;
 export const ROUTED_WANTED = 1;
 export const ENDED_CLEANLY = 1;
+
+export function isSplitRound(round: number): boolean {
+  return round >= SPLIT_ROUND && round < POST_ROUND;
+}
 
 export const LeftHow = { finalized: 0, aborted: 1, died: 2, missed: 3, suspected: 4 } as const;
 export type LeftHow = (typeof LeftHow)[keyof typeof LeftHow];

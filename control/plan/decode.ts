@@ -63,9 +63,12 @@ export function decodeHostPlan(bytes: Uint8Array): DecodedHostPlan {
 }
 
 /** Only where the engine and its agent meet; the rest of the plan is not looked at. */
-export function decodeSegmentOf(hostPlan: Uint8Array): DecodedSegment & { readonly localRanks: number } {
+export function decodeSegmentOf(
+  hostPlan: Uint8Array,
+): DecodedSegment & { readonly localRanks: number; readonly ranks: number } {
   const reader = openPlan(hostPlan);
-  return { ...decodeSegment(reader), localRanks: reader.u32(HEADER.localRanks) };
+  const [localRanks, ranks] = [reader.u32(HEADER.localRanks), reader.u32(HEADER.ranks)];
+  return { ...decodeSegment(reader), localRanks, ranks };
 }
 
 function decodePlan(reader: PlanReader): CommPlan {

@@ -18,7 +18,7 @@ import {
 } from '../messages/rendezvous-codec.ts';
 import { encodeRouted } from '../messages/rendezvous-codec.ts';
 import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, JOIN_ROUND, LeftHow, POST_ROUND, ROUTED_WANTED } from '../messages/rendezvous.ts';
+import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND, ROUTED_WANTED } from '../messages/rendezvous.ts';
 import { Collector } from './collector.ts';
 import type { Gathering } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
@@ -27,6 +27,7 @@ import type { LateReport } from './late.ts';
 import { LiveCommunicators } from './live.ts';
 import { Mailbox } from './mailbox.ts';
 import { Roster } from './roster.ts';
+import { joinOf, partsOf } from './split.ts';
 
 export interface HubOptions {
   readonly epoch: number;
@@ -175,6 +176,8 @@ export class Hub {
     const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
     const frame = makeFrame(FrameKind.completed, { payload: encodeCompleted(key, table) });
     for (const host of hosts) this.#options.send(host, frame);
+    if (!isSplitRound(key.round)) return undefined;
+    for (const part of partsOf(key, table)) this.#join(joinOf(part, gathering));
     return undefined;
   }
 

@@ -18,6 +18,11 @@ std::shared_ptr<Communicator> lookUp(const char* function, ncclComm_t comm) {
   return communicator;
 }
 
+ncclResult_t whyNotReady(Communicator& communicator) {
+  const Status status = communicator.asyncError();
+  return status.ok() || status.code == ncclInProgress ? ncclInvalidUsage : status.code;
+}
+
 ncclResult_t checkPointer(const char* function, const char* name, const void* pointer) {
   return pointer != nullptr ? ncclSuccess : fail(ncclInvalidArgument, "%s: %s is NULL", function, name);
 }

@@ -44,6 +44,9 @@ ncclResult_t callInGroup(const char* function, Body&& body) noexcept {
 // The communicator of a handle, or null with the sentence set.
 std::shared_ptr<Communicator> lookUp(const char* function, ncclComm_t comm);
 
+// Why Communicator::ready() gave nothing; its sentence is set.
+ncclResult_t whyNotReady(Communicator& communicator);
+
 // ncclSuccess, or the sentence that `function` was given NULL for its parameter `name`.
 ncclResult_t checkPointer(const char* function, const char* name, const void* pointer);
 

@@ -26,8 +26,7 @@ ncclResult_t withDataPath(const char* function, ncclComm_t comm, Body&& body) no
   return withCommunicator(function, comm, [&](Communicator& communicator) {
     DataPath* path = communicator.ready(function);
     if (path != nullptr) return body(*path);
-    const Status status = communicator.asyncError();
-    return status.ok() || status.code == ncclInProgress ? ncclInvalidUsage : status.code;
+    return whyNotReady(communicator);
   });
 }
 
@@ -35,9 +34,16 @@ ncclResult_t resultOf(const Status& status) {
   return status.ok() || status.code == ncclInProgress ? status.code : fail(status);
 }
 
-ncclResult_t answer(const char* function, const char* name, int* target, uint32_t value) {
+ncclResult_t answer(const char* function, const char* name, int* target, const Communicator& communicator,
+                    uint32_t (Communicator::*value)() const) {
   if (const auto bad = checkPointer(function, name, target); bad != ncclSuccess) return bad;
-  *target = static_cast<int>(value);
+  if (!communicator.placed()) {
+    return fail(ncclInvalidUsage,
+                "%s: the other ranks have not all called ncclCommSplit; wait until ncclCommGetAsyncError no longer "
+                "says ncclInProgress",
+                function);
+  }
+  *target = static_cast<int>((communicator.*value)());
   return ncclSuccess;
 }
 
@@ -91,14 +97,14 @@ NCCLRUN_TWIN(ncclCommGetAsyncError);
 
 NCCLRUN_EXPORT ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
   return withCommunicator("ncclCommCount", comm, [&](const Communicator& communicator) {
-    return answer("ncclCommCount", "count", count, communicator.size());
+    return answer("ncclCommCount", "count", count, communicator, &Communicator::size);
   });
 }
 NCCLRUN_TWIN(ncclCommCount);
 
 NCCLRUN_EXPORT ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   return withCommunicator("ncclCommUserRank", comm, [&](const Communicator& communicator) {
-    return answer("ncclCommUserRank", "rank", rank, communicator.rank());
+    return answer("ncclCommUserRank", "rank", rank, communicator, &Communicator::rank);
   });
 }
 NCCLRUN_TWIN(ncclCommUserRank);

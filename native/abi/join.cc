@@ -29,6 +29,26 @@ ncclResult_t join(const char* function, ncclComm_t* comm, int size, const ncclUn
       comm);
 }
 
+ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
+                   const ncclConfig_t* config) {
+  if (const auto bad = checkPointer(function, "newcomm", newcomm); bad != ncclSuccess) return bad;
+  *newcomm = nullptr;
+  const auto parent = lookUp(function, comm);
+  if (parent == nullptr) return ncclInvalidArgument;
+  if (parent->ready(function) == nullptr) return whyNotReady(*parent);
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
+    return fail(ncclInvalidArgument, "%s: color is %d; it must be 0 or more, or NCCL_SPLIT_NOCOLOR", function, color);
+  }
+  CommSettings settings;
+  settings.blocking = parent->blocking();
+  if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
+  std::shared_ptr<Communicator> part;
+  if (Status status = Communicator::split(*parent, color, key, settings.blocking, part); !status.ok()) {
+    return fail(status);
+  }
+  return Group::current().join(std::move(part), newcomm);
+}
+
 }  // namespace
 
 NCCLRUN_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
@@ -42,6 +62,12 @@ NCCLRUN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks,
                      [&] { return join("ncclCommInitRankConfig", comm, nranks, commId, rank, config); });
 }
 NCCLRUN_TWIN(ncclCommInitRankConfig);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
+                                          ncclConfig_t* config) {
+  return callInGroup("ncclCommSplit", [&] { return split("ncclCommSplit", comm, color, key, newcomm, config); });
+}
+NCCLRUN_TWIN(ncclCommSplit);
 
 NCCLRUN_EXPORT ncclResult_t ncclrunCommInitPlan(ncclComm_t* comm, const void* plan, size_t planBytes, int segmentFd,
                                                 uint32_t rank, int listenFd) {

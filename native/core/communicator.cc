@@ -72,6 +72,7 @@ std::string Communicator::failure() { return statusNow().sentence; }
 
 std::string Communicator::context() {
   std::lock_guard lock(mutex_);
+  if (!placed()) return formatSentence("rank %u of %u in ncclCommSplit", split_->parent.rank, split_->parent.size);
   return formatSentence("rank %u of %u%s%s", rank(), size(), hostName_.empty() ? "" : " on ", hostName_.c_str());
 }
 
@@ -232,8 +233,10 @@ void Communicator::tellLeaving(LeaveHow how, const std::string& reason) {
     if (!joined_) return;
     joined_ = false;
   }
-  ControlThread::get().runSoon(kLeavePatience, [membership = membership_, how, reason] {
-    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason));
+  const bool splitting = !placed();
+  ControlThread::get().runSoon(kLeavePatience, [membership = splitting ? split_->parent : membership_,
+                                                round = splitting ? split_->round : kJoinRound, how, reason] {
+    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason, round));
   });
 }
 

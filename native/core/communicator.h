@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,10 +34,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking);
   static Status fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
                          std::shared_ptr<Communicator>& out);
+  // Of the ranks of `parent`, which is ready, that call with this colour; NCCL_SPLIT_NOCOLOR: a member of none, which
+  // is `finalized` when the others' split needs it no more.
+  static Status split(Communicator& parent, int colour, int order, bool blocking, std::shared_ptr<Communicator>& out);
   ~Communicator();
 
+  // False: a split has not said yet who we are.
+  bool placed() const { return placed_.load(std::memory_order_acquire); }
+  // Of a communicator that is placed.
   uint32_t rank() const { return membership_.rank; }
   uint32_t size() const { return membership_.size; }
+  bool excluded() const { return split_.has_value() && split_->colour < 0; }
   bool blocking() const { return blocking_; }
   State state() const { return state_.load(std::memory_order_acquire); }
 
@@ -78,6 +86,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Status told();  // statusNow() on its way to the program, which the telemetry page says from then on
 
   void onWelcome(const Status& status, const WelcomeMessage& welcome);
+  bool place(const Answer& answer);
   void onPlan(Answer answer);
   Status openPlan(Answer& answer);
   bool stepWiring();
@@ -88,7 +97,18 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void tellLeaving(LeaveHow how, const std::string& reason);
   std::string context();  // who we are, for sentences
 
-  Membership membership_;
+  // Asked for, not yet placed.
+  struct Split {
+    Membership parent;
+    uint32_t round;
+    int32_t colour;
+    int32_t order;
+  };
+
+  Membership membership_;  // constant once placed_
+  std::atomic<bool> placed_{true};
+  std::optional<Split> split_;  // constant from the beginning
+  std::atomic<uint32_t> splits_{0};
   const bool blocking_;
   bool usesAgent_ = true;
   uint32_t hosts_ = 1;

@@ -50,6 +50,19 @@ Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32
   return {};
 }
 
+Status Communicator::split(Communicator& parent, int colour, int order, bool blocking,
+                           std::shared_ptr<Communicator>& out) {
+  if (!parent.usesAgent_) {
+    return {ncclInvalidUsage,
+            "ncclCommSplit: the communicator was made from a plan given by hand; only those that ncclCommInitRank and "
+            "its like made can be split"};
+  }
+  out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, blocking);
+  out->placed_.store(false, std::memory_order_release);
+  out->split_ = Split{parent.membership_, kSplitRound + parent.splits_.fetch_add(1), colour, order};
+  return {};
+}
+
 void Communicator::start(bool callerCloses) {
   callerCloses_ = callerCloses;
   if (!usesAgent_) {
@@ -81,9 +94,33 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     membership_.epoch = welcome.epoch;
     joined_ = true;
   }
-  AgentClient::get().request(
-      FrameKind::join, encodeJoin(membership_, describePeer(membership_.id, welcome.hostName, port)), FrameKind::plan,
-      2, [self = shared_from_this()](Answer answer) { self->onPlan(std::move(answer)); });
+  const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port);
+  const Bytes question = split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info)
+                                : encodeJoin(membership_, info);
+  AgentClient::get().request(split_ ? FrameKind::split : FrameKind::join, question,
+                             excluded() ? FrameKind::table : FrameKind::plan, excluded() ? 0 : 2,
+                             [self = shared_from_this()](Answer answer) { self->onPlan(std::move(answer)); });
+}
+
+// True: the communicator goes on.
+bool Communicator::place(const Answer& answer) {
+  if (!split_) return true;
+  Membership placed = membership_;
+  if (!decodePlan(answer.payload, placed)) {
+    failWith({ncclInternalError, context() + ": the agent of this host sent a plan that this engine cannot read"},
+             true);
+    return false;
+  }
+  bool aborted;
+  {
+    std::lock_guard lock(mutex_);
+    membership_ = placed;
+    placed_.store(true, std::memory_order_release);
+    aborted = state() == State::aborted;
+    joined_ = true;  // also after an abort told as long as it was a split: the others may have got their plan before
+  }
+  if (aborted) tellLeaving(LeaveHow::aborted, {});
+  return !aborted;
 }
 
 void Communicator::onPlan(Answer answer) {
@@ -94,6 +131,15 @@ void Communicator::onPlan(Answer answer) {
     }
     return failWith({answer.status.code, context() + ": " + answer.status.sentence}, false);
   }
+  if (excluded()) {
+    {
+      std::lock_guard lock(mutex_);
+      joined_ = false;  // nobody counts on us any more
+    }
+    enter(State::joining, State::finalized);
+    return;
+  }
+  if (!place(answer)) return;
   if (state() != State::joining) return;
   if (Status status = openPlan(answer); !status.ok()) {
     return failWith({status.code, context() + ": " + status.sentence}, true);

@@ -34,7 +34,6 @@ constexpr Range kRanges[] = {
 }  // namespace
 
 Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
-  settings = {};
   if (config == nullptr) return {};
   if (config->magic != kMagic || config->size < kShortest) {
     return {ncclInvalidArgument,

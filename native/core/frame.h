@@ -49,6 +49,7 @@ enum class FrameKind : uint8_t {
   refused = 0x59,
   leave = 0x5a,
   aborted = 0x5b,
+  split = 0x5c,
 };
 
 inline constexpr uint16_t kOutputStderr = 1;

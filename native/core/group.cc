@@ -38,7 +38,8 @@ ncclResult_t Group::add(const std::shared_ptr<Communicator>& communicator, const
 }
 
 ncclResult_t Group::join(std::shared_ptr<Communicator> communicator, ncclComm_t* out) {
-  *out = Registry::get().add(communicator);  // at once: another thread may abort a set-up that this one waits for
+  // At once: another thread may abort a set-up that this one waits for.
+  if (!communicator->excluded()) *out = Registry::get().add(communicator);
   if (depth_ == 0) return joinAll({{std::move(communicator), out}});
   joining_.push_back({std::move(communicator), out});
   return ncclSuccess;
@@ -55,7 +56,7 @@ ncclResult_t Group::joinAll(const std::vector<Joining>& joining) {
   bool underWay = false;
   for (const Joining& one : joining) {
     if (!one.communicator->blocking()) {
-      underWay = true;
+      underWay = underWay || !one.communicator->excluded();
       continue;
     }
     Status status = one.communicator->waitReady();
@@ -68,7 +69,7 @@ ncclResult_t Group::joinAll(const std::vector<Joining>& joining) {
 }
 
 void Group::forget(const Joining& joining) {
-  Registry::get().remove(*joining.out);
+  if (*joining.out != nullptr) Registry::get().remove(*joining.out);
   *joining.out = nullptr;
 }
 

@@ -28,8 +28,24 @@ Bytes encodeBarrier(const Membership& membership, uint32_t round) {
   return keyed(membership).u32(round).u32(membership.size).u32(membership.rank).u32(0).take();
 }
 
-Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason) {
-  return keyed(membership).u32(membership.rank).u32(static_cast<uint32_t>(how)).text(reason).take();
+Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info) {
+  ByteWriter writer = keyed(membership);
+  writer.u32(round).u32(membership.size).u32(membership.rank).i32(colour).i32(order);
+  return writer.raw(&info, sizeof info).take();
+}
+
+Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason, uint32_t round) {
+  return keyed(membership).u32(membership.rank).u32(static_cast<uint32_t>(how)).text(reason).u32(round).take();
+}
+
+bool decodePlan(std::span<const std::byte> payload, Membership& membership) {
+  ByteReader reader(payload);
+  reader.u32();  // the local index; the plan says it too
+  reader.raw(&membership.id, sizeof membership.id);
+  membership.epoch = reader.u32();
+  membership.size = reader.u32();
+  membership.rank = reader.u32();
+  return reader.complete();
 }
 
 bool decodeWelcome(std::span<const std::byte> payload, WelcomeMessage& message) {

@@ -10,7 +10,9 @@
 
 namespace ncclrun {
 
-inline constexpr uint32_t kBootstrapProtocol = 1;
+inline constexpr uint32_t kBootstrapProtocol = 2;
+inline constexpr uint32_t kJoinRound = 0xffffffff;
+inline constexpr uint32_t kSplitRound = 0x80000000;  // of a communicator's first split
 
 // A communicator as one rank of it is known to the agent.
 struct Membership {
@@ -58,8 +60,12 @@ struct AbortedMessage {
 Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion);
 Bytes encodeJoin(const Membership& membership, const PeerInfo& info);
 Bytes encodeBarrier(const Membership& membership, uint32_t round);  // a gather of 0 bytes
-Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason);
+Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info);
+// `round`: kJoinRound, or the split that is left.
+Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason, uint32_t round);
 
+// What a plan says of who we are.
+bool decodePlan(std::span<const std::byte> payload, Membership& membership);
 // False: not what bootstrap.ts describes.
 bool decodeWelcome(std::span<const std::byte> payload, WelcomeMessage& message);
 bool decodeRefused(std::span<const std::byte> payload, Status& status);

@@ -206,6 +206,13 @@ ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
 
+/* Makes communicators of the ranks of `comm`: one of all that call with the same `color` (0 or more), numbered by `key`
+ * and, where keys are equal, by their rank in `comm`. Every rank of `comm` calls it, in the same order among its splits;
+ * NCCL_SPLIT_NOCOLOR takes part in none and gets *newcomm = NULL. `config` NULL: blocking as `comm` is. `comm` stays in
+ * use. */
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
+
 /* Waits until everything queued has ended here; no operation may be queued after it. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);

@@ -61,6 +61,11 @@ export class EngineClient {
     return this.ask(FrameKind.gather, writer.finish());
   }
 
+  split(key: Key, size: number, rank: number, colour: number, order: number): Promise<Frame> {
+    const writer = this.#key(key).u32(key.round).u32(size).u32(rank).i32(colour).i32(order).bytes(peerInfo());
+    return this.ask(FrameKind.split, writer.finish());
+  }
+
   post(key: Key, from: number, to: number, tag: number, bytes: string): Promise<Frame> {
     const writer = this.#key(key).u32(from).u32(to).u32(tag).block(Buffer.from(bytes));
     return this.ask(FrameKind.post, writer.finish());
@@ -71,7 +76,7 @@ export class EngineClient {
   }
 
   leave(key: Key, rank: number, how: number, reason = ''): void {
-    const payload = this.#key(key).u32(rank).u32(how).string(reason).finish();
+    const payload = this.#key(key).u32(rank).u32(how).string(reason).u32(key.round).finish();
     this.#socket.write(encodeFrame(makeFrame(FrameKind.leave, { payload })));
   }
 

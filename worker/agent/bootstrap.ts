@@ -3,7 +3,7 @@
  * concerns other hosts goes to the launcher; what comes back goes to the engines.
  */
 import { availableParallelism } from 'node:os';
-import { decodeGather, decodeJoin, decodeLeave } from '../../control/messages/bootstrap-codec.ts';
+import { decodeGather, decodeJoin, decodeLeave, decodeSplit } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult } from '../../control/messages/bootstrap.ts';
 import { isFrameKind } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, MAX_PAYLOAD_BYTES } from '../../control/messages/frame.ts';
@@ -18,14 +18,17 @@ import {
   decodePlanBody,
   decodeRouted,
   encodeCompleted,
+  tableRows,
 } from '../../control/messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, JOIN_ROUND, LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
+import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { planJoined } from '../../control/rendezvous/planning.ts';
+import { joinOf, partsOf } from '../../control/rendezvous/split.ts';
+import type { Part } from '../../control/rendezvous/split.ts';
 import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
 import { Communicators } from './communicators.ts';
 import { Deaths } from './deaths.ts';
@@ -56,6 +59,14 @@ export interface BootstrapOptions {
   readonly plansLocally: boolean;
   sendUp(frame: Frame): void;
 }
+
+/** Of a table. */
+const NO_ROWS = new Uint8Array(4);
+const DECODE_CONTRIBUTION = {
+  [FrameKind.join]: decodeJoin,
+  [FrameKind.gather]: decodeGather,
+  [FrameKind.split]: decodeSplit,
+} as const;
 
 /** The ranks of several hosts come together at the launcher, so it should hear of them soon; those of one host mostly complete here. */
 const FLUSH_AFTER_MS = { oneHost: 500, severalHosts: 1 } as const;
@@ -103,7 +114,7 @@ export class Bootstrap {
       epoch,
       localRanks: () => options.localRankCount - this.#deaths.ended,
       flushAfterMs: hostCount === 1 ? FLUSH_AFTER_MS.oneHost : FLUSH_AFTER_MS.severalHosts,
-      completesHere: ({ round }) => plansLocally || round !== JOIN_ROUND,
+      completesHere: ({ round }) => plansLocally || (round !== JOIN_ROUND && !isSplitRound(round)),
       sendUp,
       complete: (gathering, askers) => this.#complete(gathering, askers),
       refuse: (askers, failure) => this.#refuse(askers, failure),
@@ -128,7 +139,11 @@ export class Bootstrap {
     switch (frame.kind) {
       case FrameKind.completed: {
         const { key, table } = decodeCompleted(frame.payload);
-        return this.#answerTable(this.#gatherings.take(key), table);
+        const askers = this.#gatherings.take(key);
+        if (!isSplitRound(key.round)) return this.#answerTable(askers, table);
+        return this.#split(partsOf(key, tableRows(table)), askers, (part, members) =>
+          this.#gatherings.expect(part.key, members),
+        );
       }
       case FrameKind.planBody: {
         const { key, body } = decodePlanBody(frame.payload);
@@ -209,8 +224,9 @@ export class Bootstrap {
   #question(engine: Engine, kind: number, request: number, payload: Uint8Array): void {
     switch (kind) {
       case FrameKind.join:
-      case FrameKind.gather: {
-        const { rank, ...contribution } = kind === FrameKind.join ? decodeJoin(payload) : decodeGather(payload);
+      case FrameKind.gather:
+      case FrameKind.split: {
+        const { rank, ...contribution } = DECODE_CONTRIBUTION[kind](payload);
         const failure = this.#communicators.failureOf(contribution.key);
         const asker = { engine, request, rank };
         return failure === null ? this.#gatherings.add(contribution, asker) : this.#refuse([asker], failure);
@@ -228,6 +244,13 @@ export class Bootstrap {
 
   #leave(engine: Engine, payload: Uint8Array): void {
     const { key, rank, how, reason } = decodeLeave(payload);
+    if (key.round !== JOIN_ROUND)
+      return this.#gatherings.fail(
+        key,
+        rank,
+        how,
+        `${this.#name(rank, engine)} aborted the split${reason === '' ? '' : `: ${reason}`}`,
+      );
     if (how === LeftHow.finalized) return this.#communicators.finalized(key, rank, engine);
     const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
     const blame = how === LeftHow.aborted ? blamed(engine) : ALL_RANKS;
@@ -293,7 +316,30 @@ export class Bootstrap {
     const { key, size, entries } = gathering;
     if (key.round === JOIN_ROUND) return this.#planHere(gathering, askers);
     const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
+    if (isSplitRound(key.round)) {
+      return this.#split(partsOf(key, table), askers, (part, members) =>
+        this.#planHere(joinOf(part, gathering), members),
+      );
+    }
     return this.#answerTable(askers, decodeCompleted(encodeCompleted(key, table)).table);
+  }
+
+  /** `make` is to bring the ranks of this host their plan; those without a colour are done. */
+  #split(
+    parts: readonly Part[],
+    askers: readonly Asker[],
+    make: (part: Part, members: readonly Asker[]) => void,
+  ): void {
+    const left = new Map(askers.map((asker) => [asker.rank, asker]));
+    for (const part of parts) {
+      const members = part.ranks.flatMap((old, rank) => {
+        const asker = left.get(old);
+        left.delete(old);
+        return asker === undefined ? [] : [{ ...asker, rank }];
+      });
+      if (members.length > 0) make(part, members);
+    }
+    this.#answerTable([...left.values()], NO_ROWS);
   }
 
   #planHere(gathering: Gathering, askers: readonly Asker[]): void {

@@ -95,16 +95,17 @@ export class Communicators {
   /** Makes the segment and answers every local rank. Throws what the system says if there is no memory for it. */
   begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {
     const { native, channel } = this.#options;
-    const { segmentBytes, abortOffset, doorbellOffset, localRanks } = decodeSegmentOf(hostPlan);
+    const { segmentBytes, abortOffset, doorbellOffset, localRanks, ranks } = decodeSegmentOf(hostPlan);
     const segment = native.segmentCreate(segmentBytes);
     const members = new Map(askers.map(({ rank, engine }) => [rank, { rank, engine }]));
     const places = { segment, abortOffset, doorbellOffset, localRanks };
     this.#live.set(keyName(key), { key, members, ...places, wide, failure: null, broken: false, watch: null });
     const plan = native.sealedMemory(hostPlan);
     const ordered = askers.toSorted((one, other) => one.rank - other.rank);
-    for (const [localIndex, { engine, request }] of ordered.entries()) {
+    for (const [localIndex, { engine, request, rank }] of ordered.entries()) {
       if (engine.gone) continue;
-      channel.send(engine.connection, FrameKind.plan, request, encodePlanAnswer(localIndex), [plan, segment]);
+      const answer = encodePlanAnswer(localIndex, key, ranks, rank);
+      channel.send(engine.connection, FrameKind.plan, request, answer, [plan, segment]);
     }
     native.close(plan); // what was sent are duplicates
   }

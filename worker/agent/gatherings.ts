@@ -86,6 +86,11 @@ export class Gatherings {
     return undefined;
   }
 
+  /** The launcher is about to answer a key that nobody here had to ask for. */
+  expect(key: Key, askers: readonly Asker[]): void {
+    this.#pending.set(keyName(key), { key, askers: [...askers], unsent: [], forwarded: true, timer: null });
+  }
+
   /** The answer to a key is there: who asked. Those of gone engines are left out. */
   take(key: Key): Asker[] {
     const name = keyName(key);

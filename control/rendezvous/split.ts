@@ -1,0 +1,57 @@
+/** Splitting a communicator (ncclCommSplit): from the colours that its ranks contributed to the new communicators. */
+import { NO_COLOUR } from '../messages/bootstrap.ts';
+import { ByteReader } from '../messages/bytes.ts';
+import type { Key } from '../messages/key.ts';
+import { JOIN_ROUND } from '../messages/rendezvous.ts';
+import type { Gathering } from './collector.ts';
+
+const COLOUR_BYTES = 8;
+
+/** A communicator to be. */
+export interface Part {
+  readonly key: Key;
+  /** In the order of their new ranks: their ranks in the communicator that was split. */
+  readonly ranks: readonly number[];
+}
+
+/** `contributions`: by rank of the communicator that is split. A function of its arguments alone: agents and launcher agree on it unasked. */
+export function partsOf(key: Key, contributions: readonly Uint8Array[]): Part[] {
+  const colours = new Map<number, { readonly rank: number; readonly order: number }[]>();
+  contributions.forEach((bytes, rank) => {
+    const reader = new ByteReader(bytes, `colour of rank ${rank}`);
+    const [colour, order] = [reader.i32('colour'), reader.i32('order')];
+    if (colour === NO_COLOUR) return;
+    const members = colours.get(colour);
+    if (members === undefined) colours.set(colour, [{ rank, order }]);
+    else members.push({ rank, order });
+  });
+  return Array.from(colours, ([colour, members]) => ({
+    key: partKey(key, colour),
+    ranks: members.toSorted((one, other) => one.order - other.order || one.rank - other.rank).map(({ rank }) => rank),
+  }));
+}
+
+/** What the ranks of `part` would have contributed had they joined by its own id. */
+export function joinOf({ key, ranks }: Part, split: Gathering): Gathering {
+  const entries: Gathering['entries'] = new Map();
+  const hosts = new Set<number>();
+  ranks.forEach((old, rank) => {
+    const entry = split.entries.get(old);
+    if (entry === undefined) return;
+    entries.set(rank, { ...entry, rank, bytes: entry.bytes.subarray(COLOUR_BYTES) });
+    hosts.add(entry.host);
+  });
+  return { key, size: ranks.length, entries, hosts, since: split.since };
+}
+
+/** Magic and job of the id that was split; its random part follows from id, epoch, number of the split and colour. */
+function partKey({ id, epoch, round }: Key, colour: number): Key {
+  const seed = Buffer.alloc(12);
+  seed.writeUInt32LE(epoch, 0);
+  seed.writeUInt32LE(round, 4);
+  seed.writeInt32LE(colour, 8);
+  const bytes = Buffer.from(id, 'latin1');
+  const hash = process.getBuiltinModule('node:crypto').createHash('sha256').update(bytes).update(seed).digest();
+  hash.copy(bytes, 16, 0, 16);
+  return { id: bytes.toString('latin1'), epoch, round: JOIN_ROUND };
+}
