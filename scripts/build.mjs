@@ -91,7 +91,11 @@ for (const name of ['main', 'agent', ...Object.keys(apart)])
 
 const needed = 'install CMake 3.18 or newer and a C++20 compiler';
 run('cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING'], needed);
-run('cmake', ['--build', 'build', '--parallel', String(availableParallelism()), '--', '--no-print-directory', '-s'], needed);
+run(
+  'cmake',
+  ['--build', 'build', '--parallel', String(availableParallelism()), '--', '--no-print-directory', '-s'],
+  needed,
+);
 for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }

@@ -123,7 +123,7 @@ describe('frames', () => {
       flags: 3,
       subject: 0xffff_fffe,
       request: 5,
-      payload: new Uint8Array(payload),
+      payload,
     });
     const large = Buffer.alloc(3 << 20, 'x'); // more than a socket holds
     server.send(1, 1, large);
