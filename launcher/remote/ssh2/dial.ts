@@ -24,12 +24,32 @@ export function dial(settings: HopSettings, onSocket: (socket: Socket) => void):
       socket.destroy();
       reject(timeoutTrouble(`connect to ${host} port ${port}: no answer within ${connectSeconds} s`));
     }, limitMs);
-    socket.once('connect', () => resolve(socket));
+    socket.once('connect', () => {
+      clearTimeout(timer);
+      gatherWrites(socket);
+      resolve(socket);
+    });
     socket.once('error', reject);
     socket.once('close', () => {
       clearTimeout(timer);
       reject(new Error('the socket was closed'));
     });
-    socket.once('connect', () => clearTimeout(timer));
   });
 }
+
+/**
+ * What is written in one go leaves in one packet: the package ssh2 writes three times for each message, and Nagle's pauses are off. Node puts
+ * its own method back while it connects, so this is for a socket that is connected.
+ */
+function gatherWrites(socket: Socket): void {
+  const write = socket.write.bind(socket);
+  socket.write = (bytes: Uint8Array | string, how?: BufferEncoding | Written, callback?: Written): boolean => {
+    if (socket.writableCorked === 0) {
+      socket.cork();
+      process.nextTick(() => socket.uncork());
+    }
+    return typeof how === 'function' ? write(bytes, how) : write(bytes, how, callback);
+  };
+}
+
+type Written = (error?: Error | null) => void;
