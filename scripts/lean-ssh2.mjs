@@ -7,6 +7,10 @@ const unused = {
   dns: 'module.exports = {};',
   // Compression is never offered. The module makes an inflater when it is loaded, to have its class.
   zlib: `module.exports = { createInflate: () => ({ _handle: {} }), constants: {} };`,
+  // No channel of ours carries files.
+  './protocol/SFTP.js': 'exports.SFTP = class {};',
+  // Turns passphrases into keys; nobody is asked for one.
+  'bcrypt-pbkdf': `exports.pbkdf = () => { throw new Error('no passphrase is ever given'); };`,
   // Native code of its own, which is not built (package.json, allowScripts); looking for it goes through many folders.
   'cpu-features': `throw new Error('not installed');`,
   './crypto/build/Release/sshcrypto.node': `throw new Error('not built');`,

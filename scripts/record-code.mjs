@@ -17,9 +17,9 @@ sh -c "$command"
 /** What each adds to, and the job. More in main than most starts need would make all of them slower: V8 reads all that is recorded. */
 const jobs = [
   ['main', ['-n', '2', '/bin/true']],
-  ['main,agent', ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
+  ['main,remote,agent', ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
   ['agent', ['perf', 'all_reduce', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8']],
-  ['ssh2', ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
+  ['remote,ssh2', ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
 ];
 const PATIENCE_MS = 20_000;
 const AGENT_PATIENCE_MS = 5000;
@@ -27,7 +27,7 @@ const AGENT_PATIENCE_MS = 5000;
 /** Where that fails, each start compiles for itself: slower, but no worse. */
 export async function recordCode(root) {
   const bundles = join(root, 'dist/bundle');
-  for (const name of ['main', 'agent', 'ssh2']) rmSync(join(bundles, `${name}.code`), { force: true });
+  for (const name of ['main', 'remote', 'agent', 'ssh2']) rmSync(join(bundles, `${name}.code`), { force: true });
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
   const server = await startServer(bin).catch(() => null);
   try {

@@ -14,6 +14,8 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/agent.bundle.cjs',
   'dist/bundle/main.cjs',
   'dist/bundle/main.bundle.cjs',
+  'dist/bundle/remote.cjs',
+  'dist/bundle/remote.bundle.cjs',
   'dist/bundle/ssh2.cjs',
   'dist/bundle/ssh2.bundle.cjs',
   'dist/bundle/yargs.cjs',

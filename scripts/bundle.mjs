@@ -1,0 +1,116 @@
+// dist/bundle/: the command and the agent, one file each, for a fast start; and beside them what few starts need: reading and unpacking that
+// would cost all others a few milliseconds.
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { leanSsh2 } from './lean-ssh2.mjs';
+
+/** Packages, each with what of it is imported, by name. */
+const packages = {
+  yargs: { yargs: "require('yargs').default" },
+  ssh2: Object.fromEntries(
+    ['lib/client.js', 'lib/protocol/keyParser.js', 'lib/agent.js'].map((path) => [
+      `ssh2/${path}`,
+      `require('ssh2/${path}')`,
+    ]),
+  ),
+};
+/** Of our own: what leads to other hosts. */
+const remoteEntry = 'launcher/remote/remote-agent.ts';
+
+const common = {
+  bundle: true,
+  // Shorter, so that reading it stays below what sets off a garbage collection during the start.
+  minifyWhitespace: true,
+  minifyIdentifiers: true,
+  minifySyntax: true,
+  platform: 'node',
+  format: 'cjs',
+  target: 'node20',
+  external: ['*.node', 'cpu-features', 'bufferutil', 'utf-8-validate'],
+  define: { 'import.meta.url': '__bundleUrl' },
+  // A function that start.cjs calls.
+  banner: {
+    js: "(function (exports, require, module, __filename, __dirname) {const __bundleUrl = require('node:url').pathToFileURL(__filename).href;let shared;",
+  },
+  footer: { js: '})' },
+  logLevel: 'warning',
+};
+
+export async function bundle(root) {
+  const { build } = await import('esbuild');
+  const directory = join(root, 'dist/bundle');
+  const make = (name, options) =>
+    build({ ...common, absWorkingDir: root, outfile: join(directory, `${name}.bundle.cjs`), ...options });
+  const main = (plugins) => ({ entryPoints: ['launcher/main.ts'], plugins: [packagesApart, ...plugins] });
+  mkdirSync(directory, { recursive: true });
+
+  const { metafile } = await make('main', { ...main([isApart(root)]), write: false, metafile: true });
+  const shared = new Set();
+  const contents = `exports.open = (modules) => ((shared = modules), require('./${remoteEntry}'));`;
+  await make('remote', {
+    stdin: { contents, resolveDir: root },
+    plugins: [packagesApart, takesFromMain(root, new Set(Object.keys(metafile.inputs)), shared)],
+  });
+  await make('main', main([isApart(root, shared)]));
+  await make('agent', { entryPoints: ['worker/agent/main.ts'] });
+  for (const [name, parts] of Object.entries(packages)) {
+    const lines = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
+    await make(name, { stdin: { contents: lines.join(''), resolveDir: root }, plugins: [leanSsh2] });
+  }
+  for (const name of ['main', 'remote', 'agent', ...Object.keys(packages)])
+    copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
+}
+
+/** Our own imports of such a package are taken from its file. */
+const packagesApart = {
+  name: 'packages apart',
+  setup(builder) {
+    builder.onResolve({ filter: new RegExp(`^(${Object.keys(packages).join('|')})(/|$)`) }, ({ path, importer }) => {
+      if (importer === '' || importer.includes('/node_modules/')) return undefined;
+      const name = path.split('/', 1)[0];
+      if (!(path in packages[name]))
+        return { errors: [{ text: `${path} is not among the parts of ${name} set apart` }] };
+      return { path, namespace: 'package' };
+    });
+    builder.onResolve({ filter: /^\.\/\w+\.cjs$/, namespace: 'package' }, ({ path }) => ({ path, external: true }));
+    builder.onLoad({ filter: /./, namespace: 'package' }, ({ path }) => ({
+      contents: `module.exports = require('./${path.split('/', 1)[0]}.cjs')['${path}'];`,
+    }));
+  },
+};
+
+/** In main: the way to other hosts is in a file of its own, and given those modules of main that it shares with it. */
+function isApart(root, shared = new Set()) {
+  return {
+    name: 'remote apart',
+    setup(builder) {
+      builder.onResolve({ filter: /\/remote-agent\.ts$/ }, () => ({ path: remoteEntry, namespace: 'remote' }));
+      builder.onResolve({ filter: /^\.\/remote\.cjs$/, namespace: 'remote' }, ({ path }) => ({ path, external: true }));
+      builder.onLoad({ filter: /./, namespace: 'remote' }, () => {
+        const modules = [...shared].map((path) => `get '${path}'() { return require('./${path}'); }`);
+        return {
+          contents: `module.exports = require('./remote.cjs').open({ ${modules.join(', ')} });`,
+          resolveDir: root,
+        };
+      });
+    },
+  };
+}
+
+/** In the other: what main has is main's, so that there is one of each; `shared` gets their names. */
+function takesFromMain(root, inMain, shared) {
+  return {
+    name: 'taken from main',
+    setup(builder) {
+      builder.onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
+        const name = relative(root, join(resolveDir, path));
+        if (!inMain.has(name)) return undefined;
+        shared.add(name);
+        return { path: name, namespace: 'shared' };
+      });
+      builder.onLoad({ filter: /./, namespace: 'shared' }, ({ path }) => ({
+        contents: `module.exports = shared['${path}'];`,
+      }));
+    },
+  };
+}
