@@ -1,7 +1,11 @@
 // Joining a communicator.
+#include <algorithm>
+#include <map>
+
 #include "abi/call.h"
 #include "core/config.h"
 #include "core/environment.h"
+#include "core/registry.h"
 #include "core/unique_id.h"
 #include "ncclrun.h"
 
@@ -49,6 +53,45 @@ ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, nc
   return Group::current().join(std::move(part), newcomm);
 }
 
+Status checkDevices(const int* devices, int count) {
+  if (devices == nullptr) return {};
+  std::map<int, int> places;
+  for (int i = 0; i < count; i++) {
+    if (devices[i] < 0) return {ncclInvalidArgument, formatSentence("devlist[%d] is %d", i, devices[i])};
+    const auto [first, fresh] = places.try_emplace(devices[i], i);
+    if (!fresh) {
+      return {ncclInvalidUsage, formatSentence("duplicate device: devlist[%d] and devlist[%d] are both %d",
+                                               first->second, i, devices[i])};
+    }
+  }
+  return {};
+}
+
+ncclResult_t joinAll(const char* function, ncclComm_t* comms, int count, const int* devices) {
+  if (const auto bad = checkPointer(function, "comms", comms); bad != ncclSuccess) return bad;
+  if (count < 1) return fail(ncclInvalidArgument, "%s: ndev is %d; it must be at least 1", function, count);
+  std::fill_n(comms, count, nullptr);
+  if (Status status = checkDevices(devices, count); !status.ok()) return refuse(function, status);
+  ncclUniqueId id;
+  if (const auto bad = makeUniqueId(id); bad != ncclSuccess) return bad;
+  Group& group = Group::current();
+  group.begin();
+  for (int rank = 0; rank < count; rank++) {
+    if (const auto bad = join(function, &comms[rank], count, id, rank, nullptr); bad != ncclSuccess) {
+      group.noteFailure(bad);
+      break;
+    }
+  }
+  const ncclResult_t result = group.end();
+  if (result == ncclSuccess) return result;
+  for (ncclComm_t* comm = comms; comm != comms + count; comm++) {  // all or none
+    if (*comm == nullptr) continue;
+    if (const auto joined = Registry::get().remove(*comm); joined != nullptr) joined->abort("ncclCommInitAll failed");
+    *comm = nullptr;
+  }
+  return result;
+}
+
 }  // namespace
 
 NCCLRUN_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
@@ -62,6 +105,11 @@ NCCLRUN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks,
                      [&] { return join("ncclCommInitRankConfig", comm, nranks, commId, rank, config); });
 }
 NCCLRUN_TWIN(ncclCommInitRankConfig);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ndev, const int* devlist) {
+  return callInGroup("ncclCommInitAll", [&] { return joinAll("ncclCommInitAll", comms, ndev, devlist); });
+}
+NCCLRUN_TWIN(ncclCommInitAll);
 
 NCCLRUN_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
                                           ncclConfig_t* config) {

@@ -1,9 +1,11 @@
 #include "core/communicator.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/control_thread.h"
 #include "core/operation_hash.h"
+#include "core/stream.h"
 #include "core/unique_id.h"
 
 namespace ncclrun {
@@ -107,6 +109,15 @@ Status Communicator::asyncError() {
   return told();
 }
 
+bool Communicator::hasSameId(const Communicator& other) const {
+  return usesAgent_ && other.usesAgent_ && !isSplit() && !other.isSplit() &&
+         sameId(membership_.id, other.membership_.id);
+}
+
+bool Communicator::earlier(const Communicator& one, const Communicator& other) {
+  return std::memcmp(&one.membership_.id, &other.membership_.id, sizeof(ncclUniqueId)) < 0;
+}
+
 DataPath* Communicator::ready(const char* function) {
   switch (state()) {
     case State::ready:
@@ -138,7 +149,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     hash_ = hashOperation(hash_, operation);
     operation.hash = hash_;
   }
-  return dataPath_->enqueue(operations, stream);
+  return dataPath_->enqueue(operations, stream != nullptr ? stream : defaultStream(lane_));
 }
 
 Status Communicator::finalize() {

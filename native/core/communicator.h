@@ -48,6 +48,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool blocking() const { return blocking_; }
   State state() const { return state_.load(std::memory_order_acquire); }
 
+  // Ranks of one communicator in one process have different lanes: their default streams differ (core/stream.h). Set
+  // before anything is queued.
+  void setLane(uint32_t lane) { lane_ = lane; }
+  uint32_t lane() const { return lane_; }
+  // Ranks that could wait for each other: of one communicator of the agent's.
+  bool hasSameId(const Communicator& other) const;
+  bool isSplit() const { return split_.has_value(); }
+  // An order of communicators on which all ranks agree.
+  static bool earlier(const Communicator& one, const Communicator& other);
+
   // Begins the way to `ready`. `callerCloses`: the caller goes on to waitReady() at once and waits for nothing else
   // first.
   void start(bool callerCloses);
@@ -109,6 +119,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<bool> placed_{true};
   std::optional<Split> split_;  // constant from the beginning
   std::atomic<uint32_t> splits_{0};
+  uint32_t lane_ = 0;
   const bool blocking_;
   bool usesAgent_ = true;
   uint32_t hosts_ = 1;

@@ -58,6 +58,7 @@ Status Communicator::split(Communicator& parent, int colour, int order, bool blo
             "its like made can be split"};
   }
   out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, blocking);
+  out->lane_ = parent.lane_;
   out->placed_.store(false, std::memory_order_release);
   out->split_ = Split{parent.membership_, kSplitRound + parent.splits_.fetch_add(1), colour, order};
   return {};

@@ -73,10 +73,17 @@ void Group::forget(const Joining& joining) {
   *joining.out = nullptr;
 }
 
-// Per communicator and stream, in the order of the calls.
+// Per communicator and stream, in the order of the calls; the communicators in an order that is the same on all ranks:
+// where two share a stream, one waits for the other.
 ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
   ncclResult_t first = ncclSuccess;
   std::vector<Operation> together;
+  const auto another = [&](const Queued& one) { return one.communicator != queued.front().communicator; };
+  if (std::any_of(queued.begin(), queued.end(), another)) {
+    std::stable_sort(queued.begin(), queued.end(), [](const Queued& one, const Queued& other) {
+      return Communicator::earlier(*one.communicator, *other.communicator);
+    });
+  }
   while (!queued.empty()) {
     const std::shared_ptr<Communicator> communicator = queued.front().communicator;
     const ncclrunStream_t stream = queued.front().stream;

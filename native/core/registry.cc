@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/control_thread.h"
+#include "core/lanes.h"
 
 namespace ncclrun {
 namespace {
@@ -22,8 +23,17 @@ Registry::Registry() : last_(kFirstHandle) {
       [this] { AgentClient::get().onAborted([this](const AbortedMessage& message) { tellAll(message); }); });
 }
 
+uint32_t Registry::laneOf(const Communicator& communicator) const {
+  std::vector<uint32_t> taken;
+  for (const auto& [handle, other] : communicators_) {
+    if (communicator.hasSameId(*other)) taken.push_back(other->lane());
+  }
+  return claimLane(taken);
+}
+
 ncclComm_t Registry::add(std::shared_ptr<Communicator> communicator) {
   std::unique_lock lock(mutex_);
+  if (!communicator->isSplit()) communicator->setLane(laneOf(*communicator));
   last_ += kHandleStep;
   const auto handle = reinterpret_cast<ncclComm_t>(last_);
   communicators_.emplace(handle, std::move(communicator));

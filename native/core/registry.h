@@ -24,6 +24,7 @@ class Registry {
 
  private:
   Registry();
+  uint32_t laneOf(const Communicator& communicator) const;
   void tellAll(const AbortedMessage& message);
 
   std::shared_mutex mutex_;

@@ -23,7 +23,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // The stream behind a handle; null is the process's default stream.
+  // The stream behind a handle; null is the first of the process's default streams.
   static Stream& of(ncclrunStream_t handle);
 
   // ncclSystemError if the stream's thread cannot be started; then nothing was queued.
@@ -79,5 +79,9 @@ class Stream {
   std::atomic<uint64_t> wakeAt_{~0ull};  // the least `ended_` that somebody waits for
   std::thread thread_;
 };
+
+// What a null handle stands for in a communicator of this lane: ranks of one communicator that live in one process wait
+// for each other, so each has a default stream of its own. Lane 0: null.
+ncclrunStream_t defaultStream(uint32_t lane);
 
 }  // namespace ncclrun

@@ -1,8 +1,14 @@
 // ncclrun.h's host streams.
+#include <atomic>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "core/fork.h"
+#include "core/lanes.h"
 #include "core/stream.h"
 #include "ncclrun.h"
 
@@ -15,11 +21,53 @@ struct ncclrunStream {
 namespace ncclrun {
 namespace {
 
-// Lives until the process ends: threads may still use it while destructors run.
-ncclrunStream& defaultStream() {
-  static auto* const stream = new ncclrunStream;
-  return *stream;
+// Live until the process ends: threads may still use them while destructors run.
+struct DefaultStreams {
+  std::mutex mutex;
+  std::deque<ncclrunStream> streams = std::deque<ncclrunStream>(1);  // by lane; they stay where they are
+};
+
+DefaultStreams& defaults() {
+  static auto* const all = new DefaultStreams;
+  return *all;
 }
+
+ncclrunStream& defaultAt(uint32_t lane) {
+  std::lock_guard lock(defaults().mutex);
+  while (defaults().streams.size() <= lane) defaults().streams.emplace_back();
+  return defaults().streams[lane];
+}
+
+// The streams that a handle stands for: null for the default streams of the calling thread's ranks, or of all where it
+// has none.
+std::vector<Stream*> streamsOf(ncclrunStream_t handle) {
+  if (handle != nullptr) return {&handle->stream};
+  std::vector<Stream*> found;
+  if (!ownLanes().empty()) {
+    for (const uint32_t lane : ownLanes()) found.push_back(&defaultAt(lane).stream);
+    return found;
+  }
+  std::lock_guard lock(defaults().mutex);
+  for (ncclrunStream& one : defaults().streams) found.push_back(&one.stream);
+  return found;
+}
+
+// A callback that waits for several streams: the last of them calls it, with the first error.
+struct Meeting {
+  std::atomic<size_t> missing;
+  std::atomic<ncclResult_t> first{ncclSuccess};
+  void (*function)(void*, ncclResult_t);
+  void* argument;
+
+  static void arrive(void* meeting, ncclResult_t result) {
+    auto& self = *static_cast<Meeting*>(meeting);
+    ncclResult_t none = ncclSuccess;
+    if (result != ncclSuccess) self.first.compare_exchange_strong(none, result);
+    if (self.missing.fetch_sub(1) > 1) return;
+    const std::unique_ptr<Meeting> over(&self);
+    self.function(self.argument, self.first);
+  }
+};
 
 ncclResult_t refuseInChild() {
   if (!inForkedChild()) return ncclSuccess;
@@ -33,7 +81,9 @@ ncclResult_t result(const Status& status) {
 
 }  // namespace
 
-Stream& Stream::of(ncclrunStream_t handle) { return (handle != nullptr ? *handle : defaultStream()).stream; }
+Stream& Stream::of(ncclrunStream_t handle) { return (handle != nullptr ? *handle : defaultAt(0)).stream; }
+
+ncclrunStream_t defaultStream(uint32_t lane) { return lane == 0 ? nullptr : &defaultAt(lane); }
 
 }  // namespace ncclrun
 
@@ -57,17 +107,33 @@ NCCLRUN_EXPORT ncclResult_t ncclrunStreamDestroy(ncclrunStream_t stream) {
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamSynchronize(ncclrunStream_t stream) {
   if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  return ncclrun::result(Stream::of(stream).synchronize());
+  if (stream != nullptr) return ncclrun::result(stream->stream.synchronize());
+  ncclrun::Status first;
+  for (Stream* one : ncclrun::streamsOf(stream)) {
+    if (ncclrun::Status status = one->synchronize(); first.ok()) first = std::move(status);
+  }
+  return ncclrun::result(first);
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamQuery(ncclrunStream_t stream) {
   if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  return Stream::of(stream).idle() ? ncclSuccess : ncclInProgress;
+  for (const Stream* one : ncclrun::streamsOf(stream)) {
+    if (!one->idle()) return ncclInProgress;
+  }
+  return ncclSuccess;
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamCallback(ncclrunStream_t stream, void (*function)(void*, ncclResult_t),
                                                   void* argument) {
   if (function == nullptr) return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamCallback: function is NULL");
   if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  return ncclrun::result(Stream::of(stream).push(function, argument));
+  const auto streams = ncclrun::streamsOf(stream);
+  if (streams.size() == 1) return ncclrun::result(streams.front()->push(function, argument));
+  auto* meeting = new (std::nothrow) ncclrun::Meeting{streams.size(), ncclSuccess, function, argument};
+  if (meeting == nullptr) return ncclrun::fail(ncclSystemError, "ncclrunStreamCallback: no memory");
+  for (Stream* one : streams) {
+    // A stream that cannot start its thread has nothing to wait for.
+    if (!one->push(ncclrun::Meeting::arrive, meeting).ok()) ncclrun::Meeting::arrive(meeting, ncclSystemError);
+  }
+  return ncclSuccess;
 }

@@ -206,10 +206,16 @@ ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
 
+/* A communicator whose ndev ranks all live in this process, which ncclrun has started; comms[i] is rank i. On the host
+ * device `devlist` chooses nothing; if it is not NULL its numbers must differ. Each rank needs a stream of its own;
+ * NULL is another stream for each. */
+ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ndev, const int* devlist);
+ncclResult_t pncclCommInitAll(ncclComm_t* comms, int ndev, const int* devlist);
+
 /* Makes communicators of the ranks of `comm`: one of all that call with the same `color` (0 or more), numbered by `key`
- * and, where keys are equal, by their rank in `comm`. Every rank of `comm` calls it, in the same order among its splits;
- * NCCL_SPLIT_NOCOLOR takes part in none and gets *newcomm = NULL. `config` NULL: blocking as `comm` is. `comm` stays in
- * use. */
+ * and, where keys are equal, by their rank in `comm`. Every rank of `comm` calls it, in the same order among its
+ * splits; NCCL_SPLIT_NOCOLOR takes part in none and gets *newcomm = NULL. `config` NULL: blocking as `comm` is. `comm`
+ * stays in use. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
 

@@ -22,6 +22,6 @@ export async function compileWithEngine(source: string, directory: string): Prom
   const output = join(directory, basename(source, '.c'));
   const include = `-I${join(repository, 'native/include')}`;
   const options = ['-O2', '-Wall', '-Wextra', '-Werror', include, '-o', output, join(repository, source)];
-  await execFileAsync('cc', [...options, library, `-Wl,-rpath,${build}`]);
+  await execFileAsync('cc', [...options, library, `-Wl,-rpath,${build}`, '-pthread']);
   return output;
 }

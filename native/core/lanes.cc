@@ -1,0 +1,19 @@
+#include "core/lanes.h"
+
+#include <algorithm>
+
+namespace ncclrun {
+namespace {
+thread_local std::vector<uint32_t> lanes;
+}  // namespace
+
+uint32_t claimLane(std::span<const uint32_t> taken) {
+  uint32_t lane = lanes.empty() ? 0 : lanes.front();
+  while (std::find(taken.begin(), taken.end(), lane) != taken.end()) lane++;
+  if (std::find(lanes.begin(), lanes.end(), lane) == lanes.end()) lanes.push_back(lane);
+  return lane;
+}
+
+const std::vector<uint32_t>& ownLanes() { return lanes; }
+
+}  // namespace ncclrun

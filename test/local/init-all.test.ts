@@ -1,0 +1,28 @@
+/** Several ranks in one process, from C. */
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+
+let directory = '';
+let program = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-init-all-'));
+  program = await compileWithEngine('test/rig/programs/init-all.c', directory);
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+it.each(['1', '2'])('in %s processes: ranks of one thread and of a thread each', async (processes) => {
+  const { status, stdout, stderr } = await Command.run(['-n', processes, program]);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.match(/ok\n/g)).toHaveLength(Number(processes));
+});
+
+it('outside a job is refused with a sentence that says how to start', () => {
+  const { status, stderr } = spawnSync(program, { encoding: 'utf8' });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/NCCLRUN_AGENT is not set: this process was not started by ncclrun\. Start it with: ncclrun/);
+});
