@@ -131,7 +131,7 @@ void messages() {
   EXPECT(encodeHello(1, -1, "job", "0.1.0").size() == 4 + 4 + 4 + 7 + 9);
   EXPECT(encodeJoin({}, {}).size() == 128 + 12 + 64);
   EXPECT(encodeBarrier({}, 0).size() == 128 + 20);
-  EXPECT(encodeLeave({}, LeaveHow::aborted, "why").size() == 128 + 4 + 8 + 7);
+  EXPECT(encodeLeave({}, LeaveHow::aborted, "why", kJoinRound).size() == 128 + 4 + 8 + 7 + 4);
 }
 
 void peers() {
