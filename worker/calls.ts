@@ -1,9 +1,11 @@
 /** From a call of the program to an operation of the engine: everything about its arguments is checked here. */
-import { elementType, operatorNumber } from './elements.ts';
-import type { ElementType, NcclArray, ReduceOperator } from './elements.ts';
+import { elementType } from './elements.ts';
+import type { ElementType, NcclArray } from './elements.ts';
 import type { CommHandle, Operation, OperationKind } from './engine/native.ts';
 import { operationKinds } from './engine/native.ts';
 import { UsageError } from './errors.ts';
+import { operatorOf } from './operators.ts';
+import type { ReduceOperator } from './operators.ts';
 
 export interface OperationOptions {
   /**
@@ -45,6 +47,9 @@ const shapes = {
   reduceScatter: { send: 'part per rank', receive: 'part', atRoot: null },
   broadcast: { send: 'part', receive: 'part', atRoot: 'send' },
   reduce: { send: 'part', receive: 'part', atRoot: 'receive' },
+  allToAll: { send: 'part per rank', receive: 'part per rank', atRoot: null },
+  gather: { send: 'part', receive: 'part per rank', atRoot: 'receive' },
+  scatter: { send: 'part per rank', receive: 'part', atRoot: 'send' },
 } as const satisfies Partial<Record<OperationKind, Shape>>;
 
 /** A collective that moves data; the buffer that only the root uses may be null at the others. */
@@ -55,7 +60,17 @@ export interface CollectiveCall {
   readonly options: RootReduceOptions;
 }
 
-export const barrierOf = ({ handle }: Member): Operation => [handle, operationKinds.barrier, null, null, 0, 0, 0, 0];
+export const barrierOf = ({ handle }: Member): Operation => [
+  handle,
+  operationKinds.barrier,
+  null,
+  null,
+  0,
+  0,
+  0,
+  0,
+  null,
+];
 
 /** @throws UsageError */
 export function transferOf(
@@ -69,7 +84,7 @@ export function transferOf(
   const type = elementType(array, `the array to ${call}`, options.type);
   checkRank(call, peer, size);
   const [send, receive] = kind === 'send' ? [array, null] : [null, array];
-  return [handle, operationKinds[kind], send, receive, array.length, type, 0, peer];
+  return [handle, operationKinds[kind], send, receive, array.length, type, 0, peer, null];
 }
 
 /** @throws UsageError */
@@ -96,8 +111,11 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation {
     checkLengths(kind, shape, member, send, receive);
     checkPlaces(kind, shape, member, send, receive);
   }
-  const operator = operatorNumber(options.op ?? 'sum');
-  return [member.handle, operationKinds[kind], send, receive, single.length, type, operator, root];
+  if (shape.send === 'part per rank' && shape.receive === 'part per rank' && single.length % member.size !== 0)
+    throw new UsageError(`${kind}: ${describe(single)} cannot be cut into ${member.size} parts, one per rank`);
+  const count = shape.send === 'part' || shape.receive === 'part' ? single.length : single.length / member.size;
+  const { operator, factor } = operatorOf(options.op ?? 'sum', type);
+  return [member.handle, operationKinds[kind], send, receive, count, type, operator, root, factor];
 }
 
 function required(array: NcclArray | null, what: string): NcclArray {

@@ -117,6 +117,39 @@ export class Communicator implements AsyncDisposable {
   }
 
   /**
+   * Every rank gets one part of every rank's array: part `p` of `receive` is part `rank` of what rank `p` sends. Both arrays have a part per
+   * rank, all of one length. In place with one array. Resolves to the array that has the result.
+   */
+  allToAll<T extends NcclArray>(array: T, options?: OperationOptions): Promise<T>;
+  allToAll<T extends NcclArray>(send: T, receive: T, options?: OperationOptions): Promise<T>;
+  async allToAll<T extends NcclArray>(send: T, second?: T | OperationOptions, third?: OperationOptions): Promise<T> {
+    const receive = isArray<T>(second) ? second : send;
+    const options = (isArray<T>(second) ? third : second) ?? {};
+    await this.#collective({ kind: 'allToAll', send, receive, options });
+    return receive;
+  }
+
+  /**
+   * Rank `root` gets the arrays of all, in order of rank: its `receive` has `size` times the elements of `send`, and is null at the other
+   * ranks. Resolves to `receive`.
+   */
+  gather<T extends NcclArray>(send: T, receive: T, options?: RootOptions): Promise<T>;
+  gather<T extends NcclArray>(send: T, receive: T | null, options?: RootOptions): Promise<T | null>;
+  async gather<T extends NcclArray>(send: T, receive: T | null, options: RootOptions = {}): Promise<T | null> {
+    await this.#collective({ kind: 'gather', send, receive, options });
+    return receive;
+  }
+
+  /**
+   * Every rank gets its part of what rank `root` has: its `send` has `size` times the elements of `receive`, and is null at the other ranks.
+   * Resolves to `receive`.
+   */
+  async scatter<T extends NcclArray>(send: T | null, receive: T, options: RootOptions = {}): Promise<T> {
+    await this.#collective({ kind: 'scatter', send, receive, options });
+    return receive;
+  }
+
+  /**
    * Sends the array to rank `peer`, which has to receive as many bytes from us. Sends and receives begun in one step
    * (`await Promise.all([comm.send(a, next), comm.recv(b, previous)])`) make progress together; one that is awaited by itself
    * may have to wait until the peer receives.

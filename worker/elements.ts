@@ -17,7 +17,7 @@ export type NcclArray =
   | BigUint64Array;
 
 /** In the order of ncclDataType_t. */
-const elementTypes = [
+export const elementTypes = [
   'int8',
   'uint8',
   'int32',
@@ -65,12 +65,6 @@ const ofArray: Readonly<Record<string, ElementType | null>> = {
   Float64Array: 'float64',
 };
 
-/** In the order of ncclRedOp_t. */
-const operators = ['sum', 'prod', 'max', 'min'] as const;
-
-/** How ranks' values become one. */
-export type ReduceOperator = (typeof operators)[number];
-
 /**
  * The number of the array's element type, or of `asked`, whose bits the array then holds.
  *
@@ -95,11 +89,4 @@ export function elementType(array: NcclArray, what: string, asked?: ElementType)
       `${what} is a ${name}, whose elements have ${array.BYTES_PER_ELEMENT} bytes; a ${type} has ${size}`,
     );
   return elementTypes.indexOf(type);
-}
-
-/** @throws UsageError for an unknown operator */
-export function operatorNumber(operator: ReduceOperator): number {
-  const number = operators.indexOf(operator);
-  if (number < 0) throw new UsageError(`operator '${operator}' is unknown; known are ${operators.join(', ')}`);
-  return number;
 }

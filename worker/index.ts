@@ -7,9 +7,10 @@
  */
 export { Communicator } from './communicator.ts';
 export type { OperationOptions, ReduceOptions, RootOptions, RootReduceOptions } from './calls.ts';
-export type { ElementType, NcclArray, ReduceOperator } from './elements.ts';
+export type { ElementType, NcclArray } from './elements.ts';
 export { NativeLoadError } from './engine/load.ts';
 export { NcclError, UsageError } from './errors.ts';
 export type { NcclErrorCode } from './errors.ts';
+export type { PreMultipliedSum, ReduceOperator } from './operators.ts';
 export { init, uniqueId } from './init.ts';
 export type { Membership } from './init.ts';

@@ -29,7 +29,17 @@ export interface CommandEntry {
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
-export const collectives = ['all_reduce'] as const;
+export const collectives = [
+  'all_reduce',
+  'all_gather',
+  'reduce_scatter',
+  'broadcast',
+  'reduce',
+  'alltoall',
+  'gather',
+  'scatter',
+  'sendrecv',
+] as const;
 
 export const runEntry: CommandEntry = {
   line: runCommandLine,

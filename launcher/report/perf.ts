@@ -68,7 +68,7 @@ export class PerfReporter implements Reporter {
     const waiting = this.#outOfPlace;
     if (row.inPlace) {
       this.#outOfPlace = null;
-      if (waiting === null || waiting.bytes === row.bytes) return tableRow(waiting, row);
+      if (waiting === null || areAlike(waiting, row)) return tableRow(waiting, row);
       return tableRow(waiting, null) + tableRow(null, row);
     }
     this.#outOfPlace = row;
@@ -109,4 +109,8 @@ export class PerfReporter implements Reporter {
       failures,
     };
   }
+}
+
+function areAlike(one: PerfRow, other: PerfRow): boolean {
+  return one.bytes === other.bytes && one.type === other.type && one.op === other.op;
 }

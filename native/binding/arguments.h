@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,11 +52,14 @@ inline std::vector<std::string> wordsArgument(const Napi::Value& value, const ch
 // The bytes of any view of an ArrayBuffer. Valid while the view is referenced.
 inline std::span<uint8_t> viewArgument(const Napi::Value& value, const char* name) {
   if (value.IsTypedArray()) {
+    // In the order of napi_typedarray_type and, last, of what node-addon-api does not know yet: Float16Array.
+    constexpr size_t kElementBytes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 2};
     void* data = nullptr;
     size_t length = 0;
     napi_typedarray_type type = napi_uint8_array;
     napi_get_typedarray_info(value.Env(), value, &type, &length, &data, nullptr, nullptr);
-    return {static_cast<uint8_t*>(data), value.As<Napi::TypedArray>().ByteLength()};
+    if (static_cast<size_t>(type) < std::size(kElementBytes))
+      return {static_cast<uint8_t*>(data), length * kElementBytes[type]};
   }
   if (value.IsDataView()) {
     const auto view = value.As<Napi::DataView>();

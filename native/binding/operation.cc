@@ -13,7 +13,20 @@ namespace ncclrun::binding {
 namespace {
 
 // OperationKind of worker/engine/native.ts, in its order.
-enum class Kind : uint32_t { barrier, send, receive, allReduce, allGather, reduceScatter, broadcast, reduce, kinds };
+enum class Kind : uint32_t {
+  barrier,
+  send,
+  receive,
+  allReduce,
+  allGather,
+  reduceScatter,
+  broadcast,
+  reduce,
+  allToAll,
+  gather,
+  scatter,
+  kinds
+};
 
 // How many times `count` elements a rank's buffers hold.
 enum class Extent { none, one, perRank };
@@ -24,14 +37,17 @@ struct Extents {
 };
 
 constexpr Extents kExtents[] = {
-    {Extent::none, Extent::none},    // barrier
-    {Extent::one, Extent::none},     // send
-    {Extent::none, Extent::one},     // receive
-    {Extent::one, Extent::one},      // allReduce
-    {Extent::one, Extent::perRank},  // allGather
-    {Extent::perRank, Extent::one},  // reduceScatter
-    {Extent::one, Extent::one},      // broadcast
-    {Extent::one, Extent::one},      // reduce
+    {Extent::none, Extent::none},        // barrier
+    {Extent::one, Extent::none},         // send
+    {Extent::none, Extent::one},         // receive
+    {Extent::one, Extent::one},          // allReduce
+    {Extent::one, Extent::perRank},      // allGather
+    {Extent::perRank, Extent::one},      // reduceScatter
+    {Extent::one, Extent::one},          // broadcast
+    {Extent::one, Extent::one},          // reduce
+    {Extent::perRank, Extent::perRank},  // allToAll
+    {Extent::one, Extent::perRank},      // gather
+    {Extent::perRank, Extent::one},      // scatter
 };
 static_assert(std::size(kExtents) == static_cast<size_t>(Kind::kinds));
 
@@ -46,6 +62,7 @@ struct Operation {
   ncclDataType_t type;
   ncclRedOp_t op;
   int peer;
+  std::vector<uint8_t> factor;  // of a pre-multiplied sum, else empty
 };
 
 // The memory of a view that must hold `count` elements per extent; null for a rank that has no such buffer.
@@ -74,12 +91,17 @@ Operation read(Napi::Env env, At&& at) {
   operation.kind = static_cast<Kind>(kind);
   operation.type = static_cast<ncclDataType_t>(type);
   operation.op = static_cast<ncclRedOp_t>(op);
+  if (const Napi::Value factor = at(8); !factor.IsNull()) {
+    const auto bytes = viewArgument(factor, "factor");
+    if (bytes.size() != kTypeBytes[type]) throw wrongArgument(env, "factor", "one element");
+    operation.factor.assign(bytes.begin(), bytes.end());
+  }
   operation.send = buffer(at(2), "send", operation, kExtents[kind].send);
   operation.receive = buffer(at(3), "receive", operation, kExtents[kind].receive);
   return operation;
 }
 
-ncclResult_t queue(const Operation& one) {
+ncclResult_t queueWith(const Operation& one, ncclRedOp_t op) {
   ncclComm_t comm = one.comm->comm;
   const cudaStream_t stream = one.comm->queue();
   switch (one.kind) {
@@ -90,19 +112,36 @@ ncclResult_t queue(const Operation& one) {
     case Kind::receive:
       return ncclRecv(one.receive, one.count, one.type, one.peer, comm, stream);
     case Kind::allReduce:
-      return ncclAllReduce(one.send, one.receive, one.count, one.type, one.op, comm, stream);
+      return ncclAllReduce(one.send, one.receive, one.count, one.type, op, comm, stream);
     case Kind::allGather:
       return ncclAllGather(one.send, one.receive, one.count, one.type, comm, stream);
     case Kind::reduceScatter:
-      return ncclReduceScatter(one.send, one.receive, one.count, one.type, one.op, comm, stream);
+      return ncclReduceScatter(one.send, one.receive, one.count, one.type, op, comm, stream);
     case Kind::broadcast:
       return ncclBroadcast(one.send, one.receive, one.count, one.type, one.peer, comm, stream);
     case Kind::reduce:
-      return ncclReduce(one.send, one.receive, one.count, one.type, one.op, one.peer, comm, stream);
+      return ncclReduce(one.send, one.receive, one.count, one.type, op, one.peer, comm, stream);
+    case Kind::allToAll:
+      return ncclAlltoAll(one.send, one.receive, one.count, one.type, comm, stream);
+    case Kind::gather:
+      return ncclGather(one.send, one.receive, one.count, one.type, one.peer, comm, stream);
+    case Kind::scatter:
+      return ncclScatter(one.send, one.receive, one.count, one.type, one.peer, comm, stream);
     case Kind::kinds:
       break;
   }
   return ncclInternalError;
+}
+
+ncclResult_t queue(Operation& one) {
+  if (one.factor.empty()) return queueWith(one, one.op);
+  ncclRedOp_t op = ncclNumOps;
+  ncclResult_t result =
+      ncclRedOpCreatePreMulSum(&op, one.factor.data(), one.type, ncclScalarHostImmediate, one.comm->comm);
+  if (result != ncclSuccess) return result;
+  result = queueWith(one, op);
+  const ncclResult_t destroyed = ncclRedOpDestroy(op, one.comm->comm);
+  return result == ncclSuccess ? destroyed : result;
 }
 
 // What an engine thread gets back from us when everything queued so far has ended.
@@ -139,7 +178,7 @@ void settleAtEnd(Napi::Env env, const Comm& comm, const std::shared_ptr<Pending>
 
 Napi::Value operate(const Napi::CallbackInfo& call) {
   const Napi::Env env = call.Env();
-  const Operation operation = read(env, [&](size_t i) { return call[i]; });
+  Operation operation = read(env, [&](size_t i) { return call[i]; });
   check(env, queue(operation), operation.comm->comm);
   const auto pending = pendingOf(env, operation.comm);
   pin(*pending, call[2]);
@@ -162,7 +201,7 @@ Napi::Value group(const Napi::CallbackInfo& call) {
 
   ncclResult_t queued = ncclGroupStart();
   std::string sentence;
-  for (const Operation& operation : operations) {
+  for (Operation& operation : operations) {
     if (queued != ncclSuccess) break;
     queued = queue(operation);
     if (queued != ncclSuccess) sentence = ncclGetLastError(operation.comm->comm);

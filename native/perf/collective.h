@@ -13,21 +13,28 @@ struct Call {
   size_t count;
   ncclDataType_t type;
   ncclRedOp_t op;
+  int rank;
+  int ranks;
   int root;
   ncclComm_t comm;
   cudaStream_t stream;
 };
 
+// How many times the call's count a rank's buffer has.
+enum class Extent { once, perRank };
+
 struct Collective {
   const char* name;
-  bool reduces;                                  // the operator matters
-  int root;                                      // -1: has none
-  size_t (*sendCount)(size_t count, int ranks);  // elements of one rank, for the call's count
-  size_t (*receiveCount)(size_t count, int ranks);
+  bool reduces = false;  // the operator matters
+  bool hasRoot = false;
+  bool hasInPlace = true;
+  Extent sends = Extent::once;
+  Extent receives = Extent::once;
+  bool onlyRootReceives = false;
   double (*busFactor)(int ranks);  // bus bandwidth per algorithm bandwidth, as nccl-tests defines it
   ncclResult_t (*run)(const Call& call);
-  // What `rank` must find in its receive buffer of `receiveCount` elements, repeated.
-  std::vector<std::byte> (*expected)(const DataRule& rule, int rank, size_t receiveCount);
+  // The first elements of what `rank` must find in part `part` of its receive buffer.
+  std::vector<std::byte> (*expected)(const DataRule& rule, int root, int rank, int part, size_t count);
 };
 
 // Throws std::invalid_argument for a name that does not exist.

@@ -2,6 +2,7 @@
 // measured, then a row per size and place.
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 
 #include "measure.h"
 #include "options.h"
@@ -9,15 +10,15 @@
 
 namespace {
 
-void printHead(const Measure& measure, const Session& session) {
-  std::printf("{\"collective\":\"%s\",\"device\":\"host\",\"ranks\":%d,\"hosts\":%d}\n", measure.collective().name,
+void printHead(const Collective& collective, const Session& session) {
+  std::printf("{\"collective\":\"%s\",\"device\":\"host\",\"ranks\":%d,\"hosts\":%d}\n", collective.name,
               session.ranks(), session.hosts());
 }
 
-void printRow(const Measure& measure, const Measurement& row) {
+void printRow(const Subject& subject, int root, const Measurement& row) {
   std::printf("{\"bytes\":%zu,\"count\":%zu,\"type\":\"%s\",\"op\":\"%s\",\"root\":%d,\"inPlace\":%s,\"timeUs\":%.3f,",
-              row.bytes, row.count, measure.type().name, measure.collective().reduces ? measure.op().name : "none",
-              measure.collective().root, row.inPlace ? "true" : "false", row.microseconds);
+              row.bytes, row.count, subject.type.name, subject.collective.reduces ? subject.op.name : "none",
+              subject.collective.hasRoot ? root : -1, row.inPlace ? "true" : "false", row.microseconds);
   std::printf("\"algbw\":%.6f,\"busbw\":%.6f,\"wrong\":", row.algorithmBandwidth, row.busBandwidth);
   if (row.wrong.has_value()) {
     std::printf("%lld}\n", static_cast<long long>(*row.wrong));
@@ -32,17 +33,31 @@ size_t nextSize(size_t bytes, const Options& options, const ElementType& type) {
   return bytes > options.end / options.factor ? options.end + 1 : bytes * options.factor;
 }
 
-void measureAll(const Options& options) {
-  Session session;
-  Measure measure(options, session);
-  const bool prints = session.rank() == 0;
-  if (prints) printHead(measure, session);
-  for (size_t bytes = options.begin; bytes <= options.end; bytes = nextSize(bytes, options, measure.type())) {
+void measureSizes(const Options& options, Session& session, Measure& measure, const Subject& subject) {
+  for (size_t bytes = options.begin; bytes <= options.end; bytes = nextSize(bytes, options, subject.type)) {
     for (const bool inPlace : {false, true}) {
-      const Measurement row = measure.run(bytes, inPlace);
-      if (prints) printRow(measure, row);
+      if (inPlace && !subject.collective.hasInPlace) continue;
+      const Measurement row = measure.run(subject, bytes, inPlace);
+      if (session.rank() == 0) printRow(subject, options.root, row);
     }
     std::fflush(stdout);
+  }
+}
+
+void measureAll(const Options& options) {
+  const Collective& collective = collectiveNamed(options.collective);
+  const auto types = elementTypesNamed(options.type);
+  auto operators = operatorsNamed(options.op);
+  if (!collective.reduces) operators = operators.first(1);
+  Session session;
+  if (options.root >= session.ranks()) {
+    throw std::invalid_argument("the root is " + std::to_string(options.root) + "; there are ranks 0 to " +
+                                std::to_string(session.ranks() - 1));
+  }
+  Measure measure(options, session);
+  if (session.rank() == 0) printHead(collective, session);
+  for (const ElementType& type : types) {
+    for (const Operator& op : operators) measureSizes(options, session, measure, {collective, type, op});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <vector>
 
 namespace {
 
@@ -19,68 +20,112 @@ std::byte* pages(size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
+// The engine's operator; one made for the occasion is given back at the end.
+class EngineOperator {
+ public:
+  EngineOperator(const Subject& subject, Session& session)
+      : session_(session), made_(subject.op.reduction == Reduction::mulsum), op_(subject.op.op) {
+    if (!made_) return;
+    std::vector<std::byte> scalar = factor(subject.type, session.rank());
+    must(ncclRedOpCreatePreMulSum(&op_, scalar.data(), subject.type.type, ncclScalarHostImmediate, session.comm()));
+  }
+  ~EngineOperator() {
+    if (made_) ncclRedOpDestroy(op_, session_.comm());
+  }
+  EngineOperator(const EngineOperator&) = delete;
+  EngineOperator& operator=(const EngineOperator&) = delete;
+
+  ncclRedOp_t get() const { return op_; }
+
+ private:
+  Session& session_;
+  const bool made_;
+  ncclRedOp_t op_;
+};
+
 }  // namespace
 
 Measure::Measure(const Options& options, Session& session)
     : options_(options),
       session_(session),
-      collective_(collectiveNamed(options.collective)),
-      type_(elementTypeNamed(options.type)),
-      op_(operatorNamed(options.op)),
       send_(pages(options.end), std::free),
       receive_(pages(options.end), std::free) {}
 
-Measurement Measure::run(size_t bytes, bool inPlace) {
-  const size_t count =
-      bytes / type_.bytes /
-      std::max<size_t>(collective_.sendCount(1, session_.ranks()), collective_.receiveCount(1, session_.ranks()));
-  const Place place = {count, collective_.sendCount(count, session_.ranks()) * type_.bytes,
-                       collective_.receiveCount(count, session_.ranks()) * type_.bytes, inPlace};
+size_t Measure::parts(Extent extent) const {
+  return extent == Extent::once ? 1 : static_cast<size_t>(session_.ranks());
+}
+
+Measurement Measure::run(const Subject& subject, size_t bytes, bool inPlace) {
+  const auto& [collective, type, op] = subject;
+  const size_t count = bytes / type.bytes / std::max(parts(collective.sends), parts(collective.receives));
+  const EngineOperator engineOperator(subject, session_);
+  const Case one = {subject,
+                    engineOperator.get(),
+                    inPlace,
+                    count,
+                    parts(collective.sends) * count * type.bytes,
+                    parts(collective.receives) * count * type.bytes};
   Measurement result{};
-  result.bytes = std::max(place.sendBytes, place.receiveBytes);
+  result.bytes = std::max(one.sendBytes, one.receiveBytes);
   result.count = count;
   result.inPlace = inPlace;
-  const double seconds = session_.sum(timeOne(place)) / session_.ranks();
+  const double seconds = session_.sum(timeOne(one)) / session_.ranks();
   result.microseconds = seconds * 1e6;
   result.algorithmBandwidth = static_cast<double>(result.bytes) / 1e9 / seconds;
-  result.busBandwidth = result.algorithmBandwidth * collective_.busFactor(session_.ranks());
-  if (options_.check) result.wrong = session_.sum(wrongElements(place));
+  result.busBandwidth = result.algorithmBandwidth * collective.busFactor(session_.ranks());
+  if (options_.check) result.wrong = session_.sum(wrongElements(one));
   return result;
 }
 
-void Measure::start(const Place& place, int iteration) {
-  const size_t bytes = std::max(place.sendBytes, place.receiveBytes);
+// In place, the smaller buffer is this rank's part of the larger.
+Measure::Place Measure::placeOf(const Case& one, int iteration) const {
+  const size_t bytes = std::max(one.sendBytes, one.receiveBytes);
   const size_t places = bytes == 0 ? 1 : std::max<size_t>(options_.end / bytes, 1);
   const size_t shift = bytes * (static_cast<size_t>(iteration) % places);
   std::byte* receive = receive_.get() + shift;
-  const std::byte* send = place.inPlace ? receive : send_.get() + shift;
-  must(collective_.run({send, receive, place.count, type_.type, op_.op, std::max(collective_.root, 0), session_.comm(),
-                        session_.stream()}));
+  if (!one.inPlace) return {send_.get() + shift, receive};
+  const size_t own = static_cast<size_t>(session_.rank()) * std::min(one.sendBytes, one.receiveBytes);
+  if (one.sendBytes < one.receiveBytes) return {receive + own, receive};
+  return {receive, one.sendBytes > one.receiveBytes ? receive + own : receive};
+}
+
+void Measure::start(const Case& one, const Place& place) {
+  must(one.subject.collective.run({place.send, place.receive, one.count, one.subject.type.type, one.op, session_.rank(),
+                                   session_.ranks(), options_.root, session_.comm(), session_.stream()}));
 }
 
 // Seconds per operation on this rank.
-double Measure::timeOne(const Place& place) {
-  for (int i = 0; i < options_.warmup; i++) start(place, i);
+double Measure::timeOne(const Case& one) {
+  for (int i = 0; i < options_.warmup; i++) start(one, placeOf(one, i));
   session_.synchronize();
   session_.barrier();
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < options_.iterations; i++) start(place, i);
+  for (int i = 0; i < options_.iterations; i++) start(one, placeOf(one, i));
   session_.synchronize();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   session_.barrier();
   return taken.count() / options_.iterations;
 }
 
-int64_t Measure::wrongElements(const Place& place) {
-  const DataRule rule = {type_, op_.op, session_.ranks(), ++seed_};
-  const size_t sendCount = place.sendBytes / type_.bytes;
-  const size_t receiveCount = place.receiveBytes / type_.bytes;
-  std::memset(receive_.get(), 0, place.receiveBytes);
-  spread(contribution(rule, session_.rank(), sendCount), place.inPlace ? receive_.get() : send_.get(), place.sendBytes);
-  start(place, 0);
+int64_t Measure::wrongElements(const Case& one) {
+  const auto& [collective, type, op] = one.subject;
+  const DataRule rule = {type, collective.reduces ? std::optional(op.reduction) : std::nullopt, session_.ranks(),
+                         ++seed_};
+  const size_t partBytes = one.count * type.bytes;
+  const Place place = placeOf(one, 0);
+  std::memset(receive_.get(), 0, std::max(one.sendBytes, one.receiveBytes));
+  for (size_t part = 0; part < parts(collective.sends); part++) {
+    spread(contribution(rule, session_.rank(), static_cast<int>(part), one.count), place.send + part * partBytes,
+           partBytes);
+  }
+  start(one, place);
   session_.synchronize();
-  const int64_t wrong = countWrong(collective_.expected(rule, session_.rank(), receiveCount), receive_.get(),
-                                   place.receiveBytes, type_.bytes);
+  int64_t wrong = 0;
+  const bool receives = !collective.onlyRootReceives || session_.rank() == options_.root;
+  for (size_t part = 0; receives && part < parts(collective.receives); part++) {
+    const auto expected = collective.expected(rule, options_.root, session_.rank(), static_cast<int>(part), one.count);
+    wrong += countWrong(rule, expected, place.receive + part * partBytes, partBytes);
+  }
   session_.barrier();
   return wrong;
 }

@@ -10,6 +10,13 @@
 #include "options.h"
 #include "session.h"
 
+// What is done to which elements.
+struct Subject {
+  const Collective& collective;
+  const ElementType& type;
+  const Operator& op;
+};
+
 struct Measurement {
   size_t bytes;  // of the larger buffer of a rank
   size_t count;  // as in the call
@@ -24,30 +31,32 @@ class Measure {
  public:
   Measure(const Options& options, Session& session);
 
-  const Collective& collective() const { return collective_; }
-  const ElementType& type() const { return type_; }
-  const Operator& op() const { return op_; }
-
   // `bytes` at most options.end.
-  Measurement run(size_t bytes, bool inPlace);
+  Measurement run(const Subject& subject, size_t bytes, bool inPlace);
 
  private:
-  struct Place {
+  // The subject at one size: where the buffers of an iteration lie.
+  struct Case {
+    const Subject& subject;
+    ncclRedOp_t op;
+    bool inPlace;
     size_t count;
     size_t sendBytes;
     size_t receiveBytes;
-    bool inPlace;
+  };
+  struct Place {
+    std::byte* send;
+    std::byte* receive;
   };
 
-  void start(const Place& place, int iteration);
-  double timeOne(const Place& place);
-  int64_t wrongElements(const Place& place);
+  size_t parts(Extent extent) const;
+  Place placeOf(const Case& one, int iteration) const;
+  void start(const Case& one, const Place& place);
+  double timeOne(const Case& one);
+  int64_t wrongElements(const Case& one);
 
   const Options& options_;
   Session& session_;
-  const Collective& collective_;
-  const ElementType& type_;
-  const Operator& op_;
   std::unique_ptr<std::byte, void (*)(void*)> send_;
   std::unique_ptr<std::byte, void (*)(void*)> receive_;
   uint64_t seed_ = 0;

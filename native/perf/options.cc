@@ -29,6 +29,8 @@ void setOption(Options& options, std::string_view name, std::string_view text) {
     options.warmup = static_cast<int>(wholeNumber(name, text, 0, INT_MAX));
   } else if (name == "--check") {
     options.check = wholeNumber(name, text, 0, 1) == 1;
+  } else if (name == "--root") {
+    options.root = static_cast<int>(wholeNumber(name, text, 0, INT_MAX));
   } else if (name == "--type") {
     options.type = text;
   } else if (name == "--op") {

@@ -11,8 +11,9 @@ struct Options {
   int iterations = 20;
   int warmup = 5;
   bool check = false;
-  std::string type = "float";
-  std::string op = "sum";
+  int root = 0;
+  std::string type = "float";  // or "all"
+  std::string op = "sum";      // or "all"
 };
 
 // Throws std::invalid_argument with a sentence.

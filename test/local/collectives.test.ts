@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
+import { collectives } from '../../launcher/cli/command-table.ts';
 import { Command } from '../rig/command.ts';
 import { Steering } from '../rig/steering.ts';
 
@@ -92,7 +93,9 @@ describe('a communicator of all ranks', () => {
   });
 });
 
-describe('perf all_reduce', () => {
+const operators = ['sum', 'prod', 'max', 'min', 'avg', 'mulsum'];
+
+describe('perf', () => {
   const measure = ['perf', 'all_reduce', '-n', '4', '-b', '8', '-e', '1M', '-f', '8', '--iters', '5', '--check'];
 
   it('prints JSON rows whose every element was right', async () => {
@@ -111,6 +114,31 @@ describe('perf all_reduce', () => {
       expect(Number(row['timeUs'])).toBeGreaterThan(0);
       expect(Number(row['busbw'])).toBeCloseTo(Number(row['algbw']) * 1.5, 1);
     }
+  });
+
+  it.each(collectives)('measures %s with every type and operator, and every element is right', async (collective) => {
+    const sizes = ['-b', '0', '-e', '100003', '-f', '313'];
+    const repeats = ['-r', '1', '--iters', '2', '--warmup', '1', '--check', '--json'];
+    const argv = ['perf', collective, '-n', '3', ...sizes, '-d', 'all', '-o', 'all', ...repeats];
+    const { status, stdout, stderr } = await Command.run(argv);
+    const { rows }: { rows: Record<string, unknown>[] } = JSON.parse(stdout);
+    expect({ status, stderr, wrong: rows.filter((row) => row['wrong'] !== 0) }).toEqual({
+      status: 0,
+      stderr: '',
+      wrong: [],
+    });
+    const reduces = collective.includes('reduce');
+    expect(new Set(rows.map((row) => row['op']))).toEqual(new Set(reduces ? operators : ['none']));
+    expect(new Set(rows.map((row) => row['type'])).size).toBe(12);
+    expect(new Set(rows.map((row) => row['inPlace'])).size).toBe(collective === 'sendrecv' ? 1 : 2);
+    const hasRoot = ['broadcast', 'reduce', 'gather', 'scatter'].includes(collective);
+    expect(new Set(rows.map((row) => row['root']))).toEqual(new Set([hasRoot ? 1 : -1]));
+  });
+
+  it('refuses a root that is no rank', async () => {
+    const { status, stderr } = await Command.run(['perf', 'reduce', '-n', '2', '-r', '2', '-e', '8']);
+    expect(status).toBe(2);
+    expect(stderr).toContain('the root is 2; there are ranks 0 to 1');
   });
 
   it('prints a table for people', async () => {

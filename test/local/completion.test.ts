@@ -130,7 +130,7 @@ describeIf(missing('zsh'), 'zsh', () => {
     ['ncclrun --tag-output=h', 'ncclrun --tag-output=host '],
     ['ncclrun --hostfile ho', 'ncclrun --hostfile hosts.txt '],
     ['ncclrun completion f', 'ncclrun completion fish '],
-    ['ncclrun perf all', 'ncclrun perf all_reduce '],
+    ['ncclrun perf all_r', 'ncclrun perf all_reduce '],
     ['ncclrun perf all_reduce --minb', 'ncclrun perf all_reduce --minbytes='],
     ['ncclrun config --expl', 'ncclrun config --explain '],
     ['ncclrun -n 4 cat ho', 'ncclrun -n 4 cat hosts.txt '],

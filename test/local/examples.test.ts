@@ -59,6 +59,38 @@ describe('examples', () => {
     ]);
   });
 
+  it('halo.ts', async () => {
+    expect(await lines(['-n', '3', 'examples/halo.ts'])).toEqual([
+      '[0] 500 steps on 3 pieces of 100 cells: the hottest cell has 25.225 degrees',
+      '[0] every cell is as in a rod of one piece',
+    ]);
+  });
+
+  it('fault.ts', async () => {
+    expect(await lines(['-n', '3', 'examples/fault.ts'])).toEqual([
+      expect.stringMatching(/^\[0\] 2 ranks went on from step [45] and did all 10$/),
+      expect.stringMatching(/^\[0\] rank 1 \(.*\) aborted the communicator: step 5 gave NaN$/),
+      '[1] rank 1 gave up after 5 steps',
+    ]);
+  });
+
+  it('train-digits.ts learns the same on any number of ranks', async () => {
+    const outcomes = [];
+    for (const ranks of ['1', '2', '4']) {
+      const { status, stdout, stderr } = await Command.run(['-n', ranks, 'examples/train-digits.ts']);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      const [, loss, right, all] = /step 400: loss (\S+)\n(?:\[0\] )?(\d+) of (\d+) new digits/.exec(stdout) ?? [];
+      outcomes.push({ loss: Number(loss), right: Number(right), all: Number(all) });
+    }
+    const [alone, ...others] = outcomes;
+    if (alone === undefined) throw new Error('no outcome');
+    expect(alone.right / alone.all).toBeGreaterThan(0.9);
+    for (const { loss, right } of others) {
+      expect(Math.abs(loss / alone.loss - 1)).toBeLessThan(1e-6);
+      expect(right).toBe(alone.right);
+    }
+  });
+
   it('hostfile-job.sh', async () => {
     const { status, stdout, stderr } = await script('hostfile-job.sh');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

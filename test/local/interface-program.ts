@@ -99,8 +99,45 @@ const cases: Record<string, () => Promise<void>> = {
         assert.deepEqual(given, Type.of(rank === root ? 0 : rank, 1));
       }
     }
+    // Part by part, to and from everybody.
+    const parts = Float64Array.from(ranks.flatMap((peer) => [rank, peer]));
+    const turned = Float64Array.from(ranks.flatMap((peer) => [peer, rank]));
+    assert.deepEqual(await comm.allToAll(parts, new Float64Array(2 * size)), turned);
+    assert.deepEqual(await comm.allToAll(parts), turned);
+    for (const root of ranks) {
+      const isRoot = rank === root;
+      const gathered = await comm.gather(Int32Array.of(rank, root), isRoot ? new Int32Array(2 * size) : null, { root });
+      const all = Int32Array.from(ranks.flatMap((peer) => [peer, root]));
+      assert.deepEqual(gathered, isRoot ? all : null);
+      assert.deepEqual(await comm.scatter(gathered, new Int32Array(2), { root }), Int32Array.of(rank, root));
+    }
     // One without elements between others.
     assert.equal((await comm.allGather(new Float32Array(0), new Float32Array(0))).length, 0);
+  },
+
+  async 'averages, and multiplies before it sums'() {
+    await using comm = await init();
+    const { rank, size } = comm;
+    assert.deepEqual(await comm.allReduce(Float64Array.of(rank), { op: 'avg' }), Float64Array.of((size - 1) / 2));
+    assert.deepEqual(
+      await comm.allReduce(Int32Array.of(-rank), { op: 'avg' }),
+      Int32Array.of(-Math.trunc((size - 1) / 2)),
+    );
+    const op = { preMulSum: rank + 1 } as const; // each rank has its own
+    const sum = (size * (size + 1)) / 2;
+    for (const Type of [Float16Array, Float32Array, Float64Array, Int8Array, Uint8Array, Int32Array, Uint32Array])
+      assert.deepEqual(await comm.allReduce(Type.of(1, 2), { op }), Type.of(sum, 2 * sum), Type.name);
+    const wide = { op: { preMulSum: BigInt(rank + 1) } } as const;
+    for (const Type of [BigInt64Array, BigUint64Array])
+      assert.deepEqual(await comm.allReduce(Type.of(1n, 2n), wide), Type.of(BigInt(sum), BigInt(2 * sum)));
+    // One is 0x3f80 in bfloat16, 0x38 in e4m3 and 0x3c in e5m2; six is 0x40c0, 0x4c and 0x46; three ranks have six together.
+    const six = (one: number, three: number) => (size === 1 ? one : three);
+    const bfloat16 = { op, type: 'bfloat16' } as const;
+    assert.deepEqual(await comm.allReduce(Uint16Array.of(0x3f80), bfloat16), Uint16Array.of(six(0x3f80, 0x40c0)));
+    const e4m3 = { op, type: 'float8e4m3' } as const;
+    assert.deepEqual(await comm.allReduce(Uint8Array.of(0x38), e4m3), Uint8Array.of(six(0x38, 0x4c)));
+    const e5m2 = { op, type: 'float8e5m2' } as const;
+    assert.deepEqual(await comm.allReduce(Uint8Array.of(0x3c), e5m2), Uint8Array.of(six(0x3c, 0x46)));
   },
 
   async 'takes types that no array has'() {
@@ -174,7 +211,13 @@ const cases: Record<string, () => Promise<void>> = {
       [new Uint16Array(3), { type: 'int12' }, /type 'int12' is unknown; known are int8, /],
       [new Uint16Array(3), { type: 'float8e4m3' }, /is a Uint16Array, whose elements have 2 bytes; a float8e4m3 has 1/],
       [new Float32Array(3), new Int32Array(3), /they must be alike/],
-      [new Float32Array(3), { op: 'xor' }, /operator 'xor' is unknown; known are sum, prod, max, min$/],
+      [
+        new Float32Array(3),
+        { op: 'xor' },
+        /operator "xor" is unknown; known are sum, prod, max, min, avg, \{ preMulSum: /,
+      ],
+      [new Int32Array(3), { op: { preMulSum: 0.5 } }, /the factor 0.5 of the pre-multiplied sum is no int32/],
+      [new BigInt64Array(3), { op: { preMulSum: 2 } }, /the factor 2 .* is no int64/],
       [new Float32Array(new ArrayBuffer(8, { maxByteLength: 16 })), {}, /resizable buffer/],
     ];
     for (const [array, second, message] of wrong) {
@@ -205,6 +248,9 @@ const cases: Record<string, () => Promise<void>> = {
       usage(/overlap; in place, the smaller must be part \d of the larger/),
     );
     await assert.rejects(comm.reduceScatter(memory, own), usage(/overlap; in place, the smaller must be part/));
+    await assert.rejects(comm.allToAll(four), usage(/allToAll: a Float32Array of 4 cannot be cut into 3 parts/));
+    await assert.rejects(comm.allToAll(memory.subarray(0, 6), memory.subarray(3, 9)), usage(/overlap/));
+    await assert.rejects(comm.scatter(null, four, { root: comm.rank }), usage(/scatter: the array to send is missing/));
     await assert.rejects(comm.broadcast(four, { root: 3 }), usage(/broadcast: rank 3 does not exist/));
     await assert.rejects(comm.reduce(four, { root: 0.5 }), usage(/reduce: rank 0.5 does not exist/));
     const missing = comm.reduce(four, null, { root: comm.rank });

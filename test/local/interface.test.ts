@@ -25,7 +25,13 @@ describe('a communicator', () => {
   });
 
   it('works alone', async () => {
-    for (const name of ['describes', 'reduces', 'gathers, scatters, broadcasts and reduces to one', 'exchanges']) {
+    for (const name of [
+      'describes',
+      'reduces',
+      'gathers, scatters, broadcasts and reduces to one',
+      'averages, and multiplies before it sums',
+      'exchanges',
+    ]) {
       const { status, stderr } = await Command.run(['-n', '1', program, name]);
       expect({ name, status, stderr }).toEqual({ name, status: 0, stderr: '' });
     }

@@ -60,13 +60,17 @@ export const operationKinds = {
   reduceScatter: 5,
   broadcast: 6,
   reduce: 7,
+  allToAll: 8,
+  gather: 9,
+  scatter: 10,
 } as const;
 
 export type OperationKind = keyof typeof operationKinds;
 
 /**
  * One operation. `count` in elements, as the C call counts; `type` is an ncclDataType_t, `operator` an ncclRedOp_t, `peer` the other end or
- * the root; 0 where the kind has none. A buffer that this rank does not use is null.
+ * the root; 0 where the kind has none. A buffer that this rank does not use is null. `factor` is one element, by which a pre-multiplied sum
+ * multiplies this rank's; null for any other operator.
  */
 export type Operation = readonly [
   comm: CommHandle,
@@ -77,6 +81,7 @@ export type Operation = readonly [
   type: number,
   operator: number,
   peer: number,
+  factor: Uint8Array | null,
 ];
 
 export interface Native {

@@ -60,6 +60,7 @@ function measureArguments(settings: Settings<MeasureOptionName>): string[] {
     ['--iters', settings.text('iters') ?? ''],
     ['--warmup', settings.text('warmup') ?? ''],
     ['--check', settings.flag('check') ? '1' : '0'],
+    ['--root', settings.text('root') ?? ''],
     ['--type', settings.text('type') ?? ''],
     ['--op', settings.text('op') ?? ''],
   ];

@@ -1,6 +1,24 @@
 /** What perf measures. */
 import type { Option } from '../option.ts';
 
+/** In the order of native/perf/elements.cc. */
+const types = [
+  'int8',
+  'uint8',
+  'int32',
+  'uint32',
+  'int64',
+  'uint64',
+  'half',
+  'float',
+  'double',
+  'bfloat16',
+  'f8e4m3',
+  'f8e5m2',
+  'all',
+] as const;
+const operators = ['sum', 'prod', 'max', 'min', 'avg', 'mulsum', 'all'] as const;
+
 export const measureOptions = [
   {
     name: 'begin',
@@ -53,26 +71,33 @@ export const measureOptions = [
     default: '5',
   },
   {
+    name: 'root',
+    flags: ['-r', '--root'],
+    environment: [],
+    kind: { type: 'integer', minimum: 0, maximum: 1_048_576 },
+    argument: 'RANK',
+    group: 'measure',
+    help: 'the rank that has or gets the data: broadcast, reduce, gather, scatter',
+    default: '0',
+  },
+  {
     name: 'type',
     flags: ['-d', '--type', '--datatype'],
     environment: [],
-    kind: {
-      type: 'choice',
-      choices: ['int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'half', 'bfloat16', 'float', 'double'],
-    },
+    kind: { type: 'choice', choices: types },
     argument: 'TYPE',
     group: 'measure',
-    help: 'element type: int8, uint8, int32, uint32, int64, uint64, half, bfloat16, float, double',
+    help: `element type: ${types.join(', ')}`,
     default: 'float',
   },
   {
     name: 'op',
     flags: ['-o', '--op'],
     environment: [],
-    kind: { type: 'choice', choices: ['sum', 'prod', 'min', 'max'] },
+    kind: { type: 'choice', choices: operators },
     argument: 'OP',
     group: 'measure',
-    help: 'reduction: sum, prod, min, max',
+    help: `reduction: ${operators.join(', ')}`,
     default: 'sum',
   },
   {
