@@ -26,3 +26,13 @@ export const DIRECT_MAX_RANKS = 32;
 
 /** Between hosts: beyond this many bytes a ring, whose every edge carries the data only twice, wins over all pairs at once. */
 export const DIRECT_BETWEEN_HOSTS_BYTES = 4 * 1024;
+
+/** Broadcast and reduce inside a host of so few ranks: the root serves all others itself. */
+export const STAR_MAX_RANKS = 4;
+/** With more ranks or several hosts: only up to so many bytes. */
+export const STAR_BYTES = 4 * 1024;
+
+/** Up to so many bytes the logarithmic depth of a tree is worth more than the even load of a ring. */
+export const TREE_BYTES = 128 * 1024;
+/** An all-reduce between fewer hosts has no use for a tree: a ring through them has as few steps. */
+export const TREE_MIN_HOSTS = 4;

@@ -3,6 +3,8 @@ import type { CommPlan } from '../plan/types.ts';
 import { checkDevices } from './check.ts';
 import { PAIR_BUFFER, RING_BUFFER, SPIN_NANOSECONDS } from './constants.ts';
 import type { PlanInput } from './input.ts';
+import { NO_PREFERENCES } from './preferences.ts';
+import type { Preferences } from './preferences.ts';
 import { ringByHost } from './ring.ts';
 import { hostTuning } from './tuning.ts';
 
@@ -35,13 +37,13 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
   };
 }
 
-export function decide(input: PlanInput): Decisions {
+export function decide(input: PlanInput, preferences: Preferences = NO_PREFERENCES): Decisions {
   return {
     channels: [{ ring: ringByHost(input.peers) }],
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: RING_BUFFER,
     pairBuffer: PAIR_BUFFER,
-    tuning: hostTuning(input.peers.length, input.hosts.length),
+    tuning: hostTuning(input.peers.length, input.hosts.length, preferences),
     spinNanoseconds: isOversubscribed(input) ? 0 : SPIN_NANOSECONDS,
   };
 }

@@ -4,8 +4,11 @@ import { checkDevices, UnplannableError } from './check.ts';
 import type { PlanInput } from './input.ts';
 import { bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
+import { preferencesFrom } from './preferences.ts';
 
 const REMEMBERED_SHAPES = 64;
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A plan given by the user, and where from. */
 export interface GivenPlan {
@@ -16,10 +19,12 @@ export interface GivenPlan {
 export class Planner {
   readonly #decided = new Map<string, Decisions>();
   readonly #given: GivenPlan | null;
+  readonly #environment: Environment;
 
-  /** `given` decides every communicator with as many ranks as it has. */
-  constructor(given: GivenPlan | null) {
+  /** `given` decides every communicator with as many ranks as it has; in the environment the user may prefer algorithms. */
+  constructor(given: GivenPlan | null, environment: Environment = {}) {
     this.#given = given;
+    this.#environment = environment;
   }
 
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError. */
@@ -43,7 +48,7 @@ export class Planner {
     const shape = shapeOf(input);
     const known = this.#decided.get(shape);
     if (known !== undefined) return known;
-    const decisions = decide(input);
+    const decisions = decide(input, preferencesFrom(this.#environment));
     const [oldest] = this.#decided.keys();
     if (this.#decided.size >= REMEMBERED_SHAPES && oldest !== undefined) this.#decided.delete(oldest);
     this.#decided.set(shape, decisions);

@@ -22,6 +22,8 @@ export interface RendezvousHubOptions {
   readonly rankHosts: readonly number[];
   /** Decides instead of the planner (--plan; readGivenPlan), or null. */
   readonly plan: GivenPlan | null;
+  /** The ranks', as far as the planner looks at it. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   send(hostIndex: number, frame: Frame): void;
   onEvent(event: JobEvent): void;
   /** A rank ended that others wait for (failure 'rank-missing'); the ranks that wait have been told. */
@@ -52,7 +54,7 @@ export class RendezvousHub {
 
   constructor(options: RendezvousHubOptions) {
     this.#options = options;
-    this.#planner = new Planner(options.plan);
+    this.#planner = new Planner(options.plan, options.environment);
     const { epoch, hosts, rankHosts, lateAfterMs, clock } = options;
     this.#hub = new Hub({
       epoch,

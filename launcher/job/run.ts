@@ -180,6 +180,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
       })),
       rankHosts: map.ranks.map((rank) => rank.host),
       plan,
+      environment: { ...process.env, ...programs[0]?.environment },
       send: (index, frame) => used[index]?.send(frame),
       onEvent: (event) => job.emit(event),
       onMissing: (rank, message) => job.missing(rank, message),

@@ -51,6 +51,38 @@ NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
   }
 }
 
+// Everybody's count elements to everybody. receive holds n × count.
+template <class P>
+NCCLRUN_FN void directAllGather(P& p, const Work& w) {
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      p.send(connectionTo(w, (w.rank + i) % w.ranks), at(w.send, w, begin), count);
+    }
+    p.copy(at(w.send, w, begin), at(w.receive, w, w.rank * w.count + begin), count);
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t peer = (w.rank + w.ranks - i) % w.ranks;
+      p.receive(connectionTo(w, peer), at(w.receive, w, peer * w.count + begin), count);
+    }
+  }
+}
+
+// Everybody's part p goes to rank p, which reduces them in rank order.
+template <class P>
+NCCLRUN_FN void directReduceScatter(P& p, const Work& w) {
+  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t owner = (w.rank + i) % w.ranks;
+      p.send(connectionTo(w, owner), at(w.send, w, owner * w.count + begin), count);
+    }
+    p.reduceAll(at(w.send, w, w.rank * w.count + begin), w.rank, at(w.receive, w, begin), false, count);
+  }
+}
+
 // Part p of everybody's data goes to rank p. In place, what is sent and what is received lie at the same place: all is
 // sent before anything is received.
 template <class P>
@@ -71,7 +103,37 @@ NCCLRUN_FN void directAllToAll(P& p, const Work& w) {
   }
 }
 
-// Gather and scatter: the root has a connection with everybody, the others with the root alone.
+// Broadcast, reduce, gather and scatter: the root has a connection with everybody, the others with the root alone.
+template <class P>
+NCCLRUN_FN void directBroadcast(P& p, const Work& w) {
+  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    if (w.rank != w.root) {
+      p.receive(0, at(w.receive, w, begin), count);
+      continue;
+    }
+    char* target = w.send == w.receive ? nullptr : at(w.receive, w, begin);
+    p.merge(0, 0, at(w.send, w, begin), target, 0, w.ranks - 1, count);
+  }
+}
+
+// In rank order.
+template <class P>
+NCCLRUN_FN void directReduce(P& p, const Work& w) {
+  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
+    const size_t count = lesser(step, w.count - begin);
+    if (w.rank != w.root) {
+      p.send(0, at(w.send, w, begin), count);
+    } else {
+      p.reduceAll(at(w.send, w, begin), w.rank, at(w.receive, w, begin), false, count);
+    }
+  }
+}
+
 template <class P>
 NCCLRUN_FN void directGather(P& p, const Work& w) {
   const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());

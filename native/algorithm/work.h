@@ -17,6 +17,8 @@
 //   p.reduceAll(own, place, target, forward, n)                target = fold of all connections' slots, in order, own
 //   at `place`;
 //                                                              and to every sending connection if forward
+//   p.merge(from, froms, own, target, to, tos, n)              target (if not null) and slots [to, +tos) = fold of the
+//                                                              slots [from, +froms) and, last, own (if not null)
 //   p.signal(to), p.await(from)                                one step without payload
 //
 // In a collective that reduces, `source` and `own` are the user's contribution, which the primitives multiply where the
@@ -43,8 +45,9 @@ struct Work {
   uint32_t blocks;  // channels of the form
   uint32_t rank;
   uint32_t ranks;
-  uint32_t place;  // of this rank in the block's ring
-  uint32_t root;
+  uint32_t place;        // of this rank in the block's ring
+  uint32_t root;         // of the call; of an all-reduce by a tree: where it ends
+  uint32_t children;     // in a tree
   const uint32_t* ring;  // ranks in ring order; null for forms that need none
 };
 

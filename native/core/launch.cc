@@ -18,20 +18,22 @@ bool possible(plan::Collective collective, const plan::FormRecord& form) {
   if (form.protocol != uint8_t(plan::Protocol::simple)) return false;
   const auto algorithm = plan::Algorithm(form.algorithm);
   const bool ring = algorithm == plan::Algorithm::ring;
+  const bool tree = algorithm == plan::Algorithm::tree;
+  const bool direct = algorithm == plan::Algorithm::directOneShot;
   switch (collective) {
     case plan::Collective::allReduce:
-      return ring || algorithm == plan::Algorithm::directOneShot || algorithm == plan::Algorithm::directTwoShot;
-    case plan::Collective::allGather:
-    case plan::Collective::reduceScatter:
+      return ring || tree || direct || algorithm == plan::Algorithm::directTwoShot;
     case plan::Collective::broadcast:
     case plan::Collective::reduce:
-      return ring;
+      return ring || tree || direct;
+    case plan::Collective::allGather:
+    case plan::Collective::reduceScatter:
     case plan::Collective::barrier:
-      return ring || algorithm == plan::Algorithm::directOneShot;
+      return ring || direct;
     case plan::Collective::allToAll:
     case plan::Collective::gather:
     case plan::Collective::scatter:
-      return algorithm == plan::Algorithm::directOneShot;
+      return direct;
     case plan::Collective::sendRecv:
       return true;
     default:

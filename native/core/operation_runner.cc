@@ -7,6 +7,8 @@
 #include "algorithm/direct.h"
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
+#include "algorithm/tree.h"
+#include "core/tree_shape.h"
 
 namespace ncclrun {
 namespace {
@@ -125,6 +127,35 @@ bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
   return block.receives[0] != nullptr && block.sends[0] != nullptr;
 }
 
+const OperationRunner::Tree* OperationRunner::tree(uint32_t root) {
+  if (const auto known = trees_.find(root); known != trees_.end()) return &known->second;
+  const TreePlace place = placeInTree(plan_, rank_, root);
+  std::vector<uint32_t> neighbours = place.children;
+  if (rank_ != root) neighbours.push_back(place.parent);
+  Tree made;
+  made.children = uint32_t(place.children.size());
+  for (uint32_t neighbour : neighbours) {
+    made.receives.push_back(ends_.pair(neighbour, false));
+    made.sends.push_back(ends_.pair(neighbour, true));
+    if (made.receives.back() == nullptr || made.sends.back() == nullptr) return nullptr;
+  }
+  return &trees_.emplace(root, std::move(made)).first->second;
+}
+
+// One block, as for the direct forms: the connections are those of two ranks.
+bool OperationRunner::buildTree(const Task& task, Algorithm algorithm) {
+  Work work = workOf(task);
+  if (task.operation.collective == Collective::allReduce) work.root = plan_.ring(0, 0);
+  const Tree* tree = this->tree(work.root);
+  if (tree == nullptr) return false;
+  Block& block = addBlock(task, algorithm);
+  block.receives = tree->receives;
+  block.sends = tree->sends;
+  work.children = tree->children;
+  block.works.push_back(work);
+  return true;
+}
+
 bool OperationRunner::buildBarrier(const Task& task) {
   if (plan::Algorithm(task.form.algorithm) == plan::Algorithm::ring)
     return buildRing(task, ringBarrier<HostPrimitives>, 1);
@@ -140,31 +171,32 @@ bool OperationRunner::buildBarrier(const Task& task) {
 }
 
 bool OperationRunner::build(const Task& task) {
+  using P = HostPrimitives;
   const uint32_t channels = task.form.channels;
+  const auto algorithm = plan::Algorithm(task.form.algorithm);
+  const bool ring = algorithm == plan::Algorithm::ring;
+  const bool tree = algorithm == plan::Algorithm::tree;
   switch (task.operation.collective) {
     case Collective::allReduce:
-      switch (plan::Algorithm(task.form.algorithm)) {
-        case plan::Algorithm::directOneShot:
-          return buildDirect(task, directOneShotAllReduce<HostPrimitives>);
-        case plan::Algorithm::directTwoShot:
-          return buildDirect(task, directTwoShotAllReduce<HostPrimitives>);
-        default:
-          return buildRing(task, ringAllReduce<HostPrimitives>, channels);
-      }
+      if (algorithm == plan::Algorithm::directOneShot) return buildDirect(task, directOneShotAllReduce<P>);
+      if (algorithm == plan::Algorithm::directTwoShot) return buildDirect(task, directTwoShotAllReduce<P>);
+      return tree ? buildTree(task, treeAllReduce<P>) : buildRing(task, ringAllReduce<P>, channels);
     case Collective::allGather:
-      return buildRing(task, ringAllGather<HostPrimitives>, channels);
+      return ring ? buildRing(task, ringAllGather<P>, channels) : buildDirect(task, directAllGather<P>);
     case Collective::reduceScatter:
-      return buildRing(task, ringReduceScatter<HostPrimitives>, channels);
+      return ring ? buildRing(task, ringReduceScatter<P>, channels) : buildDirect(task, directReduceScatter<P>);
     case Collective::broadcast:
-      return buildRing(task, ringBroadcast<HostPrimitives>, channels);
+      if (ring) return buildRing(task, ringBroadcast<P>, channels);
+      return tree ? buildTree(task, treeBroadcast<P>) : buildStar(task, directBroadcast<P>);
     case Collective::reduce:
-      return buildRing(task, ringReduce<HostPrimitives>, channels);
+      if (ring) return buildRing(task, ringReduce<P>, channels);
+      return tree ? buildTree(task, treeReduce<P>) : buildStar(task, directReduce<P>);
     case Collective::allToAll:
-      return buildDirect(task, directAllToAll<HostPrimitives>);
+      return buildDirect(task, directAllToAll<P>);
     case Collective::gather:
-      return buildStar(task, directGather<HostPrimitives>);
+      return buildStar(task, directGather<P>);
     case Collective::scatter:
-      return buildStar(task, directScatter<HostPrimitives>);
+      return buildStar(task, directScatter<P>);
     default:
       return buildBarrier(task);
   }

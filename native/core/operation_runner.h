@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -38,11 +39,18 @@ class OperationRunner {
     Endpoint* previous = nullptr;
   };
 
+  // Its place in the tree that ends at one rank.
+  struct Tree {
+    uint32_t children = 0;
+    std::vector<Endpoint*> receives, sends;  // the children's, then the parent's
+  };
+
   // False: a connection could not be had; the interrupt says why.
   bool buildSendsAndReceives(std::span<const Task* const> tasks);
   bool buildRing(const Task& task, Algorithm algorithm, uint32_t channels);
   bool buildDirect(const Task& task, Algorithm algorithm);
   bool buildStar(const Task& task, Algorithm algorithm);
+  bool buildTree(const Task& task, Algorithm algorithm);
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
   Status copyToSelf(std::span<const Task* const> tasks) const;
@@ -50,6 +58,7 @@ class OperationRunner {
   Reduction reductionOf(const Operation& operation) const;
   Work workOf(const Task& task) const;
   Ring* ring(uint32_t channel);
+  const Tree* tree(uint32_t root);
   void runBlocks(Blocks& blocks);
   static void runBlock(void* argument, Blocks& blocks);
 
@@ -57,6 +66,7 @@ class OperationRunner {
   Ends& ends_;
   const uint32_t rank_;
   std::deque<Ring> rings_;               // by channel, as far as used
+  std::map<uint32_t, Tree> trees_;       // by root, as far as used
   std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct form was used
   std::vector<Endpoint*> pairSends_;
   std::vector<Block> blocks_;  // of the stage under way; kept for their memory

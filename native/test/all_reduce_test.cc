@@ -124,13 +124,14 @@ void exact(const plan::FormRecord& form, uint32_t channels) {
 
 TEST(direct_one_shot_is_exact) { exact(form(Algorithm::directOneShot, 1, 4096), 1); }
 TEST(direct_two_shot_is_exact) { exact(form(Algorithm::directTwoShot, 1, 1000), 1); }
+TEST(tree_is_exact) { exact(form(Algorithm::tree, 1, 1000), 1); }
 TEST(ring_of_one_channel_is_exact) { exact(form(Algorithm::ring, 1, 8192), 1); }
 TEST(ring_of_three_channels_is_exact) { exact(form(Algorithm::ring, 3, 777, 96), 3); }
 
 // Random floats, whose sum depends on the order: every rank must have the same bits, and the same every time.
 TEST(all_ranks_and_runs_get_the_same_bits) {
   for (const auto& how : {form(Algorithm::directOneShot, 1, 2048), form(Algorithm::directTwoShot, 1, 512),
-                          form(Algorithm::ring, 2, 1024)}) {
+                          form(Algorithm::tree, 1, 512), form(Algorithm::ring, 2, 1024)}) {
     constexpr uint32_t kRanks = 4;
     constexpr size_t kCount = 40007;
     PlanSpec spec = oneHost(kRanks, how);

@@ -34,55 +34,72 @@ PlanSpec rings(uint32_t ranks) {
 
 int value(uint32_t rank, size_t i) { return int(rank * 1000 + i % 997); }
 
+// All-gather, reduce-scatter, broadcast and reduce by the forms of `plan`.
+void checkCollectives(const PlanSpec& plan) {
+  const auto ranks = uint32_t(plan.hostOf.size());
+  World world(plan);
+  world.run([&](Rank& me) {
+    const uint32_t rank = me.number();
+    for (size_t count : {size_t(0), size_t(1), size_t(333), size_t(4001)}) {
+      std::vector<int> mine(count + 1), all(count * ranks + 1, -1);
+      for (size_t i = 0; i < count; i++) mine[i] = value(rank, i);
+      EXPECT(me.run({collectiveOf(Collective::allGather, mine.data(), all.data(), count)}) == ncclSuccess);
+      bool right = true;
+      for (size_t i = 0; i < count * ranks; i++) right &= all[i] == value(uint32_t(i / count), i % count);
+      EXPECT(right && all[count * ranks] == -1);
+
+      // In place: the own part lies where it belongs already.
+      std::vector<int> inPlace(count * ranks + 1, 0);
+      for (size_t i = 0; i < count; i++) inPlace[rank * count + i] = value(rank, i);
+      EXPECT(me.run({collectiveOf(Collective::allGather, inPlace.data() + rank * count, inPlace.data(), count)}) ==
+             ncclSuccess);
+      EXPECT(std::equal(inPlace.begin(), inPlace.end() - 1, all.begin()));
+
+      // Every rank contributes all[] plus its number, so the sums are known.
+      std::vector<int> given(count * ranks + 1), reduced(count + 1, -1);
+      for (size_t i = 0; i < count * ranks; i++) given[i] = all[i] + int(rank);
+      const int extra = int(ranks * (ranks - 1) / 2);
+      EXPECT(me.run({collectiveOf(Collective::reduceScatter, given.data(), reduced.data(), count)}) == ncclSuccess);
+      right = true;
+      for (size_t i = 0; i < count; i++) right &= reduced[i] == int(ranks) * value(rank, i) + extra;
+      EXPECT(right && reduced[count] == -1);
+      EXPECT(me.run({collectiveOf(Collective::reduceScatter, given.data(), given.data() + rank * count, count)}) ==
+             ncclSuccess);
+      EXPECT(std::equal(reduced.begin(), reduced.end() - 1, given.begin() + long(rank * count)));
+
+      for (uint32_t root = 0; root < ranks; root++) {
+        std::vector<int> out(count + 1, -1);
+        EXPECT(me.run({collectiveOf(Collective::broadcast, mine.data(), out.data(), count, root)}) == ncclSuccess);
+        right = true;
+        for (size_t i = 0; i < count; i++) right &= out[i] == value(root, i);
+        EXPECT(right && out[count] == -1);
+        std::fill(out.begin(), out.end(), -1);
+        EXPECT(me.run({collectiveOf(Collective::reduce, mine.data(), rank == root ? out.data() : nullptr, count,
+                                    root)}) == ncclSuccess);
+        for (size_t i = 0; i < count && rank == root; i++) right &= out[i] == int(ranks) * int(i % 997) + 1000 * extra;
+        EXPECT(right && out[count] == -1);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 TEST(ring_collectives_are_exact) {
-  for (uint32_t ranks : {1u, 2u, 3u, 5u}) {
-    World world(rings(ranks));
-    world.run([&](Rank& me) {
-      const uint32_t rank = me.number();
-      for (size_t count : {size_t(0), size_t(1), size_t(333), size_t(4001)}) {
-        std::vector<int> mine(count + 1), all(count * ranks + 1, -1);
-        for (size_t i = 0; i < count; i++) mine[i] = value(rank, i);
-        EXPECT(me.run({collectiveOf(Collective::allGather, mine.data(), all.data(), count)}) == ncclSuccess);
-        bool right = true;
-        for (size_t i = 0; i < count * ranks; i++) right &= all[i] == value(uint32_t(i / count), i % count);
-        EXPECT(right && all[count * ranks] == -1);
+  for (uint32_t ranks : {1u, 2u, 3u, 5u}) checkCollectives(rings(ranks));
+}
 
-        // In place: the own part lies where it belongs already.
-        std::vector<int> inPlace(count * ranks + 1, 0);
-        for (size_t i = 0; i < count; i++) inPlace[rank * count + i] = value(rank, i);
-        EXPECT(me.run({collectiveOf(Collective::allGather, inPlace.data() + rank * count, inPlace.data(), count)}) ==
-               ncclSuccess);
-        EXPECT(std::equal(inPlace.begin(), inPlace.end() - 1, all.begin()));
+TEST(direct_forms_of_ring_collectives_are_exact) {
+  for (uint32_t ranks : {1u, 2u, 3u, 5u}) checkCollectives(oneHost(ranks, form(Algorithm::directOneShot, 1, 3000)));
+}
 
-        // Every rank contributes all[] plus its number, so the sums are known.
-        std::vector<int> given(count * ranks + 1), reduced(count + 1, -1);
-        for (size_t i = 0; i < count * ranks; i++) given[i] = all[i] + int(rank);
-        const int extra = int(ranks * (ranks - 1) / 2);
-        EXPECT(me.run({collectiveOf(Collective::reduceScatter, given.data(), reduced.data(), count)}) == ncclSuccess);
-        right = true;
-        for (size_t i = 0; i < count; i++) right &= reduced[i] == int(ranks) * value(rank, i) + extra;
-        EXPECT(right && reduced[count] == -1);
-        EXPECT(me.run({collectiveOf(Collective::reduceScatter, given.data(), given.data() + rank * count, count)}) ==
-               ncclSuccess);
-        EXPECT(std::equal(reduced.begin(), reduced.end() - 1, given.begin() + long(rank * count)));
-
-        for (uint32_t root = 0; root < ranks; root++) {
-          std::vector<int> out(count + 1, -1);
-          EXPECT(me.run({collectiveOf(Collective::broadcast, mine.data(), out.data(), count, root)}) == ncclSuccess);
-          right = true;
-          for (size_t i = 0; i < count; i++) right &= out[i] == value(root, i);
-          EXPECT(right && out[count] == -1);
-          std::fill(out.begin(), out.end(), -1);
-          EXPECT(me.run({collectiveOf(Collective::reduce, mine.data(), rank == root ? out.data() : nullptr, count,
-                                      root)}) == ncclSuccess);
-          for (size_t i = 0; i < count && rank == root; i++)
-            right &= out[i] == int(ranks) * int(i % 997) + 1000 * extra;
-          EXPECT(right && out[count] == -1);
-        }
-      }
-    });
+TEST(tree_collectives_are_exact) {
+  for (uint32_t ranks : {1u, 2u, 3u, 5u, 11u}) {
+    for (uint32_t hosts : {1u, 3u}) {
+      PlanSpec plan = oneHost(ranks, form(Algorithm::tree, 1, 3000));
+      for (uint32_t rank = 0; rank < ranks; rank++) plan.hostOf[rank] = rank % std::min(hosts, ranks);
+      checkCollectives(plan);
+    }
   }
 }
 

@@ -16,4 +16,7 @@ describeIf(clusterUnavailable(), 'all collectives are exact', () => {
     const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
     return runMatrix(ranks, ['-H', hosts, '--tag-output=none'], { cluster, seed: 100 + ranks });
   });
+
+  it('by trees', () =>
+    runMatrix(3, ['-H', 'h1:2,h2:1', '--tag-output=none', '-x', 'NCCL_ALGO=tree'], { cluster, seed: 60 }));
 });

@@ -8,4 +8,9 @@ describe('all collectives are exact', () => {
   it.each([1, 2, 3, 4, 7])('on %i ranks', (ranks) =>
     runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], { seed: ranks }),
   );
+
+  // By default sizes decide; so each algorithm meets all sizes.
+  it.each(['ring', 'tree', 'direct'])('with NCCL_ALGO=%s', (algorithm) =>
+    runMatrix(3, ['-n', '3', '--tag-output=none', '-x', `NCCL_ALGO=${algorithm}`], { seed: 50 }),
+  );
 });

@@ -26,6 +26,13 @@ function randomInput(random: Random): PlanInput {
   );
 }
 
+/** "collective algorithm" of every row, planned with that NCCL_ALGO. */
+function algorithms(hostOf: readonly number[], wish: string): string[] {
+  const { tuning } = new Planner(null, { NCCL_ALGO: wish }).plan(input(hostOf), true);
+  validatePlan({ ...planCommunicator(input(hostOf)), tuning });
+  return tuning.map(({ collective, forms }) => `${collective} ${forms[0]?.algorithm}`);
+}
+
 describe('the planner', () => {
   test('makes a valid plan, and the same one for the same input', () => {
     const random = seededRandom(1);
@@ -65,6 +72,29 @@ describe('the planner', () => {
     const again = planner.plan(input([0, 0, 1]), false);
     expect(again.channels).not.toBe(first.channels);
     expect(again.channels).toEqual(first.channels);
+  });
+
+  test('serves every size by what NCCL_ALGO prefers, where the collective has that', () => {
+    expect(algorithms([0, 0, 1], 'Tree')).toEqual([
+      'allReduce tree',
+      'allGather directOneShot',
+      'allGather ring',
+      'reduceScatter directOneShot',
+      'reduceScatter ring',
+      'broadcast tree',
+      'reduce tree',
+      ...['allToAll', 'gather', 'scatter', 'sendRecv', 'barrier'].map((name) => `${name} directOneShot`),
+    ]);
+    expect(algorithms([0, 0, 0], 'ring').filter((row) => !row.endsWith('directOneShot'))).toEqual(
+      ['allReduce', 'allGather', 'reduceScatter', 'broadcast', 'reduce'].map((name) => `${name} ring`),
+    );
+    expect(algorithms([0, 0, 1], '^ring,tree').slice(0, 2)).toEqual([
+      'allReduce directOneShot',
+      'allReduce directTwoShot',
+    ]);
+    expect(() => algorithms([0], 'star')).toThrow(
+      /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, collnet/,
+    );
   });
 
   test('refuses two ranks on one GPU, naming both', () => {

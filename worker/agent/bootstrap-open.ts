@@ -14,6 +14,7 @@ export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketP
     jobId: order.jobId,
     epoch: order.epoch,
     plansLocally: order.plansLocally,
+    environment: { ...process.env, ...placement.programs[0]?.environment },
     sendUp,
   });
 };

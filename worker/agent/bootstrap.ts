@@ -57,6 +57,8 @@ export interface BootstrapOptions {
   readonly epoch: number;
   /** Communicators that lie wholly on this host are planned here. */
   readonly plansLocally: boolean;
+  /** The ranks', as far as the planner looks at it. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   sendUp(frame: Frame): void;
 }
 
@@ -81,13 +83,14 @@ export class Bootstrap {
   readonly #communicators: Communicators;
   readonly #harms = new Harms();
   readonly #letters: Letters;
-  readonly #planner = new Planner(null);
+  readonly #planner: Planner;
   /** Shared parts of plans whose own part is still to come. */
   readonly #planBodies = new Map<string, Uint8Array>();
 
   /** Throws NativeError if the socket cannot be made. */
   constructor(options: BootstrapOptions) {
     this.#options = options;
+    this.#planner = new Planner(null, options.environment);
     const { native, hostIndex, hostName, hostCount, rankCount, epoch, jobId, plansLocally } = options;
     const sendUp = (frame: Frame): void => options.sendUp(frame);
     this.#server = native.localServerOpen(options.socketPath, MAX_PAYLOAD_BYTES, (event) => this.#event(event));

@@ -2,6 +2,8 @@
 #pragma once
 #include "algorithm/direct.h"
 #include "algorithm/ring.h"
+#include "algorithm/send_receive.h"
+#include "algorithm/tree.h"
 #include "device/cuda/primitives.cuh"
 
 namespace ncclrun::cuda {
@@ -12,39 +14,53 @@ struct Launch {
   Endpoint* ends;     // block b: receives at [b * (receives + sends)], then sends
   uint32_t receives;  // connections per block
   uint32_t sends;
-  const uint32_t* rings;  // block b's ring at [b * ranks]; null for direct forms
+  const uint32_t* rings;  // block b's ring at [b * ranks]; null for forms without
   const uint32_t* abort;  // memory that the host can write: not 0 ends every wait
+  const void* scalar;     // of a pre-multiplied sum: as it is folded (float for 8- and 16-bit floats)
+  uint32_t divisor;       // of an average of whole numbers
 };
 
-enum class Kernel { ring, directOneShot, directTwoShot };
+template <class T>
+__device__ __forceinline__ Adjustment<T> adjustmentOf(const Launch& launch) {
+  Adjustment<T> adjust;
+  if (launch.scalar != nullptr) adjust.scalar = *static_cast<const typename Wide<T>::Type*>(launch.scalar);
+  if (launch.divisor > 1) adjust.divisor = launch.divisor;
+  return adjust;
+}
 
-template <class T, class Op, Kernel kKernel>
-__device__ void allReduce(const Launch& launch) {
-  Work work = launch.work;
-  work.block = blockIdx.x;
-  work.blocks = gridDim.x;
-  Endpoint* ends = launch.ends + blockIdx.x * (launch.receives + launch.sends);
-  Primitives<T, Op> primitives(ends, launch.receives, ends + launch.receives, launch.sends, launch.abort);
-  if constexpr (kKernel == Kernel::ring) {
+// One block of a launch.
+template <class T, class Op>
+struct Block {
+  Work work;
+  Primitives<T, Op> primitives;
+
+  __device__ explicit Block(const Launch& launch)
+      : work(launch.work),
+        primitives(endsOf(launch), launch.receives, endsOf(launch) + launch.receives, launch.sends, launch.abort,
+                   adjustmentOf<T>(launch)) {
+    work.block = blockIdx.x;
+    work.blocks = gridDim.x;
+    if (launch.rings == nullptr) return;
     work.ring = launch.rings + blockIdx.x * work.ranks;
     while (work.ring[work.place] != work.rank) work.place++;
-    ringAllReduce(primitives, work);
-  } else if constexpr (kKernel == Kernel::directOneShot) {
-    directOneShotAllReduce(primitives, work);
-  } else {
-    directTwoShotAllReduce(primitives, work);
   }
-}
+
+ private:
+  static __device__ Endpoint* endsOf(const Launch& launch) {
+    return launch.ends + blockIdx.x * (launch.receives + launch.sends);
+  }
+};
 
 }  // namespace ncclrun::cuda
 
-// Kernels of one type and operator: ncclrunAllReduceRingSumFloat and so on. Grid: channels of the form; block: its
-// threads.
-#define NCCLRUN_ALL_REDUCE_KERNEL(Form, kernel, Op, Name, T)                                                          \
-  extern "C" __global__ void ncclrunAllReduce##Form##Op##Name(const __grid_constant__ ncclrun::cuda::Launch launch) { \
-    ncclrun::cuda::allReduce<T, ncclrun::cuda::Op, ncclrun::cuda::Kernel::kernel>(launch);                            \
+// A kernel of one algorithm, operator and type: NCCLRUN_KERNEL(AllReduceRing, ringAllReduce, Sum, Float, float) is
+// ncclrunAllReduceRingSumFloat. Grid: channels of the form; block: its threads.
+#define NCCLRUN_KERNEL(Name, algorithm, Op, Type, T)                                                         \
+  extern "C" __global__ void ncclrun##Name##Op##Type(const __grid_constant__ ncclrun::cuda::Launch launch) { \
+    ncclrun::cuda::Block<T, ncclrun::cuda::Op> block(launch);                                                \
+    ncclrun::algorithm(block.primitives, block.work);                                                        \
   }
-#define NCCLRUN_ALL_REDUCE_KERNELS(Op, Name, T)                        \
-  NCCLRUN_ALL_REDUCE_KERNEL(Ring, ring, Op, Name, T)                   \
-  NCCLRUN_ALL_REDUCE_KERNEL(DirectOneShot, directOneShot, Op, Name, T) \
-  NCCLRUN_ALL_REDUCE_KERNEL(DirectTwoShot, directTwoShot, Op, Name, T)
+#define NCCLRUN_ALL_REDUCE_KERNELS(Op, Type, T)                               \
+  NCCLRUN_KERNEL(AllReduceRing, ringAllReduce, Op, Type, T)                   \
+  NCCLRUN_KERNEL(AllReduceDirectOneShot, directOneShotAllReduce, Op, Type, T) \
+  NCCLRUN_KERNEL(AllReduceDirectTwoShot, directTwoShotAllReduce, Op, Type, T)

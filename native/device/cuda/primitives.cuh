@@ -14,8 +14,13 @@ class Primitives {
  public:
   // `abort` is raised (not 0) by the host: then every wait ends. The block's endpoints lie in this GPU's memory.
   __device__ Primitives(Endpoint* receives, uint32_t receiveCount, Endpoint* sends, uint32_t sendCount,
-                        const uint32_t* abort)
-      : receives_(receives), sends_(sends), receiveCount_(receiveCount), sendCount_(sendCount), abort_(abort) {
+                        const uint32_t* abort, const Adjustment<T>& adjust = {})
+      : receives_(receives),
+        sends_(sends),
+        receiveCount_(receiveCount),
+        sendCount_(sendCount),
+        abort_(abort),
+        adjust_(adjust) {
     size_t bytes = ~size_t(0);
     for (uint32_t i = 0; i < receiveCount; i++) bytes = lesser(bytes, receives[i].stepBytes);
     for (uint32_t i = 0; i < sendCount; i++) bytes = lesser(bytes, sends[i].stepBytes);
@@ -26,12 +31,20 @@ class Primitives {
 
   __device__ __noinline__ void copyAll(const void* source, void* target, size_t count, uint32_t block,
                                        uint32_t blocks) {
-    if (source == target) return;
+    if (source == target && !Op::kScales) return;
     const size_t part = (count + blocks - 1) / blocks / Pack<T>::kCount * Pack<T>::kCount + Pack<T>::kCount;
     const size_t begin = lesser(count, block * part);
     const T* from[1] = {static_cast<const T*>(source) + begin};
     T* to[1] = {static_cast<T*>(target) + begin};
-    fold<T, Op>(to, 1, from, 1, lesser(part, count - begin));
+    Adjustment<T> adjust = adjust_;
+    adjust.scaled = 0;
+    fold<T, Op>(to, 1, from, 1, lesser(part, count - begin), adjust);
+  }
+  __device__ __noinline__ void copy(const void* source, void* target, size_t count) {
+    if (source == target) return;
+    const T* from[1] = {static_cast<const T*>(source)};
+    T* to[1] = {static_cast<T*>(target)};
+    fold<T, Op>(to, 1, from, 1, count);
   }
   __device__ void send(uint32_t to, const void* source, size_t count) { move(0, 0, to, 1, source, 0, nullptr, count); }
   __device__ void copySend(const void* source, void* target, uint32_t to, size_t count) {
@@ -52,6 +65,10 @@ class Primitives {
   }
   __device__ void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
     move(0, receiveCount_, 0, forward ? sendCount_ : 0, own, place, target, count);
+  }
+  __device__ void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos,
+                        size_t count) {
+    move(from, froms, to, tos, own, froms, target, count);
   }
   __device__ void signal(uint32_t to) { move(0, 0, to, 1, nullptr, 0, nullptr, 0, true); }
   __device__ void await(uint32_t from) { move(from, 1, 0, 0, nullptr, 0, nullptr, 0, true); }
@@ -89,6 +106,9 @@ class Primitives {
     const T* sources[kMaxPeers + 1];
     T* targets[kMaxPeers + 1];
     uint32_t sourceCount = 0, targetCount = 0;
+    Adjustment<T> adjust = adjust_;
+    if (own != nullptr) adjust.scaled = place;
+    if (own == nullptr || froms == 0 || target == nullptr) adjust.divisor = 1;
     for (uint32_t i = from; i < from + froms; i++) {
       if (own != nullptr && sourceCount == place) sources[sourceCount++] = static_cast<const T*>(own);
       sources[sourceCount++] = slotOf(receives_[i]);
@@ -96,7 +116,7 @@ class Primitives {
     if (own != nullptr && sourceCount == froms) sources[sourceCount++] = static_cast<const T*>(own);
     for (uint32_t i = to; i < to + tos; i++) targets[targetCount++] = slotOf(sends_[i]);
     if (target != nullptr) targets[targetCount++] = static_cast<T*>(target);
-    if (count > 0) fold<T, Op>(targets, targetCount, sources, sourceCount, count);
+    if (count > 0) fold<T, Op>(targets, targetCount, sources, sourceCount, count, adjust);
     // All threads' accesses happen before thread 0's releases.
     __syncthreads();
     if (threadIdx.x != 0) return;
@@ -120,6 +140,7 @@ class Primitives {
   Endpoint* const sends_;
   const uint32_t receiveCount_, sendCount_;
   const uint32_t* const abort_;
+  const Adjustment<T> adjust_;
   size_t slotElements_;
   bool ended_ = false;
 };

@@ -53,6 +53,9 @@ class HostPrimitives {
   void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
     move(receives_, forward ? sends_ : std::span<Endpoint* const>{}, own, place, target, count);
   }
+  void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t count) {
+    move(receives_.subspan(from, froms), sends_.subspan(to, tos), own, froms, target, count);
+  }
   void signal(uint32_t to);
   void await(uint32_t from);
 

@@ -136,11 +136,11 @@ bool serves(plan::Algorithm algorithm, plan::Collective collective) {
   switch (collective) {
     case Collective::allReduce:
       return true;
-    case Collective::allGather:
-    case Collective::reduceScatter:
     case Collective::broadcast:
     case Collective::reduce:
-      return algorithm == Algorithm::ring;
+      return algorithm != Algorithm::directTwoShot;
+    case Collective::allGather:
+    case Collective::reduceScatter:
     case Collective::barrier:
       return algorithm == Algorithm::ring || algorithm == Algorithm::directOneShot;
     default:

@@ -1,0 +1,63 @@
+/** What the user wants the planner to choose from: NCCL_ALGO and NCCL_PROTO. */
+import type { AlgorithmName, Form, ProtocolName } from '../plan/types.ts';
+import { UnplannableError } from './check.ts';
+
+export interface Preferences {
+  /** Null: all. */
+  readonly algorithms: ReadonlySet<AlgorithmName> | null;
+  readonly protocols: ReadonlySet<ProtocolName> | null;
+}
+
+export const NO_PREFERENCES: Preferences = { algorithms: null, protocols: null };
+
+const ALGORITHMS_BY_NAME: Readonly<Record<string, readonly AlgorithmName[]>> = {
+  direct: ['directOneShot', 'directTwoShot'],
+  ring: ['ring'],
+  tree: ['tree'],
+  collnet: ['collnet'],
+};
+const PROTOCOLS_BY_NAME: Readonly<Record<string, readonly ProtocolName[]>> = {
+  simple: ['simple'],
+  ll: ['ll'],
+  ll128: ['ll128'],
+};
+
+/** Throws UnplannableError for a name that is unknown. */
+export function preferencesFrom(environment: Readonly<Record<string, string | undefined>>): Preferences {
+  return {
+    algorithms: choice('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
+    protocols: choice('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
+  };
+}
+
+export function isPreferred(form: Form, { algorithms, protocols }: Preferences): boolean {
+  return (algorithms?.has(form.algorithm) ?? true) && (protocols?.has(form.protocol) ?? true);
+}
+
+/** "ring,tree": these; "^ring,tree": all but these; unset or empty: null. */
+function choice<Name>(
+  variable: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  known: Readonly<Record<string, readonly Name[]>>,
+): ReadonlySet<Name> | null {
+  const text = environment[variable]?.trim().toLowerCase() ?? '';
+  if (text === '') return null;
+  const excludes = text.startsWith('^');
+  const given = new Set<Name>();
+  for (const part of text.slice(excludes ? 1 : 0).split(',')) {
+    const names = known[part.trim()];
+    if (names === undefined) {
+      const all = Object.keys(known).join(', ');
+      throw new UnplannableError(
+        `${variable}=${environment[variable]}: '${part.trim()}' is unknown; there are ${all}, and a ^ before them means all others`,
+      );
+    }
+    for (const name of names) given.add(name);
+  }
+  if (!excludes) return given;
+  return new Set(
+    Object.values(known)
+      .flat()
+      .filter((name) => !given.has(name)),
+  );
+}
