@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Figure, type Judged, judge, line } from './figure.ts';
-import { allReduce } from './figures/all_reduce.ts';
+import { collectives } from './figures/collectives.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
 import { launchSsh } from './figures/launch_ssh.ts';
@@ -15,7 +15,16 @@ import { staging } from './figures/staging.ts';
 import { wired } from './figures/wired.ts';
 import { Programs } from './programs.ts';
 
-const figures: readonly Figure[] = [launchLocal, launchSsh, launchSsh2, wired, idleAgents, allReduce, output, staging];
+const figures: readonly Figure[] = [
+  launchLocal,
+  launchSsh,
+  launchSsh2,
+  wired,
+  idleAgents,
+  ...collectives,
+  output,
+  staging,
+];
 
 const { values, positionals } = parseArgs({
   options: { samples: { type: 'string', default: '7' }, json: { type: 'string' } },

@@ -24,10 +24,10 @@ function goalFor(bytes: number): Goal {
   return { kind: 'ratio', factor: bytes < 65_536 ? 1 : 1 / 1.5, against: ['openmpi', 'mpich'] };
 }
 
-async function ours({ begin, end, warmup, iterations }: Range): Promise<Times> {
+async function ours(collective: string, { begin, end, warmup, iterations }: Range): Promise<Times> {
   const sizes = ['-b', String(begin), '-e', String(end), '-f', String(FACTOR)];
   const repeats = ['--warmup', String(warmup), '--iters', String(iterations)];
-  const argv = [join(repository, 'bin/ncclrun'), 'perf', 'all_reduce', '-n', '2', ...sizes, ...repeats, '--json'];
+  const argv = [join(repository, 'bin/ncclrun'), 'perf', collective, '-n', '2', ...sizes, ...repeats, '--json'];
   const finished = await runCommand(argv);
   if (finished.status !== 0) {
     process.stderr.write(`  ncclrun perf: status ${finished.status}: ${finished.stderr.trim().split('\n')[0] ?? ''}\n`);
@@ -48,27 +48,37 @@ async function theirs(argv: readonly string[], environment: NodeJS.ProcessEnv, r
   return new Map(lines.flatMap(([bytes, time]) => (bytes !== undefined && time !== undefined ? [[bytes, time]] : [])));
 }
 
-/** Mean time of back-to-back all_reduces of floats, two ranks of one machine, out of place. */
-export const allReduce: Figure = {
-  name: 'all-reduce',
-  title: 'all_reduce of floats, 2 ranks, shared memory, out of place',
-  unavailable: () => null,
-  async *run({ programs, samples }) {
-    for (const range of ranges) {
-      const contestants: [string, () => Promise<Times>][] = [['ours', () => ours(range)]];
-      for (const peer of programs.peers) {
-        const argv = [...peer.launch(2, [], 2), await programs.forPeer(peer, 'mpi_all_reduce')];
-        contestants.push([peer.name, () => theirs(argv, peer.environment, range)]);
+/** Mean time of back-to-back collectives of floats, two ranks of one machine, out of place; `collective` as in `ncclrun perf`. */
+function sharedMemory(collective: string): Figure {
+  return {
+    name: collective.replace('_', '-'),
+    title: `${collective} of floats, 2 ranks, shared memory, out of place`,
+    unavailable: () => null,
+    async *run({ programs, samples }) {
+      for (const range of ranges) {
+        const contestants: [string, () => Promise<Times>][] = [['ours', () => ours(collective, range)]];
+        for (const peer of programs.peers) {
+          const argv = [...peer.launch(2, [], 2), await programs.forPeer(peer, 'mpi_collective'), collective];
+          contestants.push([peer.name, () => theirs(argv, peer.environment, range)]);
+        }
+        const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
+        for (let round = 0; round < samples; round++) {
+          for (const [name, measure] of contestants) taken.get(name)?.push(await measure());
+        }
+        for (let bytes: number = range.begin; bytes <= range.end; bytes *= FACTOR) {
+          const medians = [...taken].map(([name, runs]) => [name, median(runs.map((run) => run.get(bytes) ?? null))]);
+          const { ours: mine = null, ...peers }: Record<string, number | null> = Object.fromEntries(medians);
+          yield { what: `${bytes} B`, unit: 'µs', ours: mine, peers, goal: goalFor(bytes) };
+        }
       }
-      const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
-      for (let round = 0; round < samples; round++) {
-        for (const [name, measure] of contestants) taken.get(name)?.push(await measure());
-      }
-      for (let bytes: number = range.begin; bytes <= range.end; bytes *= FACTOR) {
-        const medians = [...taken].map(([name, runs]) => [name, median(runs.map((run) => run.get(bytes) ?? null))]);
-        const { ours: mine = null, ...peers }: Record<string, number | null> = Object.fromEntries(medians);
-        yield { what: `${bytes} B`, unit: 'µs', ours: mine, peers, goal: goalFor(bytes) };
-      }
-    }
-  },
-};
+    },
+  };
+}
+
+export const collectives: readonly Figure[] = [
+  'all_reduce',
+  'all_gather',
+  'broadcast',
+  'alltoall',
+  'reduce_scatter',
+].map(sharedMemory);
