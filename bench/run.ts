@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Figure, type Judged, judge, line } from './figure.ts';
 import { collectives } from './figures/collectives.ts';
+import { crossing } from './figures/crossing.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
 import { launchSsh } from './figures/launch_ssh.ts';
@@ -22,6 +23,7 @@ const figures: readonly Figure[] = [
   wired,
   idleAgents,
   ...collectives,
+  crossing,
   output,
   staging,
 ];

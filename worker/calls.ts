@@ -13,6 +13,11 @@ export interface OperationOptions {
    * Uint8Array.
    */
   readonly type?: ElementType;
+  /**
+   * When it is aborted before the operation has ended, the communicator is aborted, here and at every other rank, and the operation rejects
+   * with the signal's reason. If it was aborted before the call, nothing begins.
+   */
+  readonly signal?: AbortSignal;
 }
 
 export interface ReduceOptions extends OperationOptions {

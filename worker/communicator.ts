@@ -4,6 +4,7 @@ import type { NcclArray } from './elements.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
 import { ExchangeQueue } from './exchange.ts';
+import { addToGroup, inGroup } from './group.ts';
 
 type State =
   | { readonly type: 'open' }
@@ -38,6 +39,7 @@ export class Communicator implements AsyncDisposable {
   readonly #handle: CommHandle;
   readonly #exchange: ExchangeQueue;
   #state: State = { type: 'open' };
+  #lastSplit: Promise<unknown> = Promise.resolve();
 
   /** For `init`; programs do not call it. */
   constructor(native: Native, handle: CommHandle) {
@@ -156,20 +158,20 @@ export class Communicator implements AsyncDisposable {
    */
   async send(array: NcclArray, peer: number, options: OperationOptions = {}): Promise<void> {
     this.#checkOpen('send');
-    await this.#transfer(transferOf(this.#member(), 'send', array, peer, options));
+    await this.#transfer(transferOf(this.#member(), 'send', array, peer, options), options.signal);
   }
 
   /** Fills the array with what rank `peer` sends us; resolves to it. See `send`. */
   async recv<T extends NcclArray>(array: T, peer: number, options: OperationOptions = {}): Promise<T> {
     this.#checkOpen('recv');
-    await this.#transfer(transferOf(this.#member(), 'receive', array, peer, options));
+    await this.#transfer(transferOf(this.#member(), 'receive', array, peer, options), options.signal);
     return array;
   }
 
   /** Resolves when all ranks of the communicator have come here, and everything they called before has ended. */
-  async barrier(): Promise<void> {
+  async barrier({ signal }: Pick<OperationOptions, 'signal'> = {}): Promise<void> {
     this.#checkOpen('barrier');
-    await this.#begin(barrierOf(this.#member()));
+    await this.#begin(barrierOf(this.#member()), signal);
   }
 
   /** Resolves when all ranks of this host have come here. Does not wait for operations called before. */
@@ -177,6 +179,25 @@ export class Communicator implements AsyncDisposable {
     this.#checkOpen('nodeBarrier');
     this.#exchange.flush();
     await translated(() => this.#native.nodeBarrier(this.#handle));
+  }
+
+  /**
+   * Makes communicators of the ranks of this one: one of all that call with the same `color` (0 or more), numbered by `key` and, where keys
+   * are equal, by their rank here. Every rank calls it; one whose color is null takes part in none and gets null. This one stays in use.
+   */
+  split(color: number, key?: number): Promise<Communicator>;
+  split(color: number | null, key?: number): Promise<Communicator | null>;
+  async split(color: number | null, key = 0): Promise<Communicator | null> {
+    this.#checkOpen('split');
+    if (color !== null && !isSplitNumber(color, 0))
+      throw new UsageError(`split: the color is ${color}; it must be null or a whole number from 0 to ${LARGEST}`);
+    if (!isSplitNumber(key, -LARGEST)) throw new UsageError(`split: the key is ${key}; it must be a whole number`);
+    this.#exchange.flush();
+    // In the order of the calls, which is the same at every rank.
+    const split = this.#lastSplit.then(() => translated(() => this.#native.commSplit(this.#handle, color, key)));
+    this.#lastSplit = split.catch(() => null);
+    const handle = await split;
+    return handle === null ? null : new Communicator(this.#native, handle);
   }
 
   /**
@@ -210,16 +231,35 @@ export class Communicator implements AsyncDisposable {
 
   async #collective(call: CollectiveCall): Promise<void> {
     this.#checkOpen(call.kind);
-    await this.#begin(collectiveOf(this.#member(), call));
+    await this.#begin(collectiveOf(this.#member(), call), call.options.signal);
   }
 
-  #transfer(operation: Operation): Promise<void> {
-    return translated(() => this.#exchange.add(operation));
+  #transfer(operation: Operation, signal: AbortSignal | undefined): Promise<void> {
+    if (inGroup()) return this.#begin(operation, signal);
+    return this.#guarded(signal, () => this.#exchange.add(operation));
   }
 
-  #begin(operation: Operation): Promise<void> {
+  #begin(operation: Operation, signal: AbortSignal | undefined): Promise<void> {
     this.#exchange.flush();
-    return translated(() => this.#native.operate(...operation));
+    if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, operation));
+    return this.#guarded(signal, () => this.#native.operate(...operation));
+  }
+
+  async #guarded(signal: AbortSignal | undefined, begin: () => Promise<void>): Promise<void> {
+    if (signal === undefined) return translated(begin);
+    signal.throwIfAborted();
+    const breakNow = () => {
+      if (this.#state.type === 'open') this.abort(`the signal of an operation was aborted: ${String(signal.reason)}`);
+    };
+    signal.addEventListener('abort', breakNow);
+    try {
+      await translated(begin);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', breakNow);
+    }
   }
 
   #member() {
@@ -238,6 +278,13 @@ export class Communicator implements AsyncDisposable {
         this.#state satisfies never;
     }
   }
+}
+
+/** Colours and keys are C's int. */
+const LARGEST = 2 ** 31 - 1;
+
+function isSplitNumber(value: number, least: number): boolean {
+  return Number.isInteger(value) && value >= least && value <= LARGEST;
 }
 
 function isArray<T extends NcclArray>(value: T | RootReduceOptions | null | undefined): value is T {

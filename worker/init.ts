@@ -4,7 +4,13 @@ import type { Job, Native } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
 
 /** Names a communicator of your own among some ranks of the job; without it, `init` makes the one of all ranks. */
-export type Membership = Job;
+export interface Membership {
+  /** 128 bytes from `uniqueId()`. */
+  readonly uniqueId: Uint8Array;
+  readonly size: number;
+  /** Ours among them. */
+  readonly rank: number;
+}
 
 /** The unique id of the job's communicator can be used once per process. */
 let joinedJob = false;

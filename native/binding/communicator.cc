@@ -1,7 +1,6 @@
 // The engine for Node: the library, and communicators from joining to closing.
 #include "binding/communicator.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "binding/arguments.h"
@@ -25,6 +24,30 @@ Napi::Value bytesOf(Napi::Env env, const ncclUniqueId& id) {
   auto bytes = Napi::Uint8Array::New(env, sizeof id.internal);
   memcpy(bytes.Data(), id.internal, sizeof id.internal);
   return bytes;
+}
+
+// A promise for what `make`, which may block, makes; null where it makes none.
+template <typename Make>
+Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending, Make&& make) {
+  const auto settler = Settler::of(env);
+  const auto comm = std::make_shared<Comm>();
+  pending->value = [comm, settler](Napi::Env there) -> Napi::Value {
+    if (comm->comm == nullptr) return there.Null();
+    comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
+    return wrapObject(there, comm);
+  };
+  pending->lost = [comm] {
+    if (comm->comm != nullptr) ncclCommAbort(comm->comm);
+  };
+  settler->block(pending, [comm, make] {
+    ncclResult_t result = make(&comm->comm);
+    if (result != ncclSuccess || comm->comm == nullptr) return result;
+    int size = 0;
+    result = ncclCommCount(comm->comm, &size);
+    comm->size = static_cast<size_t>(size);
+    return result == ncclSuccess ? ncclrunStreamCreate(&comm->stream) : result;
+  });
+  return pending->deferred.Promise();
 }
 
 }  // namespace
@@ -96,22 +119,17 @@ Napi::Value commInit(const Napi::CallbackInfo& call) {
   if (bytes.size() != sizeof id.internal) throw wrongArgument(call.Env(), "uniqueId", "128 bytes long");
   memcpy(id.internal, bytes.data(), sizeof id.internal);
 
-  const auto settler = Settler::of(call.Env());
-  const auto comm = std::make_shared<Comm>();
-  comm->size = static_cast<size_t>(std::max(size, 0));
-  const auto pending = std::make_shared<Pending>(call.Env());
-  pending->value = [comm, settler](Napi::Env env) {
-    comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
-    return wrapObject(env, comm);
-  };
-  pending->lost = [comm] {
-    if (comm->comm != nullptr) ncclCommAbort(comm->comm);
-  };
-  settler->block(pending, [comm, size, id, rank] {
-    const ncclResult_t result = ncclCommInitRank(&comm->comm, size, id, rank);
-    return result == ncclSuccess ? ncclrunStreamCreate(&comm->stream) : result;
+  return promiseOfNew(call.Env(), std::make_shared<Pending>(call.Env()),
+                      [size, id, rank](ncclComm_t* made) { return ncclCommInitRank(made, size, id, rank); });
+}
+
+Napi::Value commSplit(const Napi::CallbackInfo& call) {
+  const auto parent = openComm(call[0]);
+  const auto color = call[1].IsNull() ? NCCL_SPLIT_NOCOLOR : integerArgument<int32_t>(call[1], "color");
+  const auto key = integerArgument<int32_t>(call[2], "key");
+  return promiseOfNew(call.Env(), pendingOf(call.Env(), parent), [parent, color, key](ncclComm_t* made) {
+    return ncclCommSplit(parent->comm, color, key, made, nullptr);
   });
-  return pending->deferred.Promise();
 }
 
 Napi::Value commInfo(const Napi::CallbackInfo& call) {

@@ -33,6 +33,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(getUniqueId);
   EXPORT(getJob);
   EXPORT(commInit);
+  EXPORT(commSplit);
   EXPORT(commInfo);
   EXPORT(nodeBarrier);
   EXPORT(abort);

@@ -37,6 +37,7 @@ Napi::Value version(const Napi::CallbackInfo& call);
 Napi::Value getUniqueId(const Napi::CallbackInfo& call);
 Napi::Value getJob(const Napi::CallbackInfo& call);
 Napi::Value commInit(const Napi::CallbackInfo& call);
+Napi::Value commSplit(const Napi::CallbackInfo& call);
 Napi::Value commInfo(const Napi::CallbackInfo& call);
 Napi::Value nodeBarrier(const Napi::CallbackInfo& call);
 Napi::Value abort(const Napi::CallbackInfo& call);

@@ -1,7 +1,9 @@
 /** A rank that tries one aspect of the program interface, named by its argument; it fails with an assertion. */
 import assert from 'node:assert/strict';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { NcclError, UsageError, init, uniqueId } from 'ncclrun';
+import { NcclError, UsageError, group, init, uniqueId } from 'ncclrun';
 import type { Communicator } from 'ncclrun';
 
 const usage = (message: RegExp) => ({ name: 'UsageError', message });
@@ -274,6 +276,56 @@ const cases: Record<string, () => Promise<void>> = {
     await comm.barrier();
   },
 
+  async splits() {
+    await using comm = await init();
+    const { rank, size } = comm;
+    // Two at once: the second in the opposite order.
+    const [parts, turned] = await Promise.all([comm.split(rank % 2), comm.split(0, -rank)]);
+    assert.deepEqual([parts.rank, parts.size], [Math.floor(rank / 2), Math.ceil((size - (rank % 2)) / 2)]);
+    assert.deepEqual([turned.rank, turned.size], [size - 1 - rank, size]);
+    const members = await parts.allGather(Int32Array.of(rank), new Int32Array(parts.size));
+    assert.deepEqual(
+      members,
+      Int32Array.from({ length: parts.size }, (_, member) => 2 * member + (rank % 2)),
+    );
+    const some = await comm.split(rank === 0 ? null : 7);
+    assert.equal(some === null, rank === 0);
+    assert.equal(some?.size, rank === 0 ? undefined : size - 1);
+    await assert.rejects(comm.split(-1), usage(/split: the color is -1; it must be null or a whole number/));
+    await assert.rejects(comm.split(0, 0.5), usage(/split: the key is 0.5/));
+
+    // Operations of several communicators that every rank lists in another order.
+    const sums = [comm, turned, parts].map((one) => ({ one, array: Float64Array.of(1) }));
+    const order = [...sums.slice(rank % 3), ...sums.slice(0, rank % 3)];
+    await Promise.all(group(() => order.map(({ one, array }) => one.allReduce(array))));
+    assert.deepEqual(
+      sums.map(({ array }) => array[0]),
+      sums.map(({ one }) => one.size),
+    );
+    const [next, previous] = neighbours(comm);
+    const got = new Int32Array(1);
+    const both = group(() => [comm.send(Int32Array.of(rank), next), group(() => comm.recv(got, previous))]);
+    await Promise.all(both);
+    assert.equal(got[0], previous);
+    await Promise.all([parts.close(), turned.close(), some?.close()]);
+  },
+
+  async 'aborts with its signal'() {
+    const comm = await init();
+    const { rank } = comm;
+    const early = AbortSignal.abort(new Error('too early'));
+    await assert.rejects(comm.allReduce(Float32Array.of(1), { signal: early }), /too early/);
+    const unused = new AbortController();
+    assert.deepEqual(await comm.allReduce(Float32Array.of(1), { signal: unused.signal }), Float32Array.of(comm.size));
+    unused.abort(); // too late to change anything
+    const breaker = new AbortController();
+    const never =
+      rank === 0 ? comm.recv(new Float32Array(1), 1, { signal: breaker.signal }) : comm.recv(new Float32Array(1), 0);
+    if (rank === 0) breaker.abort(new Error('no patience'));
+    await assert.rejects(never, rank === 0 ? /^Error: no patience$/ : /rank 0 .*no patience/);
+    await comm.close();
+  },
+
   async 'aborts everywhere'() {
     const comm = await init();
     if (comm.rank === 1) {
@@ -302,6 +354,55 @@ const cases: Record<string, () => Promise<void>> = {
     });
     await assert.rejects(waiting, { name: 'NcclError' });
     await comm.close();
+  },
+
+  async 'keeps what operations use from the garbage collector'() {
+    setFlagsFromString('--expose-gc');
+    const collect: unknown = runInNewContext('gc');
+    assert.ok(typeof collect === 'function');
+    const collectAll = () => Array.from({ length: 10 }, () => [collect(), new Float64Array(1 << 16).fill(Number.NaN)]);
+    await using comm = await init();
+    const { rank, size } = comm;
+    const reduced = Array.from({ length: 30 }, async () => {
+      const sum = await comm.allReduce(new Float64Array(1 << 14).fill(1), new Float64Array(1 << 14));
+      return sum.every((value) => value === size);
+    });
+    collectAll();
+    assert.ok((await Promise.all(reduced)).every(Boolean));
+    if (rank === 0) {
+      const sent = Array.from({ length: size - 1 }, (_, i) => comm.send(new Float64Array(1 << 18).fill(i), i + 1));
+      await Promise.resolve(); // the sends begin
+      collectAll();
+      await Promise.all(sent);
+    } else {
+      collectAll();
+      const received = await comm.recv(new Float64Array(1 << 18), 0);
+      assert.ok(received.every((value) => value === rank - 1));
+    }
+  },
+
+  async 'works in worker threads, beside one another'() {
+    await using comm = await init();
+    const { rank, size } = comm;
+    const code = `
+      const { parentPort, workerData } = require('node:worker_threads');
+      import('ncclrun').then(async ({ init }) => {
+        const comm = await init(workerData);
+        let sum = 0;
+        for (let i = 0; i < 100; ++i) [sum] = await comm.allReduce(Float64Array.of(comm.rank + i));
+        await comm.close();
+        parentPort.postMessage(sum);
+      });`;
+    const ids = await Promise.all([0, 1, 2].map(() => comm.broadcast(rank === 0 ? uniqueId() : new Uint8Array(128))));
+    const workers = ids.map(
+      (id) => new Worker(code, { eval: true, execArgv: [], workerData: { uniqueId: id, size, rank } }),
+    );
+    const sums = workers.map(
+      (worker) => new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject)),
+    );
+    const expected = 99 * size + (size * (size - 1)) / 2;
+    assert.deepEqual(await Promise.all(sums), [expected, expected, expected]);
+    await comm.barrier();
   },
 
   async 'may end without closing'() {

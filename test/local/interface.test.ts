@@ -37,6 +37,24 @@ describe('a communicator', () => {
     }
   });
 
+  it('writes what crosses into native code, where NCCLRUN_TRACE_NATIVE asks for it', async () => {
+    const { status, stderr } = await Command.run([
+      '-n',
+      '1',
+      '-x',
+      'NCCLRUN_TRACE_NATIVE=1',
+      program,
+      'may end without closing',
+    ]);
+    expect(status).toBe(0);
+    expect(stderr).toMatch(
+      /^ncclrun native \[\d+\] commInit\(Uint8Array\(128 bytes\), 1, 0\) resolved after [\d.]+ us$/m,
+    );
+    expect(stderr).toMatch(
+      /operate\(handle, 3, Float32Array\(4 bytes\), Float32Array\(4 bytes\), 1, 7, 0, 0, null\) took [\d.]+ us$/m,
+    );
+  });
+
   it('cannot be made outside a job, and says how to start', () => {
     const { status, stderr } = spawnSync(process.execPath, [program, 'describes'], {
       env: { PATH: process.env['PATH'] },

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { apiPage } from '../../scripts/api-page.ts';
 import { listedPages, withLinks } from '../../scripts/docs-links.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -13,6 +14,10 @@ test('every page is listed', () => {
 
 test.each(listedPages())('docs/%s ends with links (npm run docs writes them)', (name) => {
   expect(readFileSync(join(root, 'docs', name), 'utf8')).toBe(withLinks(name));
+});
+
+test('docs/api.md says what the types say (npm run docs writes it)', () => {
+  expect(readFileSync(join(root, 'docs/api.md'), 'utf8')).toBe(apiPage());
 });
 
 describe('links lead somewhere', () => {

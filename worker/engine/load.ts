@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Native } from './native.ts';
+import { traced } from './trace.ts';
 
 /** In the order of native.ts and native/binding/module.cc. */
 const FUNCTIONS: readonly (keyof Native)[] = [
@@ -30,6 +31,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'getUniqueId',
   'getJob',
   'commInit',
+  'commSplit',
   'commInfo',
   'nodeBarrier',
   'abort',
@@ -49,7 +51,7 @@ let loaded: Native | null = null;
 
 /** @throws NativeLoadError */
 export function loadNative(): Native {
-  loaded ??= load(candidates());
+  loaded ??= traced(load(candidates()));
   return loaded;
 }
 

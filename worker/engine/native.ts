@@ -172,6 +172,8 @@ export interface Native {
   getJob(): Job;
   /** The engine connects to NCCLRUN_AGENT; resolves when the communicator is ready. */
   commInit(uniqueId: Uint8Array, size: number, rank: number): Promise<CommHandle>;
+  /** All ranks with one colour get a communicator; a rank whose colour is null gets null. Splits of one communicator follow one another. */
+  commSplit(comm: CommHandle, color: number | null, key: number): Promise<CommHandle | null>;
   commInfo(comm: CommHandle): CommInfo;
   nodeBarrier(comm: CommHandle): Promise<void>;
   abort(comm: CommHandle, reason: string): void;

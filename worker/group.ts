@@ -1,0 +1,50 @@
+/** Operations that begin together and make progress together, of one communicator or of several. */
+import type { Native, Operation } from './engine/native.ts';
+import { translateError } from './errors.ts';
+
+interface Queued {
+  readonly native: Native;
+  readonly operation: Operation;
+  readonly ended: PromiseWithResolvers<void>;
+}
+
+let depth = 0;
+let queued: Queued[] = [];
+
+/**
+ * Runs `body`, and then begins all operations that it called, together: on whatever communicators, in whatever order, they do not wait for
+ * one another. Returns what `body` returns, mostly the operations' promises. Groups in a group are part of it.
+ *
+ *     await Promise.all(group(() => [rows.allReduce(a), columns.allReduce(b)]));
+ */
+export function group<T>(body: () => T): T {
+  depth++;
+  try {
+    return body();
+  } finally {
+    depth--;
+    if (depth === 0) begin();
+  }
+}
+
+export const inGroup = () => depth > 0;
+
+/** Resolves when the operation, which begins with its group, has ended. */
+export function addToGroup(native: Native, operation: Operation): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+  queued.push({ native, operation, ended });
+  return ended.promise;
+}
+
+function begin(): void {
+  const all = queued;
+  queued = [];
+  const [first] = all;
+  if (first === undefined) return;
+  try {
+    const promises = first.native.group(all.map(({ operation }) => operation));
+    for (const [index, { ended }] of all.entries()) promises[index]?.then(ended.resolve, ended.reject);
+  } catch (error) {
+    for (const { ended } of all) ended.reject(translateError(error));
+  }
+}
