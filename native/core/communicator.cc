@@ -148,6 +148,8 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     operation.number = ++operations_;
     hash_ = hashOperation(hash_, operation);
     operation.hash = hash_;
+    if (operation.collective != plan::Collective::sendRecv) hashed_++;
+    operation.hashed = hashed_;
   }
   return dataPath_->enqueue(operations, stream != nullptr ? stream : defaultStream(lane_));
 }

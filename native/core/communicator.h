@@ -142,6 +142,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex queueMutex_;  // order of numbers = order in the data path
   uint64_t operations_ = 0;
   uint64_t hash_ = 0;
+  uint64_t hashed_ = 0;
 };
 
 }  // namespace ncclrun

@@ -29,6 +29,7 @@ struct Operation {
   uint32_t peer = 0;               // root, or the other end of a send or receive
   uint64_t number = 0;             // of this communicator, from 1
   uint64_t hash = 0;               // rolling hash up to and including this operation
+  uint64_t hashed = 0;             // operations that went into the hash
 };
 
 class DataPath {

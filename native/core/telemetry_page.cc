@@ -52,8 +52,8 @@ ncclrunTelemetrySlot* TelemetryPage::claim(const Membership& membership) {
     put(slot.epoch, membership.epoch);
     put(slot.waitingFor, kNobody);
     put(slot.lostPeer, uint32_t{0});
-    for (uint64_t* counter :
-         {&slot.operation, &slot.completed, &slot.bytes, &slot.lastProgressNs, &slot.operationHash, &slot.startedNs}) {
+    for (uint64_t* counter : {&slot.operation, &slot.completed, &slot.bytes, &slot.lastProgressNs, &slot.operationHash,
+                              &slot.startedNs, &slot.hashed}) {
       put(*counter, uint64_t{0});
     }
     std::atomic_ref(slot.state).store(uint32_t{ncclrunStateIdle}, std::memory_order_release);

@@ -103,6 +103,7 @@ export class Bootstrap {
     );
     this.#communicators = new Communicators({
       native,
+      hostName,
       channel: this.#channel,
       sendUp,
       ended: (key, failure) => this.#letters.end(key, failure),

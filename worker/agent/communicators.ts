@@ -14,12 +14,16 @@ import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND, LeftHow } from '../../control/messages/rendezvous.ts';
 import { decodeSegmentOf } from '../../control/plan/decode.ts';
+import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
 import type { Asker, Engine, EngineChannel } from './engine.ts';
 import type { Harm } from './harms.ts';
+import { describeMismatch, findMismatch, readCalls } from './mismatch.ts';
 import { waitsInVain } from './vain-wait.ts';
 
+/** How often the calls of a communicator's ranks are compared. */
+const COMPARED_EVERY_MS = 400;
 /** How often a deserted communicator is looked at. */
 const DESERTED_CHECK_MS = 250;
 
@@ -50,9 +54,12 @@ interface Communicator {
   /** Its ranks have been told of `failure`. */
   broken: boolean;
   watch: NodeJS.Timeout | null;
+  /** What the calls of its ranks looked like when they were compared last; pages may be read while they are written. */
+  suspicion: string | null;
 }
 
 export interface CommunicatorsOptions {
+  readonly hostName: string;
   readonly native: Native;
   readonly channel: EngineChannel;
   sendUp(frame: Frame): void;
@@ -79,6 +86,7 @@ export interface Departure {
 export class Communicators {
   readonly #options: CommunicatorsOptions;
   readonly #live = new Map<string, Communicator>();
+  #comparison: NodeJS.Timeout | null = null;
 
   constructor(options: CommunicatorsOptions) {
     this.#options = options;
@@ -99,7 +107,17 @@ export class Communicators {
     const segment = native.segmentCreate(segmentBytes);
     const members = new Map(askers.map(({ rank, engine }) => [rank, { rank, engine }]));
     const places = { segment, abortOffset, doorbellOffset, localRanks };
-    this.#live.set(keyName(key), { key, members, ...places, wide, failure: null, broken: false, watch: null });
+    this.#live.set(keyName(key), {
+      key,
+      members,
+      ...places,
+      wide,
+      failure: null,
+      broken: false,
+      watch: null,
+      suspicion: null,
+    });
+    this.#comparison ??= setInterval(() => this.#compareCalls(), COMPARED_EVERY_MS).unref();
     const plan = native.sealedMemory(hostPlan);
     const ordered = askers.toSorted((one, other) => one.rank - other.rank);
     for (const [localIndex, { engine, request, rank }] of ordered.entries()) {
@@ -170,6 +188,7 @@ export class Communicators {
   }
 
   close(): void {
+    if (this.#comparison !== null) clearInterval(this.#comparison);
     for (const communicator of this.#live.values()) this.#release(communicator);
     this.#live.clear();
   }
@@ -203,6 +222,30 @@ export class Communicators {
     if (member === undefined) return;
     if (wide) this.#options.lost(member.engine, key);
     this.#options.left(member.engine.jobRank, key);
+  }
+
+  #compareCalls(): void {
+    if (this.#live.size === 0 && this.#comparison !== null) {
+      clearInterval(this.#comparison);
+      this.#comparison = null;
+    }
+    for (const communicator of this.#live.values()) {
+      if (communicator.broken || communicator.members.size < 2) continue;
+      const { key, wide, members } = communicator;
+      const calls = Array.from(members.values(), ({ rank, engine }) => readCalls(engine.telemetry, key, rank));
+      const mismatch = findMismatch(calls.filter((each) => each !== null));
+      const name = (rank: number): string =>
+        describeRank(rank, this.#options.hostName, members.get(rank)?.engine.pid ?? 0);
+      const sentence = mismatch === null ? null : describeMismatch(mismatch, name);
+      const sure = sentence !== null && communicator.suspicion !== null;
+      communicator.suspicion = sentence;
+      if (!sure) continue;
+      const failure = { rank: NO_RANK, result: NcclResult.invalidUsage, sentence, blame: ALL_RANKS };
+      this.#fail(communicator, failure, false);
+      if (!wide) continue;
+      const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.died, reason: sentence });
+      this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
+    }
   }
 
   #fail(communicator: Communicator, failure: Breach, cleanly: boolean): void {

@@ -70,6 +70,18 @@ export function lostPeer(page: Uint8Array, key: Key): number | null {
   return null;
 }
 
+/** The slot of one rank of a communicator, its fields at the offsets of ncclrunTelemetrySlot. */
+export function findSlot(page: Uint8Array, communicator: string, epoch: number, rank: number): DataView | null {
+  if (page.length < TELEMETRY_BYTES) return null;
+  for (let index = 0; index < SLOTS; index++) {
+    const slot = new DataView(page.buffer, page.byteOffset + FIRST_SLOT + index * SLOT_BYTES, SLOT_BYTES);
+    if (slot.getUint32(68, true) === 0 || slot.getUint32(8, true) !== rank || slot.getUint32(76, true) !== epoch)
+      continue;
+    if (hex64(slot, 0) === communicator) return slot;
+  }
+  return null;
+}
+
 /** As TelemetrySlot.communicator has it. */
 export function communicatorName({ id }: Key): string {
   return Buffer.from(id, 'latin1').readBigUInt64LE(16).toString(16).padStart(16, '0');
