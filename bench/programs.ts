@@ -79,6 +79,11 @@ export class Programs implements AsyncDisposable {
     return this.#once('init_barrier', () => compileWithEngine('native/test/init_barrier.c', this.directory));
   }
 
+  /** A program of bench/programs that uses our library. */
+  withEngine(name: string): Promise<string> {
+    return this.#once(`${name}.ours`, () => compileWithEngine(`bench/programs/${name}.c`, this.directory));
+  }
+
   #once(name: string, make: () => Promise<string>): Promise<string> {
     const made = this.#compiled.get(name) ?? make();
     this.#compiled.set(name, made);

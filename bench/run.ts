@@ -12,6 +12,7 @@ import { launchLocal } from './figures/launch_local.ts';
 import { launchSsh } from './figures/launch_ssh.ts';
 import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { output } from './figures/output.ts';
+import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
 import { wired } from './figures/wired.ts';
 import { Programs } from './programs.ts';
@@ -22,6 +23,7 @@ const figures: readonly Figure[] = [
   launchSsh2,
   wired,
   idleAgents,
+  split,
   ...collectives,
   crossing,
   output,
