@@ -52,6 +52,15 @@ struct Wide<__nv_fp8_e5m2> {
 struct Plain {
   static constexpr bool kScales = false;   // multiplies a rank's contribution first
   static constexpr bool kDivides = false;  // divides the result
+  static constexpr bool kFolds = true;
+};
+// For what only moves.
+struct Copy : Plain {
+  static constexpr bool kFolds = false;
+  template <class V>
+  static __device__ __forceinline__ V apply(V a, V) {
+    return a;
+  }
 };
 template <class T>
 struct Adjustment {
@@ -130,6 +139,7 @@ template <class T, class Op>
 __device__ __forceinline__ Pack<T> combine(const Pack<T>* const* sources, uint32_t count, size_t i,
                                            const Adjustment<T>& adjust) {
   Pack<T> first = sources[0][i];
+  if constexpr (!Op::kFolds) return first;
   if (count == 1 && !(Op::kScales && adjust.scaled == 0)) return first;
   typename Wide<T>::Type sums[Pack<T>::kCount];
 #pragma unroll
@@ -200,7 +210,9 @@ __device__ __forceinline__ void foldCounted(T* const* targets, uint32_t anyTarge
 template <class T, class Op>
 __device__ __forceinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
                                      uint32_t sourceCount, size_t count, const Adjustment<T>& adjust = {}) {
-  if (sourceCount == 1 && targetCount == 1) {
+  if constexpr (!Op::kFolds) {
+    foldCounted<T, Op, 1, 0>(targets, targetCount, sources, 1, count, adjust);
+  } else if (sourceCount == 1 && targetCount == 1) {
     foldCounted<T, Op, 1, 1>(targets, 1, sources, 1, count, adjust);
   } else if (sourceCount == 1 && targetCount == 2) {
     foldCounted<T, Op, 1, 2>(targets, 2, sources, 1, count, adjust);
