@@ -109,7 +109,7 @@ typedef struct {
   uint32_t lostPeer; /* 1 + rank whose loss the program was told as an error; 0 none. Stays after `state`
                         is free, until the slot is taken again. */
   uint32_t call;     /* of the operation last begun: type, operator << 8, root or peer (16 bits of it) << 16 */
-  uint64_t hashed; /* how many operations, those but sends and receives, have begun; written after recentHashes */
+  uint64_t hashed;   /* how many operations, those but sends and receives, have begun; written after recentHashes */
   uint64_t recentHashes[4]; /* rolling hash up to and including the k-th of them, at k % 4 */
 } ncclrunTelemetrySlot;     /* 128 bytes */
 typedef struct {

@@ -5,12 +5,12 @@
 
 #include "ncclrun.h"
 
-#define MUST(call)                                                                                     \
-  do {                                                                                                 \
-    ncclResult_t result = (call);                                                                      \
-    if (result == ncclSuccess) break;                                                                  \
+#define MUST(call)                                                                                      \
+  do {                                                                                                  \
+    ncclResult_t result = (call);                                                                       \
+    if (result == ncclSuccess) break;                                                                   \
     fprintf(stderr, "%s:%d: %s = %d: %s\n", __FILE__, __LINE__, #call, result, ncclGetLastError(NULL)); \
-    exit(1);                                                                                           \
+    exit(1);                                                                                            \
   } while (0)
 #define CHECK(condition)                                                          \
   do {                                                                            \

@@ -4,18 +4,18 @@
 
 #include "ncclrun.h"
 
-#define MUST(call)                                                                                     \
-  do {                                                                                                 \
-    ncclResult_t result = (call);                                                                      \
-    if (result == ncclSuccess) break;                                                                  \
+#define MUST(call)                                                                                      \
+  do {                                                                                                  \
+    ncclResult_t result = (call);                                                                       \
+    if (result == ncclSuccess) break;                                                                   \
     fprintf(stderr, "%s:%d: %s = %d: %s\n", __FILE__, __LINE__, #call, result, ncclGetLastError(NULL)); \
-    exit(1);                                                                                           \
+    exit(1);                                                                                            \
   } while (0)
-#define CHECK(condition)                                                            \
-  do {                                                                              \
-    if (condition) break;                                                           \
-    fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);   \
-    exit(1);                                                                        \
+#define CHECK(condition)                                                          \
+  do {                                                                            \
+    if (condition) break;                                                         \
+    fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
+    exit(1);                                                                      \
   } while (0)
 
 /* The part has these ranks of the job, in this order. */
