@@ -319,8 +319,13 @@ const cases: Record<string, () => Promise<void>> = {
     assert.deepEqual(await comm.allReduce(Float32Array.of(1), { signal: unused.signal }), Float32Array.of(comm.size));
     unused.abort(); // too late to change anything
     const breaker = new AbortController();
+    // Rank 0 waits until nobody is in the operation before any more.
+    const here = (peer: number): Promise<Float32Array> => comm.recv(new Float32Array(1), peer);
+    if (rank === 0) for (let peer = 1; peer < comm.size; peer++) await here(peer);
     const never =
-      rank === 0 ? comm.recv(new Float32Array(1), 1, { signal: breaker.signal }) : comm.recv(new Float32Array(1), 0);
+      rank === 0
+        ? comm.recv(new Float32Array(1), 1, { signal: breaker.signal })
+        : Promise.all([comm.send(new Float32Array(1), 0), comm.recv(new Float32Array(1), 0)]);
     if (rank === 0) breaker.abort(new Error('no patience'));
     await assert.rejects(never, rank === 0 ? /^Error: no patience$/ : /rank 0 .*no patience/);
     await comm.close();
