@@ -203,7 +203,7 @@ describeIf(noGroff, 'the manual page', () => {
 /** The files of ours that were read, by V8's own account. */
 async function bundlesOf(argv: readonly string[]): Promise<string[]> {
   const coverage = mkdtempSync(join(directory, 'coverage-'));
-  await output(argv, { NODE_V8_COVERAGE: coverage });
+  await output(argv, { NODE_V8_COVERAGE: coverage, NCCLRUN_DEBUG: '1' }); // Node writes it in its own end
   const schema = v.object({ result: v.array(v.object({ url: v.string() })) });
   const scripts = readdirSync(coverage).flatMap(
     (file) => v.parse(schema, JSON.parse(readFileSync(join(coverage, file), 'utf8'))).result,

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { BOOTSTRAP_PROTOCOL } from '../../control/messages/bootstrap.ts';
 import { Command } from '../rig/command.ts';
 import { randomBytes, seededRandom } from '../rig/random.ts';
 import { type SteerableRank, Steering } from '../rig/steering.ts';
@@ -82,7 +83,7 @@ it('a hello for another job is refused by name', async () => {
   const ranks = await steering.ranks(2);
   const path = (await ranks[0]?.environment('NCCLRUN_AGENT')) ?? '';
   const numbers = Buffer.alloc(12);
-  numbers.writeUInt32LE(1, 0);
+  numbers.writeUInt32LE(BOOTSTRAP_PROTOCOL, 0);
   numbers.writeUInt32LE(process.pid, 4);
   const hello = Buffer.concat([numbers, text('another-job'), text('0.0.0')]);
   const socket = connect(path);
