@@ -7,6 +7,14 @@ import { UsageError } from './errors.ts';
 import { operatorOf } from './operators.ts';
 import type { ReduceOperator } from './operators.ts';
 
+/** What we use of an AbortSignal: programs need not have its declaration, which comes with Node's types or the DOM's. */
+export interface Signal {
+  readonly reason: unknown;
+  throwIfAborted(): void;
+  addEventListener(type: 'abort', listener: () => void): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
 export interface OperationOptions {
   /**
    * What the elements are, where the array's class does not say it: `'bfloat16'` in a Uint16Array, `'float8e4m3'` or `'float8e5m2'` in a
@@ -17,7 +25,7 @@ export interface OperationOptions {
    * When it is aborted before the operation has ended, the communicator is aborted, here and at every other rank, and the operation rejects
    * with the signal's reason. If it was aborted before the call, nothing begins.
    */
-  readonly signal?: AbortSignal;
+  readonly signal?: Signal;
 }
 
 export interface ReduceOptions extends OperationOptions {

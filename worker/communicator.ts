@@ -1,5 +1,12 @@
 import { barrierOf, collectiveOf, transferOf } from './calls.ts';
-import type { CollectiveCall, OperationOptions, ReduceOptions, RootOptions, RootReduceOptions } from './calls.ts';
+import type {
+  CollectiveCall,
+  OperationOptions,
+  ReduceOptions,
+  RootOptions,
+  RootReduceOptions,
+  Signal,
+} from './calls.ts';
 import type { NcclArray } from './elements.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
@@ -234,18 +241,18 @@ export class Communicator implements AsyncDisposable {
     await this.#begin(collectiveOf(this.#member(), call), call.options.signal);
   }
 
-  #transfer(operation: Operation, signal: AbortSignal | undefined): Promise<void> {
+  #transfer(operation: Operation, signal: Signal | undefined): Promise<void> {
     if (inGroup()) return this.#begin(operation, signal);
     return this.#guarded(signal, () => this.#exchange.add(operation));
   }
 
-  #begin(operation: Operation, signal: AbortSignal | undefined): Promise<void> {
+  #begin(operation: Operation, signal: Signal | undefined): Promise<void> {
     this.#exchange.flush();
     if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, operation));
     return this.#guarded(signal, () => this.#native.operate(...operation));
   }
 
-  async #guarded(signal: AbortSignal | undefined, begin: () => Promise<void>): Promise<void> {
+  async #guarded(signal: Signal | undefined, begin: () => Promise<void>): Promise<void> {
     if (signal === undefined) return translated(begin);
     signal.throwIfAborted();
     const breakNow = () => {

@@ -6,7 +6,7 @@
  *     const sum = await comm.allReduce(new Float32Array([comm.rank]));
  */
 export { Communicator } from './communicator.ts';
-export type { OperationOptions, ReduceOptions, RootOptions, RootReduceOptions } from './calls.ts';
+export type { OperationOptions, ReduceOptions, RootOptions, RootReduceOptions, Signal } from './calls.ts';
 export type { ElementType, NcclArray } from './elements.ts';
 export { NativeLoadError } from './engine/load.ts';
 export { NcclError, UsageError } from './errors.ts';
