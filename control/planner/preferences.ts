@@ -10,17 +10,17 @@ export interface Preferences {
 
 export const NO_PREFERENCES: Preferences = { algorithms: null, protocols: null };
 
-const ALGORITHMS_BY_NAME: Readonly<Record<string, readonly AlgorithmName[]>> = {
-  direct: ['directOneShot', 'directTwoShot'],
-  ring: ['ring'],
-  tree: ['tree'],
-  collnet: ['collnet'],
-};
-const PROTOCOLS_BY_NAME: Readonly<Record<string, readonly ProtocolName[]>> = {
-  simple: ['simple'],
-  ll: ['ll'],
-  ll128: ['ll128'],
-};
+const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
+  ['direct', ['directOneShot', 'directTwoShot']],
+  ['ring', ['ring']],
+  ['tree', ['tree']],
+  ['collnet', ['collnet']],
+]);
+const PROTOCOLS_BY_NAME = new Map<string, readonly ProtocolName[]>([
+  ['simple', ['simple']],
+  ['ll', ['ll']],
+  ['ll128', ['ll128']],
+]);
 
 /** Throws UnplannableError for a name that is unknown. */
 export function preferencesFrom(environment: Readonly<Record<string, string | undefined>>): Preferences {
@@ -38,16 +38,16 @@ export function isPreferred(form: Form, { algorithms, protocols }: Preferences):
 function choice<Name>(
   variable: string,
   environment: Readonly<Record<string, string | undefined>>,
-  known: Readonly<Record<string, readonly Name[]>>,
+  known: ReadonlyMap<string, readonly Name[]>,
 ): ReadonlySet<Name> | null {
   const text = environment[variable]?.trim().toLowerCase() ?? '';
   if (text === '') return null;
   const excludes = text.startsWith('^');
   const given = new Set<Name>();
   for (const part of text.slice(excludes ? 1 : 0).split(',')) {
-    const names = known[part.trim()];
+    const names = known.get(part.trim());
     if (names === undefined) {
-      const all = Object.keys(known).join(', ');
+      const all = [...known.keys()].join(', ');
       throw new UnplannableError(
         `${variable}=${environment[variable]}: '${part.trim()}' is unknown; there are ${all}, and a ^ before them means all others`,
       );
@@ -55,9 +55,5 @@ function choice<Name>(
     for (const name of names) given.add(name);
   }
   if (!excludes) return given;
-  return new Set(
-    Object.values(known)
-      .flat()
-      .filter((name) => !given.has(name)),
-  );
+  return new Set([...known.values()].flat().filter((name) => !given.has(name)));
 }

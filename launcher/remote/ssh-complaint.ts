@@ -72,10 +72,9 @@ export function explainSsh(
   const found = complaints.find(({ pattern }) => pattern.test(stderr));
   if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(login) };
   if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ${trial}` };
+  const program = trial.split(' ', 1)[0];
   const how =
-    status === null
-      ? detail || `${trial.split(' ', 1)[0]} was killed`
-      : `${trial.split(' ', 1)[0]} ended with status ${status} and said nothing`;
+    status === null ? detail || `${program} was killed` : `${program} ended with status ${status} and said nothing`;
   return { ...base, cause: 'shell', detail: how, remedy: `try: ${trial}` };
 }
 

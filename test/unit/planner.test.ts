@@ -95,6 +95,7 @@ describe('the planner', () => {
     expect(() => algorithms([0], 'star')).toThrow(
       /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, collnet/,
     );
+    expect(() => algorithms([0], 'constructor')).toThrow(/'constructor' is unknown/);
   });
 
   test('refuses two ranks on one GPU, naming both', () => {
