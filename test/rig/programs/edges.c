@@ -2,19 +2,10 @@
  * connections carried for it: bytes=SIZE rank=R channel=C peer=P sends=0|1 transport=T moved=BYTES     (channel -1: the
  * pair connection) Usage: edges BYTES... */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "nccl.h"
-#include "ncclrun.h"
+#include "must.h"
 
 enum { kMaxEdges = 256 };
-
-static void must(ncclResult_t result, const char* what) {
-  if (result == ncclSuccess) return;
-  fprintf(stderr, "%s: %s: %s\n", what, ncclGetErrorString(result), ncclGetLastError(NULL));
-  exit(1);
-}
 
 static uint64_t before(const ncclrunEdge* known, size_t count, const ncclrunEdge* edge) {
   for (size_t i = 0; i < count; i++) {
@@ -25,38 +16,30 @@ static uint64_t before(const ncclrunEdge* known, size_t count, const ncclrunEdge
 }
 
 static void check(const float* values, size_t count, int size) {
-  for (size_t i = 0; i < count; i++) {
-    float expected = (float)(size * (size - 1) / 2) + (float)(size * (int)(i % 97));
-    if (values[i] == expected) continue;
-    fprintf(stderr, "element %zu of %zu: %f instead of %f\n", i, count, values[i], expected);
-    exit(1);
-  }
+  for (size_t i = 0; i < count; i++) CHECK(values[i] == (float)(size * (size - 1) / 2) + (float)(size * (int)(i % 97)));
 }
 
 int main(int argc, char** argv) {
-  ncclUniqueId id;
-  int size = 0, rank = 0;
-  must(ncclrunGetJob(&id, &size, &rank), "ncclrunGetJob");
-  ncclComm_t comm;
-  must(ncclCommInitRank(&comm, size, id, rank), "ncclCommInitRank");
+  const Job job = joinJob();
+  const ncclComm_t comm = job.comm;
   ncclrunEdge known[kMaxEdges], now[kMaxEdges];
   size_t known_count = kMaxEdges;
-  must(ncclrunCommGetEdges(comm, known, &known_count), "ncclrunCommGetEdges");
+  MUST(ncclrunCommGetEdges(comm, known, &known_count));
   for (int argument = 1; argument < argc; argument++) {
     size_t bytes = strtoull(argv[argument], NULL, 10), count = bytes / sizeof(float);
     float *from = malloc(bytes + 1), *to = malloc(bytes + 1);
-    for (size_t i = 0; i < count; i++) from[i] = (float)rank + (float)(i % 97);
-    must(ncclAllReduce(from, to, count, ncclFloat, ncclSum, comm, NULL), "ncclAllReduce");
-    must(ncclrunStreamSynchronize(NULL), "ncclrunStreamSynchronize");
-    check(to, count, size);
+    for (size_t i = 0; i < count; i++) from[i] = (float)job.rank + (float)(i % 97);
+    MUST(ncclAllReduce(from, to, count, ncclFloat, ncclSum, comm, NULL));
+    MUST(ncclrunStreamSynchronize(NULL));
+    check(to, count, job.size);
     size_t now_count = kMaxEdges;
     /* Both ends of a connection in shared memory have one counter: read while nobody is ahead. */
-    must(ncclrunNodeBarrier(comm), "ncclrunNodeBarrier");
-    must(ncclrunCommGetEdges(comm, now, &now_count), "ncclrunCommGetEdges");
-    must(ncclrunNodeBarrier(comm), "ncclrunNodeBarrier");
+    MUST(ncclrunNodeBarrier(comm));
+    MUST(ncclrunCommGetEdges(comm, now, &now_count));
+    MUST(ncclrunNodeBarrier(comm));
     for (size_t i = 0; i < now_count; i++) {
       uint64_t moved = now[i].bytes - before(known, known_count, &now[i]);
-      printf("bytes=%zu rank=%d channel=%d peer=%u sends=%u transport=%u moved=%" PRIu64 "\n", bytes, rank,
+      printf("bytes=%zu rank=%d channel=%d peer=%u sends=%u transport=%u moved=%" PRIu64 "\n", bytes, job.rank,
              (int)now[i].channel, now[i].peer, now[i].sends, now[i].transport, moved);
       known[i] = now[i];
     }
@@ -64,7 +47,7 @@ int main(int argc, char** argv) {
     free(from);
     free(to);
   }
-  must(ncclCommFinalize(comm), "ncclCommFinalize");
-  must(ncclCommDestroy(comm), "ncclCommDestroy");
+  MUST(ncclCommFinalize(comm));
+  MUST(ncclCommDestroy(comm));
   return 0;
 }

@@ -1,23 +1,7 @@
 /* Several ranks in one process: made by one thread together, and by a thread each. Prints "ok". */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "ncclrun.h"
-
-#define MUST(call)                                                                                      \
-  do {                                                                                                  \
-    ncclResult_t result = (call);                                                                       \
-    if (result == ncclSuccess) break;                                                                   \
-    fprintf(stderr, "%s:%d: %s = %d: %s\n", __FILE__, __LINE__, #call, result, ncclGetLastError(NULL)); \
-    exit(1);                                                                                            \
-  } while (0)
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (condition) break;                                                         \
-    fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
-    exit(1);                                                                      \
-  } while (0)
+#include "must.h"
 
 enum { ranks = 3, rounds = 200 };
 

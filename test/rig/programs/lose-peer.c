@@ -2,21 +2,11 @@
  * with its name, destroy what is left, and build a communicator of their own. The second argument is a directory in
  * which they pass the new id on. A survivor prints what it was told, and how long that took. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ncclrun.h"
-
-#define MUST(call)                                                                                      \
-  do {                                                                                                  \
-    ncclResult_t result = (call);                                                                       \
-    if (result == ncclSuccess) break;                                                                   \
-    fprintf(stderr, "%s:%d: %s = %d: %s\n", __FILE__, __LINE__, #call, result, ncclGetLastError(NULL)); \
-    exit(1);                                                                                            \
-  } while (0)
+#include "must.h"
 
 enum { large = 1 << 23 };
 

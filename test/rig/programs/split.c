@@ -1,22 +1,5 @@
 /* Splits the job's communicator in several ways and checks every part by a sum over it. Prints "ok" at rank 0. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "ncclrun.h"
-
-#define MUST(call)                                                                                      \
-  do {                                                                                                  \
-    ncclResult_t result = (call);                                                                       \
-    if (result == ncclSuccess) break;                                                                   \
-    fprintf(stderr, "%s:%d: %s = %d: %s\n", __FILE__, __LINE__, #call, result, ncclGetLastError(NULL)); \
-    exit(1);                                                                                            \
-  } while (0)
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (condition) break;                                                         \
-    fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
-    exit(1);                                                                      \
-  } while (0)
+#include "must.h"
 
 /* The part has these ranks of the job, in this order. */
 static void expectMembers(ncclComm_t comm, int rank, const int* members, int count) {
