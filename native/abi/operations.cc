@@ -1,9 +1,11 @@
 // Operations and groups: check the arguments, then queue.
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "abi/arguments.h"
 #include "abi/call.h"
+#include "device/element.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;
@@ -33,9 +35,11 @@ struct Request {
 // Stands for the buffer of a call that moves no element: which of send and receive is set still tells them apart.
 char nothing;
 
-ncclResult_t checkOperator(const Request& request, const Communicator& communicator) {
+// `made`: the operator that the program made, if the call's is one.
+ncclResult_t checkOperator(const Request& request, const Communicator& communicator,
+                           std::optional<UserOperator>& made) {
   if (request.op >= 0 && request.op < ncclNumOps) return ncclSuccess;
-  const auto made = communicator.operators().find(request.op);
+  made = communicator.operators().find(request.op);
   if (!made.has_value()) {
     return fail(ncclInvalidArgument, "%s: operator %d does not exist%s", request.function, request.op,
                 request.op < 0
@@ -47,18 +51,19 @@ ncclResult_t checkOperator(const Request& request, const Communicator& communica
               request.function, request.op, int(made->type), request.type);
 }
 
-ncclResult_t check(const Request& request, const Communicator& communicator) {
+ncclResult_t check(const Request& request, const Communicator& communicator, std::optional<UserOperator>& made) {
   const char* function = request.function;
   if (request.type < 0 || request.type >= ncclNumTypes) {
     return fail(ncclInvalidArgument, "%s: datatype %d does not exist", function, request.type);
   }
-  if (const auto bad = checkOperator(request, communicator); bad != ncclSuccess) return bad;
+  if (const auto bad = checkOperator(request, communicator, made); bad != ncclSuccess) return bad;
   if (request.otherName != nullptr &&
       (request.other < 0 || static_cast<uint32_t>(request.other) >= communicator.size())) {
     return fail(ncclInvalidArgument, "%s: %s is %d; the communicator has ranks 0 to %u", function, request.otherName,
                 request.other, communicator.size() - 1);
   }
-  if (request.count > std::numeric_limits<ptrdiff_t>::max() / kTypeBytes[request.type] / communicator.size()) {
+  if (request.count > std::numeric_limits<ptrdiff_t>::max() / elementBytes(static_cast<ncclDataType_t>(request.type)) /
+                          communicator.size()) {
     return fail(ncclInvalidArgument, "%s: count %zu is more than memory can hold", function, request.count);
   }
   const bool isRoot = static_cast<uint32_t>(request.other) == communicator.rank();
@@ -78,11 +83,9 @@ ncclResult_t queue(const Request& request) noexcept {
   return callInGroup(request.function, [&] {
     const auto communicator = lookUp(request.function, request.comm);
     if (communicator == nullptr) return ncclInvalidArgument;
-    if (communicator->ready(request.function) == nullptr) {
-      const Status status = communicator->asyncError();
-      return status.ok() || status.code == ncclInProgress ? ncclInvalidUsage : status.code;
-    }
-    if (const auto bad = check(request, *communicator); bad != ncclSuccess) return bad;
+    if (communicator->ready(request.function) == nullptr) return whyNotReady(*communicator);
+    std::optional<UserOperator> made;
+    if (const auto bad = check(request, *communicator, made); bad != ncclSuccess) return bad;
     Operation operation;
     operation.collective = request.collective;
     operation.send = request.sends && request.send == nullptr ? &nothing : request.send;
@@ -90,7 +93,7 @@ ncclResult_t queue(const Request& request) noexcept {
     operation.count = request.count;
     operation.type = static_cast<ncclDataType_t>(request.type);
     operation.op = static_cast<ncclRedOp_t>(request.op);
-    if (const auto made = communicator->operators().find(request.op); made.has_value()) {
+    if (made.has_value()) {
       operation.op = ncclNumOps;  // one number for all of them: what other ranks call theirs does not matter
       operation.scalarAt = made->scalarAt;
       operation.scalar = made->scalar;

@@ -3,6 +3,7 @@
 
 #include "abi/arguments.h"
 #include "abi/call.h"
+#include "device/element.h"
 
 using namespace ncclrun;
 
@@ -22,7 +23,7 @@ NCCLRUN_EXPORT ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scal
     const auto communicator = lookUp(kName, comm);
     if (communicator == nullptr) return ncclInvalidArgument;
     UserOperator made{datatype, where == ncclScalarDevice ? scalar : nullptr, 0};
-    if (where == ncclScalarHostImmediate) std::memcpy(&made.scalar, scalar, kTypeBytes[type]);
+    if (where == ncclScalarHostImmediate) std::memcpy(&made.scalar, scalar, elementBytes(datatype));
     *op = communicator->operators().add(made);
     return ncclSuccess;
   });

@@ -46,25 +46,20 @@ NCCLRUN_FN void treeAllReduce(P& p, const Work& w) {
 template <class P>
 NCCLRUN_FN void treeReduce(P& p, const Work& w) {
   if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
-  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
-  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
-    treeUp(p, w, begin, lesser(step, w.count - begin), false);
-  }
+  forEachStep(p, w, [&](size_t begin, size_t count) { treeUp(p, w, begin, count, false); });
 }
 
 template <class P>
 NCCLRUN_FN void treeBroadcast(P& p, const Work& w) {
   if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
-  const size_t step = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
-  for (size_t begin = w.block * step; begin < w.count; begin += w.blocks * step) {
-    const size_t count = lesser(step, w.count - begin);
+  forEachStep(p, w, [&](size_t begin, size_t count) {
     if (!atTop(w)) {
       treeDown(p, w, begin, count);
     } else {
       char* target = w.send == w.receive ? nullptr : at(w.receive, w, begin);
       p.merge(0, 0, at(w.send, w, begin), target, 0, w.children, count);
     }
-  }
+  });
 }
 
 }  // namespace ncclrun

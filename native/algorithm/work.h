@@ -66,4 +66,27 @@ NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
   return (part + w.grain - 1) / w.grain * w.grain;
 }
 
+// The block's share of the data, in steps that a slot holds: step(begin, count).
+template <class P, class Step>
+NCCLRUN_FN void forEachStep(const P& p, const Work& w, Step&& step) {
+  const size_t most = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+  for (size_t begin = w.block * most; begin < w.count; begin += w.blocks * most) {
+    step(begin, lesser(most, w.count - begin));
+  }
+}
+
+// The data in turns that give every block `parts` chunks, which shrink with what is left; each chunk is cut into as
+// many steps as a slot needs: step(begin, span, chunk) is about [begin, begin + span) of the block's first chunk of the
+// turn, and the others lie `chunk` elements apart. All may reach beyond the data: within() says how far.
+template <class P, class Step>
+NCCLRUN_FN void forEachTurn(const P& p, const Work& w, size_t parts, Step&& step) {
+  const size_t slot = p.slotElements();
+  size_t chunk = 0;
+  for (size_t turn = 0; turn < w.count; turn += w.blocks * parts * chunk) {
+    chunk = turnChunk(w, w.count - turn, w.blocks * parts);
+    const size_t begin = turn + w.block * parts * chunk;
+    for (size_t done = 0; done < chunk; done += slot) step(begin + done, lesser(slot, chunk - done), chunk);
+  }
+}
+
 }  // namespace ncclrun

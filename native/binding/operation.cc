@@ -8,6 +8,7 @@
 #include "binding/communicator.h"
 #include "binding/error.h"
 #include "binding/module.h"
+#include "device/element.h"
 
 namespace ncclrun::binding {
 namespace {
@@ -51,8 +52,6 @@ constexpr Extents kExtents[] = {
 };
 static_assert(std::size(kExtents) == static_cast<size_t>(Kind::kinds));
 
-constexpr size_t kTypeBytes[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-
 struct Operation {
   std::shared_ptr<Comm> comm;
   Kind kind;
@@ -70,7 +69,7 @@ void* buffer(const Napi::Value& value, const char* name, const Operation& operat
   if (value.IsNull() || extent == Extent::none) return nullptr;
   const auto bytes = viewArgument(value, name);
   const size_t parts = extent == Extent::perRank ? operation.comm->size : 1;
-  if (operation.count > bytes.size() / kTypeBytes[operation.type] / parts)
+  if (operation.count > bytes.size() / elementBytes(operation.type) / parts)
     throw wrongArgument(value.Env(), name, "large enough for `count` elements");
   return bytes.data();
 }
@@ -93,7 +92,7 @@ Operation read(Napi::Env env, At&& at) {
   operation.op = static_cast<ncclRedOp_t>(op);
   if (const Napi::Value factor = at(8); !factor.IsNull()) {
     const auto bytes = viewArgument(factor, "factor");
-    if (bytes.size() != kTypeBytes[type]) throw wrongArgument(env, "factor", "one element");
+    if (bytes.size() != elementBytes(operation.type)) throw wrongArgument(env, "factor", "one element");
     operation.factor.assign(bytes.begin(), bytes.end());
   }
   operation.send = buffer(at(2), "send", operation, kExtents[kind].send);

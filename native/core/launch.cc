@@ -1,5 +1,6 @@
 #include "core/launch.h"
 
+#include "device/element.h"
 #include "device/host/fold.h"
 
 namespace ncclrun {

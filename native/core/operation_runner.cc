@@ -9,6 +9,7 @@
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
 #include "core/tree_shape.h"
+#include "device/element.h"
 
 namespace ncclrun {
 namespace {

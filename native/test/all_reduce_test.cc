@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "device/element.h"
 #include "device/host/fold.h"
 #include "support/check.h"
 #include "support/world.h"

@@ -17,30 +17,22 @@ struct Wide {
   static __device__ __forceinline__ T widen(T value) { return value; }
   static __device__ __forceinline__ T narrow(T value) { return value; }
 };
-template <>
-struct Wide<__half> {
+// Those kept in fewer bits.
+template <class T>
+struct WideInFloat {
   using Type = float;
-  static __device__ __forceinline__ float widen(__half value) { return __half2float(value); }
-  static __device__ __forceinline__ __half narrow(float value) { return __float2half_rn(value); }
+  static __device__ __forceinline__ float widen(T value) { return float(value); }
+  static __device__ __forceinline__ T narrow(float value) { return T(value); }
 };
 template <>
-struct Wide<__nv_bfloat16> {
-  using Type = float;
-  static __device__ __forceinline__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
-  static __device__ __forceinline__ __nv_bfloat16 narrow(float value) { return __float2bfloat16_rn(value); }
-};
-
+struct Wide<__half> : WideInFloat<__half> {};
+template <>
+struct Wide<__nv_bfloat16> : WideInFloat<__nv_bfloat16> {};
 // What is too large for 8 bits becomes the largest finite value.
 template <>
-struct Wide<__nv_fp8_e4m3> {
-  using Type = float;
-  static __device__ __forceinline__ float widen(__nv_fp8_e4m3 value) { return float(value); }
-  static __device__ __forceinline__ __nv_fp8_e4m3 narrow(float value) { return __nv_fp8_e4m3(value); }
-};
+struct Wide<__nv_fp8_e4m3> : WideInFloat<__nv_fp8_e4m3> {};
 template <>
-struct Wide<__nv_fp8_e5m2> {
-  using Type = float;
-  static __device__ __forceinline__ float widen(__nv_fp8_e5m2 value) { return float(value); }
+struct Wide<__nv_fp8_e5m2> : WideInFloat<__nv_fp8_e5m2> {
   static __device__ __forceinline__ __nv_fp8_e5m2 narrow(float value) {
     __nv_fp8_e5m2 out;
     out.__x = __nv_cvt_float_to_fp8(value, isinf(value) ? __NV_NOSAT : __NV_SATFINITE, __NV_E5M2);

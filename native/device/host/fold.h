@@ -38,9 +38,6 @@ bool makeReduction(ncclDataType_t type, ncclRedOp_t op, const void* scalar, uint
 // Of single bytes with one source: a copy to several targets.
 FoldFunction copyFunction();
 
-// Bytes of one element; 0 for a type that does not exist.
-size_t elementBytes(ncclDataType_t type);
-
 // One table per instruction set; filled by fold_kernels.h.
 struct FoldTable {
   static constexpr int kOps = 4;  // ncclSum, ncclProd, ncclMax, ncclMin

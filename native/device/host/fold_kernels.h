@@ -40,7 +40,6 @@ struct Lanes {
 
 using Floats = VectorOf<float>::Type;
 using Words = VectorOf<uint32_t>::Type;
-typedef uint16_t Halfwords __attribute__((vector_size(kVectorBytes / 2)));
 
 inline Words wordsOf(Floats v) { return (Words)v; }
 inline Floats floatsOf(Words v) { return (Floats)v; }
@@ -66,21 +65,24 @@ struct Float8e5m2 {
   uint8_t bits;
 };
 
-struct SixteenBit {
+// What is folded in float and kept in fewer bits, the integer `Bits`.
+template <class Bits>
+struct Narrow {
+  typedef Bits Stored __attribute__((vector_size(kVectorBytes / sizeof(float) * sizeof(Bits))));
   static constexpr size_t kCount = kVectorBytes / sizeof(float);
   static Words loadBits(const char* from) {
-    Halfwords bits;
+    Stored bits;
     __builtin_memcpy(&bits, from, sizeof bits);
     return __builtin_convertvector(bits, Words);
   }
   static void storeBits(char* to, Words v) {
-    const Halfwords bits = __builtin_convertvector(v, Halfwords);
+    const Stored bits = __builtin_convertvector(v, Stored);
     __builtin_memcpy(to, &bits, sizeof bits);
   }
 };
 
 template <>
-struct Lanes<Bfloat16> : SixteenBit {
+struct Lanes<Bfloat16> : Narrow<uint16_t> {
   using Element = Bfloat16;
   using V = Floats;
   static V load(const char* from) { return floatsOf(loadBits(from) << 16); }
@@ -94,7 +96,7 @@ struct Lanes<Bfloat16> : SixteenBit {
 };
 
 template <>
-struct Lanes<Half> : SixteenBit {
+struct Lanes<Half> : Narrow<uint16_t> {
   using Element = Half;
   using V = Floats;
   static V load(const char* from) {
@@ -122,23 +124,9 @@ struct Lanes<Half> : SixteenBit {
   }
 };
 
-struct EightBit {
-  typedef uint8_t Bytes __attribute__((vector_size(kVectorBytes / 4)));
-  static constexpr size_t kCount = kVectorBytes / sizeof(float);
-  static Words loadBits(const char* from) {
-    Bytes bits;
-    __builtin_memcpy(&bits, from, sizeof bits);
-    return __builtin_convertvector(bits, Words);
-  }
-  static void storeBits(char* to, Words v) {
-    const Bytes bits = __builtin_convertvector(v, Bytes);
-    __builtin_memcpy(to, &bits, sizeof bits);
-  }
-};
-
 // Bias 7, no infinity; all ones is NaN. Scaling and rounding as for Half.
 template <>
-struct Lanes<Float8e4m3> : EightBit {
+struct Lanes<Float8e4m3> : Narrow<uint8_t> {
   using V = Floats;
   static V load(const char* from) {
     const Words b = loadBits(from);
@@ -159,7 +147,7 @@ struct Lanes<Float8e4m3> : EightBit {
 
 // Half without its lower byte. An infinity stays one.
 template <>
-struct Lanes<Float8e5m2> : EightBit {
+struct Lanes<Float8e5m2> : Narrow<uint8_t> {
   using V = Floats;
   static V load(const char* from) {
     const Words b = loadBits(from);
