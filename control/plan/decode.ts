@@ -1,16 +1,9 @@
 /** HostPlan bytes → what they say. For `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
-import {
-  CONNECTION_HEADER_BYTES,
-  EDGE_RECORD,
-  HEADER,
-  LOCAL_RECORD,
-  STRIDE,
-  TOKEN_BYTES,
-  TRANSPORTS,
-} from './layout.ts';
+import { EDGE_RECORD, HEADER, LOCAL_RECORD, STRIDE, TOKEN_BYTES, TRANSPORTS } from './layout.ts';
 import { decodeHosts, decodePeers, decodeRings, decodeTuning } from './decode-shared.ts';
 import { named, openPlan } from './plan-reader.ts';
 import type { PlanReader } from './plan-reader.ts';
+import { connectionBytes } from './segment.ts';
 import type { CommPlan, TransportName } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 
@@ -122,7 +115,7 @@ function decodeLocals(reader: PlanReader, plan: CommPlan, host: number, segment:
 
 function decodeEdges(reader: PlanReader, plan: CommPlan, segment: DecodedSegment): DecodedEdge[] {
   const table = reader.section(HEADER.edgeTable, STRIDE.edge, 'edgeTable');
-  const connectionBytes = CONNECTION_HEADER_BYTES + plan.ringBuffer.steps * plan.ringBuffer.stepBytes;
+  const needed = connectionBytes(plan.ringBuffer);
   return Array.from({ length: table.count }, (_, index) => {
     const at = table.at(index);
     const edge = {
@@ -135,7 +128,7 @@ function decodeEdges(reader: PlanReader, plan: CommPlan, segment: DecodedSegment
     if (edge.channel >= plan.channels.length || edge.peer >= plan.peers.length) {
       throw new PlanError(`edgeTable[${index}]: channel ${edge.channel}, peer ${edge.peer} do not exist`);
     }
-    if (edge.transport === 'shm' && edge.segmentOffset + connectionBytes > segment.segmentBytes) {
+    if (edge.transport === 'shm' && edge.segmentOffset + needed > segment.segmentBytes) {
       throw new PlanError(`edgeTable[${index}]: lies beyond the segment's ${segment.segmentBytes} bytes`);
     }
     return edge;

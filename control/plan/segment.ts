@@ -4,6 +4,8 @@ import {
   CONNECTION_ALIGNMENT,
   CONNECTION_HEADER_BYTES,
   DOORBELL_BYTES,
+  LOW_LATENCY_STEP_BYTES,
+  LOW_LATENCY_STEPS,
   NODE_BARRIER_BYTES,
 } from './layout.ts';
 import type { CommPlan, ConnectionBuffer } from './types.ts';
@@ -38,8 +40,11 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
   return { abortOffset: 0, doorbellOffset, barrierOffset, pairOffset, pairStride, ringOffset, ringStride, totalBytes };
 }
 
-function connectionBytes(buffer: ConnectionBuffer): number {
-  return roundUp(CONNECTION_HEADER_BYTES + buffer.steps * buffer.stepBytes, CONNECTION_ALIGNMENT);
+const CACHE_LINE_BYTES = 64;
+
+export function connectionBytes(buffer: ConnectionBuffer): number {
+  const slots = roundUp(CONNECTION_HEADER_BYTES + buffer.steps * buffer.stepBytes, CACHE_LINE_BYTES);
+  return roundUp(slots + LOW_LATENCY_STEPS * LOW_LATENCY_STEP_BYTES, CONNECTION_ALIGNMENT);
 }
 
 function roundUp(value: number, multiple: number): number {

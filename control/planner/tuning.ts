@@ -1,10 +1,11 @@
 /** From collective and size to the forms that serve it, on the host device. */
-import type { AlgorithmName, CollectiveName, Form, TuningRow } from '../plan/types.ts';
+import type { AlgorithmName, CollectiveName, Form, ProtocolName, TuningRow } from '../plan/types.ts';
 import {
   CHUNK_BYTES,
   DIRECT_BETWEEN_HOSTS_BYTES,
   DIRECT_MAX_RANKS,
   HOST_THREADS,
+  LOW_LATENCY_BYTES,
   ONE_SHOT_BYTES_TIMES_RANKS,
   STAR_BYTES,
   STAR_MAX_RANKS,
@@ -14,18 +15,30 @@ import {
 import { isPreferred, NO_PREFERENCES } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
 
-/** Up to so many bytes (null: all larger ones) this algorithm. */
-type Choice = readonly [upToBytes: number | null, algorithm: AlgorithmName];
+/** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
+interface Choice {
+  readonly upToBytes: number | null;
+  readonly algorithm: AlgorithmName;
+  readonly protocol: ProtocolName;
+}
 
-const inPairs: readonly CollectiveName[] = ['allToAll', 'gather', 'scatter', 'sendRecv', 'barrier'];
+/** Protocols of the host device, the one for all sizes first. */
+const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll'];
+
+const inPairs: readonly CollectiveName[] = ['allToAll', 'gather', 'scatter'];
 
 /** What the host device has, beside what the sizes make best: the first that the user prefers serves all sizes. */
-const possible: Readonly<Partial<Record<CollectiveName, readonly AlgorithmName[]>>> = {
+const possible: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
   allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
   allGather: ['ring', 'directOneShot'],
   reduceScatter: ['ring', 'directOneShot'],
   broadcast: ['ring', 'tree', 'directOneShot'],
   reduce: ['ring', 'tree', 'directOneShot'],
+  allToAll: ['directOneShot'],
+  gather: ['directOneShot'],
+  scatter: ['directOneShot'],
+  barrier: ['directOneShot'],
+  sendRecv: ['directOneShot'],
 };
 
 export function hostTuning(ranks: number, hosts: number, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
@@ -35,69 +48,91 @@ export function hostTuning(ranks: number, hosts: number, preferences: Preference
     ['reduceScatter', amongAll(ranks, hosts)],
     ['broadcast', withRoot(ranks, hosts)],
     ['reduce', withRoot(ranks, hosts)],
-    ...inPairs.map((collective) => [collective, [[null, 'directOneShot']]] as const),
+    ...inPairs.map((collective) => [collective, [simple(null, 'directOneShot')]] as const),
   ];
-  return choices.flatMap(([collective, best]) => preferred(collective, best, preferences).map(rowOf(collective)));
+  const rows = choices.flatMap(([collective, best]) => {
+    const quick = hosts === 1 ? withLowLatency(best, lowLatencyBytes(collective, ranks)) : best;
+    return preferred(collective, quick, preferences).map(rowOf(collective));
+  });
+  const barrier: Choice = { ...simple(null, 'directOneShot'), protocol: hosts === 1 ? 'll' : 'simple' };
+  return [
+    ...rows,
+    ...preferred('barrier', [barrier], preferences).map(rowOf('barrier')),
+    rowOf('sendRecv')(simple(null, 'directOneShot')),
+  ];
+}
+
+function simple(upToBytes: number | null, algorithm: AlgorithmName): Choice {
+  return { upToBytes, algorithm, protocol: 'simple' };
 }
 
 function allReduce(ranks: number, hosts: number): Choice[] {
-  if (ranks > DIRECT_MAX_RANKS)
-    return [
-      [TREE_BYTES, 'tree'],
-      [null, 'ring'],
-    ];
+  if (ranks > DIRECT_MAX_RANKS) return [simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
   if (hosts === 1) {
-    return [
-      [Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks), 'directOneShot'],
-      [null, 'directTwoShot'],
-    ];
+    const oneShotBytes = Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks);
+    return [simple(oneShotBytes, 'directOneShot'), simple(null, 'directTwoShot')];
   }
-  const last: Choice[] = [
-    [DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'],
-    [null, 'ring'],
-  ];
-  return hosts < TREE_MIN_HOSTS ? last : last.toSpliced(1, 0, [TREE_BYTES, 'tree']);
+  const last = [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'ring')];
+  return hosts < TREE_MIN_HOSTS ? last : last.toSpliced(1, 0, simple(TREE_BYTES, 'tree'));
 }
 
 /** All-gather and reduce-scatter: a ring where not every pair should have a connection. */
 function amongAll(ranks: number, hosts: number): Choice[] {
-  if (ranks > DIRECT_MAX_RANKS) return [[null, 'ring']];
-  return hosts === 1
-    ? [[null, 'directOneShot']]
-    : [
-        [DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'],
-        [null, 'ring'],
-      ];
+  if (ranks > DIRECT_MAX_RANKS) return [simple(null, 'ring')];
+  if (hosts === 1) return [simple(null, 'directOneShot')];
+  return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'ring')];
 }
 
 /** Broadcast and reduce: the root itself serves a few ranks or bytes, a tree more, a ring much. */
 function withRoot(ranks: number, hosts: number): Choice[] {
-  if (ranks <= STAR_MAX_RANKS && hosts === 1) return [[null, 'directOneShot']];
-  const larger: Choice[] = [
-    [TREE_BYTES, 'tree'],
-    [null, 'ring'],
-  ];
-  return ranks > DIRECT_MAX_RANKS ? larger : [[STAR_BYTES, 'directOneShot'], ...larger];
+  if (ranks <= STAR_MAX_RANKS && hosts === 1) return [simple(null, 'directOneShot')];
+  const larger = [simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
+  return ranks > DIRECT_MAX_RANKS ? larger : [simple(STAR_BYTES, 'directOneShot'), ...larger];
+}
+
+/** LOW_LATENCY_BYTES as the size that a row is chosen by: of the larger of a rank's two buffers. */
+function lowLatencyBytes(collective: CollectiveName, ranks: number): number {
+  const wholeAtEveryRank = collective === 'allReduce' || collective === 'broadcast' || collective === 'reduce';
+  return LOW_LATENCY_BYTES * (wholeAtEveryRank ? 1 : ranks);
+}
+
+/** The same, small sizes under protocol LL. */
+function withLowLatency(best: readonly Choice[], bytes: number): Choice[] {
+  const first = best.findIndex(({ upToBytes }) => upToBytes === null || upToBytes > bytes);
+  const small = best.slice(0, first + 1).map((choice): Choice => ({ ...choice, protocol: 'll' }));
+  const last = small.pop();
+  return [...small, ...(last === undefined ? [] : [{ ...last, upToBytes: bytes }]), ...best.slice(first)];
 }
 
 function preferred(collective: CollectiveName, best: readonly Choice[], preferences: Preferences): readonly Choice[] {
-  const allowed = (algorithm: AlgorithmName): boolean => isPreferred(form(algorithm), preferences);
-  if (best.every(([, algorithm]) => allowed(algorithm))) return best;
-  const other = possible[collective]?.find(allowed);
-  // Where nothing is left that the user prefers, the wish is about other collectives.
-  if (other === undefined) return best;
-  const kept = best.map(([upToBytes, algorithm]): Choice => [upToBytes, allowed(algorithm) ? algorithm : other]);
-  return kept.filter(([, algorithm], place) => kept[place + 1]?.[1] !== algorithm);
+  const allowed = (choice: Choice): boolean => isPreferred(form(choice), preferences);
+  if (best.every(allowed)) return best;
+  const others = possible[collective]
+    .flatMap((algorithm) => PROTOCOLS.map((protocol): Choice => ({ upToBytes: null, algorithm, protocol })))
+    .filter(allowed);
+  const kept = best.map((choice) => {
+    if (allowed(choice)) return choice;
+    const instead =
+      others.find(({ algorithm }) => algorithm === choice.algorithm) ??
+      others.find(({ protocol }) => protocol === choice.protocol) ??
+      others[0] ??
+      choice; // where nothing is left that the user prefers, the wish is about other collectives
+    return { ...instead, upToBytes: choice.upToBytes };
+  });
+  return kept.filter(({ algorithm, protocol }, place) => {
+    const next = kept[place + 1];
+    return next?.algorithm !== algorithm || next.protocol !== protocol;
+  });
 }
 
 function rowOf(collective: CollectiveName): (choice: Choice) => TuningRow {
-  return ([upToBytes, algorithm]) => ({ collective, upToBytes, forms: [form(algorithm)] });
+  return (choice) => ({ collective, upToBytes: choice.upToBytes, forms: [form(choice)] });
 }
 
-function form(algorithm: AlgorithmName): Form {
+function form({ algorithm, protocol }: Choice): Form {
   return {
     algorithm,
-    protocol: 'simple',
+    protocol,
     channels: 1,
     chunkBytes: CHUNK_BYTES,
     threads: HOST_THREADS,

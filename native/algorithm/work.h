@@ -41,6 +41,7 @@ struct Work {
   size_t elementBytes;
   size_t chunk;     // elements; the form's chunk
   size_t grain;     // elements; chunks are multiples of it
+  bool lowLatency;  // protocol LL, else Simple
   uint32_t block;   // 0..blocks-1
   uint32_t blocks;  // channels of the form
   uint32_t rank;
@@ -59,9 +60,10 @@ NCCLRUN_FN size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 // Elements of [begin, begin + span) that lie below `end`.
 NCCLRUN_FN size_t within(size_t begin, size_t span, size_t end) { return begin >= end ? 0 : lesser(span, end - begin); }
 
-// The chunk of one turn under protocol Simple: the form's, or an equal part of what is left if that is less, rounded up
-// to the grain.
+// The chunk of one turn: the form's, or an equal part of what is left if that is less, rounded up to the grain. Under
+// protocol LL only the last, smaller one is rounded.
 NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
+  if (w.lowLatency && left / parts >= w.chunk) return w.chunk;
   const size_t part = lesser(w.chunk, (left + parts - 1) / parts);
   return (part + w.grain - 1) / w.grain * w.grain;
 }

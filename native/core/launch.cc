@@ -16,7 +16,9 @@ bool reduces(plan::Collective collective) {
 
 // What the algorithms of this device are written for.
 bool possible(plan::Collective collective, const plan::FormRecord& form) {
-  if (form.protocol != uint8_t(plan::Protocol::simple)) return false;
+  // Sends and receives meet by their order alone: the two sides must not choose by different sizes.
+  const bool lowLatency = form.protocol == uint8_t(plan::Protocol::ll) && collective != plan::Collective::sendRecv;
+  if (form.protocol != uint8_t(plan::Protocol::simple) && !lowLatency) return false;
   const auto algorithm = plan::Algorithm(form.algorithm);
   const bool ring = algorithm == plan::Algorithm::ring;
   const bool tree = algorithm == plan::Algorithm::tree;

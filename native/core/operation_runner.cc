@@ -21,6 +21,7 @@ using plan::Collective;
 // read.
 constexpr uint64_t kStreamBytes = 4u << 20;
 
+bool isLowLatency(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
 bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
 }  // namespace
@@ -33,7 +34,8 @@ Work OperationRunner::workOf(const Task& task) const {
   work.count = operation.count;
   work.elementBytes = elementBytes(operation.type);
   work.chunk = std::max<size_t>(task.form.chunkBytes / work.elementBytes, 1);
-  work.grain = (task.form.threads - 32) * size_t(8) / work.elementBytes;
+  work.lowLatency = isLowLatency(task);
+  work.grain = (task.form.threads - (work.lowLatency ? 0 : 32)) * size_t(8) / work.elementBytes;
   work.blocks = 1;
   work.rank = rank_;
   work.ranks = plan_.header().ranks;
@@ -203,6 +205,13 @@ bool OperationRunner::build(const Task& task) {
   }
 }
 
+void OperationRunner::useLowLatency() {
+  for (size_t i = 0; i < used_; i++) {
+    for (Endpoint*& end : blocks_[i].receives) end = &end->lowLatency();
+    for (Endpoint*& end : blocks_[i].sends) end = &end->lowLatency();
+  }
+}
+
 // The k-th send to oneself meets the k-th receive from oneself.
 Status OperationRunner::copyToSelf(std::span<const Task* const> tasks) const {
   std::vector<const Operation*> sends, receives;
@@ -249,6 +258,7 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
     HostPrimitives primitives(blocks, {.receives = block.receives,
                                        .sends = block.sends,
                                        .elementBytes = work.elementBytes,
+                                       .slotBytes = work.lowLatency ? LowLatencyLines::kPayloadBytes : SIZE_MAX,
                                        .reduction = block.reduction,
                                        .scratch = block.scratch,
                                        .stream = block.stream});
@@ -288,7 +298,10 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
     if (isPointToPoint(task) || interrupt.raised()) return;
     telemetry.begin(task.operation, task.bytes);
     used_ = 0;
-    if (build(task)) runBlocks(blocks);
+    if (build(task)) {
+      if (isLowLatency(task)) useLowLatency();
+      runBlocks(blocks);
+    }
     telemetry.end(task.operation, !interrupt.raised());
   };
   runCollective(launch.first);

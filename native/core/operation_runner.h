@@ -53,6 +53,8 @@ class OperationRunner {
   bool buildTree(const Task& task, Algorithm algorithm);
   bool buildBarrier(const Task& task);
   bool build(const Task& task);
+  // Of what was built.
+  void useLowLatency();
   Status copyToSelf(std::span<const Task* const> tasks) const;
   Block& addBlock(const Task& task, Algorithm algorithm);
   Reduction reductionOf(const Operation& operation) const;

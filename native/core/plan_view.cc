@@ -100,10 +100,6 @@ Status PlanView::checkSections() const {
   return {};
 }
 
-uint64_t PlanView::connectionBytes(uint32_t steps, uint32_t stepBytes) const {
-  return kConnectionHeaderBytes + uint64_t(steps) * stepBytes;
-}
-
 Status PlanView::checkSegment() const {
   const auto& h = header_;
   const uint64_t pairs = uint64_t(h.localRanks) * h.localRanks;

@@ -38,7 +38,6 @@ class PlanView {
   std::string_view hostAddress(uint32_t host) const;
 
   bool sameHost(uint32_t rank) const { return peer(rank).host == header_.hostIndex; }
-  uint64_t connectionBytes(uint32_t steps, uint32_t stepBytes) const;
   // Of the pair connection between two local ranks, by local index.
   uint64_t pairOffset(uint32_t fromLocal, uint32_t toLocal) const {
     return header_.pairOffset + (uint64_t(fromLocal) * header_.localRanks + toLocal) * header_.pairStride;

@@ -34,10 +34,20 @@ struct Connection {
   alignas(64) std::atomic<uint64_t> tail;           // steps published by the sender
   std::atomic<uint64_t> bytes;                      // payload bytes published so far: the per-edge counter
   alignas(64) std::atomic<uint64_t> head;           // steps freed by the receiver
+  std::atomic<uint64_t> lowLatencyHead;             // the same of the lines
   alignas(64) std::atomic<uint32_t> stepBytes[16];  // payload of each slot
-  // Slots follow at kConnectionHeaderBytes.
+  // Slots follow at kConnectionHeaderBytes, then the lines of protocol LL (transport/shm/low_latency.h).
 };
 inline constexpr uint64_t kConnectionHeaderBytes = 256;
 static_assert(sizeof(Connection) <= kConnectionHeaderBytes);
+inline constexpr uint32_t kLowLatencySteps = 8;
+inline constexpr uint32_t kLowLatencyStepBytes = 4096;
+
+inline constexpr uint64_t lowLatencyOffset(uint32_t steps, uint32_t stepBytes) {
+  return (kConnectionHeaderBytes + uint64_t(steps) * stepBytes + 63) / 64 * 64;
+}
+inline constexpr uint64_t connectionBytes(uint32_t steps, uint32_t stepBytes) {
+  return lowLatencyOffset(steps, stepBytes) + uint64_t(kLowLatencySteps) * kLowLatencyStepBytes;
+}
 
 }  // namespace ncclrun

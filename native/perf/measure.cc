@@ -94,14 +94,20 @@ void Measure::start(const Case& one, const Place& place) {
                                    session_.ranks(), options_.root, session_.comm(), session_.stream()}));
 }
 
+void Measure::repeat(const Case& one, int times) {
+  for (int i = 0; i < times; i++) {
+    start(one, placeOf(one, i));
+    if (options_.blocking) session_.synchronize();
+  }
+  session_.synchronize();
+}
+
 // Seconds per operation on this rank.
 double Measure::timeOne(const Case& one) {
-  for (int i = 0; i < options_.warmup; i++) start(one, placeOf(one, i));
-  session_.synchronize();
+  repeat(one, options_.warmup);
   session_.barrier();
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < options_.iterations; i++) start(one, placeOf(one, i));
-  session_.synchronize();
+  repeat(one, options_.iterations);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   session_.barrier();
   return taken.count() / options_.iterations;

@@ -52,6 +52,7 @@ class Measure {
   size_t parts(Extent extent) const;
   Place placeOf(const Case& one, int iteration) const;
   void start(const Case& one, const Place& place);
+  void repeat(const Case& one, int times);
   double timeOne(const Case& one);
   int64_t wrongElements(const Case& one);
 

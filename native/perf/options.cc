@@ -27,6 +27,8 @@ void setOption(Options& options, std::string_view name, std::string_view text) {
     options.iterations = static_cast<int>(wholeNumber(name, text, 1, INT_MAX));
   } else if (name == "--warmup") {
     options.warmup = static_cast<int>(wholeNumber(name, text, 0, INT_MAX));
+  } else if (name == "--blocking") {
+    options.blocking = wholeNumber(name, text, 0, 1) == 1;
   } else if (name == "--check") {
     options.check = wholeNumber(name, text, 0, 1) == 1;
   } else if (name == "--root") {

@@ -10,6 +10,7 @@ struct Options {
   size_t factor = 2;  // from one size to the next
   int iterations = 20;
   int warmup = 5;
+  bool blocking = false;  // waits for each operation before the next
   bool check = false;
   int root = 0;
   std::string type = "float";  // or "all"

@@ -22,14 +22,20 @@ std::map<EdgeName, uint64_t> bytesOf(Rank& rank) {
   return out;
 }
 
+plan::FormRecord lowLatency(plan::FormRecord form) {
+  form.protocol = uint8_t(plan::Protocol::ll);
+  return form;
+}
+
 // What the ring of row 17 sends over channel's edge from the rank at `place`, computed from the formula alone.
 uint64_t ringBytes(uint64_t count, uint64_t chunk, uint64_t grain, uint32_t ranks, uint32_t channels, uint32_t channel,
-                   uint32_t place) {
+                   uint32_t place, bool lowLatency = false) {
   uint64_t elements = 0;
   for (uint64_t offset = 0; offset < count;) {
     const uint64_t parts = uint64_t(ranks) * channels;
     const uint64_t part = std::min(chunk, (count - offset + parts - 1) / parts);
-    const uint64_t real = (part + grain - 1) / grain * grain;
+    const bool whole = lowLatency && (count - offset) / parts >= chunk;
+    const uint64_t real = whole ? chunk : (part + grain - 1) / grain * grain;
     const auto length = [&](uint32_t piece) {
       const uint64_t begin = offset + (uint64_t(channel) * ranks + piece) * real;
       return begin >= count ? 0 : std::min(real, count - begin);
@@ -51,9 +57,11 @@ PlanSpec handWritten() {
   spec.ringStepBytes = 2000;
   spec.ringSteps = 3;
   spec.rows = {
+      {Collective::allReduce, 400, lowLatency(form(Algorithm::directOneShot, 1, 4096))},
       {Collective::allReduce, 1000, form(Algorithm::directOneShot, 1, 4096)},
       {Collective::allReduce, 9000, form(Algorithm::directTwoShot, 1, 500)},
       {Collective::allReduce, 50000, form(Algorithm::ring, 2, 1004)},
+      {Collective::allReduce, 60000, lowLatency(form(Algorithm::ring, 2, 4004))},
       {Collective::allReduce, ~0ull, form(Algorithm::ring, 3, 10012, 100)},
       {Collective::sendRecv, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
       {Collective::barrier, ~0ull, form(Algorithm::directOneShot, 1, 4096)},
@@ -80,14 +88,16 @@ TEST(edges_carry_exactly_what_the_plan_says) {
       return delta;
     };
 
-    // 1000 bytes: one shot. The whole buffer to and from each other rank, and nothing else.
+    // 400 and 1000 bytes: one shot. The whole buffer to and from each other rank, and nothing else.
     std::map<EdgeName, uint64_t> expected;
-    for (uint32_t peer = 0; peer < 4; peer++) {
-      for (uint32_t sends : {0u, 1u}) {
-        if (peer != rank) expected[{~0u, peer, sends}] = 1000;
+    for (uint64_t bytes : {400, 1000}) {
+      for (uint32_t peer = 0; peer < 4; peer++) {
+        for (uint32_t sends : {0u, 1u}) {
+          if (peer != rank) expected[{~0u, peer, sends}] = bytes;
+        }
       }
+      EXPECT(allReduce(bytes / 4) == expected);
     }
-    EXPECT(allReduce(250) == expected);
 
     // 9000 bytes: two shots of 500-byte chunks (125 elements, in grains of 64: 128). 2250 elements are 4 whole turns
     // and one of 202 elements (chunks of 64: 64, 64, 64, 10). Each rank sends everybody their piece and its own piece.
@@ -100,16 +110,19 @@ TEST(edges_carry_exactly_what_the_plan_says) {
     }
     EXPECT(allReduce(2250) == expected);
 
-    // 44000 bytes: rings 0 and 1. 120004 bytes: all three, with another chunk and grain; chunks larger than a slot.
-    for (const auto& [count, channels, chunk, grain] :
-         {std::tuple(11000, 2u, 251, 64), std::tuple(30001, 3u, 2503, 136)}) {
+    // 44000 bytes: rings 0 and 1; 52000 bytes: under LL, whose whole chunks are not rounded. 120004 bytes: all three,
+    // with another chunk and grain; chunks larger than a slot.
+    for (const auto& [count, channels, chunk, grain, lines] :
+         {std::tuple(11000, 2u, 251, 64, false), std::tuple(13000, 2u, 1001, 128, true),
+          std::tuple(30001, 3u, 2503, 136, false)}) {
       expected.clear();
       for (uint32_t channel = 0; channel < channels; channel++) {
         const auto& ring = spec.rings[channel];
         const auto place = uint32_t(std::find(ring.begin(), ring.end(), rank) - ring.begin());
-        expected[{channel, ring[(place + 1) % 4], 1}] = ringBytes(count, chunk, grain, 4, channels, channel, place);
+        expected[{channel, ring[(place + 1) % 4], 1}] =
+            ringBytes(count, chunk, grain, 4, channels, channel, place, lines);
         expected[{channel, ring[(place + 3) % 4], 0}] =
-            ringBytes(count, chunk, grain, 4, channels, channel, (place + 3) % 4);
+            ringBytes(count, chunk, grain, 4, channels, channel, (place + 3) % 4, lines);
       }
       EXPECT(allReduce(count) == expected);
     }
@@ -119,7 +132,11 @@ TEST(edges_carry_exactly_what_the_plan_says) {
 
 TEST(the_first_form_whose_preconditions_hold_is_taken) {
   PlanSpec spec = handWritten();
-  spec.rows[3].form.requires_ = plan::kRequiresRegisteredBuffers;
+  for (auto& row : spec.rows) {
+    if (row.collective == Collective::allReduce && row.upToBytes == ~0ull) {
+      row.form.requires_ = plan::kRequiresRegisteredBuffers;
+    }
+  }
   World world(spec);
   world.run([&](Rank& me) {
     std::vector<float> data(30001);

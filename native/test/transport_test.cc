@@ -17,6 +17,16 @@ using namespace ncclrun::test;
 
 namespace {
 
+// A transport and the protocol over it.
+struct Way {
+  plan::Transport transport;
+  plan::Protocol protocol;
+};
+constexpr Way kShm{plan::Transport::shm, plan::Protocol::simple};
+constexpr Way kShmLowLatency{plan::Transport::shm, plan::Protocol::ll};
+constexpr Way kSocket{plan::Transport::socket, plan::Protocol::simple};
+constexpr Way kSocketLowLatency{plan::Transport::socket, plan::Protocol::ll};
+
 PlanSpec specFor(plan::Transport transport) {
   PlanSpec spec = oneHost(2, form(plan::Algorithm::ring, 2, 4096));
   spec.rings = {{0, 1}, {1, 0}};
@@ -30,7 +40,7 @@ PlanSpec specFor(plan::Transport transport) {
 // Two ranks' transports, without a communicator above them.
 class Pair {
  public:
-  explicit Pair(plan::Transport which) : spec_(specFor(which)) {
+  explicit Pair(Way way) : spec_(specFor(way.transport)), protocol_(way.protocol) {
     spec_.ports.resize(2);
     int listeners[2];
     for (uint32_t rank : {0u, 1u}) listeners[rank] = makeListener(spec_.ports[rank]);
@@ -41,7 +51,7 @@ class Pair {
       EXPECT(segments_[rank].map(segment.get(), plan_).ok());
       Doorbell& bell = segments_[rank].doorbell(rank);
       interrupts_[rank] = std::make_unique<Interrupt>(segments_[rank].abortBlock(), bell);
-      if (which == plan::Transport::shm) {
+      if (way.transport == plan::Transport::shm) {
         close(listeners[rank]);
         transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank);
       } else {
@@ -52,6 +62,11 @@ class Pair {
     }
   }
   Transport& of(uint32_t rank) { return *transports_[rank]; }
+  // Of `rank`, whose peer is the other.
+  Endpoint& end(uint32_t rank, uint32_t channel, bool sends) {
+    Endpoint& end = *of(rank).end(1 - rank, channel, sends);
+    return protocol_ == plan::Protocol::ll ? end.lowLatency() : end;
+  }
   Interrupt& interrupt(uint32_t rank) { return *interrupts_[rank]; }
   bool await(uint32_t rank, Endpoint& end) {
     Patience patience(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
@@ -60,6 +75,7 @@ class Pair {
 
  private:
   PlanSpec spec_;
+  plan::Protocol protocol_;
   std::vector<std::byte> blob_;
   PlanView plan_;
   Segment segments_[2];
@@ -89,17 +105,17 @@ void receiveAll(Pair& pair, uint32_t rank, Endpoint& end, uint32_t steps, uint32
   }
 }
 
-void carriesSteps(plan::Transport which) {
+void carriesSteps(Way way) {
   for (uint32_t sleepEvery : {0u, 50u}) {
-    Pair pair(which);
+    Pair pair(way);
     constexpr uint32_t kSteps = 3000;
     uint64_t total = 0;
     for (uint32_t step = 0; step < kSteps; step++) total += lengthOf(step);
-    Endpoint& out = *pair.of(0).end(1, kPairChannel, true);
-    EXPECT(&out == pair.of(0).end(1, kPairChannel, true));
+    Endpoint& out = pair.end(0, kPairChannel, true);
+    EXPECT(&out == &pair.end(0, kPairChannel, true));
     std::thread sender([&] { sendAll(pair, 0, out, kSteps); });
     // The receiver may ask for its end long after the sender began.
-    Endpoint& in = *pair.of(1).end(0, kPairChannel, false);
+    Endpoint& in = pair.end(1, kPairChannel, false);
     receiveAll(pair, 1, in, kSteps, sleepEvery);
     sender.join();
     EXPECT(out.bytes() == total && in.bytes() == total);
@@ -108,10 +124,10 @@ void carriesSteps(plan::Transport which) {
   }
 }
 
-void doesNotOvertakeTheReceiver(plan::Transport which) {
-  Pair pair(which);
-  Endpoint& out = *pair.of(0).end(1, kPairChannel, true);
-  Endpoint& in = *pair.of(1).end(0, kPairChannel, false);
+void doesNotOvertakeTheReceiver(Way way) {
+  Pair pair(way);
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  Endpoint& in = pair.end(1, kPairChannel, false);
   EXPECT(!in.ready());
   std::thread sender([&] { sendAll(pair, 0, out, 4); });
   EXPECT(pair.await(1, in));
@@ -123,13 +139,13 @@ void doesNotOvertakeTheReceiver(plan::Transport which) {
   sender.join();
 }
 
-void connectionsAreIndependent(plan::Transport which) {
-  Pair pair(which);
+void connectionsAreIndependent(Way way) {
+  Pair pair(way);
   std::vector<std::thread> threads;
   for (uint32_t rank : {0u, 1u}) {
     for (uint32_t channel : {0u, 1u, kPairChannel}) {
       for (bool sends : {false, true}) {
-        Endpoint* end = pair.of(rank).end(1 - rank, channel, sends);
+        Endpoint* end = &pair.end(rank, channel, sends);
         threads.emplace_back([&pair, rank, end, sends] {
           if (sends) {
             sendAll(pair, rank, *end, 500);
@@ -143,9 +159,9 @@ void connectionsAreIndependent(plan::Transport which) {
   for (auto& thread : threads) thread.join();
 }
 
-void anInterruptEndsAWait(plan::Transport which) {
-  Pair pair(which);
-  Endpoint& in = *pair.of(1).end(0, kPairChannel, false);
+void anInterruptEndsAWait(Way way) {
+  Pair pair(way);
+  Endpoint& in = pair.end(1, kPairChannel, false);
   bool ready = true;
   std::thread waiting([&] { ready = pair.await(1, in); });
   pair.interrupt(1).raise({ncclRemoteError, "enough"});
@@ -156,13 +172,32 @@ void anInterruptEndsAWait(plan::Transport which) {
 
 }  // namespace
 
-#define CONFORMS(transport)                                                                                    \
-  TEST(transport##_carries_steps_in_order) { carriesSteps(plan::Transport::transport); }                       \
-  TEST(transport##_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(plan::Transport::transport); } \
-  TEST(transport##_connections_are_independent) { connectionsAreIndependent(plan::Transport::transport); }     \
-  TEST(transport##_an_interrupt_ends_a_wait) { anInterruptEndsAWait(plan::Transport::transport); }
+#define CONFORMS(way, kWay)                                                        \
+  TEST(way##_carries_steps_in_order) { carriesSteps(kWay); }                       \
+  TEST(way##_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(kWay); } \
+  TEST(way##_connections_are_independent) { connectionsAreIndependent(kWay); }     \
+  TEST(way##_an_interrupt_ends_a_wait) { anInterruptEndsAWait(kWay); }
 
-CONFORMS(shm)
-CONFORMS(socket)
+CONFORMS(shm, kShm)
+CONFORMS(shm_low_latency, kShmLowLatency)
+CONFORMS(socket, kSocket)
+CONFORMS(socket_low_latency, kSocketLowLatency)
+
+// Their steps are counted together and never mistaken for each other.
+TEST(both_protocols_take_turns_on_one_connection) {
+  Pair pair(kShm);
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  Endpoint& in = pair.end(1, kPairChannel, false);
+  uint64_t total = 0;
+  for (uint32_t round = 0; round < 100; round++) {
+    for (const bool low : {round % 3 == 0, round % 2 == 0}) {
+      sendAll(pair, 0, low ? out.lowLatency() : out, 2);
+      EXPECT(!(low ? in : in.lowLatency()).ready());
+      receiveAll(pair, 1, low ? in.lowLatency() : in, 2, 0);
+      total += lengthOf(0) + lengthOf(1);
+    }
+  }
+  EXPECT(out.bytes() == total && in.bytes() == total);
+}
 
 TEST_MAIN

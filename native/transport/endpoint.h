@@ -9,6 +9,7 @@
 #include "core/plan_format.h"
 #include "core/segment.h"
 #include "core/segment_format.h"
+#include "transport/shm/low_latency.h"
 
 namespace ncclrun {
 
@@ -29,8 +30,11 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   const Facts& facts() const { return facts_; }
-  // Payload that this rank has sent or received here. Any thread.
+  // Payload that this rank has sent or received here, under any protocol. Any thread.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+  // The same end under protocol LL; itself where the transport carries whole slots only.
+  virtual Endpoint& lowLatency() { return *this; }
 
   // A sender's next slot is free; a receiver's next slot is full. Moves bytes itself where the transport needs it.
   bool ready() {
@@ -41,22 +45,38 @@ class Endpoint {
     look();
     return limit_ != step_;
   }
-  std::byte* slot() const { return slots_ + (step_ % facts_.steps) * facts_.stepBytes; }
+  std::byte* slot() const {
+    return lines_ != nullptr ? lines_->buffer() : slots_ + (step_ % facts_.steps) * facts_.stepBytes;
+  }
   // Payload of a receiver's full slot.
-  uint32_t arrived() const { return connection_->stepBytes[step_ % facts_.steps].load(std::memory_order_relaxed); }
+  uint32_t arrived() const {
+    if (lines_ != nullptr) return lines_->arrived();
+    return connection_->stepBytes[step_ % facts_.steps].load(std::memory_order_relaxed);
+  }
 
   // Sender: hands the slot with `payload` bytes over.
   void publish(uint32_t payload) {
-    Connection& c = *connection_;
-    c.stepBytes[step_ % facts_.steps].store(payload, std::memory_order_relaxed);
-    c.bytes.store(count(payload), std::memory_order_relaxed);
-    c.tail.store(++step_, std::memory_order_seq_cst);
+    const uint64_t sum = count(payload);
+    if (lines_ != nullptr) {
+      lines_->store(step_++, payload);
+    } else {
+      Connection& c = *connection_;
+      c.stepBytes[step_ % facts_.steps].store(payload, std::memory_order_relaxed);
+      c.bytes.store(sum, std::memory_order_relaxed);
+      c.tail.store(++step_, std::memory_order_seq_cst);
+    }
     passOn();
   }
   // Receiver: gives the slot back.
   void release() {
     count(arrived());
-    connection_->head.store(++step_, std::memory_order_seq_cst);
+    step_++;
+    if (lines_ == nullptr) {
+      connection_->head.store(step_, std::memory_order_seq_cst);
+    } else {
+      if (step_ % kLowLatencyCredit != 0) return;
+      connection_->lowLatencyHead.store(step_, std::memory_order_seq_cst);
+    }
     passOn();
   }
 
@@ -68,15 +88,33 @@ class Endpoint {
         connection_(&connection),
         slots_(reinterpret_cast<std::byte*>(&connection) + kConnectionHeaderBytes),
         bell_(bell),
+        bytes_(ownBytes_),
         moves_(moves) {
     step_ = facts.sends ? connection.tail.load() : connection.head.load();
     limit_ = step_;
   }
+  // `simple` under protocol LL.
+  Endpoint(Endpoint& simple, LowLatencyLines& lines)
+      : facts_(simple.facts_),
+        connection_(simple.connection_),
+        slots_(nullptr),
+        lines_(&lines),
+        bell_(simple.bell_),
+        bytes_(simple.bytes_),
+        moves_(false) {}
   // Carries what can be carried now without blocking. waiting: a block cannot go on without it.
   virtual void move(bool /*waiting*/) {}
 
  private:
+  // A receiver tells the sender of every so many freed steps of LL at once.
+  static constexpr uint64_t kLowLatencyCredit = kLowLatencySteps / 2;
+
   void look() {
+    if (lines_ != nullptr) {
+      limit_ = facts_.sends ? connection_->lowLatencyHead.load(std::memory_order_seq_cst) + kLowLatencySteps
+                            : step_ + lines_->look(step_);
+      return;
+    }
     limit_ = facts_.sends ? connection_->head.load(std::memory_order_seq_cst) + facts_.steps
                           : connection_->tail.load(std::memory_order_seq_cst);
   }
@@ -93,10 +131,12 @@ class Endpoint {
   const Facts facts_;
   Connection* const connection_;
   std::byte* const slots_;
+  LowLatencyLines* const lines_ = nullptr;  // null: protocol Simple
   Doorbell* const bell_;
+  std::atomic<uint64_t> ownBytes_{0};
+  std::atomic<uint64_t>& bytes_;  // one count for both protocols
   const bool moves_;
-  uint64_t step_ = 0;  // our next step
-  std::atomic<uint64_t> bytes_{0};
+  uint64_t step_ = 0;   // our next step
   uint64_t limit_ = 0;  // first step we may not take yet, as last seen
 };
 

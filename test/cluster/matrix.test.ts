@@ -17,6 +17,9 @@ describeIf(clusterUnavailable(), 'all collectives are exact', () => {
     return runMatrix(ranks, ['-H', hosts, '--tag-output=none'], { cluster, seed: 100 + ranks });
   });
 
-  it('by trees', () =>
-    runMatrix(3, ['-H', 'h1:2,h2:1', '--tag-output=none', '-x', 'NCCL_ALGO=tree'], { cluster, seed: 60 }));
+  it.each([
+    ['by trees', ['-x', 'NCCL_ALGO=tree']],
+    ['by protocol LL', ['-x', 'NCCL_PROTO=ll']],
+    ['by rings of protocol LL', ['-x', 'NCCL_PROTO=ll', '-x', 'NCCL_ALGO=ring']],
+  ])('%s', (_, wish) => runMatrix(3, ['-H', 'h1:2,h2:1', '--tag-output=none', ...wish], { cluster, seed: 60 }));
 });

@@ -9,8 +9,8 @@ describe('all collectives are exact', () => {
     runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], { seed: ranks }),
   );
 
-  // By default sizes decide; so each algorithm meets all sizes.
-  it.each(['ring', 'tree', 'direct'])('with NCCL_ALGO=%s', (algorithm) =>
-    runMatrix(3, ['-n', '3', '--tag-output=none', '-x', `NCCL_ALGO=${algorithm}`], { seed: 50 }),
+  // By default sizes decide; so each algorithm and protocol meets all sizes.
+  it.each(['NCCL_ALGO=ring', 'NCCL_ALGO=tree', 'NCCL_ALGO=direct', 'NCCL_PROTO=ll'])('with %s', (wish) =>
+    runMatrix(3, ['-n', '3', '--tag-output=none', '-x', wish], { seed: 50 }),
   );
 });

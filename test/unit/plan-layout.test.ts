@@ -50,6 +50,8 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
   expect(segment.get('NodeBarrier')?.bytes).toBe(layout.NODE_BARRIER_BYTES);
   const text = readFileSync(new URL('../../native/core/segment_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`kConnectionHeaderBytes = ${layout.CONNECTION_HEADER_BYTES};`);
+  expect(text).toContain(`kLowLatencySteps = ${layout.LOW_LATENCY_STEPS};`);
+  expect(text).toContain(`kLowLatencyStepBytes = ${layout.LOW_LATENCY_STEP_BYTES};`);
   expect(text).toContain(`stepBytes[${layout.MAX_STEPS}]`);
 });
 

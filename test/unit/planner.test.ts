@@ -26,11 +26,20 @@ function randomInput(random: Random): PlanInput {
   );
 }
 
-/** "collective algorithm" of every row, planned with that NCCL_ALGO. */
+/** "collective algorithm" of the rows, each once, planned with that NCCL_ALGO. */
 function algorithms(hostOf: readonly number[], wish: string): string[] {
   const { tuning } = new Planner(null, { NCCL_ALGO: wish }).plan(input(hostOf), true);
   validatePlan({ ...planCommunicator(input(hostOf)), tuning });
-  return tuning.map(({ collective, forms }) => `${collective} ${forms[0]?.algorithm}`);
+  return [...new Set(tuning.map(({ collective, forms }) => `${collective} ${forms[0]?.algorithm}`))];
+}
+
+/** "bytes algorithm protocol" of the rows for all_reduce and for send and receive, planned in that environment. */
+function protocols(hostOf: readonly number[], environment: Readonly<Record<string, string>>): string[] {
+  const { tuning } = new Planner(null, environment).plan(input(hostOf), true);
+  validatePlan({ ...planCommunicator(input(hostOf)), tuning });
+  return tuning
+    .filter(({ collective }) => collective === 'allReduce' || collective === 'sendRecv')
+    .map(({ upToBytes, forms }) => `${upToBytes} ${forms[0]?.algorithm} ${forms[0]?.protocol}`);
 }
 
 describe('the planner', () => {
@@ -83,7 +92,7 @@ describe('the planner', () => {
       'reduceScatter ring',
       'broadcast tree',
       'reduce tree',
-      ...['allToAll', 'gather', 'scatter', 'sendRecv', 'barrier'].map((name) => `${name} directOneShot`),
+      ...['allToAll', 'gather', 'scatter', 'barrier', 'sendRecv'].map((name) => `${name} directOneShot`),
     ]);
     expect(algorithms([0, 0, 0], 'ring').filter((row) => !row.endsWith('directOneShot'))).toEqual(
       ['allReduce', 'allGather', 'reduceScatter', 'broadcast', 'reduce'].map((name) => `${name} ring`),
@@ -96,6 +105,34 @@ describe('the planner', () => {
       /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, collnet/,
     );
     expect(() => algorithms([0], 'constructor')).toThrow(/'constructor' is unknown/);
+  });
+
+  test('serves small sizes inside a host by protocol LL, and what NCCL_PROTO prefers', () => {
+    expect(protocols([0, 0], {})).toEqual([
+      '128 directOneShot ll',
+      '65536 directOneShot simple',
+      'null directTwoShot simple',
+      'null directOneShot simple',
+    ]);
+    expect(protocols([0, 1], {})).toEqual([
+      '4096 directOneShot simple',
+      'null ring simple',
+      'null directOneShot simple',
+    ]);
+    // Sends and receives have no other.
+    expect(protocols([0, 1], { NCCL_PROTO: 'LL' })).toEqual([
+      '4096 directOneShot ll',
+      'null ring ll',
+      'null directOneShot simple',
+    ]);
+    expect(protocols([0, 0], { NCCL_PROTO: '^ll', NCCL_ALGO: 'ring' })).toEqual([
+      'null ring simple',
+      'null directOneShot simple',
+    ]);
+    expect(protocols([0, 0], { NCCL_PROTO: 'll', NCCL_ALGO: 'tree' })).toEqual([
+      'null tree ll',
+      'null directOneShot simple',
+    ]);
   });
 
   test('refuses two ranks on one GPU, naming both', () => {

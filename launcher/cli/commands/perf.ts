@@ -59,6 +59,7 @@ function measureArguments(settings: Settings<MeasureOptionName>): string[] {
     ['--factor', settings.text('factor') ?? ''],
     ['--iters', settings.text('iters') ?? ''],
     ['--warmup', settings.text('warmup') ?? ''],
+    ['--blocking', settings.flag('blocking') ? '1' : '0'],
     ['--check', settings.flag('check') ? '1' : '0'],
     ['--root', settings.text('root') ?? ''],
     ['--type', settings.text('type') ?? ''],

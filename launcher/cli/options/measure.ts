@@ -71,6 +71,16 @@ export const measureOptions = [
     default: '5',
   },
   {
+    name: 'blocking',
+    flags: ['-z', '--blocking'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'measure',
+    help: 'wait for each operation before the next',
+    default: null,
+  },
+  {
     name: 'root',
     flags: ['-r', '--root'],
     environment: [],

@@ -7,8 +7,7 @@
 namespace ncclrun {
 namespace {
 
-size_t smallestSlot(std::span<Endpoint* const> receives, std::span<Endpoint* const> sends) {
-  size_t bytes = SIZE_MAX;
+size_t smallestSlot(size_t bytes, std::span<Endpoint* const> receives, std::span<Endpoint* const> sends) {
   for (const Endpoint* end : receives) bytes = std::min<size_t>(bytes, end->facts().stepBytes);
   for (const Endpoint* end : sends) bytes = std::min<size_t>(bytes, end->facts().stepBytes);
   return bytes;
@@ -21,7 +20,7 @@ HostPrimitives::HostPrimitives(Blocks& blocks, const Setup& setup)
       receives_(setup.receives),
       sends_(setup.sends),
       elementBytes_(setup.elementBytes),
-      slotElements_(smallestSlot(setup.receives, setup.sends) / setup.elementBytes),
+      slotElements_(smallestSlot(setup.slotBytes, setup.receives, setup.sends) / setup.elementBytes),
       reduction_(setup.reduction),
       scratch_(setup.scratch),
       stream_(setup.stream) {

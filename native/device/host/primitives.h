@@ -18,6 +18,7 @@ class HostPrimitives {
     std::span<Endpoint* const> receives;
     std::span<Endpoint* const> sends;
     size_t elementBytes;
+    size_t slotBytes;  // at most so many in a step, whatever the connections take: all ranks cut alike
     const Reduction& reduction;
     std::vector<std::byte>& scratch;  // kept from one use to the next
     bool stream;                      // the user's buffers are too large to stay in the caches

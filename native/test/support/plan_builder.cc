@@ -68,13 +68,12 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.abortOffset = layout.take(sizeof(AbortBlock));
   h.doorbellOffset = layout.take(locals.size() * sizeof(Doorbell));
   h.barrierOffset = layout.take(sizeof(NodeBarrier));
-  h.pairStride = roundUp(kConnectionHeaderBytes + uint64_t(spec.pairSteps) * spec.pairStepBytes);
+  h.pairStride = roundUp(connectionBytes(spec.pairSteps, spec.pairStepBytes));
   h.pairOffset = layout.take(locals.size() * locals.size() * h.pairStride);
 
   // A ring edge inside the host lies at a place both ends know: by channel and sender.
   std::vector<uint64_t> edgeOffset(rings.size() * ranks);
-  for (auto& offset : edgeOffset)
-    offset = layout.take(kConnectionHeaderBytes + uint64_t(spec.ringSteps) * spec.ringStepBytes);
+  for (auto& offset : edgeOffset) offset = layout.take(connectionBytes(spec.ringSteps, spec.ringStepBytes));
   std::vector<plan::LocalRecord> localRecords;
   std::vector<plan::EdgeRecord> edges;
   for (uint32_t rank : locals) {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/plan_view.h"
+#include "core/segment_format.h"
 
 namespace ncclrun::test {
 
@@ -25,14 +26,13 @@ inline bool readEverything(std::span<const std::byte> blob) {
     for (uint32_t i = 0; header.ranks > 1 && i < record.edgeCount; i++) {
       const auto edge = plan.edge(record.firstEdge + i);
       const bool shm = edge.transport == uint8_t(plan::Transport::shm);
-      if (shm &&
-          edge.segmentOffset + plan.connectionBytes(header.ringSteps, header.ringStepBytes) > header.segmentBytes) {
+      if (shm && edge.segmentOffset + connectionBytes(header.ringSteps, header.ringStepBytes) > header.segmentBytes) {
         __builtin_trap();
       }
     }
     for (uint32_t other = 0; other < header.localRanks; other++) {
       const bool shm = header.localRanks > 1 && header.sameHostTransport == uint8_t(plan::Transport::shm);
-      if (shm && plan.pairOffset(local, other) + plan.connectionBytes(header.pairSteps, header.pairStepBytes) >
+      if (shm && plan.pairOffset(local, other) + connectionBytes(header.pairSteps, header.pairStepBytes) >
                      header.segmentBytes) {
         __builtin_trap();
       }
