@@ -1,6 +1,6 @@
 /** From a call of the program to an operation of the engine: everything about its arguments is checked here. */
 import { elementType } from './elements.ts';
-import type { ElementType, NcclArray } from './elements.ts';
+import type { ElementType, NcclArray, Role } from './elements.ts';
 import type { CommHandle, Operation, OperationKind } from './engine/native.ts';
 import { operationKinds } from './engine/native.ts';
 import { UsageError } from './errors.ts';
@@ -94,7 +94,7 @@ export function transferOf(
   options: OperationOptions,
 ): Operation {
   const call = kind === 'send' ? 'send' : 'recv';
-  const type = elementType(array, `the array to ${call}`, options.type);
+  const type = elementType(array, { call, use: call }, options.type);
   checkRank(call, peer, size);
   const [send, receive] = kind === 'send' ? [array, null] : [null, array];
   return [handle, operationKinds[kind], send, receive, array.length, type, 0, peer, null];
@@ -107,19 +107,15 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation {
   const root = options.root ?? 0;
   checkRank(kind, root, member.size);
   const isRoot = root === member.rank;
-  const send = shape.atRoot === 'send' && !isRoot ? null : required(call.send, `${kind}: the array to send`);
-  const receive =
-    shape.atRoot === 'receive' && !isRoot ? null : required(call.receive, `${kind}: the array to receive into`);
+  const send = shape.atRoot === 'send' && !isRoot ? null : required(call.send, kind, 'send');
+  const receive = shape.atRoot === 'receive' && !isRoot ? null : required(call.receive, kind, 'receive into');
   const part = shape.send === 'part' ? (send ?? receive) : receive;
-  const single = required(part, `${kind}: the array`);
-  const type = elementType(single, `${kind}: the array to ${single === send ? 'send' : 'receive into'}`, options.type);
+  const single = required(part, kind, 'send');
+  const type = elementType(single, { call: kind, use: single === send ? 'send' : 'receive into' }, options.type);
   if (send !== null && receive !== null && send !== receive) {
     const other = single === send ? receive : send;
-    const otherType = elementType(
-      other,
-      `${kind}: the array to ${other === send ? 'send' : 'receive into'}`,
-      options.type,
-    );
+    const use = other === send ? 'send' : 'receive into';
+    const otherType = elementType(other, { call: kind, use }, options.type);
     if (type !== otherType) throw unlike(kind, shape, member, send, receive);
     checkLengths(kind, shape, member, send, receive);
     checkPlaces(kind, shape, member, send, receive);
@@ -131,8 +127,8 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation {
   return [member.handle, operationKinds[kind], send, receive, count, type, operator, root, factor];
 }
 
-function required(array: NcclArray | null, what: string): NcclArray {
-  if (array === null) throw new UsageError(`${what} is missing`);
+function required(array: NcclArray | null, call: string, use: Role['use']): NcclArray {
+  if (array === null) throw new UsageError(`${call}: the array to ${use} is missing`);
   return array;
 }
 

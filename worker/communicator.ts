@@ -1,6 +1,7 @@
 import { barrierOf, collectiveOf, transferOf } from './calls.ts';
 import type {
   CollectiveCall,
+  Member,
   OperationOptions,
   ReduceOptions,
   RootOptions,
@@ -8,6 +9,7 @@ import type {
   Signal,
 } from './calls.ts';
 import type { NcclArray } from './elements.ts';
+import { Endings } from './endings.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
 import { ExchangeQueue } from './exchange.ts';
@@ -44,6 +46,8 @@ export class Communicator implements AsyncDisposable {
 
   readonly #native: Native;
   readonly #handle: CommHandle;
+  readonly #member: Member;
+  readonly #endings = new Endings();
   readonly #exchange: ExchangeQueue;
   #state: State = { type: 'open' };
   #lastSplit: Promise<unknown> = Promise.resolve();
@@ -52,7 +56,8 @@ export class Communicator implements AsyncDisposable {
   constructor(native: Native, handle: CommHandle) {
     this.#native = native;
     this.#handle = handle;
-    this.#exchange = new ExchangeQueue(native);
+    this.#exchange = new ExchangeQueue(native, this.#endings);
+    native.commWatch(handle, this.#endings.watcher);
     const info = native.commInfo(handle);
     this.rank = info.rank;
     this.size = info.size;
@@ -60,6 +65,7 @@ export class Communicator implements AsyncDisposable {
     this.localSize = info.localSize;
     this.host = info.host;
     this.hosts = info.hosts;
+    this.#member = { handle, rank: info.rank, size: info.size };
   }
 
   /**
@@ -71,7 +77,8 @@ export class Communicator implements AsyncDisposable {
   async allReduce<T extends NcclArray>(send: T, second?: T | ReduceOptions, third?: ReduceOptions): Promise<T> {
     const receive = isArray<T>(second) ? second : send;
     const options = (isArray<T>(second) ? third : second) ?? {};
-    await this.#collective({ kind: 'allReduce', send, receive, options });
+    const waits = this.#collective({ kind: 'allReduce', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -80,7 +87,8 @@ export class Communicator implements AsyncDisposable {
    * rank's own part of `receive`: `receive.subarray(rank * n, (rank + 1) * n)`. Resolves to `receive`.
    */
   async allGather<T extends NcclArray>(send: T, receive: T, options: OperationOptions = {}): Promise<T> {
-    await this.#collective({ kind: 'allGather', send, receive, options });
+    const waits = this.#collective({ kind: 'allGather', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -89,7 +97,8 @@ export class Communicator implements AsyncDisposable {
    * `receive`. In place where `receive` is the rank's own part of `send`. Resolves to `receive`.
    */
   async reduceScatter<T extends NcclArray>(send: T, receive: T, options: ReduceOptions = {}): Promise<T> {
-    await this.#collective({ kind: 'reduceScatter', send, receive, options });
+    const waits = this.#collective({ kind: 'reduceScatter', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -103,7 +112,8 @@ export class Communicator implements AsyncDisposable {
     const receive = isArray<T>(second) ? second : first;
     const options = (isArray<T>(second) ? third : second) ?? {};
     if (receive === null) throw new UsageError('broadcast: there is no array to receive into');
-    await this.#collective({ kind: 'broadcast', send: first, receive, options });
+    const waits = this.#collective({ kind: 'broadcast', send: first, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -121,7 +131,8 @@ export class Communicator implements AsyncDisposable {
   ): Promise<T | null> {
     const receive = second === null || isArray<T>(second) ? second : send;
     const options = (second === null || isArray<T>(second) ? third : second) ?? {};
-    await this.#collective({ kind: 'reduce', send, receive, options });
+    const waits = this.#collective({ kind: 'reduce', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -134,7 +145,8 @@ export class Communicator implements AsyncDisposable {
   async allToAll<T extends NcclArray>(send: T, second?: T | OperationOptions, third?: OperationOptions): Promise<T> {
     const receive = isArray<T>(second) ? second : send;
     const options = (isArray<T>(second) ? third : second) ?? {};
-    await this.#collective({ kind: 'allToAll', send, receive, options });
+    const waits = this.#collective({ kind: 'allToAll', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -145,7 +157,8 @@ export class Communicator implements AsyncDisposable {
   gather<T extends NcclArray>(send: T, receive: T, options?: RootOptions): Promise<T>;
   gather<T extends NcclArray>(send: T, receive: T | null, options?: RootOptions): Promise<T | null>;
   async gather<T extends NcclArray>(send: T, receive: T | null, options: RootOptions = {}): Promise<T | null> {
-    await this.#collective({ kind: 'gather', send, receive, options });
+    const waits = this.#collective({ kind: 'gather', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -154,7 +167,8 @@ export class Communicator implements AsyncDisposable {
    * Resolves to `receive`.
    */
   async scatter<T extends NcclArray>(send: T | null, receive: T, options: RootOptions = {}): Promise<T> {
-    await this.#collective({ kind: 'scatter', send, receive, options });
+    const waits = this.#collective({ kind: 'scatter', send, receive, options });
+    if (waits !== null) await waits;
     return receive;
   }
 
@@ -165,20 +179,21 @@ export class Communicator implements AsyncDisposable {
    */
   async send(array: NcclArray, peer: number, options: OperationOptions = {}): Promise<void> {
     this.#checkOpen('send');
-    await this.#transfer(transferOf(this.#member(), 'send', array, peer, options), options.signal);
+    await this.#transfer(transferOf(this.#member, 'send', array, peer, options), options.signal);
   }
 
   /** Fills the array with what rank `peer` sends us; resolves to it. See `send`. */
   async recv<T extends NcclArray>(array: T, peer: number, options: OperationOptions = {}): Promise<T> {
     this.#checkOpen('recv');
-    await this.#transfer(transferOf(this.#member(), 'receive', array, peer, options), options.signal);
+    await this.#transfer(transferOf(this.#member, 'receive', array, peer, options), options.signal);
     return array;
   }
 
   /** Resolves when all ranks of the communicator have come here, and everything they called before has ended. */
   async barrier({ signal }: Pick<OperationOptions, 'signal'> = {}): Promise<void> {
     this.#checkOpen('barrier');
-    await this.#begin(barrierOf(this.#member()), signal);
+    const waits = this.#begin(barrierOf(this.#member), signal);
+    if (waits !== null) await waits;
   }
 
   /** Resolves when all ranks of this host have come here. Does not wait for operations called before. */
@@ -236,20 +251,31 @@ export class Communicator implements AsyncDisposable {
     return this.close();
   }
 
-  async #collective(call: CollectiveCall): Promise<void> {
+  #collective(call: CollectiveCall): Promise<void> | null {
     this.#checkOpen(call.kind);
-    await this.#begin(collectiveOf(this.#member(), call), call.options.signal);
+    return this.#begin(collectiveOf(this.#member, call), call.options.signal);
   }
 
-  #transfer(operation: Operation, signal: Signal | undefined): Promise<void> {
+  #transfer(operation: Operation, signal: Signal | undefined): Promise<void> | null {
     if (inGroup()) return this.#begin(operation, signal);
     return this.#guarded(signal, () => this.#exchange.add(operation));
   }
 
-  #begin(operation: Operation, signal: Signal | undefined): Promise<void> {
+  /** null: it has ended. Throws what the operation would reject with. */
+  #begin(operation: Operation, signal: Signal | undefined): Promise<void> | null {
     this.#exchange.flush();
-    if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, operation));
-    return this.#guarded(signal, () => this.#native.operate(...operation));
+    if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, this.#endings, operation));
+    if (signal !== undefined) return this.#guarded(signal, () => this.#operate(operation) ?? Promise.resolve());
+    try {
+      const waits = this.#operate(operation);
+      return waits === null ? null : translated(() => waits);
+    } catch (error) {
+      throw translateError(error);
+    }
+  }
+
+  #operate(operation: Operation): Promise<void> | null {
+    return this.#endings.of(this.#native.operate(...operation), operation);
   }
 
   async #guarded(signal: Signal | undefined, begin: () => Promise<void>): Promise<void> {
@@ -267,10 +293,6 @@ export class Communicator implements AsyncDisposable {
     } finally {
       signal.removeEventListener('abort', breakNow);
     }
-  }
-
-  #member() {
-    return { handle: this.#handle, rank: this.rank, size: this.size };
   }
 
   #checkOpen(call: string): void {

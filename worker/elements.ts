@@ -65,12 +65,34 @@ const ofArray: Readonly<Record<string, ElementType | null>> = {
   Float64Array: 'float64',
 };
 
+const numbers: Readonly<Record<string, number>> = Object.fromEntries(
+  Object.entries(ofArray).map(([name, type]) => [name, type === null ? -1 : elementTypes.indexOf(type)]),
+);
+
+/** What an array is to its call, for messages. */
+export interface Role {
+  readonly call: string;
+  readonly use: 'send' | 'receive into' | 'recv';
+}
+
+function roleName({ call, use }: Role): string {
+  return call === use ? `the array to ${use}` : `${call}: the array to ${use}`;
+}
+
 /**
  * The number of the array's element type, or of `asked`, whose bits the array then holds.
  *
- * @throws UsageError for an array that the engine cannot use; `what` names it in the message
+ * @throws UsageError for an array that the engine cannot use
  */
-export function elementType(array: NcclArray, what: string, asked?: ElementType): number {
+export function elementType(array: NcclArray, role: Role, asked?: ElementType): number {
+  const number = numbers[array[Symbol.toStringTag]];
+  const { buffer } = array;
+  const fixed = buffer instanceof ArrayBuffer ? !buffer.resizable && !buffer.detached : !buffer.growable;
+  if (asked === undefined && fixed && number !== undefined && number >= 0) return number;
+  return unusualType(array, roleName(role), asked);
+}
+
+function unusualType(array: NcclArray, what: string, asked: ElementType | undefined): number {
   const name: string = array[Symbol.toStringTag];
   const known = ofArray[name];
   if (known === undefined) throw new UsageError(`${what} is a ${name}; known are ${Object.keys(ofArray).join(', ')}`);

@@ -1,14 +1,17 @@
 /** Sends and receives that a program begins together also progress together, so that two ranks that both send first do not wait for ever. */
+import type { Endings } from './endings.ts';
 import type { Native, Operation } from './engine/native.ts';
 
 /** Collects transfers until the program's current step is over (a microtask), or until another operation has to come after them. */
 export class ExchangeQueue {
   readonly #native: Native;
+  readonly #endings: Endings;
   #transfers: Operation[] = [];
   #ended: PromiseWithResolvers<void> = Promise.withResolvers();
 
-  constructor(native: Native) {
+  constructor(native: Native, endings: Endings) {
     this.#native = native;
+    this.#endings = endings;
   }
 
   /** Resolves when this transfer, and those that began with it, have ended. */
@@ -27,7 +30,10 @@ export class ExchangeQueue {
     const { resolve, reject } = this.#ended;
     this.#transfers = [];
     try {
-      Promise.all(this.#native.group(transfers)).then(() => resolve(), reject);
+      const [number = 0] = this.#native.group(transfers);
+      const waits = this.#endings.of(number, ...transfers);
+      if (waits === null) resolve();
+      else waits.then(resolve, reject);
     } catch (error) {
       reject(error);
     }

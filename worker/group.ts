@@ -1,9 +1,11 @@
 /** Operations that begin together and make progress together, of one communicator or of several. */
+import type { Endings } from './endings.ts';
 import type { Native, Operation } from './engine/native.ts';
 import { translateError } from './errors.ts';
 
 interface Queued {
   readonly native: Native;
+  readonly endings: Endings;
   readonly operation: Operation;
   readonly ended: PromiseWithResolvers<void>;
 }
@@ -30,9 +32,9 @@ export function group<T>(body: () => T): T {
 export const inGroup = () => depth > 0;
 
 /** Resolves when the operation, which begins with its group, has ended. */
-export function addToGroup(native: Native, operation: Operation): Promise<void> {
+export function addToGroup(native: Native, endings: Endings, operation: Operation): Promise<void> {
   const ended = Promise.withResolvers<void>();
-  queued.push({ native, operation, ended });
+  queued.push({ native, endings, operation, ended });
   return ended.promise;
 }
 
@@ -42,8 +44,12 @@ function begin(): void {
   const [first] = all;
   if (first === undefined) return;
   try {
-    const promises = first.native.group(all.map(({ operation }) => operation));
-    for (const [index, { ended }] of all.entries()) promises[index]?.then(ended.resolve, ended.reject);
+    const numbers = first.native.group(all.map(({ operation }) => operation));
+    for (const [index, { endings, operation, ended }] of all.entries()) {
+      const waits = endings.of(numbers[index] ?? 0, operation);
+      if (waits === null) ended.resolve();
+      else waits.then(ended.resolve, ended.reject);
+    }
   } catch (error) {
     for (const { ended } of all) ended.reject(translateError(error));
   }

@@ -21,12 +21,15 @@ export interface EngineOperator {
   readonly factor: Uint8Array | null;
 }
 
+const SUM: EngineOperator = { operator: 0, factor: null };
+
 /**
  * `type` is an ncclDataType_t.
  *
  * @throws UsageError for an unknown operator, or a factor that the type cannot hold
  */
 export function operatorOf(operator: ReduceOperator, type: number): EngineOperator {
+  if (operator === 'sum') return SUM;
   if (typeof operator === 'object' && 'preMulSum' in operator) {
     const typeName = elementTypes[type] ?? 'uint8';
     return { operator: 0, factor: factorBytes(operator.preMulSum, typeName) };

@@ -19,7 +19,8 @@ inline Napi::TypeError wrongArgument(Napi::Env env, const char* name, const char
 
 template <typename Integer>
 Integer integerArgument(const Napi::Value& value, const char* name) {
-  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : NAN;
+  double number = NAN;
+  napi_get_value_double(value.Env(), value, &number);
   constexpr double kLimit =
       sizeof(Integer) < 8 ? static_cast<double>(std::numeric_limits<Integer>::max()) : 9007199254740991.0;
   if (!(number >= static_cast<double>(std::numeric_limits<Integer>::min()) && number <= kLimit &&
@@ -49,18 +50,22 @@ inline std::vector<std::string> wordsArgument(const Napi::Value& value, const ch
   return words;
 }
 
+// False: it is something else.
+inline bool typedArray(const Napi::Value& value, std::span<uint8_t>& bytes) {
+  // In the order of napi_typedarray_type and, last, of what node-addon-api does not know yet: Float16Array.
+  constexpr size_t kElementBytes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 2};
+  void* data = nullptr;
+  size_t length = 0;
+  napi_typedarray_type type = napi_uint8_array;
+  if (napi_get_typedarray_info(value.Env(), value, &type, &length, &data, nullptr, nullptr) != napi_ok) return false;
+  if (static_cast<size_t>(type) >= std::size(kElementBytes)) return false;
+  bytes = {static_cast<uint8_t*>(data), length * kElementBytes[type]};
+  return true;
+}
+
 // The bytes of any view of an ArrayBuffer. Valid while the view is referenced.
 inline std::span<uint8_t> viewArgument(const Napi::Value& value, const char* name) {
-  if (value.IsTypedArray()) {
-    // In the order of napi_typedarray_type and, last, of what node-addon-api does not know yet: Float16Array.
-    constexpr size_t kElementBytes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 2};
-    void* data = nullptr;
-    size_t length = 0;
-    napi_typedarray_type type = napi_uint8_array;
-    napi_get_typedarray_info(value.Env(), value, &type, &length, &data, nullptr, nullptr);
-    if (static_cast<size_t>(type) < std::size(kElementBytes))
-      return {static_cast<uint8_t*>(data), length * kElementBytes[type]};
-  }
+  if (std::span<uint8_t> bytes; typedArray(value, bytes)) return bytes;
   if (value.IsDataView()) {
     const auto view = value.As<Napi::DataView>();
     return {static_cast<uint8_t*>(view.Data()), view.ByteLength()};

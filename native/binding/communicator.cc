@@ -2,6 +2,7 @@
 #include "binding/communicator.h"
 
 #include <cstring>
+#include <unordered_set>
 
 #include "binding/arguments.h"
 #include "binding/error.h"
@@ -26,6 +27,17 @@ Napi::Value bytesOf(Napi::Env env, const ncclUniqueId& id) {
   return bytes;
 }
 
+// What the handles of this environment, which has a thread of its own, hold.
+std::unordered_set<const void*>& handles() {
+  thread_local std::unordered_set<const void*> all;
+  return all;
+}
+
+void checkOpen(Napi::Env env, const Comm& comm) {
+  if (comm.state == Comm::State::closed) throw ncclError(env, ncclInvalidUsage, "the communicator was closed before");
+  if (comm.state == Comm::State::aborted) throw ncclError(env, ncclInvalidUsage, "the communicator was aborted before");
+}
+
 // A promise for what `make`, which may block, makes; null where it makes none.
 template <typename Make>
 Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending, Make&& make) {
@@ -34,7 +46,15 @@ Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending,
   pending->value = [comm, settler](Napi::Env there) -> Napi::Value {
     if (comm->comm == nullptr) return there.Null();
     comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
-    return wrapObject(there, comm);
+    auto* const held = new std::shared_ptr<Comm>(comm);
+    handles().insert(held);
+    auto external =
+        Napi::External<std::shared_ptr<Comm>>::New(there, held, [](Napi::Env, std::shared_ptr<Comm>* given) {
+          handles().erase(given);
+          delete given;
+        });
+    external.TypeTag(&Comm::kTag);
+    return external;
   };
   pending->lost = [comm] {
     if (comm->comm != nullptr) ncclCommAbort(comm->comm);
@@ -57,7 +77,7 @@ void Comm::stopNow() {
     ncclCommAbort(comm);
     return closing.wait();
   }
-  if (state == State::open && underWay == 0) {
+  if (state == State::open && underWay == 0 && endings.allEnded()) {
     ncclCommFinalize(comm);
     ncclCommDestroy(comm);
   } else if (state == State::open) {
@@ -73,10 +93,16 @@ void check(Napi::Env env, ncclResult_t result, ncclComm_t comm) {
 
 std::shared_ptr<Comm> openComm(const Napi::Value& value) {
   auto comm = objectArgument<Comm>(value, "comm");
-  if (comm->state == Comm::State::closed)
-    throw ncclError(value.Env(), ncclInvalidUsage, "the communicator was closed before");
-  if (comm->state == Comm::State::aborted)
-    throw ncclError(value.Env(), ncclInvalidUsage, "the communicator was aborted before");
+  checkOpen(value.Env(), *comm);
+  return comm;
+}
+
+Comm& openOperand(const Napi::Value& value) {
+  void* held = nullptr;
+  napi_get_value_external(value.Env(), value, &held);
+  if (!handles().contains(held)) throw wrongArgument(value.Env(), "comm", Comm::kName);
+  Comm& comm = **static_cast<std::shared_ptr<Comm>*>(held);
+  checkOpen(value.Env(), comm);
   return comm;
 }
 
@@ -177,7 +203,10 @@ Napi::Value commClose(const Napi::CallbackInfo& call) {
   comm->closing = closed->get_future().share();
   const auto settler = Settler::of(call.Env());
   const auto pending = std::make_shared<Pending>(call.Env());
-  pending->ended = [settler, comm] { settler->forget(comm->stop); };
+  pending->ended = [settler, comm] {
+    settler->forget(comm->stop);
+    settler->forget(comm->watcher);
+  };
   settler->block(pending, [comm, aborted, closed] {
     const ncclResult_t result = leave(*comm, aborted);
     ncclrunStreamDestroy(comm->stream);

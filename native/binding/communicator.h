@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "binding/endings.h"
 #include "binding/settler.h"
 #include "ncclrun.h"
 
@@ -22,8 +23,11 @@ struct Comm {
   ncclrunStream_t stream = nullptr;
   size_t size = 0;
   State state = State::open;
-  size_t underWay = 0;  // promises
-  uint64_t stop = 0;    // Settler::forget
+  size_t underWay = 0;   // promises
+  uint64_t stop = 0;     // Settler::forget
+  uint64_t watcher = 0;  // Settler::wake
+  Endings endings;       // of operations
+  bool holds = false;    // the event loop, because operations are under way
 
   std::shared_future<void> closing;
 
@@ -37,6 +41,8 @@ void check(Napi::Env env, ncclResult_t result, ncclComm_t comm);
 
 // Throws if it is none, or not open.
 std::shared_ptr<Comm> openComm(const Napi::Value& value);
+// The same for an operation, without the search for a type tag, which takes as long as the operation.
+Comm& openOperand(const Napi::Value& value);
 
 // A promise that counts as under way until it is settled.
 std::shared_ptr<Pending> pendingOf(Napi::Env env, const std::shared_ptr<Comm>& comm);

@@ -3,6 +3,14 @@
 namespace ncclrun::binding {
 namespace {
 
+// Without the wrappers of Napi::Function, which cost as much as a small operation.
+Napi::Value functionOf(Napi::Env env, const char* name, napi_callback callback) {
+  napi_value function = nullptr;
+  if (napi_create_function(env, name, NAPI_AUTO_LENGTH, callback, nullptr, &function) != napi_ok)
+    throw Napi::Error::New(env);
+  return {env, function};
+}
+
 Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 #define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
   EXPORT(setChildSubreaper);
@@ -39,7 +47,8 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(abort);
   EXPORT(commClose);
 
-  EXPORT(operate);
+  EXPORT(commWatch);
+  exports.Set("operate", functionOf(env, "operate", operate));
   EXPORT(group);
 #undef EXPORT
   return exports;

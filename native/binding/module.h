@@ -44,7 +44,8 @@ Napi::Value abort(const Napi::CallbackInfo& call);
 Napi::Value commClose(const Napi::CallbackInfo& call);
 
 // operation.cc
-Napi::Value operate(const Napi::CallbackInfo& call);
+Napi::Value commWatch(const Napi::CallbackInfo& call);
+napi_value operate(napi_env env, napi_callback_info call);
 Napi::Value group(const Napi::CallbackInfo& call);
 
 }  // namespace ncclrun::binding

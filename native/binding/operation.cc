@@ -1,5 +1,5 @@
 // Operations for Node: each goes to its communicator's own stream and comes back as a promise.
-#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,8 +52,10 @@ constexpr Extents kExtents[] = {
 };
 static_assert(std::size(kExtents) == static_cast<size_t>(Kind::kinds));
 
+constexpr size_t kArguments = 9;  // of Operation in native.ts
+
 struct Operation {
-  std::shared_ptr<Comm> comm;
+  Comm* comm;  // the arguments keep it
   Kind kind;
   void* send;
   void* receive;
@@ -66,8 +68,12 @@ struct Operation {
 
 // The memory of a view that must hold `count` elements per extent; null for a rank that has no such buffer.
 void* buffer(const Napi::Value& value, const char* name, const Operation& operation, Extent extent) {
-  if (value.IsNull() || extent == Extent::none) return nullptr;
-  const auto bytes = viewArgument(value, name);
+  if (extent == Extent::none) return nullptr;
+  std::span<uint8_t> bytes;
+  if (!typedArray(value, bytes)) {
+    if (value.IsNull()) return nullptr;
+    bytes = viewArgument(value, name);
+  }
   const size_t parts = extent == Extent::perRank ? operation.comm->size : 1;
   if (operation.count > bytes.size() / elementBytes(operation.type) / parts)
     throw wrongArgument(value.Env(), name, "large enough for `count` elements");
@@ -78,7 +84,7 @@ void* buffer(const Napi::Value& value, const char* name, const Operation& operat
 template <typename At>
 Operation read(Napi::Env env, At&& at) {
   Operation operation;
-  operation.comm = openComm(at(0));
+  operation.comm = &openOperand(at(0));
   const auto kind = integerArgument<uint32_t>(at(1), "kind");
   operation.count = integerArgument<uint64_t>(at(4), "count");
   const auto type = integerArgument<uint32_t>(at(5), "type");
@@ -143,47 +149,81 @@ ncclResult_t queue(Operation& one) {
   return result == ncclSuccess ? destroyed : result;
 }
 
-// What an engine thread gets back from us when everything queued so far has ended.
-struct Ended {
-  std::shared_ptr<Settler> settler;
-  std::shared_ptr<Pending> pending;
-  ncclResult_t queued;
+// Work on the calling thread that the event loop does not notice; about as long as a few small operations.
+constexpr size_t kBriefBytes = 32 << 10;
 
-  static void callback(void* argument, ncclResult_t result) {
-    const std::unique_ptr<Ended> self(static_cast<Ended*>(argument));
-    self->settler->end(self->pending, self->queued != ncclSuccess ? self->queued : result);
-  }
-};
-
-void pin(Pending& pending, const Napi::Value& buffer) {
-  if (buffer.IsObject()) pending.pinned.push_back(Napi::Persistent(buffer.As<Napi::Object>()));
+size_t bytesOf(const Operation& one) {
+  const auto parts = [&](Extent extent) {
+    return extent == Extent::none ? 0 : extent == Extent::one ? 1 : one.comm->size;
+  };
+  const Extents extents = kExtents[static_cast<size_t>(one.kind)];
+  return one.count * elementBytes(one.type) * (parts(extents.send) + parts(extents.receive));
 }
 
-// Settles `pending` when what is queued on the communicator's stream has ended: with the error of queueing, if there
-// was one, else with the operations'.
-void settleAtEnd(Napi::Env env, const Comm& comm, const std::shared_ptr<Pending>& pending, ncclResult_t queued) {
-  const auto settler = Settler::of(env);
-  settler->begin(pending);
-  auto ended = std::make_unique<Ended>(Ended{settler, pending, queued});
-  const ncclResult_t result = ncclrunStreamCallback(comm.stream, Ended::callback, ended.get());
-  if (result == ncclSuccess) {
-    ended.release();  // the callback's now
-  } else {
-    settler->end(pending, result);
+// The engine's sentence for what broke the communicator, else the operation's own.
+std::string sentenceOf(const Comm& comm, const Endings::Failure& failure) {
+  ncclResult_t broken = ncclSuccess;
+  ncclCommGetAsyncError(comm.comm, &broken);
+  return broken == ncclSuccess || broken == ncclInProgress ? failure.sentence : ncclGetLastError(comm.comm);
+}
+
+void tell(Napi::Env env, Comm& comm, const Napi::FunctionReference& watcher) {
+  const bool more = comm.endings.want();
+  const uint64_t ended = comm.endings.ended();
+  if (!more && comm.holds) {
+    comm.holds = false;
+    Settler::of(env)->release(env);
   }
+  auto failures = Napi::Array::New(env);
+  for (const auto& failure : comm.endings.takeFailures(ended)) {
+    auto pair = Napi::Array::New(env, 2);
+    pair.Set(0u, Napi::Number::New(env, static_cast<double>(failure.number)));
+    pair.Set(1u, ncclError(env, failure.result, sentenceOf(comm, failure)).Value());
+    failures.Set(failures.Length(), pair);
+  }
+  watcher.Call({Napi::Number::New(env, static_cast<double>(ended)), failures});
+}
+
+// The number of what was queued on the communicator's stream, for the watcher; 0: it has ended.
+uint64_t begin(Napi::Env env, Comm& comm, ncclResult_t queued, size_t bytes) {
+  if (queued == ncclSuccess && bytes <= kBriefBytes) {
+    const ncclResult_t result = comm.endings.tryNow(comm.stream);
+    if (result == ncclSuccess) return 0;
+    if (result != ncclInProgress)
+      throw ncclError(env, result, sentenceOf(comm, {0, result, ncclGetLastError(nullptr)}));
+  }
+  const uint64_t number = comm.endings.begin(comm.stream, queued);
+  if (!comm.holds) Settler::of(env)->hold(env);
+  comm.holds = true;
+  if (!comm.endings.want()) comm.endings.wake();
+  return number;
 }
 
 }  // namespace
 
-Napi::Value operate(const Napi::CallbackInfo& call) {
-  const Napi::Env env = call.Env();
-  Operation operation = read(env, [&](size_t i) { return call[i]; });
-  check(env, queue(operation), operation.comm->comm);
-  const auto pending = pendingOf(env, operation.comm);
-  pin(*pending, call[2]);
-  pin(*pending, call[3]);
-  settleAtEnd(env, *operation.comm, pending, ncclSuccess);
-  return pending->deferred.Promise();
+Napi::Value commWatch(const Napi::CallbackInfo& call) {
+  const auto comm = openComm(call[0]);
+  if (!call[1].IsFunction()) throw wrongArgument(call.Env(), "watcher", "a function");
+  const auto settler = Settler::of(call.Env());
+  const auto watcher = std::make_shared<Napi::FunctionReference>(Napi::Persistent(call[1].As<Napi::Function>()));
+  comm->watcher = settler->onWake([comm, watcher](Napi::Env env) { tell(env, *comm, *watcher); });
+  comm->endings.wake = [settler, number = comm->watcher] { settler->wake(number); };
+  return call.Env().Undefined();
+}
+
+napi_value operate(napi_env env, napi_callback_info call) {
+  napi_value arguments[kArguments];
+  size_t count = kArguments;
+  napi_get_cb_info(env, call, &count, arguments, nullptr, nullptr);  // what is missing is undefined
+  try {
+    Operation operation = read(env, [&](size_t i) { return Napi::Value(env, arguments[i]); });
+    Comm& comm = *operation.comm;
+    check(env, queue(operation), comm.comm);
+    return Napi::Number::New(env, static_cast<double>(begin(env, comm, ncclSuccess, bytesOf(operation))));
+  } catch (const Napi::Error& error) {
+    error.ThrowAsJavaScriptException();
+    return nullptr;
+  }
 }
 
 Napi::Value group(const Napi::CallbackInfo& call) {
@@ -207,25 +247,21 @@ Napi::Value group(const Napi::CallbackInfo& call) {
   }
   const ncclResult_t ended = ncclGroupEnd();  // ends the group whatever happened in it
   if (queued != ncclSuccess) throw ncclError(env, queued, sentence);
-  const std::string failure = ended == ncclSuccess ? "" : ncclGetLastError(nullptr);
 
   // Operations of one communicator end together.
-  auto promises = Napi::Array::New(env, operations.size());
-  std::vector<std::pair<Comm*, std::shared_ptr<Pending>>> pendings;
-  for (uint32_t i = 0; i < operations.size(); ++i) {
-    const auto& comm = operations[i].comm;
-    auto found = std::find_if(pendings.begin(), pendings.end(), [&](auto& one) { return one.first == comm.get(); });
-    if (found == pendings.end()) found = pendings.insert(found, {comm.get(), pendingOf(env, comm)});
-    const auto values = list.Get(i).As<Napi::Array>();
-    pin(*found->second, values.Get(2u));
-    pin(*found->second, values.Get(3u));
-    promises.Set(i, found->second->deferred.Promise());
+  std::map<Comm*, uint64_t> numbers;
+  size_t bytes = 0;
+  for (const Operation& operation : operations) {
+    numbers[operation.comm] = 0;
+    bytes += bytesOf(operation);
   }
-  for (const auto& [comm, pending] : pendings) {
-    if (ended != ncclSuccess) pending->sentence = failure;
-    settleAtEnd(env, *comm, pending, ended);
-  }
-  return promises;
+  // Whoever tries one of several communicators would hold up the others.
+  if (numbers.size() > 1) bytes = SIZE_MAX;
+  for (auto& [comm, number] : numbers) number = begin(env, *comm, ended, bytes);
+  auto result = Napi::Array::New(env, operations.size());
+  for (uint32_t i = 0; i < operations.size(); ++i)
+    result.Set(i, Napi::Number::New(env, static_cast<double>(numbers.at(operations[i].comm))));
+  return result;
 }
 
 }  // namespace ncclrun::binding

@@ -40,15 +40,17 @@ void Settler::close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
     ended_.clear();
+    woken_.clear();
   }
   // Threads of the engine may hold the last reference; what belongs to JavaScript has to go on this one.
   for (const auto& pending : underWay_) pending->pinned.clear();
   underWay_.clear();
+  watchers_.clear();
   bridge_.Release();
 }
 
 void Settler::begin(const std::shared_ptr<Pending>& pending) {
-  if (underWay_.empty()) bridge_.Ref(pending->deferred.Env());
+  hold(pending->deferred.Env());
   underWay_.insert(pending);
 }
 
@@ -61,7 +63,27 @@ void Settler::end(const std::shared_ptr<Pending>& pending, ncclResult_t result) 
   }
   pending->result = result;
   ended_.push_back(pending);
-  if (ended_.size() == 1) bridge_.NonBlockingCall();
+  ring();
+}
+
+// With the lock, after one more was noted.
+void Settler::ring() {
+  if (ended_.size() + woken_.size() == 1) bridge_.NonBlockingCall();
+}
+
+void Settler::wake(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  woken_.push_back(number);
+  ring();
+}
+
+void Settler::hold(Napi::Env env) {
+  if (holds_++ == 0) bridge_.Ref(env);
+}
+
+void Settler::release(Napi::Env env) {
+  if (--holds_ == 0) bridge_.Unref(env);
 }
 
 void Settler::block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work) {
@@ -84,9 +106,21 @@ void Settler::settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>*
   if (env == nullptr) return;
   const std::shared_ptr<Settler> self = *settler;
   std::vector<std::shared_ptr<Pending>> ended;
+  std::vector<uint64_t> woken;
   {
     std::lock_guard lock(self->mutex_);
     ended.swap(self->ended_);
+    woken.swap(self->woken_);
+  }
+  // Operations first: what a communicator closes behind has ended.
+  for (const uint64_t number : woken) {
+    const Napi::HandleScope scope(env);
+    const auto watcher = self->watchers_.find(number);
+    try {
+      if (watcher != self->watchers_.end()) watcher->second(env);
+    } catch (const Napi::Error&) {
+      // As below.
+    }
   }
   for (const auto& pending : ended) {
     const Napi::HandleScope scope(env);
@@ -95,9 +129,8 @@ void Settler::settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>*
     } catch (const Napi::Error&) {
       // JavaScript does not run any more: the worker thread is being terminated, and nobody waits for the promise.
     }
-    self->underWay_.erase(pending);
+    if (self->underWay_.erase(pending) > 0) self->release(env);
   }
-  if (self->underWay_.empty()) self->bridge_.Unref(env);
 }
 
 void Settler::settle(Napi::Env env, Pending& pending) {
@@ -111,11 +144,17 @@ void Settler::settle(Napi::Env env, Pending& pending) {
 }
 
 uint64_t Settler::onEnvironmentEnd(std::function<void()> stop) {
-  stops_.emplace_back(++lastStop_, std::move(stop));
-  return lastStop_;
+  stops_.emplace_back(++lastNumber_, std::move(stop));
+  return lastNumber_;
+}
+
+uint64_t Settler::onWake(std::function<void(Napi::Env)> watcher) {
+  watchers_.emplace(++lastNumber_, std::move(watcher));
+  return lastNumber_;
 }
 
 void Settler::forget(uint64_t number) {
+  watchers_.erase(number);
   std::erase_if(stops_, [number](const auto& entry) { return entry.first == number; });
 }
 

@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -41,7 +42,15 @@ class Settler : public std::enable_shared_from_this<Settler> {
   // Called when the environment goes, while there are promises under way: what has to stop before their buffers are
   // freed. Returns a number for forget().
   uint64_t onEnvironmentEnd(std::function<void()> stop);
+  // What wake() makes run on the event loop. Returns a number for wake() and forget().
+  uint64_t onWake(std::function<void(Napi::Env)> watcher);
   void forget(uint64_t number);
+  // From any thread.
+  void wake(uint64_t number);
+
+  // The event loop stays alive between these.
+  void hold(Napi::Env env);
+  void release(Napi::Env env);
 
  private:
   struct Data;
@@ -51,14 +60,18 @@ class Settler : public std::enable_shared_from_this<Settler> {
   void open(Napi::Env env);
   void close();
   void settle(Napi::Env env, Pending& pending);
+  void ring();
 
   Bridge bridge_;
   std::set<std::shared_ptr<Pending>> underWay_;                    // of the event loop
   std::vector<std::pair<uint64_t, std::function<void()>>> stops_;  // of the event loop
-  uint64_t lastStop_ = 0;
+  std::map<uint64_t, std::function<void(Napi::Env)>> watchers_;    // of the event loop
+  uint64_t lastNumber_ = 0;
+  size_t holds_ = 0;
 
   std::mutex mutex_;
   bool closed_ = false;
+  std::vector<uint64_t> woken_;
   std::vector<std::shared_ptr<Pending>> ended_;
 };
 

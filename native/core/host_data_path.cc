@@ -56,7 +56,7 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   return status;
 }
 
-Status HostCommunicator::run(const Launch& launch) {
+Status HostCommunicator::run(const Launch& launch, Loan* loan) {
   std::unique_lock lock(mutex_);
   while (turn_ != launch.ticket) {
     waiters_++;
@@ -67,7 +67,7 @@ Status HostCommunicator::run(const Launch& launch) {
   if (!closed_) {
     busy_ = true;
     lock.unlock();
-    Patience patience(*interrupt_, ownBell(), spinNanoseconds());
+    Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan);
     status = interrupt_->raised() ? interrupt_->status() : runner_->run(launch, patience, telemetry_);
     lock.lock();
     busy_ = false;

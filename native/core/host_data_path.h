@@ -37,7 +37,7 @@ class HostCommunicator final : public Launcher {
   // After it returns no launch touches plan, connections or users' buffers any more.
   void close();
 
-  Status run(const Launch& launch) override;
+  Status run(const Launch& launch, Loan* loan) override;
   uint64_t spinNanoseconds() const override { return plan_.header().spinNanoseconds; }
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/data_path.h"
+#include "core/loan.h"
 #include "core/plan_view.h"
 
 namespace ncclrun {
@@ -25,7 +26,8 @@ struct Launch {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  virtual Status run(const Launch& launch) = 0;
+  // `loan`: of the thread that this begins on; null where its time has no bound.
+  virtual Status run(const Launch& launch, Loan* loan) = 0;
   virtual uint64_t spinNanoseconds() const = 0;
 };
 

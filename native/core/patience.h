@@ -5,14 +5,16 @@
 
 #include "core/clock.h"
 #include "core/interrupt.h"
+#include "core/loan.h"
 #include "core/segment.h"
 
 namespace ncclrun {
 
 class Patience {
  public:
-  Patience(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds)
-      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds) {}
+  // `loan`: for a thread that is lent, which never sleeps here but polls until it is due; null for others.
+  Patience(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds, Loan* loan = nullptr)
+      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), loan_(loan) {}
 
   // Returns true when ready() does, false if interrupted first. ready() must look with seq_cst loads; beforeSleep() is
   // called once each time polling gave nothing.
@@ -27,11 +29,13 @@ class Patience {
       if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
       const uint64_t now = nowNanoseconds();
       if (until == 0) until = now + spinNanoseconds_;
-      if (now < until) {
+      const bool lent = loan_ != nullptr && spinNanoseconds_ != 0 && loan_->goesOn(now);
+      if (lent || now < until) {
         sched_yield();  // the peer may need this very core
         continue;
       }
       beforeSleep();
+      if (loan_ != nullptr) loan_->stop();  // and goes on where sleeping is allowed
       sleep(ready);
       until = 0;
     }
@@ -57,6 +61,7 @@ class Patience {
   Interrupt& interrupt_;
   Doorbell& own_;
   const uint64_t spinNanoseconds_;
+  Loan* const loan_;
 };
 
 }  // namespace ncclrun

@@ -10,6 +10,12 @@
 #include "core/thread.h"
 
 namespace ncclrun {
+namespace {
+
+// One operation and its callback: nobody looks at the clock between them.
+constexpr size_t kBrief = 2;
+
+}  // namespace
 
 Stream::~Stream() {
   {
@@ -57,22 +63,29 @@ Status Stream::startThread() {
 void Stream::threadMain() {
   Lock lock(mutex_);
   for (;;) {
-    if (running_ || queue_.empty()) {
+    if (handed_) {
+      handed_ = false;
+      lock.unlock();
+      loan_->finish();
+      lock.lock();
+      endBatch();
+    } else if (running_ || queue_.empty()) {
       if (stopping_ && !running_) return;
       waitForWork(lock);
     } else {
       lent_ = 0;
+      owed_ = false;
       runQueue(lock);
-      if (queue_.empty() && spinNanoseconds_ != 0 && !awaited_) pollForWork(lock);
+      if (queue_.empty() && spinNanoseconds_ != 0 && !awaited_ && !lends_) pollForWork(lock);
     }
   }
 }
 
 void Stream::waitForWork(Lock& lock) {
   uint32_t looks = 0;
-  while (running_ || (!stopping_ && queue_.empty())) {
+  while (!handed_ && (running_ || (!stopping_ && queue_.empty()))) {
     asleep_ = true;
-    looksOut_ = lent_ >= kLentOften;
+    looksOut_ = !lends_ && lent_ >= kLentOften;
     if (!looksOut_) {
       work_.wait(lock);
       continue;
@@ -101,13 +114,31 @@ void Stream::pollForWork(Lock& lock) {
 
 // Takes the whole queue and runs it; the lock is given back meanwhile.
 void Stream::runQueue(Lock& lock) {
+  takeBatch();
+  lock.unlock();
+  runBatch(nullptr);
+  lock.lock();
+  endBatch();
+}
+
+void Stream::takeBatch() {
   running_ = true;
   awaited_ = false;
   batch_.swap(queue_);
   callbacks_ = 0;
-  lock.unlock();
+}
+
+void Stream::endBatch() {
+  if (batch_.back().launcher != nullptr) spinNanoseconds_ = batch_.back().launcher->spinNanoseconds();
+  batch_.clear();
+  running_ = false;
+}
+
+// Without the lock.
+void Stream::runBatch(Loan* loan) {
   for (Item& item : batch_) {
-    runItem(item);
+    if (loan != nullptr && batch_.size() > kBrief) loan->stopIfDue();
+    runItem(item, loan);
     const uint64_t ended = ended_.fetch_add(1, std::memory_order_seq_cst) + 1;
     if (ended < wakeAt_.load(std::memory_order_seq_cst)) continue;
     std::lock_guard relock(mutex_);
@@ -115,17 +146,11 @@ void Stream::runQueue(Lock& lock) {
     wakeAt_.store(~0ull, std::memory_order_seq_cst);
     ended_changed_.notify_all();
   }
-  const uint64_t spin =
-      batch_.back().launcher != nullptr ? batch_.back().launcher->spinNanoseconds() : spinNanoseconds_;
-  batch_.clear();
-  lock.lock();
-  spinNanoseconds_ = spin;
-  running_ = false;
 }
 
-void Stream::runItem(Item& item) {
+void Stream::runItem(Item& item, Loan* loan) {
   if (item.launcher != nullptr) {
-    if (Status status = item.launcher->run(item.launch); !status.ok()) report(status);
+    if (Status status = item.launcher->run(item.launch, loan); !status.ok()) report(status);
     return;
   }
   const Status error = takeError();
@@ -160,6 +185,42 @@ Status Stream::synchronize() {
   // While this thread ran the queue, the stream's own slept over what was pushed meanwhile.
   if (!running_ && asleep_ && (stopping_ || !queue_.empty())) work_.notify_one();
   return std::exchange(error_, Status{});
+}
+
+// What another thread runs has to end first.
+void Stream::waitForTurn(Lock& lock, uint64_t until) {
+  while ((running_ || owed_) && nowNanoseconds() < until) {
+    lock.unlock();
+    pauseBriefly();
+    sched_yield();
+    lock.lock();
+  }
+}
+
+bool Stream::lend(uint64_t nanoseconds, Status& error) {
+  const uint64_t until = nanoseconds == 0 ? 0 : nowNanoseconds() + nanoseconds;
+  Lock lock(mutex_);
+  lends_ = true;
+  if (nanoseconds == 0 && !queue_.empty()) owed_ = true;
+  waitForTurn(lock, until);
+  if (!running_ && !owed_ && !queue_.empty()) {
+    if (loan_ == nullptr) loan_ = std::make_unique<Loan>();
+    takeBatch();
+    lock.unlock();
+    const bool ended = loan_->run(
+        [](void* stream) {
+          auto& self = *static_cast<Stream*>(stream);
+          self.runBatch(self.loan_.get());
+        },
+        this, until);
+    lock.lock();
+    if (ended) endBatch();
+    handed_ = !ended;
+  }
+  if (asleep_ && (handed_ || (!running_ && !queue_.empty()))) work_.notify_one();
+  if (running_ || !queue_.empty()) return false;
+  error = std::exchange(error_, Status{});
+  return true;
 }
 
 }  // namespace ncclrun

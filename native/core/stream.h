@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/launch.h"
+#include "core/loan.h"
 #include "ncclrun.h"
 
 namespace ncclrun {
@@ -31,6 +32,10 @@ class Stream {
   Status push(void (*function)(void*, ncclResult_t), void* argument);
   // Waits until everything queued before the call has ended. The first error since the last report, which this is.
   Status synchronize();
+  // Runs what is queued on the calling thread, for about this long; what is left goes on on the stream's. False: there
+  // is some left. With no time at all, only sees to it that the stream's thread is awake. Where nothing is left,
+  // `error` is the first since the last report, which this is.
+  bool lend(uint64_t nanoseconds, Status& error);
   bool idle() const { return ended_.load(std::memory_order_seq_cst) == pushed_.load(std::memory_order_seq_cst); }
 
  private:
@@ -46,10 +51,14 @@ class Stream {
   Status startThread();
   void threadMain();
   void waitForWork(Lock& lock);
-  bool mustWake() const { return asleep_ && !(looksOut_ && lent_ >= kLentOften); }
+  bool mustWake() const { return asleep_ && !lends_ && !(looksOut_ && lent_ >= kLentOften); }
   void pollForWork(Lock& lock);
   void runQueue(Lock& lock);
-  void runItem(Item& item);
+  void waitForTurn(Lock& lock, uint64_t until);
+  void takeBatch();
+  void runBatch(Loan* loan);
+  void endBatch();
+  void runItem(Item& item, Loan* loan);
   void report(const Status& status);
   Status takeError();
 
@@ -71,6 +80,10 @@ class Stream {
   bool looksOut_ = false;  // the thread wakes by itself
   bool awaited_ =
       false;  // somebody slept until the last turn's end: the next operation comes from there, with its thread
+  bool lends_ = false;          // who lends a thread once does so for every operation, which waits for that
+  bool owed_ = false;           // what is queued is the stream's thread's to run
+  bool handed_ = false;         // the stream's thread has to finish the loan
+  std::unique_ptr<Loan> loan_;  // once there was one
   bool stopping_ = false;
   Status error_;                  // first since the last report
   uint64_t spinNanoseconds_ = 0;  // of the last launch

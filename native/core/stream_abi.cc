@@ -123,6 +123,13 @@ NCCLRUN_EXPORT ncclResult_t ncclrunStreamQuery(ncclrunStream_t stream) {
   return ncclSuccess;
 }
 
+NCCLRUN_EXPORT ncclResult_t ncclrunStreamLend(ncclrunStream_t stream, uint64_t nanoseconds) {
+  if (stream == nullptr) return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamLend: stream is NULL");
+  if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
+  ncclrun::Status error;
+  return stream->stream.lend(nanoseconds, error) ? ncclrun::result(error) : ncclInProgress;
+}
+
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamCallback(ncclrunStream_t stream, void (*function)(void*, ncclResult_t),
                                                   void* argument) {
   if (function == nullptr) return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamCallback: function is NULL");

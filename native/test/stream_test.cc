@@ -60,6 +60,53 @@ TEST(an_operation_runs_without_anybody_waiting) {
   });
 }
 
+// Both lend their threads to every operation; now and then one is late, and the other's goes on without its thread.
+TEST(a_thread_may_be_lent) {
+  World world(simple());
+  world.run([](Rank& me) {
+    for (uint32_t round = 0; round < 2000; round++) {
+      float value = 1;
+      Seen seen;
+      if (round % 100 == 50 && me.number() == round / 100 % 2) {
+        // The other one gives up, and has time for something else.
+        EXPECT(me.path().nodeBarrier() == ncclSuccess);
+      }
+      EXPECT(me.enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+      const ncclResult_t lent = ncclrunStreamLend(me.stream(), 20'000);
+      if (round % 100 == 50 && me.number() != round / 100 % 2) {
+        EXPECT(lent == ncclInProgress);
+        EXPECT(me.path().nodeBarrier() == ncclSuccess);
+      }
+      if (lent == ncclInProgress) {
+        EXPECT(ncclrunStreamCallback(me.stream(), note, &seen) == ncclSuccess);
+        while (seen.calls == 0) ncclrunStreamLend(me.stream(), round % 2 == 0 ? 0 : 1000);
+      }
+      EXPECT(value == 2);
+    }
+    // One launch may need several fibers of its own.
+    float sent = 1;
+    float received = 0;
+    EXPECT(me.enqueue({sendOf(&sent, 4, 1 - me.number()), receiveOf(&received, 4, 1 - me.number())}) == ncclSuccess);
+    while (ncclrunStreamLend(me.stream(), 1000) == ncclInProgress) {
+    }
+    EXPECT(received == 1);
+  });
+}
+
+TEST(who_lends_a_thread_hears_of_the_error) {
+  World world(simple());
+  const auto lonely = world.join(0);
+  float value = 1;
+  EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
+  EXPECT(ncclrunStreamLend(lonely->stream(), 1000) == ncclInProgress);
+  lonely->path().abort({ncclRemoteError, "first"});
+  ncclResult_t result = ncclInProgress;
+  while (result == ncclInProgress) result = ncclrunStreamLend(lonely->stream(), 1000);
+  EXPECT(result == ncclRemoteError && std::string(lastError()) == "first");
+  EXPECT(ncclrunStreamLend(lonely->stream(), 1000) == ncclSuccess);
+  EXPECT(ncclrunStreamLend(nullptr, 1000) == ncclInvalidArgument);
+}
+
 TEST(an_error_is_reported_once) {
   World world(simple());
   const auto lonely = world.join(0);

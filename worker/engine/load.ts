@@ -36,6 +36,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'nodeBarrier',
   'abort',
   'commClose',
+  'commWatch',
   'operate',
   'group',
 ];

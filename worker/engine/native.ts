@@ -84,6 +84,9 @@ export type Operation = readonly [
   factor: Uint8Array | null,
 ];
 
+/** All operations up to number `ended` have ended; `failures` has the numbers of those that failed. */
+export type Watcher = (ended: number, failures: readonly (readonly [number: number, error: Error])[]) => void;
+
 export interface Native {
   // process.cc
   /** Makes this process the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
@@ -181,8 +184,13 @@ export interface Native {
   commClose(comm: CommHandle): Promise<void>;
 
   // operation.cc
-  /** Begins an operation; resolves when it has ended here and its buffers may be used again. */
-  operate(...operation: Operation): Promise<void>;
-  /** Begins operations that make progress together, in whatever order they are listed; a promise for each. */
-  group(operations: readonly Operation[]): readonly Promise<void>[];
+  /** Before the first operation of a communicator: who is told of their ends, on the event loop, in the order in which they began. */
+  commWatch(comm: CommHandle, watcher: Watcher): void;
+  /**
+   * Begins an operation. 0: it has ended, its buffers may be used again. Else its number among the operations of its communicator, of which
+   * the watcher will hear. What is small is given a moment (50 µs at most) to end.
+   */
+  operate(...operation: Operation): number;
+  /** Begins operations that make progress together, in whatever order they are listed; for each what `operate` would say. */
+  group(operations: readonly Operation[]): readonly number[];
 }

@@ -3,8 +3,10 @@
 namespace ncclrun {
 namespace {
 
-FiberPool& fiberPool() {
+// Not inlined: what runs blocks may go on on another thread (core/loan.h), with that thread's pool.
+[[gnu::noinline]] FiberPool& fiberPool() {
   thread_local FiberPool pool;
+  asm volatile("" ::: "memory");
   return pool;
 }
 
