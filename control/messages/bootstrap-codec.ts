@@ -99,6 +99,8 @@ function readLetter(reader: ByteReader): Letter {
   return { key, from: reader.u32('from'), to: reader.u32('to'), tag: reader.u32('tag') };
 }
 
+const LEAVES = [LeftHow.finalized, LeftHow.aborted, LeftHow.died, LeftHow.differed];
+
 export interface Leave {
   readonly key: Key;
   readonly rank: number;
@@ -111,14 +113,15 @@ export function decodeLeave(payload: Uint8Array): Leave {
   const [id, epoch] = [readId(reader), reader.u32('epoch')];
   const rank = reader.u32('rank');
   const number = reader.u32('how');
-  if (number !== LeftHow.finalized && number !== LeftHow.aborted && number !== LeftHow.died) {
+  const how = LEAVES.find((value) => value === number);
+  if (how === undefined) {
     throw reader.malformed(`${number} is no way to leave`);
   }
   const reason = reader.string('reason');
   const round = reader.u32('round');
   if (round !== JOIN_ROUND && !isSplitRound(round)) throw reader.malformed(`nobody leaves round ${round}`);
   reader.end();
-  return { key: { id, epoch, round }, rank, how: number, reason };
+  return { key: { id, epoch, round }, rank, how, reason };
 }
 
 export interface Welcome {

@@ -18,7 +18,8 @@
  *   post         key, u32 epoch, u32 from, u32 to, u32 tag, u32 bytes, bytes
  *                                                                   answer: delivery with 0 bytes, once it is stored
  *   fetch        key, u32 epoch, u32 from, u32 to, u32 tag          answer: delivery
- *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed), str reason,
+ *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed, 5 differed: it
+ *                stays, but the ranks' calls do not fit together), str reason,
  *                u32 round (JOIN_ROUND: the communicator; a round of splits: that one only)     no answer
  *
  *   agent → engine

@@ -66,6 +66,7 @@ export const FrameKind = {
   left: 0x65,
   broken: 0x66,
   planBody: 0x67,
+  calls: 0x68,
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 

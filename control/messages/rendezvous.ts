@@ -14,6 +14,8 @@
  *               comes of it (ALL_RANKS: nobody, or its own end says it); flags ENDED_CLEANLY with how 2: the process exited with status 0.
  *               How 4, suspected: a rank of this host, the subject, failed after it had lost this one, of which the launcher may not have
  *               heard yet; comes before that rank's exit
+ *               How 5, differed: the ranks' calls do not fit together, nobody left
+ *   calls       agent → launcher: key, u32 ranks, ranks × (calls.ts): what ranks that wait in vain have called
  *   broken      launcher → agent: key, u32 rank, u32 ncclResult_t, str sentence: raise the abort word; subject: as in left;
  *               flags ENDED_CLEANLY: only once somebody waits in vain
  */
@@ -28,5 +30,5 @@ export function isSplitRound(round: number): boolean {
   return round >= SPLIT_ROUND && round < POST_ROUND;
 }
 
-export const LeftHow = { finalized: 0, aborted: 1, died: 2, missed: 3, suspected: 4 } as const;
+export const LeftHow = { finalized: 0, aborted: 1, died: 2, missed: 3, suspected: 4, differed: 5 } as const;
 export type LeftHow = (typeof LeftHow)[keyof typeof LeftHow];

@@ -1,4 +1,6 @@
 /** Why a key or a communicator failed, as every rank that waits for it is told. */
+import { describeKey } from '../messages/key.ts';
+import type { Key } from '../messages/key.ts';
 import type { NcclResult } from '../messages/bootstrap.ts';
 
 export interface RendezvousFailure {
@@ -10,6 +12,11 @@ export interface RendezvousFailure {
 /** "rank 2 (node1, pid 4711)" */
 export function describeRank(rank: number, host: string, pid: number): string {
   return `rank ${rank} (${host}, pid ${pid})`;
+}
+
+/** Why a split cannot be: `who` is done with the communicator. */
+export function describeDesertion(who: string, split: Key): string {
+  return `the ranks’ calls differ: ${who} called ncclCommFinalize where others called ncclCommSplit (${describeKey(split)})`;
 }
 
 /** "0, 1, 2 and 5 more" */

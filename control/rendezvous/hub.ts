@@ -3,7 +3,8 @@
  * who has ended; what a communicator is made of is its owner's business (`join`).
  */
 import { type Clock, type Countdown, steadyClock } from '../clock.ts';
-import { NcclResult } from '../messages/bootstrap.ts';
+import { NcclResult, NO_RANK } from '../messages/bootstrap.ts';
+import { decodeCalls } from '../messages/calls.ts';
 import { makeFrame } from '../messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
@@ -21,11 +22,14 @@ import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND, ROUTED_WANTED } from '../messages/rendezvous.ts';
 import { Collector } from './collector.ts';
 import type { Gathering } from './collector.ts';
+import { describeDesertion, describeRank } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { LateWatch } from './late.ts';
 import type { LateReport } from './late.ts';
 import { LiveCommunicators } from './live.ts';
+import type { CallsAt } from './live.ts';
 import { Mailbox } from './mailbox.ts';
+import { describeMismatch } from './mismatch.ts';
 import { Roster } from './roster.ts';
 import { joinOf, partsOf } from './split.ts';
 
@@ -93,6 +97,8 @@ export class Hub {
         return this.#merged(host, decodeMerged(frame.payload));
       case FrameKind.left:
         return this.#left(host, decodeLeft(frame.payload), (frame.flags & ENDED_CLEANLY) !== 0, frame.subject);
+      case FrameKind.calls:
+        return this.#calls(host, decodeCalls(frame.payload));
       case FrameKind.routed:
         return this.#routed(host, decodeRouted(frame.payload), (frame.flags & ROUTED_WANTED) !== 0);
       default:
@@ -157,7 +163,8 @@ export class Hub {
           outcome satisfies never;
       }
     }
-    if (this.#collector.get(key) === undefined) return undefined;
+    const waiting = this.#collector.get(key);
+    if (waiting === undefined || this.#failDeserted(waiting)) return undefined;
     this.#late.watch();
     this.#limit?.watch();
     return this.#watchDoomed();
@@ -212,13 +219,27 @@ export class Hub {
       return;
     }
     if (how === LeftHow.finalized) {
-      if (rank === ALL_RANKS && this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
+      if (rank !== ALL_RANKS) return;
+      if (this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
+      for (const gathering of this.#collector.waiting())
+        if (gathering.key.id === key.id && gathering.key.epoch === key.epoch) this.#failDeserted(gathering);
       return;
     }
     if (blame < ranks) this.#options.departed(blame, how === LeftHow.died ? `${reason}; others waited for it` : reason);
-    const failure = { result: NcclResult.remoteError, sentence: reason };
+    const result = how === LeftHow.differed ? NcclResult.invalidUsage : NcclResult.remoteError;
+    const failure = { result, sentence: reason };
     if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
     else if (this.#live.break(key, host, { rank, failure, cleanly, blame })) this.#failRounds(key, failure);
+  }
+
+  #calls(host: number, { key, all }: ReturnType<typeof decodeCalls>): void {
+    const mismatch = this.#live.compare(key, host, all);
+    if (mismatch === null) return;
+    const name = ({ rank, pid, host: at }: CallsAt): string =>
+      describeRank(rank, this.#options.hostNames[at] ?? `host ${at}`, pid);
+    const failure = { result: NcclResult.invalidUsage, sentence: describeMismatch(mismatch, name) };
+    this.#live.break(key, null, { rank: NO_RANK, failure, cleanly: false, blame: ALL_RANKS });
+    this.#failRounds(key, failure);
   }
 
   #routed(host: number, message: Routed, wanted: boolean): void {
@@ -255,6 +276,18 @@ export class Hub {
 
   #tell(host: number, key: Key, failure: RendezvousFailure): void {
     this.#options.send(host, makeFrame(FrameKind.keyFailed, { payload: encodeKeyFailed({ key, ...failure }) }));
+  }
+
+  /** A split waits for ranks of a host where all have finalized the communicator; their agent sees to the other cases. */
+  #failDeserted({ key, entries }: Gathering): boolean {
+    if (!isSplitRound(key.round)) return false;
+    const { rankHosts, hostNames } = this.#options;
+    const rank = this.#live.leaverBeside(key, new Set(entries.keys()), (jobRank) => rankHosts[jobRank]);
+    if (rank === null) return false;
+    const host = rankHosts[this.#live.jobRankOf(key, rank)] ?? -1;
+    const who = `rank ${rank} (${hostNames[host] ?? `host ${host}`})`;
+    this.#fail(key, { result: NcclResult.invalidUsage, sentence: describeDesertion(who, key) });
+    return true;
   }
 
   #watchDoomed(): void {

@@ -1,4 +1,5 @@
 /** Communicators that have been planned and not yet left by everybody, as the launcher knows them: their hosts, and which ranks they have. */
+import type { Calls } from '../messages/calls.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
 import { makeFrame } from '../messages/codec.ts';
@@ -8,6 +9,8 @@ import { encodeBroken } from '../messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND } from '../messages/rendezvous.ts';
 import type { Gathering } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
+import { CallComparison } from './mismatch.ts';
+import type { Mismatch } from './mismatch.ts';
 import { RecentMap } from './memory.ts';
 
 const REMEMBERED_FAILURES = 256;
@@ -17,9 +20,17 @@ type JobRanks = Int32Array | null;
 
 interface Live {
   readonly key: Key;
+  readonly ranks: number;
   readonly jobRanks: JobRanks;
   /** Those that have not finished. */
   readonly hosts: Set<number>;
+  /** The others. */
+  readonly finished: Set<number>;
+  readonly calls: CallComparison<CallsAt>;
+}
+
+export interface CallsAt extends Calls {
+  readonly host: number;
 }
 
 /** How a rank broke a communicator. */
@@ -46,7 +57,14 @@ export class LiveCommunicators {
   }
 
   add({ key, hosts, entries, size }: Gathering): void {
-    this.#live.set(nameOf(key), { key, jobRanks: jobRanksOf(entries, size), hosts: new Set(hosts) });
+    this.#live.set(nameOf(key), {
+      key,
+      ranks: size,
+      jobRanks: jobRanksOf(entries, size),
+      hosts: new Set(hosts),
+      finished: new Set(),
+      calls: new CallComparison(),
+    });
   }
 
   /** The rank in the job of a rank of a communicator that is live or broke lately; -1 if it is not known. */
@@ -67,20 +85,36 @@ export class LiveCommunicators {
     return this.#broken.get(nameOf(key))?.failure;
   }
 
+  /** What ranks on `host` have called; how that contradicts what others have, or null. */
+  compare(key: Key, host: number, all: readonly Calls[]): Mismatch<CallsAt> | null {
+    return this.#live.get(nameOf(key))?.calls.add(all.map((calls) => ({ ...calls, host }))) ?? null;
+  }
+
+  /** A rank of the communicator that has left it, on a host where all have, and that is not among `there`; null if there is none. */
+  leaverBeside(key: Key, there: ReadonlySet<number>, hostOf: (jobRank: number) => number | undefined): number | null {
+    const live = this.#live.get(nameOf(key));
+    if (live === undefined || live.finished.size === 0) return null;
+    for (let rank = 0; rank < live.ranks; rank++) {
+      const host = hostOf(live.jobRanks === null ? rank : (live.jobRanks[rank] ?? -1));
+      if (host !== undefined && live.finished.has(host) && !there.has(rank)) return rank;
+    }
+    return null;
+  }
+
   /** Every rank of a host has left. True when that was the last host. */
   hostFinished(key: Key, host: number): boolean {
     const live = this.#live.get(nameOf(key));
-    live?.hosts.delete(host);
+    if (live?.hosts.delete(host) === true) live.finished.add(host);
     if (live === undefined || live.hosts.size > 0) return false;
     return this.#live.delete(nameOf(key));
   }
 
   /**
-   * A rank on `host` broke it: the other hosts raise their abort words. `cleanly`: its process ended with status 0, so only those who wait
+   * A rank on `host`, or nobody in particular (null), broke it: the other hosts raise their abort words. `cleanly`: its process ended with status 0, so only those who wait
    * in vain are told, and the communicator lives on for what is under way. `blame`: its rank in the job, or ALL_RANKS. False if there is no
    * such communicator.
    */
-  break(key: Key, host: number, { rank, failure, cleanly, blame }: Breach): boolean {
+  break(key: Key, host: number | null, { rank, failure, cleanly, blame }: Breach): boolean {
     const live = this.#live.get(nameOf(key));
     if (live === undefined) return false;
     this.#broken.set(nameOf(key), { failure, jobRanks: live.jobRanks });

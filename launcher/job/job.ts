@@ -292,6 +292,7 @@ export class Job {
       case FrameKind.merged:
       case FrameKind.routed:
       case FrameKind.left:
+      case FrameKind.calls:
         return this.#theRendezvous()?.receive(this.#hostIndex(host), frame);
       default:
         throw new ProtocolError(`a frame of kind ${frame.kind}`);

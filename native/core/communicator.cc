@@ -146,6 +146,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
   for (Operation& operation : operations) {
     operation.number = ++operations_;
+    operation.before = hash_;
     hash_ = hashOperation(hash_, operation);
     operation.hash = hash_;
     if (operation.collective != plan::Collective::sendRecv) hashed_++;
@@ -236,6 +237,17 @@ void Communicator::abort(const std::string& reason) {
 void Communicator::brokenByAgent(const AbortedMessage& message) {
   const bool ours = sameId(message.id, membership_.id) && message.epoch == membership_.epoch;
   if (ours) failWith(message.status, false);
+}
+
+// On the control thread: the ranks' calls differ, as a step that came says: the others need not wait until they find
+// out by themselves.
+void Communicator::tellDiffering(const Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (status.code != ncclInvalidUsage || state() == State::aborted || !joined_ || toldDiffering_) return;
+    toldDiffering_ = true;
+  }
+  AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, LeaveHow::differed, status.sentence, kJoinRound));
 }
 
 // Once, and only if the agent was told that we join. Waits a moment for the frame to be on its way, because the process

@@ -105,6 +105,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void finishClosing();
   bool stepFinalizing();
   void tellLeaving(LeaveHow how, const std::string& reason);
+  void tellDiffering(const Status& status);
   std::string context();  // who we are, for sentences
 
   // Asked for, not yet placed.
@@ -127,9 +128,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<State> state_{State::joining};
-  Status status_;         // why failed or aborted; guarded by mutex_
-  std::string hostName_;  // guarded by mutex_
-  bool joined_ = false;   // the agent may count on us; guarded by mutex_
+  Status status_;               // why failed or aborted; guarded by mutex_
+  std::string hostName_;        // guarded by mutex_
+  bool joined_ = false;         // the agent may count on us; guarded by mutex_
+  bool toldDiffering_ = false;  // guarded by mutex_
   bool callerCloses_ = false;
 
   Descriptor listener_;

@@ -160,6 +160,13 @@ Status Communicator::openPlan(Answer& answer) {
       .rank = rank(),
       .listenFd = listener_.release(),
       .telemetry = telemetry_,
+      .failed =
+          [weak = weak_from_this()](const Status& status) {
+            // Not here: the last reference must not go on a thread that an operation runs on.
+            ControlThread::get().post([weak, status] {
+              if (const auto self = weak.lock(); self != nullptr) self->tellDiffering(status);
+            });
+          },
   };
   std::unique_ptr<DataPath> opened;
   if (const ncclResult_t result = DataPath::open(setup, opened); result != ncclSuccess) return {result, lastError()};

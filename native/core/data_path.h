@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +29,8 @@ struct Operation {
   uint64_t scalar = 0;             // these bytes
   uint32_t peer = 0;               // root, or the other end of a send or receive
   uint64_t number = 0;             // of this communicator, from 1
-  uint64_t hash = 0;               // rolling hash up to and including this operation
+  uint64_t before = 0;             // rolling hash of the operations before
+  uint64_t hash = 0;               // the same with this one
   uint64_t hashed = 0;             // operations that went into the hash
 };
 
@@ -40,6 +42,8 @@ class DataPath {
     uint32_t rank = 0;
     int listenFd = -1;                          // taken over; -1: no connection from other hosts
     ncclrunTelemetrySlot* telemetry = nullptr;  // may be null
+    // Called on any thread when an operation ended because of an interrupt; may be empty.
+    std::function<void(const Status&)> failed = {};
   };
   // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
   static ncclResult_t open(const Setup& setup, std::unique_ptr<DataPath>& out);

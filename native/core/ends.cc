@@ -10,10 +10,10 @@
 namespace ncclrun {
 
 Ends::Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, int listenFd)
-    : plan_(plan), segment_(segment), rank_(rank) {
-  shm_ = std::make_unique<ShmTransport>(plan, segment, rank);
+    : plan_(plan), segment_(segment), rank_(rank), own_{plan.describe(rank), {}} {
+  shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_);
   auto& bell = segment.doorbell(plan.peer(rank).localIndex);
-  socket_ = std::make_unique<SocketTransport>(plan, rank, interrupt, bell, listenFd);
+  socket_ = std::make_unique<SocketTransport>(plan, rank, own_, interrupt, bell, listenFd);
 }
 
 bool Ends::usesSockets() const {

@@ -7,19 +7,24 @@
 #include <tuple>
 #include <vector>
 
-#include "core/interrupt.h"
+#include "core/patience.h"
 #include "core/plan_view.h"
 #include "core/segment.h"
+#include "core/step_call.h"
 #include "ncclrun.h"
 #include "transport/transport.h"
 
 namespace ncclrun {
 
-class Ends {
+class Ends final : public LookOut {
  public:
   Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, int listenFd);
   // Opens the transports that the plan uses.
   Status start();
+
+  // What is sent and read from now on belongs to this operation. On the thread that runs it.
+  void begin(const Operation& operation) { own_.call = callOf(operation, own_.call); }
+  void lookOut() override { socket_->lookOut(); }
 
   // Begins connecting the ring edges to other hosts.
   Status connect();
@@ -38,6 +43,7 @@ class Ends {
   const PlanView& plan_;
   const Segment& segment_;
   const uint32_t rank_;
+  OwnCall own_;
   std::unique_ptr<Transport> shm_, socket_;
   mutable std::mutex mutex_;  // of listed_
   std::map<std::tuple<uint32_t, uint32_t, bool>, Endpoint*> found_;

@@ -67,8 +67,9 @@ Status HostCommunicator::run(const Launch& launch, Loan* loan) {
   if (!closed_) {
     busy_ = true;
     lock.unlock();
-    Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan);
+    Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan, ends_.get());
     status = interrupt_->raised() ? interrupt_->status() : runner_->run(launch, patience, telemetry_);
+    if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status);
     lock.lock();
     busy_ = false;
   }

@@ -53,6 +53,8 @@ std::string describe(const plan::FormRecord& form) {
   return std::string("algorithm ") + algorithm + " with protocol " + protocol;
 }
 
+}  // namespace
+
 std::string nameOf(ncclDataType_t type) {
   static constexpr const char* kNames[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
                                            "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
@@ -63,8 +65,6 @@ std::string nameOf(ncclRedOp_t op) {
   static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg", "pre-multiplied sum"};
   return size_t(op) < std::size(kNames) ? kNames[op] : std::to_string(int(op));
 }
-
-}  // namespace
 
 const char* nameOf(plan::Collective collective) {
   static constexpr const char* kNames[] = {"allReduce", "allGather", "reduceScatter", "broadcast", "reduce",

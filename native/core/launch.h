@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/data_path.h"
@@ -39,5 +40,7 @@ uint64_t deciding(const Operation& operation, uint32_t ranks);
 Status chooseForm(const PlanView& plan, Task& task);
 
 const char* nameOf(plan::Collective collective);
+std::string nameOf(ncclDataType_t type);
+std::string nameOf(ncclRedOp_t op);
 
 }  // namespace ncclrun

@@ -38,8 +38,9 @@ struct PeerInfo {
 };
 static_assert(sizeof(PeerInfo) == 64);
 
-// failed: the engine gave up, its program did nothing to that end.
-enum class LeaveHow : uint32_t { finalized = 0, aborted = 1, failed = 2 };
+// failed: the engine gave up, its program did nothing to that end. differed: nobody leaves, but the ranks' calls do not
+// fit together.
+enum class LeaveHow : uint32_t { finalized = 0, aborted = 1, failed = 2, differed = 5 };
 
 struct WelcomeMessage {
   uint32_t hostIndex = 0;

@@ -288,6 +288,7 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
   if (!pointToPoint.empty()) {
     const Task& last = *pointToPoint.back();
     telemetry.begin(last.operation, last.bytes);
+    ends_.begin(last.operation);
     used_ = 0;
     const Status status = copyToSelf(pointToPoint);
     if (status.ok() && buildSendsAndReceives(pointToPoint)) runBlocks(blocks);
@@ -297,6 +298,7 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
   const auto runCollective = [&](const Task& task) {
     if (isPointToPoint(task) || interrupt.raised()) return;
     telemetry.begin(task.operation, task.bytes);
+    ends_.begin(task.operation);
     used_ = 0;
     if (build(task)) {
       if (isLowLatency(task)) useLowLatency();

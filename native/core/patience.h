@@ -10,11 +10,21 @@
 
 namespace ncclrun {
 
+// Asked before each sleep whether what is waited for can still come; if not, raises the interrupt.
+class LookOut {
+ public:
+  virtual void lookOut() = 0;
+
+ protected:
+  ~LookOut() = default;
+};
+
 class Patience {
  public:
   // `loan`: for a thread that is lent, which never sleeps here but polls until it is due; null for others.
-  Patience(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds, Loan* loan = nullptr)
-      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), loan_(loan) {}
+  Patience(Interrupt& interrupt, Doorbell& own, uint64_t spinNanoseconds, Loan* loan = nullptr,
+           LookOut* lookOut = nullptr)
+      : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), loan_(loan), lookOut_(lookOut) {}
 
   // Returns true when ready() does, false if interrupted first. ready() must look with seq_cst loads; beforeSleep() is
   // called once each time polling gave nothing.
@@ -36,6 +46,7 @@ class Patience {
       }
       beforeSleep();
       if (loan_ != nullptr) loan_->stop();  // and goes on where sleeping is allowed
+      if (lookOut_ != nullptr) lookOut_->lookOut();
       sleep(ready);
       until = 0;
     }
@@ -62,6 +73,7 @@ class Patience {
   Doorbell& own_;
   const uint64_t spinNanoseconds_;
   Loan* const loan_;
+  LookOut* const lookOut_;
 };
 
 }  // namespace ncclrun

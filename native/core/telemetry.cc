@@ -12,7 +12,7 @@ void Telemetry::begin(const Operation& operation, uint64_t bytes) {
   set(slot_->startedNs, now);
   set(slot_->lastProgressNs, now);
   if (operation.collective != plan::Collective::sendRecv) {
-    set(slot_->recentHashes[operation.hashed % std::size(slot_->recentHashes)], operation.hash);
+    set(slot_->recentHashes[operation.hashed % std::size(slot_->recentHashes)], uint16_t(operation.hash));
     std::atomic_ref(slot_->hashed).store(operation.hashed, std::memory_order_release);
   }
   set(slot_->collective, uint32_t(operation.collective));

@@ -13,7 +13,7 @@
 namespace ncclrun {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kNobody = 0xffffffff;
 
 // The agent reads while we write: no field may tear, and `state` goes last.

@@ -116,8 +116,8 @@ typedef struct {
                         is free, until the slot is taken again. */
   uint32_t call;     /* of the operation last begun: type, operator << 8, root or peer (16 bits of it) << 16 */
   uint64_t hashed;   /* how many operations, those but sends and receives, have begun; written after recentHashes */
-  uint64_t recentHashes[4]; /* rolling hash up to and including the k-th of them, at k % 4 */
-} ncclrunTelemetrySlot;     /* 128 bytes */
+  uint16_t recentHashes[16]; /* 16 bits of the rolling hash up to and including the k-th of them, at k % 16 */
+} ncclrunTelemetrySlot; /* 128 bytes */
 typedef struct {
   uint32_t magic, version;
   uint32_t pid;

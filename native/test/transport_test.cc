@@ -53,9 +53,9 @@ class Pair {
       interrupts_[rank] = std::make_unique<Interrupt>(segments_[rank].abortBlock(), bell);
       if (way.transport == plan::Transport::shm) {
         close(listeners[rank]);
-        transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank);
+        transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank, call_);
       } else {
-        auto socket = std::make_unique<SocketTransport>(plan_, rank, *interrupts_[rank], bell, listeners[rank]);
+        auto socket = std::make_unique<SocketTransport>(plan_, rank, call_, *interrupts_[rank], bell, listeners[rank]);
         EXPECT(socket->start().ok());
         transports_[rank] = std::move(socket);
       }
@@ -79,6 +79,7 @@ class Pair {
   std::vector<std::byte> blob_;
   PlanView plan_;
   Segment segments_[2];
+  const OwnCall call_;
   std::unique_ptr<Interrupt> interrupts_[2];
   std::unique_ptr<Transport> transports_[2];
 };

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/plan_format.h"
 #include "core/segment.h"
 #include "core/segment_format.h"
+#include "core/step_call.h"
 #include "transport/shm/low_latency.h"
 
 namespace ncclrun {
@@ -24,6 +26,7 @@ class Endpoint {
     plan::Transport transport;
     uint32_t steps;
     uint32_t stepBytes;
+    std::string peerName;  // "rank 3 on host h2"
   };
   virtual ~Endpoint() = default;
   Endpoint(const Endpoint&) = delete;
@@ -40,7 +43,7 @@ class Endpoint {
   bool ready() {
     if (limit_ != step_) return true;
     look();
-    if (limit_ != step_ || !moves_) return limit_ != step_;
+    if (limit_ != step_ || calls_ == nullptr) return limit_ != step_;
     move(true);
     look();
     return limit_ != step_;
@@ -54,6 +57,13 @@ class Endpoint {
     return connection_->stepBytes[step_ % facts_.steps].load(std::memory_order_relaxed);
   }
 
+  // That slot holds `payload` bytes of the call under way, as far as can be known.
+  bool arrivedRight(uint32_t payload) const {
+    return arrived() == payload && (calls_ == nullptr || sameCall(calls_[step_ % facts_.steps], current_.call));
+  }
+  // The sentence where it does not.
+  std::string describeWrong(uint32_t payload) const;
+
   // Sender: hands the slot with `payload` bytes over.
   void publish(uint32_t payload) {
     const uint64_t sum = count(payload);
@@ -63,6 +73,7 @@ class Endpoint {
       Connection& c = *connection_;
       c.stepBytes[step_ % facts_.steps].store(payload, std::memory_order_relaxed);
       c.bytes.store(sum, std::memory_order_relaxed);
+      if (calls_ != nullptr) calls_[step_ % facts_.steps] = current_.call;
       c.tail.store(++step_, std::memory_order_seq_cst);
     }
     passOn();
@@ -81,27 +92,29 @@ class Endpoint {
   }
 
  protected:
-  // moves: move() must be called for bytes to arrive or leave. bell: the peer's, null if the peer does not look at this
-  // ring.
-  Endpoint(const Facts& facts, Connection& connection, Doorbell* bell, bool moves)
+  // current: the call under way. bell: the peer's, null if the peer does not look at this ring. calls: of each slot,
+  // where the transport carries that; move() must be called then for bytes to arrive or leave.
+  Endpoint(const Facts& facts, const OwnCall& current, Connection& connection, Doorbell* bell, StepCall* calls)
       : facts_(facts),
+        current_(current),
         connection_(&connection),
         slots_(reinterpret_cast<std::byte*>(&connection) + kConnectionHeaderBytes),
         bell_(bell),
-        bytes_(ownBytes_),
-        moves_(moves) {
+        calls_(calls),
+        bytes_(ownBytes_) {
     step_ = facts.sends ? connection.tail.load() : connection.head.load();
     limit_ = step_;
   }
   // `simple` under protocol LL.
   Endpoint(Endpoint& simple, LowLatencyLines& lines)
       : facts_(simple.facts_),
+        current_(simple.current_),
         connection_(simple.connection_),
         slots_(nullptr),
         lines_(&lines),
         bell_(simple.bell_),
-        bytes_(simple.bytes_),
-        moves_(false) {}
+        calls_(nullptr),
+        bytes_(simple.bytes_) {}
   // Carries what can be carried now without blocking. waiting: a block cannot go on without it.
   virtual void move(bool /*waiting*/) {}
 
@@ -125,19 +138,20 @@ class Endpoint {
   }
   void passOn() {
     if (bell_ != nullptr) ring(*bell_);
-    if (moves_) move(false);
+    if (calls_ != nullptr) move(false);
   }
 
   const Facts facts_;
+  const OwnCall& current_;
   Connection* const connection_;
   std::byte* const slots_;
   LowLatencyLines* const lines_ = nullptr;  // null: protocol Simple
   Doorbell* const bell_;
+  StepCall* const calls_;
   std::atomic<uint64_t> ownBytes_{0};
   std::atomic<uint64_t>& bytes_;  // one count for both protocols
-  const bool moves_;
-  uint64_t step_ = 0;   // our next step
-  uint64_t limit_ = 0;  // first step we may not take yet, as last seen
+  uint64_t step_ = 0;             // our next step
+  uint64_t limit_ = 0;            // first step we may not take yet, as last seen
 };
 
 }  // namespace ncclrun

@@ -19,6 +19,9 @@ class Transport {
   // before; else the error.
   virtual Status connected() const = 0;
 
+  // Raises the interrupt if a peer on another host has sent what the call under way will never read.
+  virtual void lookOut() {}
+
   // True when nothing waits to be carried.
   virtual bool idle() const = 0;
 };

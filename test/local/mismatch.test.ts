@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
-import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
+import { mismatches, runFinalize, runMismatch } from '../rig/mismatch.ts';
 
 let directory = '';
 let program = '';
@@ -14,26 +14,16 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-const usual = String.raw`allReduce of 4000 bytes of int32 with sum`;
+it.each(mismatches)('%s', async (...mismatch) => {
+  await runMismatch(program, mismatch, ['-n', '3'], null);
+});
 
-it.each([
-  ['type', usual, 'allReduce of 4000 bytes of float32 with sum'],
-  ['operator', usual, 'allReduce of 4000 bytes of int32 with max'],
-  ['count', usual, 'allReduce of 8000 bytes of int32 with sum'],
-  ['kind', usual, 'broadcast of 4000 bytes of int32, root 0'],
-  ['root', 'broadcast of 4000 bytes of int32, root 0', 'broadcast of 4000 bytes of int32, root 1'],
-  ['order', 'broadcast of 4000 bytes of int32, root 0', usual],
-])('%s', async (what, theirs, odd) => {
-  const { stdout, stderr } = await Command.run(['-n', '3', program, what]);
-  const told = stdout.split('\n').filter((line) => line !== '');
-  expect(told, stderr).toHaveLength(3);
-  for (const line of told) {
-    // At once by what arrives where something else is expected, else by the rolling hash.
-    expect(line).toMatch(/^\[\d\] 5: /);
+it.each(['split', 'sum'] as const)('%s, where another rank finalizes', async (what) => {
+  const finalizer = await compileWithEngine('test/rig/programs/finalize.c', directory);
+  for (const line of await runFinalize(finalizer, what, ['-n', '3'], null))
     expect(line).toMatch(
-      /where this rank expects|differ (?:from|at or before) the communicator’s collective number \d+: rank \d \(/,
+      what === 'split'
+        ? /\] 5: .*: rank 2 \(\S+, pid \d+\) called ncclCommFinalize where others called ncclCommSplit/
+        : /\] 5: the ranks’ calls differ: rank [01] \(\S+, pid \d+\) called allReduce of 1 int32 with sum, which rank 2 \(\S+, pid \d+\) did not before ncclCommFinalize/,
     );
-  }
-  const whole = told.find((line) => line.includes('collective number 3:'));
-  if (whole !== undefined) expect([whole.includes(theirs), whole.includes(odd)]).toEqual([true, true]);
 });

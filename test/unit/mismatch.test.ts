@@ -1,14 +1,18 @@
 import { expect, test } from 'vitest';
-import { describeMismatch, findMismatch } from '../../worker/agent/mismatch.ts';
-import type { Calls } from '../../worker/agent/mismatch.ts';
+import type { Calls } from '../../control/messages/calls.ts';
+import { decodeCalls, encodeCalls } from '../../control/messages/calls.ts';
+import { CallComparison, describeMismatch, findMismatch } from '../../control/rendezvous/mismatch.ts';
+import { newKey } from '../rig/rendezvous.ts';
 
+/** `hashes`: of the last collectives, in their order. */
 const calls = (rank: number, count: number, hashes: readonly string[]): Calls => ({
   rank,
+  pid: 100 + rank,
   count,
-  hashes: new Map(hashes.map((hash, place) => [count - hashes.length + 1 + place, hash])),
+  hashes: hashes.map((hash) => hash.charCodeAt(0)).toReversed(),
   last: `call ${count} of ${rank}`,
 });
-const name = (rank: number): string => `rank ${rank}`;
+const name = ({ rank }: Calls): string => `rank ${rank}`;
 
 test('ranks at different places of the same calls do not differ', () => {
   expect(findMismatch([])).toBeNull();
@@ -32,4 +36,23 @@ test('and else the first that is still remembered', () => {
   expect(mismatch && describeMismatch(mismatch, name)).toMatch(
     /at or before the communicator’s collective number 7: rank 0 is at number 9/,
   );
+});
+
+test('ranks that are read at different times are compared with what is known of others', () => {
+  const comparison = new CallComparison();
+  expect(comparison.add([calls(0, 3, ['a', 'b', 'c'])])).toBeNull();
+  expect(comparison.add([calls(1, 3, ['a', 'b', 'c'])])).toBeNull();
+  expect(comparison.add([calls(1, 90, ['x', 'y', 'z'])])).toBeNull();
+  expect(comparison.add([calls(2, 4, ['b', 'c', 'd'])])).toBeNull();
+  expect(comparison.add([calls(3, 91, ['y', 'w', 'v'])])).toMatchObject({
+    at: 90,
+    one: { rank: 1 },
+    other: { rank: 3 },
+  });
+});
+
+test('calls arrive as they were sent', () => {
+  const key = newKey();
+  const all = [calls(0, 2 ** 40, ['a', 'b']), calls(7, 0, [])];
+  expect(decodeCalls(encodeCalls(key, all))).toEqual({ key, all });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { NcclResult } from '../../control/messages/bootstrap.ts';
+import { NcclResult, NO_RANK } from '../../control/messages/bootstrap.ts';
+import { encodeCalls } from '../../control/messages/calls.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import {
@@ -12,7 +13,7 @@ import {
   encodeCompleted,
   encodeRouted,
 } from '../../control/messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, LeftHow, POST_ROUND, ROUTED_WANTED } from '../../control/messages/rendezvous.ts';
+import { ENDED_CLEANLY, LeftHow, POST_ROUND, ROUTED_WANTED, SPLIT_ROUND } from '../../control/messages/rendezvous.ts';
 import { decodeHostPlan as readHostPlan } from '../../control/plan/decode.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import { samplePlan } from '../rig/plans.ts';
@@ -297,6 +298,72 @@ describe('a death', () => {
     expect(sent).toMatchObject([{ host: 0, frame: { kind: FrameKind.broken, flags: ENDED_CLEANLY } }]);
     for (const host of [0, 1]) hub.receive(host, left(key, ALL_RANKS, LeftHow.finalized));
     expect(hub.size).toBe(0);
+    hub.close();
+  });
+});
+
+const calls = (rank: number, hash: number) => ({
+  rank,
+  pid: 1000 + rank,
+  count: 3,
+  hashes: [hash, 2, 1],
+  last: `call ${hash}`,
+});
+const told = (sent: readonly Sent[]) =>
+  sent
+    .filter(({ frame }) => frame.kind === FrameKind.broken)
+    .map(({ host, frame }) => ({ host, ...decodeBroken(frame.payload) }));
+
+describe('calls that do not fit together', () => {
+  test('of ranks that wait on different hosts end the communicator everywhere', () => {
+    const { hub, sent } = testHub(3);
+    const key = newKey();
+    for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
+    for (const [host, rank, hash] of [
+      [0, 0, 7],
+      [1, 2, 7],
+      [2, 5, 8],
+    ] as const)
+      hub.receive(host, makeFrame(FrameKind.calls, { payload: encodeCalls(key, [calls(rank, hash)]) }));
+    const sentence =
+      'the ranks’ calls differ from the communicator’s collective number 3: rank 0 (node0, pid 1000) called call 7; rank 5 (node2, pid 1005) called call 8';
+    expect(told(sent)).toEqual(
+      [0, 1, 2].map((host) => ({ host, key, rank: NO_RANK, result: NcclResult.invalidUsage, sentence })),
+    );
+    hub.close();
+  });
+
+  test('a split that ranks of another host have finalized fails, whichever comes first', () => {
+    for (const first of ['split', 'finalize']) {
+      const { hub, sent } = testHub(2);
+      const key = newKey();
+      const round = { ...key, round: SPLIT_ROUND };
+      for (const host of [0, 1]) hub.receive(host, merged(key, 4, [entry(2 * host), entry(2 * host + 1)]));
+      const splits = (): void => hub.receive(0, merged(round, 4, [entry(0), entry(1), entry(2)]));
+      const finalizes = (): void => hub.receive(1, left(key, ALL_RANKS, LeftHow.finalized));
+      const steps = first === 'split' ? [splits, finalizes] : [finalizes, splits];
+      steps[0]?.();
+      expect(failures(sent)).toEqual([]);
+      steps[1]?.();
+      expect(failures(sent)).toMatchObject([
+        {
+          host: 0,
+          result: NcclResult.invalidUsage,
+          sentence: expect.stringMatching(/rank 3 \(node1\) called ncclCommFinalize where others called ncclCommSplit/),
+        },
+      ]);
+      hub.close();
+    }
+  });
+
+  test('a split that all have begun before they finalized completes', () => {
+    const { hub, sent } = testHub(2);
+    const key = newKey();
+    const round = { ...key, round: SPLIT_ROUND };
+    for (const host of [0, 1]) hub.receive(host, merged(key, 4, [entry(2 * host), entry(2 * host + 1)]));
+    hub.receive(0, merged(round, 4, [entry(0, text('no colour')), entry(1, text('no colour'))]));
+    hub.receive(0, left(key, ALL_RANKS, LeftHow.finalized));
+    expect(failures(sent)).toEqual([]);
     hub.close();
   });
 });

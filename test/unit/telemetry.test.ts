@@ -10,7 +10,7 @@ const key = newKey();
 function page(state: number, operation: number, completed: number, lastProgressNs: bigint): Uint8Array {
   const bytes = Buffer.alloc(TELEMETRY_BYTES);
   bytes.writeUInt32LE(0x5054_434e, 0);
-  bytes.writeUInt32LE(1, 4);
+  bytes.writeUInt32LE(2, 4);
   bytes.writeUInt32LE(4711, 8);
   bytes.writeInt32LE(2, 12);
   const slot = bytes.subarray(512 + 128);
@@ -51,7 +51,7 @@ test('a page that is not written yet, or another version, says nothing', () => {
   expect(decodeTelemetry(new Uint8Array(TELEMETRY_BYTES))).toBeNull();
   expect(decodeTelemetry(new Uint8Array(10))).toBeNull();
   const other = page(1, 0, 0, 0n);
-  other[4] = 2;
+  other[4] = 1;
   expect(decodeTelemetry(other)).toBeNull();
 });
 
@@ -85,10 +85,10 @@ test('the slot lies in the bytes as ncclrun.h says', () => {
   const [, body = ''] = /typedef struct \{([^}]*)\} ncclrunTelemetrySlot;/.exec(header) ?? [];
   let at = 0;
   const offsets: Record<string, number> = {};
-  for (const [, type, list = ''] of body.matchAll(/^\s*(uint64_t|uint32_t) ([^;]+);/gm)) {
+  for (const [, type, list = ''] of body.matchAll(/^\s*(uint(?:64|32|16)_t) ([^;]+);/gm)) {
     for (const name of list.split(',')) {
       offsets[name.trim().replace(/\[\d+\]$/, '')] = at;
-      at += (type === 'uint64_t' ? 8 : 4) * Number(/\[(\d+)\]/.exec(name)?.[1] ?? 1);
+      at += (Number(/\d+/.exec(type ?? '')?.[0]) / 8) * Number(/\[(\d+)\]/.exec(name)?.[1] ?? 1);
     }
   }
   expect(at).toBe(128);
@@ -106,5 +106,8 @@ test('the slot lies in the bytes as ncclrun.h says', () => {
     state: 68,
     waitingFor: 72,
     epoch: 76,
+    call: 84,
+    hashed: 88,
+    recentHashes: 96,
   });
 });

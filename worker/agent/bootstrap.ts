@@ -24,7 +24,7 @@ import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND } from '..
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
-import { describeRank } from '../../control/rendezvous/failure.ts';
+import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { planJoined } from '../../control/rendezvous/planning.ts';
 import { joinOf, partsOf } from '../../control/rendezvous/split.ts';
@@ -233,7 +233,9 @@ export class Bootstrap {
         const { rank, ...contribution } = DECODE_CONTRIBUTION[kind](payload);
         const failure = this.#communicators.failureOf(contribution.key);
         const asker = { engine, request, rank };
-        return failure === null ? this.#gatherings.add(contribution, asker) : this.#refuse([asker], failure);
+        if (failure !== null) return this.#refuse([asker], failure);
+        this.#gatherings.add(contribution, asker);
+        return this.#failDeserted(contribution.key);
       }
       case FrameKind.post:
         return this.#letters.post(engine, request, payload);
@@ -255,13 +257,26 @@ export class Bootstrap {
         how,
         `${this.#name(rank, engine)} aborted the split${reason === '' ? '' : `: ${reason}`}`,
       );
-    if (how === LeftHow.finalized) return this.#communicators.finalized(key, rank, engine);
+    if (how === LeftHow.finalized) {
+      this.#communicators.finalized(key, rank, engine);
+      return this.#gatherings.keysOf(key.id, key.epoch).forEach((round) => this.#failDeserted(round));
+    }
+    if (how === LeftHow.differed) return this.#communicators.differed(key, reason);
     const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
     const blame = how === LeftHow.aborted ? blamed(engine) : ALL_RANKS;
     if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false, blame })) {
       this.#gatherings.fail(key, rank, how, sentence);
     }
     return this.#failRounds(key, rank, how, sentence);
+  }
+
+  /** A split waits for a rank that has finalized the communicator: it will not come. */
+  #failDeserted(key: Key): void {
+    if (!isSplitRound(key.round)) return;
+    for (const [rank, who] of this.#communicators.finalizedRanks(key)) {
+      if (!this.#gatherings.hasContributed(key, rank))
+        return this.#gatherings.fail(key, rank, LeftHow.differed, describeDesertion(who, key));
+    }
   }
 
   #died(connection: number): void {

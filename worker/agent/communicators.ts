@@ -17,13 +17,11 @@ import { decodeSegmentOf } from '../../control/plan/decode.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
+import { CallWatch } from './call-watch.ts';
 import type { Asker, Engine, EngineChannel } from './engine.ts';
 import type { Harm } from './harms.ts';
-import { describeMismatch, findMismatch, readCalls } from './mismatch.ts';
 import { waitsInVain } from './vain-wait.ts';
 
-/** How often the calls of a communicator's ranks are compared. */
-const COMPARED_EVERY_MS = 400;
 /** How often a deserted communicator is looked at. */
 const DESERTED_CHECK_MS = 250;
 
@@ -43,6 +41,8 @@ interface Communicator {
   readonly key: Key;
   /** Local ranks that have not left. */
   readonly members: Map<number, Member>;
+  /** Local ranks that have finalized it: who they are. */
+  readonly finalized: Map<number, string>;
   readonly segment: NativeHandle;
   readonly abortOffset: number;
   readonly doorbellOffset: number;
@@ -54,8 +54,6 @@ interface Communicator {
   /** Its ranks have been told of `failure`. */
   broken: boolean;
   watch: NodeJS.Timeout | null;
-  /** What the calls of its ranks looked like when they were compared last; pages may be read while they are written. */
-  suspicion: string | null;
 }
 
 export interface CommunicatorsOptions {
@@ -86,10 +84,16 @@ export interface Departure {
 export class Communicators {
   readonly #options: CommunicatorsOptions;
   readonly #live = new Map<string, Communicator>();
-  #comparison: NodeJS.Timeout | null = null;
+  readonly #watch: CallWatch<Communicator>;
 
   constructor(options: CommunicatorsOptions) {
     this.#options = options;
+    this.#watch = new CallWatch({
+      hostName: options.hostName,
+      communicators: () => this.#live.values(),
+      sendUp: (frame) => options.sendUp(frame),
+      differ: (communicator, sentence) => this.#differ(communicator, sentence),
+    });
   }
 
   get size(): number {
@@ -110,14 +114,14 @@ export class Communicators {
     this.#live.set(keyName(key), {
       key,
       members,
+      finalized: new Map(),
       ...places,
       wide,
       failure: null,
       broken: false,
       watch: null,
-      suspicion: null,
     });
-    this.#comparison ??= setInterval(() => this.#compareCalls(), COMPARED_EVERY_MS).unref();
+    this.#watch.start();
     const plan = native.sealedMemory(hostPlan);
     const ordered = askers.toSorted((one, other) => one.rank - other.rank);
     for (const [localIndex, { engine, request, rank }] of ordered.entries()) {
@@ -136,7 +140,21 @@ export class Communicators {
   /** A rank says that it is done with its communicator. */
   finalized(key: Key, rank: number, engine: Engine): void {
     const communicator = this.#find(key);
-    if (communicator?.members.get(rank)?.engine === engine) this.#remove(communicator, rank);
+    if (communicator?.members.get(rank)?.engine !== engine) return;
+    communicator.finalized.set(rank, describeRank(rank, this.#options.hostName, engine.pid));
+    this.#remove(communicator, rank);
+  }
+
+  /** Local ranks that have finalized a communicator which others have not, whatever the round of `key`: who they are. */
+  finalizedRanks(key: Key): ReadonlyMap<number, string> {
+    return this.#find(key)?.finalized ?? new Map();
+  }
+
+  /** An engine saw that the ranks' calls do not fit together; `reason` is what it knows of it. */
+  differed(key: Key, reason: string): void {
+    const communicator = this.#find(key);
+    if (communicator !== undefined && !communicator.broken)
+      this.#differ(communicator, this.#watch.contradictionOf(communicator) ?? reason);
   }
 
   /** False if the rank is in no such communicator. */
@@ -188,7 +206,7 @@ export class Communicators {
   }
 
   close(): void {
-    if (this.#comparison !== null) clearInterval(this.#comparison);
+    this.#watch.stop();
     for (const communicator of this.#live.values()) this.#release(communicator);
     this.#live.clear();
   }
@@ -224,28 +242,12 @@ export class Communicators {
     this.#options.left(member.engine.jobRank, key);
   }
 
-  #compareCalls(): void {
-    if (this.#live.size === 0 && this.#comparison !== null) {
-      clearInterval(this.#comparison);
-      this.#comparison = null;
-    }
-    for (const communicator of this.#live.values()) {
-      if (communicator.broken || communicator.members.size < 2) continue;
-      const { key, wide, members } = communicator;
-      const calls = Array.from(members.values(), ({ rank, engine }) => readCalls(engine.telemetry, key, rank));
-      const mismatch = findMismatch(calls.filter((each) => each !== null));
-      const name = (rank: number): string =>
-        describeRank(rank, this.#options.hostName, members.get(rank)?.engine.pid ?? 0);
-      const sentence = mismatch === null ? null : describeMismatch(mismatch, name);
-      const sure = sentence !== null && communicator.suspicion !== null;
-      communicator.suspicion = sentence;
-      if (!sure) continue;
-      const failure = { rank: NO_RANK, result: NcclResult.invalidUsage, sentence, blame: ALL_RANKS };
-      this.#fail(communicator, failure, false);
-      if (!wide) continue;
-      const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.died, reason: sentence });
-      this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
-    }
+  #differ(communicator: Communicator, sentence: string): void {
+    const { key, wide } = communicator;
+    this.#fail(communicator, { rank: NO_RANK, result: NcclResult.invalidUsage, sentence, blame: ALL_RANKS }, false);
+    if (!wide) return;
+    const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.differed, reason: sentence });
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
   #fail(communicator: Communicator, failure: Breach, cleanly: boolean): void {

@@ -122,6 +122,11 @@ export class Gatherings {
     this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
+  /** Whether this rank has contributed to a key that waits here. */
+  hasContributed(key: Key, rank: number): boolean {
+    return this.#pending.get(keyName(key))?.askers.some((asker) => asker.rank === rank) ?? false;
+  }
+
   /** Keys of one id that wait here. */
   keysOf(id: string, epoch: number): Key[] {
     return [...this.#pending.values()].map(({ key }) => key).filter((key) => key.id === id && key.epoch === epoch);

@@ -6,10 +6,12 @@ import type { Key } from '../../control/messages/key.ts';
 
 export const TELEMETRY_BYTES = 8192;
 const TELEMETRY_MAGIC = 0x5054_434e;
+const TELEMETRY_VERSION = 2;
 const SLOTS = 60;
 const FIRST_SLOT = 512;
 const SLOT_BYTES = 128;
-const NO_RANK = 0xffff_ffff;
+/** Of `waitingFor`. */
+export const NO_RANK = 0xffff_ffff;
 
 const STATES = ['free', 'idle', 'queued', 'running', 'waiting', 'failed'] as const;
 export type EngineState = (typeof STATES)[number];
@@ -48,7 +50,7 @@ export interface TelemetryPage {
 export function decodeTelemetry(page: Uint8Array): TelemetryPage | null {
   if (page.length < TELEMETRY_BYTES) return null;
   const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
-  if (view.getUint32(0, true) !== TELEMETRY_MAGIC || view.getUint32(4, true) !== 1) return null;
+  if (view.getUint32(0, true) !== TELEMETRY_MAGIC || view.getUint32(4, true) !== TELEMETRY_VERSION) return null;
   const slots: TelemetrySlot[] = [];
   for (let index = 0; index < SLOTS; index++) {
     const slot = decodeSlot(view, FIRST_SLOT + index * SLOT_BYTES);

@@ -1,10 +1,13 @@
 /** Whether an engine waits for something that does not come, read from its telemetry page. */
 import type { Key } from '../../control/messages/key.ts';
-import { communicatorName, decodeTelemetry } from './telemetry.ts';
+import { readU64 } from '../../control/plan/u64.ts';
+import { communicatorName, decodeTelemetry, NO_RANK } from './telemetry.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 /** Without progress for this long, an operation that lacks a rank will not end. */
 const VAIN_NS = 300e6;
+/** EngineState. */
+const FAILED = 5;
 
 export function waitsInVain(page: Uint8Array, key: Key): boolean {
   const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
@@ -14,6 +17,15 @@ export function waitsInVain(page: Uint8Array, key: Key): boolean {
 /** An operation had begun and not ended. */
 export function isInOperation(page: Uint8Array, key: Key): boolean {
   return slotsOf(decodeTelemetry(page), key).some(isBusy);
+}
+
+/** The same of one slot as it lies in the page; also of a rank that has failed. */
+export function isStuck(slot: DataView): { readonly stuck: boolean; readonly waitingFor: number | null } {
+  const waitingFor = slot.getUint32(72, true);
+  const stuck =
+    slot.getUint32(68, true) === FAILED ||
+    (readU64(slot, 16) > readU64(slot, 24) && Number(process.hrtime.bigint()) - readU64(slot, 40) > VAIN_NS);
+  return { stuck, waitingFor: waitingFor === NO_RANK ? null : waitingFor };
 }
 
 function isBusy(slot: TelemetrySlot): boolean {

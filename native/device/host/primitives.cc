@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 namespace ncclrun {
 namespace {
@@ -83,11 +82,8 @@ void HostPrimitives::await(uint32_t from) {
 }
 
 bool HostPrimitives::arrivedRight(const Endpoint& end, uint32_t bytes) {
-  if (end.arrived() == bytes) return true;
-  blocks_.patience().interrupt().raise(
-      {ncclInvalidUsage, "rank " + std::to_string(end.facts().peer) + " sent " + std::to_string(end.arrived()) +
-                             " bytes where this rank expects " + std::to_string(bytes) +
-                             ": the ranks' calls differ in kind, order, count or type"});
+  if (end.arrivedRight(bytes)) return true;
+  blocks_.patience().interrupt().raise({ncclInvalidUsage, end.describeWrong(bytes)});
   return false;
 }
 

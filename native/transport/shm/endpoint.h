@@ -9,8 +9,8 @@ namespace ncclrun {
 class ShmEndpoint final : public Endpoint {
  public:
   // bell: the peer's doorbell.
-  ShmEndpoint(const Facts& facts, Connection& shared, Doorbell& bell)
-      : Endpoint(facts, shared, &bell, false),
+  ShmEndpoint(const Facts& facts, const OwnCall& current, Connection& shared, Doorbell& bell)
+      : Endpoint(facts, current, shared, &bell, nullptr),
         lines_(reinterpret_cast<std::byte*>(&shared) + lowLatencyOffset(facts.steps, facts.stepBytes)) {}
 
   Endpoint& lowLatency() override {

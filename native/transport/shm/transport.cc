@@ -23,8 +23,9 @@ Endpoint* ShmTransport::end(uint32_t peer, uint32_t channel, bool sends) {
                                 .sends = sends,
                                 .transport = plan::Transport::shm,
                                 .steps = pair ? header.pairSteps : header.ringSteps,
-                                .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes};
-    end = std::make_unique<ShmEndpoint>(facts, segment_.connection(offset(peer, channel, sends)),
+                                .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes,
+                                .peerName = plan_.describe(peer)};
+    end = std::make_unique<ShmEndpoint>(facts, current_, segment_.connection(offset(peer, channel, sends)),
                                         segment_.doorbell(plan_.peer(peer).localIndex));
   }
   return end.get();

@@ -13,8 +13,9 @@ namespace ncclrun {
 
 class ShmTransport final : public Transport {
  public:
-  ShmTransport(const PlanView& plan, const Segment& segment, uint32_t rank)
-      : plan_(plan), segment_(segment), rank_(rank) {}
+  // current: the call under way.
+  ShmTransport(const PlanView& plan, const Segment& segment, uint32_t rank, const OwnCall& current)
+      : plan_(plan), segment_(segment), rank_(rank), current_(current) {}
 
   Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
   Status connected() const override { return {}; }
@@ -26,6 +27,7 @@ class ShmTransport final : public Transport {
   const PlanView& plan_;
   const Segment& segment_;
   const uint32_t rank_;
+  const OwnCall& current_;
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<ShmEndpoint>> ends_;
 };
 

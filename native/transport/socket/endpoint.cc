@@ -29,28 +29,28 @@ Status SocketEndpoint::make(const Setup& setup, std::unique_ptr<SocketEndpoint>&
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return {ncclSystemError, "no memory for the " + std::to_string(bytes) + " bytes of a connection with " +
-                                 setup.peer + ": " + strerror(errno)};
+                                 setup.facts.peerName + ": " + strerror(errno)};
   }
-  out.reset(new SocketEndpoint(setup, Mapping(memory, bytes)));
+  out.reset(new SocketEndpoint(setup, Mapping(memory, bytes), std::make_unique<StepCall[]>(setup.facts.steps)));
   return {};
 }
 
-SocketEndpoint::SocketEndpoint(const Setup& setup, Mapping memory)
-    : Endpoint(setup.facts, ringIn(memory), nullptr, true),
+SocketEndpoint::SocketEndpoint(const Setup& setup, Mapping memory, std::unique_ptr<StepCall[]> calls)
+    : Endpoint(setup.facts, setup.current, ringIn(memory), nullptr, calls.get()),
       memory_(std::move(memory)),
+      calls_(std::move(calls)),
       ring_(ringIn(memory_)),
       slots_(static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
       proxy_(setup.proxy),
       interrupt_(setup.interrupt),
-      own_(setup.own),
-      peer_(setup.peer) {}
+      own_(setup.own) {}
 
 SocketEndpoint::~SocketEndpoint() {
   if (!socket_.valid()) return;
   proxy_->remove(socket_.get(), *this);
   // In the middle of a slot a farewell would be taken for payload.
   if (!open_ || over_ || (facts().sends && headerDone_ > 0)) return;
-  const socket::SlotHeader farewell{socket::kFarewell, 0};
+  const socket::SlotHeader farewell{socket::kFarewell, 0, {}};
   // If it does not fit into the socket's buffer the peer sees an end without farewell, which is what it is.
   (void)!send(socket_.get(), &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -59,7 +59,8 @@ void SocketEndpoint::broken(const std::string& why) {
   over_ = true;
   const std::string where =
       facts().channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts().channel) + ")";
-  interrupt_.raise({ncclRemoteError, "lost the connection with " + peer_ + where + ": " + why}, facts().peer);
+  interrupt_.raise({ncclRemoteError, "lost the connection with " + facts().peerName + where + ": " + why},
+                   facts().peer);
 }
 
 // --- setting up
@@ -116,7 +117,7 @@ bool SocketEndpoint::adopt(Descriptor& connection) {
     socket_ = std::move(connection);
     const int on = 1;
     setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const socket::SlotHeader welcome{socket::kWelcomeMagic, 0};
+    const socket::SlotHeader welcome{socket::kWelcomeMagic, 0, {}};
     if (send(socket_.get(), &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT) != ssize_t(sizeof welcome)) {
       broken(std::string("it does not take our welcome: ") + strerror(errno));
       return true;
@@ -148,6 +149,11 @@ void SocketEndpoint::introduce() {
   headerDone_ = 0;
   if (header_.bytes != socket::kWelcomeMagic) return broken("what listens there is no engine of this communicator");
   open_.store(true, std::memory_order_release);
+}
+
+const StepCall* SocketEndpoint::unread() const {
+  const uint64_t step = ring_.head.load(std::memory_order_seq_cst);
+  return ring_.tail.load(std::memory_order_seq_cst) != step ? &calls_[step % facts().steps] : nullptr;
 }
 
 // --- carrying
@@ -220,6 +226,7 @@ void SocketEndpoint::receiveSlots() {
       payloadDone_ += got;
     }
     ring_.stepBytes[step % facts().steps].store(header_.bytes, std::memory_order_relaxed);
+    calls_[step % facts().steps] = header_.call;
     headerDone_ = payloadDone_ = 0;
     ring_.tail.store(step + 1, std::memory_order_seq_cst);
     ring(own_);
@@ -235,7 +242,7 @@ void SocketEndpoint::sendSlots() {
     if (step == ring_.tail.load(std::memory_order_seq_cst)) return;
     if (left_) return broken("it has left the communicator");
     const uint32_t bytes = ring_.stepBytes[step % facts().steps].load(std::memory_order_relaxed);
-    header_ = {bytes, uint32_t(step)};
+    header_ = {bytes, uint32_t(step), calls_[step % facts().steps]};
     iovec parts[2] = {{reinterpret_cast<char*>(&header_) + headerDone_, sizeof header_ - headerDone_},
                       {slotOf(step) + payloadDone_, bytes - payloadDone_}};
     msghdr message{};

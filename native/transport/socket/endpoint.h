@@ -19,10 +19,10 @@ class SocketEndpoint final : public Endpoint, public Pollable {
  public:
   struct Setup {
     Facts facts;
+    const OwnCall& current;  // the call under way
     std::shared_ptr<Proxy> proxy;
     Interrupt& interrupt;
-    Doorbell& own;     // rung when a slot arrived or was sent: this rank waits for that
-    std::string peer;  // "rank 3 on host h2"
+    Doorbell& own;  // rung when a slot arrived or was sent: this rank waits for that
   };
   // ncclSystemError if there is no memory for the ring.
   static Status make(const Setup& setup, std::unique_ptr<SocketEndpoint>& out);
@@ -37,13 +37,16 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   // Nothing waits to be given to the kernel.
   bool idle() const { return !facts().sends || ring_.head.load() == ring_.tail.load(); }
 
+  // Receiver: the call of the next step, if that has come.
+  const StepCall* unread() const;
+
   void onEvents(uint32_t events) override;
 
  protected:
   void move(bool waiting) override;
 
  private:
-  SocketEndpoint(const Setup& setup, Mapping memory);
+  SocketEndpoint(const Setup& setup, Mapping memory, std::unique_ptr<StepCall[]> calls);
 
   // All below with mutex_ held.
   void carry();
@@ -58,12 +61,12 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   void broken(const std::string& why);
 
   const Mapping memory_;
+  const std::unique_ptr<StepCall[]> calls_;  // by slot
   Connection& ring_;
   std::byte* const slots_;
   const std::shared_ptr<Proxy> proxy_;
   Interrupt& interrupt_;
   Doorbell& own_;
-  const std::string peer_;
 
   std::atomic<bool> heard_{false};   // the peer of a sender said something: the farewell, or the end
   std::atomic<bool> wanted_{false};  // somebody wants carry(); whoever holds the mutex looks again after giving it back

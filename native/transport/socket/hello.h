@@ -2,11 +2,13 @@
 #pragma once
 #include <cstdint>
 
+#include "core/step_call.h"
+
 namespace ncclrun::socket {
 
 inline constexpr uint32_t kHelloMagic = 0x48434e4e;    // "NNCH"
 inline constexpr uint32_t kWelcomeMagic = 0x57434e4e;  // "NNCW"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 
 // From the sender of data, who connects. Little-endian.
 struct Hello {
@@ -25,8 +27,9 @@ static_assert(sizeof(Hello) == 64);
 struct SlotHeader {
   uint32_t bytes;
   uint32_t step;  // low half of the step's number
+  StepCall call;
 };
-static_assert(sizeof(SlotHeader) == 8);
+static_assert(sizeof(SlotHeader) == 48);
 // In SlotHeader::bytes: this end leaves in order; nothing follows.
 inline constexpr uint32_t kFarewell = 0xffffffff;
 

@@ -4,8 +4,9 @@
 
 namespace ncclrun {
 
-SocketTransport::SocketTransport(const PlanView& plan, uint32_t rank, Interrupt& interrupt, Doorbell& own, int listenFd)
-    : plan_(plan), rank_(rank), interrupt_(interrupt), own_(own), listening_(listenFd) {}
+SocketTransport::SocketTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt,
+                                 Doorbell& own, int listenFd)
+    : plan_(plan), rank_(rank), current_(current), interrupt_(interrupt), own_(own), listening_(listenFd) {}
 
 Status SocketTransport::start() {
   Status why;
@@ -39,11 +40,12 @@ SocketEndpoint* SocketTransport::find(uint32_t peer, uint32_t channel, bool send
                                               .sends = sends,
                                               .transport = plan::Transport::socket,
                                               .steps = pair ? header.pairSteps : header.ringSteps,
-                                              .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes},
+                                              .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes,
+                                              .peerName = plan_.describe(peer)},
+                                    .current = current_,
                                     .proxy = proxy_,
                                     .interrupt = interrupt_,
-                                    .own = own_,
-                                    .peer = plan_.describe(peer)};
+                                    .own = own_};
   if (Status status = SocketEndpoint::make(setup, end); !status.ok()) {
     interrupt_.raise(status);
     ends_.erase({peer, channel, sends});
@@ -73,6 +75,16 @@ Status SocketTransport::connected() const {
     if (!end->connected() && (!pair || std::get<2>(name))) return {ncclInProgress, "connecting"};
   }
   return {};
+}
+
+void SocketTransport::lookOut() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, end] : ends_) {
+    if (end->facts().sends) continue;
+    const StepCall* theirs = end->unread();
+    if (theirs == nullptr || !isLeftOver(*theirs, current_.call)) continue;
+    interrupt_.raise({ncclInvalidUsage, describeMismatch(*theirs, end->facts().peerName, current_)});
+  }
 }
 
 bool SocketTransport::idle() const {

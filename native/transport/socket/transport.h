@@ -17,11 +17,14 @@ namespace ncclrun {
 class SocketTransport final : public Transport {
  public:
   // Begins to let connections in if `listenFd` is not -1; takes it over in any case.
-  SocketTransport(const PlanView& plan, uint32_t rank, Interrupt& interrupt, Doorbell& own, int listenFd);
+  // current: the call under way.
+  SocketTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt, Doorbell& own,
+                  int listenFd);
   Status start();
 
   Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
   Status connected() const override;
+  void lookOut() override;
   bool idle() const override;
 
  private:
@@ -34,6 +37,7 @@ class SocketTransport final : public Transport {
 
   const PlanView& plan_;
   const uint32_t rank_;
+  const OwnCall& current_;
   Interrupt& interrupt_;
   Doorbell& own_;
   Descriptor listening_;

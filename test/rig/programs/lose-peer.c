@@ -53,22 +53,6 @@ static void passOn(ncclUniqueId* id, int rank, const char* directory) {
   if (fread(id, sizeof *id, 1, file) != 1 || fclose(file) != 0) exit(2);
 }
 
-/* The job ends the others when one has died: it must not die before they are deaf to that. */
-static void sayDeaf(int rank, const char* directory) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/deaf-%d", directory, rank);
-  FILE* file = fopen(path, "w");
-  if (file == NULL || fclose(file) != 0) exit(2);
-}
-
-static void awaitDeaf(int size, const char* directory) {
-  for (int rank = 0; rank < size; rank++) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/deaf-%d", directory, rank);
-    while (access(path, F_OK) != 0) usleep(1000);
-  }
-}
-
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   signal(SIGTERM, SIG_IGN);
@@ -81,9 +65,9 @@ int main(int argc, char** argv) {
   const int victim = rank == size - 1;
   int* buffer = calloc(large, sizeof *buffer);
   ncclComm_t comm = NULL;
-  sayDeaf(rank, argv[2]);
+  say("deaf", rank, argv[2]); /* to the job's end, which the first death begins */
   if (victim && is(state, "init")) {
-    awaitDeaf(size, argv[2]);
+    awaitAll("deaf", size, argv[2]);
     die();
   }
   double started = now();

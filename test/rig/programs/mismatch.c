@@ -1,12 +1,12 @@
-/* The third collective of rank 1 differs from the others' in what the argument names. Every rank goes on calling until
- * it is told, and prints what. */
+/* The third collective of rank 1 differs from the others' in what the first argument names. Every rank goes on
+ * calling until it is told, and prints what. The second argument is a directory that all ranks see. */
 #include <string.h>
 #include <unistd.h>
 
 #include "must.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   alarm(30);
   const char* what = argv[1];
   const Job job = joinJob();
@@ -17,8 +17,12 @@ int main(int argc, char** argv) {
     const size_t count = odd && strcmp(what, "count") == 0 ? 2000 : 1000;
     const ncclDataType_t type = odd && strcmp(what, "type") == 0 ? ncclFloat32 : ncclInt32;
     const ncclRedOp_t op = odd && strcmp(what, "operator") == 0 ? ncclMax : ncclSum;
-    const int root = odd && strcmp(what, "root") == 0 ? 1 : 0;
-    const int broadcast = strcmp(what, "root") == 0 || (odd && strcmp(what, "kind") == 0) ||
+    const int nobody = strcmp(what, "nobody") == 0; /* each waits for another */
+    int root = nobody && i == 3 && !odd;
+    if (odd && strcmp(what, "root") == 0) root = 1;
+    if (odd && strcmp(what, "other") == 0) root = 2; /* rank 0 waits for nobody, rank 1 for ever */
+    const int broadcast = nobody || strcmp(what, "root") == 0 || strcmp(what, "other") == 0 ||
+                          (odd && strcmp(what, "kind") == 0) ||
                           (strcmp(what, "order") == 0 && (job.rank == 1 ? i == 4 : i == 3));
     result = broadcast ? ncclBroadcast(buffer, buffer, count, type, root, job.comm, NULL)
                        : ncclAllReduce(buffer, buffer, count, type, op, job.comm, NULL);
@@ -27,7 +31,8 @@ int main(int argc, char** argv) {
   }
   printf("%d: %s\n", result, ncclGetLastError(NULL));
   fflush(stdout);
-  sleep(2); /* the others learn it by themselves */
+  say("told", job.rank, argv[2]);
+  awaitAll("told", job.size, argv[2]); /* by themselves, not because this one leaves */
   ncclCommDestroy(job.comm);
   return 0;
 }

@@ -1,0 +1,41 @@
+/** What ranks have called so far, as their agent reads it from their telemetry pages (native/include/ncclrun.h). */
+import { ByteReader, ByteWriter } from './bytes.ts';
+import { readKey, writeKey } from './key.ts';
+import type { Key } from './key.ts';
+
+export interface Calls {
+  readonly rank: number;
+  /** As the rank's host sees it. */
+  readonly pid: number;
+  /** How many collectives have begun. */
+  readonly count: number;
+  /** Rolling hashes, 16 bits of them, up to and including the collectives number `count`, `count` - 1, …, as far as they are remembered. */
+  readonly hashes: readonly number[];
+  /** The last one, for people. */
+  readonly last: string;
+}
+
+export function encodeCalls(key: Key, all: readonly Calls[]): Uint8Array {
+  const writer = writeKey(new ByteWriter(), key).u32(all.length);
+  for (const { rank, pid, count, hashes, last } of all) {
+    writer.u32(rank).u32(pid).u64(count).u32(hashes.length);
+    for (const hash of hashes) writer.u32(hash);
+    writer.string(last);
+  }
+  return writer.finish();
+}
+
+export function decodeCalls(payload: Uint8Array): { readonly key: Key; readonly all: readonly Calls[] } {
+  const reader = new ByteReader(payload, 'calls of ranks');
+  const key = readKey(reader);
+  const all: Calls[] = [];
+  const length = reader.u32('ranks');
+  for (let index = 0; index < length; index++) {
+    const [rank, pid, count] = [reader.u32('rank'), reader.u32('pid'), reader.size('number of collectives')];
+    const hashes: number[] = [];
+    for (let left = reader.u32('hashes'); left > 0; left--) hashes.push(reader.u32('hash'));
+    all.push({ rank, pid, count, hashes, last: reader.string('call') });
+  }
+  reader.end();
+  return { key, all };
+}

@@ -1,0 +1,68 @@
+/** Ranks of one communicator whose calls differ: their rolling hashes say so, wherever two ranks remember the same collective. */
+import type { Calls } from '../messages/calls.ts';
+
+export interface Mismatch<Some extends Calls> {
+  /** Number of the first collective, from 1, that is known to differ. */
+  readonly at: number;
+  readonly one: Some;
+  readonly other: Some;
+}
+
+/** Compares all with the one that has called least. */
+export function findMismatch<Some extends Calls>(all: readonly Some[]): Mismatch<Some> | null {
+  const [one, ...others] = all.toSorted((a, b) => a.count - b.count);
+  for (const other of one === undefined ? [] : others) {
+    if (one !== undefined && differ(one, other, one.count)) {
+      let at = one.count;
+      while (differ(one, other, at - 1)) at--;
+      return { at, one, other };
+    }
+  }
+  return null;
+}
+
+/** `name` says who a rank is. Calls that did not stop the ranks are found only later, when the first that differed is no longer remembered. */
+export function describeMismatch<Some extends Calls>(
+  { at, one, other }: Mismatch<Some>,
+  name: (calls: Some) => string,
+): string {
+  const exact = at === 1 || [one, other].every((calls) => hashOf(calls, at - 1) !== undefined);
+  const where = exact
+    ? 'from the communicator’s collective number'
+    : 'at or before the communicator’s collective number';
+  const says = (calls: Some): string =>
+    exact && calls.count === at
+      ? `${name(calls)} called ${calls.last}`
+      : `${name(calls)} is at number ${calls.count}, ${calls.last}`;
+  return `the ranks’ calls differ ${where} ${at}: ${says(one)}; ${says(other)}`;
+}
+
+/** Remembered places of a communicator's ranks: more can hardly wait at the same time. */
+const PLACES = 64;
+
+/** Calls of ranks on different hosts, which are read at different times: one of each number is kept to compare others with. */
+export class CallComparison<Some extends Calls> {
+  #known: Some[] = [];
+
+  /** The first contradiction to what was known, or null. */
+  add(all: readonly Some[]): Mismatch<Some> | null {
+    for (const calls of all) {
+      for (const known of this.#known) {
+        const mismatch = findMismatch([known, calls]);
+        if (mismatch !== null) return mismatch;
+      }
+      if (!this.#known.some(({ count }) => count === calls.count))
+        this.#known = [...this.#known, calls].toSorted((a, b) => a.count - b.count).slice(-PLACES);
+    }
+    return null;
+  }
+}
+
+function differ(one: Calls, other: Calls, number: number): boolean {
+  const [here, there] = [hashOf(one, number), hashOf(other, number)];
+  return here !== undefined && there !== undefined && here !== there;
+}
+
+function hashOf({ count, hashes }: Calls, number: number): number | undefined {
+  return hashes[count - number];
+}

@@ -1,0 +1,36 @@
+/** Ranks of several hosts whose calls differ are told so: by what arrives, and where nothing does by what they wait for. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+import { mismatches, runFinalize, runMismatch } from '../rig/mismatch.ts';
+
+describeIf(clusterUnavailable(), 'ranks of several hosts whose calls differ', () => {
+  let cluster: Cluster;
+  let directory = '';
+  let program = '';
+  beforeAll(async () => {
+    cluster = await Cluster.start(3);
+    directory = await mkdtemp(join(repository, 'build/test-mismatch-'));
+    program = await compileWithEngine('test/rig/programs/mismatch.c', directory);
+  });
+  afterAll(async () => {
+    await cluster[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true });
+  });
+
+  it.each(['h1:1,h2:1,h3:1', 'h1:2,h2:1'])('on %s', async (hosts) => {
+    for (const mismatch of mismatches) {
+      const told = await runMismatch(program, mismatch, ['-H', hosts], cluster);
+      expect(told.join('\n')).toMatch(/collective number 3: rank \d (?:on host |\()h\d.* called /);
+    }
+  });
+
+  it.each(['h1:2,h2:1', 'h1:1,h2:2'])('a split on %s, where another rank finalizes', async (hosts) => {
+    const finalizer = await compileWithEngine('test/rig/programs/finalize.c', directory);
+    for (const line of await runFinalize(finalizer, 'split', ['-H', hosts], cluster))
+      expect(line).toMatch(/\] 5: .*: rank 2 \(h2\b.*\) called ncclCommFinalize where others called ncclCommSplit/);
+  });
+});

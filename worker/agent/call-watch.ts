@@ -1,0 +1,122 @@
+/**
+ * Looks at what the ranks of this host's communicators call: ranks whose calls differ are told so instead of being left to wait for each
+ * other. Ranks of other hosts are compared at the launcher, once they have waited in vain here.
+ */
+import { encodeCalls } from '../../control/messages/calls.ts';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { describeRank } from '../../control/rendezvous/failure.ts';
+import { describeMismatch, findMismatch } from '../../control/rendezvous/mismatch.ts';
+import { readCalls } from './calls.ts';
+import type { ReadCalls } from './calls.ts';
+import type { Engine } from './engine.ts';
+
+const EVERY_MS = 250;
+
+export interface Watched {
+  readonly key: Key;
+  /** It has ranks on other hosts. */
+  readonly wide: boolean;
+  readonly broken: boolean;
+  readonly members: ReadonlyMap<number, { readonly rank: number; readonly engine: Engine }>;
+  /** Ranks of this host that have finalized it, by their numbers: who they are. */
+  readonly finalized: ReadonlyMap<number, string>;
+}
+
+export interface CallWatchOptions<Some extends Watched> {
+  readonly hostName: string;
+  communicators(): Iterable<Some>;
+  sendUp(frame: Frame): void;
+  /** Its ranks call what does not fit together. */
+  differ(communicator: Some, sentence: string): void;
+}
+
+/** What the last look at a communicator left. */
+interface Memory {
+  /** Pages are read while they are written: a contradiction must be seen twice. */
+  suspicion: string | null;
+  /** What the launcher was told last. */
+  told: string;
+}
+
+export class CallWatch<Some extends Watched> {
+  readonly #options: CallWatchOptions<Some>;
+  readonly #memories = new WeakMap<Some, Memory>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: CallWatchOptions<Some>) {
+    this.#options = options;
+  }
+
+  /** Goes on until there is no communicator any more. */
+  start(): void {
+    this.#timer ??= setInterval(() => this.#look(), EVERY_MS).unref();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  /** What is known to differ right now, or null. */
+  contradictionOf(communicator: Some): string | null {
+    return this.#contradiction(this.#read(communicator));
+  }
+
+  #look(): void {
+    const communicators = Array.from(this.#options.communicators());
+    if (communicators.length === 0) this.stop();
+    for (const communicator of communicators) if (!communicator.broken) this.#lookAt(communicator);
+  }
+
+  #lookAt(communicator: Some): void {
+    const { members, wide } = communicator;
+    const memory = this.#memories.get(communicator) ?? { suspicion: null, told: '' };
+    this.#memories.set(communicator, memory);
+    if (members.size < 2 && !wide && communicator.finalized.size === 0) return;
+    const all = this.#read(communicator);
+    const suspicion = this.#contradiction(all) ?? this.#vainWait(communicator, all);
+    const sure = suspicion !== null && memory.suspicion !== null;
+    memory.suspicion = suspicion;
+    if (sure) this.#options.differ(communicator, suspicion);
+    else if (wide) this.#tell(communicator, all, memory);
+  }
+
+  #read({ key, members }: Some): ReadCalls[] {
+    const read = Array.from(members.values(), ({ rank, engine }) => readCalls(engine, key, rank));
+    return read.filter((calls) => calls !== null);
+  }
+
+  #contradiction(all: readonly ReadCalls[]): string | null {
+    const mismatch = findMismatch(all);
+    return mismatch === null ? null : describeMismatch(mismatch, (calls) => this.#name(calls));
+  }
+
+  /** Whoever has finalized sends nothing any more. Those of other hosts take leave on their connections. */
+  #vainWait({ finalized }: Some, all: readonly ReadCalls[]): string | null {
+    for (const calls of all) {
+      const gone = calls.stuck && calls.waitingFor !== null ? finalized.get(calls.waitingFor) : undefined;
+      if (gone !== undefined)
+        return `the ranks’ calls differ: ${this.#name(calls)} called ${calls.last}, which ${gone} did not before ncclCommFinalize`;
+    }
+    return null;
+  }
+
+  /** Ranks that wait in vain, one of those that are at the same place. */
+  #tell({ key }: Some, all: readonly ReadCalls[], memory: Memory): void {
+    const places = new Map<string, ReadCalls>();
+    for (const calls of all) if (calls.stuck) places.set(`${calls.count}:${calls.hashes[0] ?? ''}`, calls);
+    const told = [...places.keys()].toSorted().join();
+    if (told === memory.told) return;
+    memory.told = told;
+    if (places.size === 0) return;
+    const payload = encodeCalls(key, [...places.values()]);
+    this.#options.sendUp(makeFrame(FrameKind.calls, { subject: ALL_RANKS, payload }));
+  }
+
+  #name({ rank, pid }: ReadCalls): string {
+    return describeRank(rank, this.#options.hostName, pid);
+  }
+}

@@ -1,0 +1,53 @@
+/** What a rank has called, from its telemetry page. */
+import type { Calls } from '../../control/messages/calls.ts';
+import type { Key } from '../../control/messages/key.ts';
+import { COLLECTIVES } from '../../control/plan/layout.ts';
+import { readU64 } from '../../control/plan/u64.ts';
+import type { Engine } from './engine.ts';
+import { communicatorName, findSlot } from './telemetry.ts';
+import { isStuck } from './vain-wait.ts';
+
+/** The page keeps 16 hashes, of which the oldest may be about to be overwritten. */
+const HASHES = 16;
+const REMEMBERED = HASHES - 1;
+const TYPES = 'int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16 float8e4m3 float8e5m2'.split(' ');
+const TYPE_BYTES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1];
+const OPERATORS = ['sum', 'prod', 'max', 'min', 'avg', 'pre-multiplied sum'];
+const WITH_OPERATOR = new Set(['allReduce', 'reduceScatter', 'reduce']);
+const WITH_ROOT = new Set(['broadcast', 'reduce', 'gather', 'scatter']);
+/** Their bytes are those of all ranks. */
+const PER_RANK = new Set(['allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter']);
+
+export interface ReadCalls extends Calls {
+  /** It has failed, or waits for something that does not come. */
+  readonly stuck: boolean;
+  /** Whom it waits for in an operation, or null. */
+  readonly waitingFor: number | null;
+}
+
+/** Null if the page has no slot for the rank, or is being written right now. */
+export function readCalls({ telemetry, pid }: Engine, key: Key, rank: number): ReadCalls | null {
+  const slot = findSlot(telemetry, communicatorName(key), key.epoch, rank);
+  if (slot === null) return null;
+  const count = readU64(slot, 88);
+  const hashes: number[] = [];
+  for (let number = count; number > Math.max(0, count - REMEMBERED); number--) {
+    hashes.push(slot.getUint16(96 + 2 * (number % HASHES), true));
+  }
+  const calls = { rank, pid, count, hashes, last: describe(slot), ...isStuck(slot) };
+  return readU64(slot, 88) === count ? calls : null;
+}
+
+/** As native/core/step_call.cc says it. */
+function describe(slot: DataView): string {
+  const collective = COLLECTIVES[slot.getUint32(64, true)] ?? 'an unknown collective';
+  if (collective === 'barrier') return 'a barrier';
+  if (collective === 'sendRecv') return 'a send or receive';
+  const call = slot.getUint32(84, true);
+  const type = call & 0xff;
+  const ranks = PER_RANK.has(collective) ? Math.max(1, slot.getUint32(12, true)) : 1;
+  const count = readU64(slot, 32) / (TYPE_BYTES[type] ?? 1) / ranks;
+  const operator = WITH_OPERATOR.has(collective) ? ` with ${OPERATORS[(call >>> 8) & 0xff] ?? '?'}` : '';
+  const root = WITH_ROOT.has(collective) ? `, root ${call >>> 16}` : '';
+  return `${collective} of ${count} ${TYPES[type] ?? '?'}${operator}${root}`;
+}
