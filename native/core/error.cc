@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/fork.h"
+#include "core/thread_owned.h"
 
 namespace ncclrun {
 namespace {
@@ -13,7 +14,6 @@ struct ThreadSentence {
   std::string own;    // of this thread's last fail()
   std::string taken;  // the process's, copied so that it stays valid
 };
-thread_local ThreadSentence threadSentence;
 
 // Never destroyed: other threads may still fail while the process exits.
 struct ProcessSentence {
@@ -36,10 +36,10 @@ std::string print(const char* format, va_list arguments) {
 }
 
 void remember(std::string text) {
-  threadSentence.own = std::move(text);
+  std::string& own = threadOwned<ThreadSentence>().own = std::move(text);
   if (inForkedChild()) return;  // the lock may have been held by a thread that the child lacks
   std::lock_guard lock(processSentence().mutex);
-  processSentence().text = threadSentence.own;
+  processSentence().text = own;
 }
 
 }  // namespace
@@ -66,10 +66,11 @@ ncclResult_t fail(const Status& status) {
 }
 
 const char* lastError() {
-  if (!threadSentence.own.empty() || inForkedChild()) return threadSentence.own.c_str();
+  auto& [own, taken] = threadOwned<ThreadSentence>();
+  if (!own.empty() || inForkedChild()) return own.c_str();
   std::lock_guard lock(processSentence().mutex);
-  threadSentence.taken = processSentence().text;
-  return threadSentence.taken.c_str();
+  taken = processSentence().text;
+  return taken.c_str();
 }
 
 }  // namespace ncclrun

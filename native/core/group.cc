@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "core/registry.h"
+#include "core/thread_owned.h"
 
 namespace ncclrun {
 
-Group& Group::current() {
-  static thread_local Group group;
-  return group;
-}
+Group& Group::current() { return threadOwned<Group>(); }
 
 ncclResult_t Group::end() {
   if (depth_ == 0) return fail(ncclInvalidUsage, "ncclGroupEnd: no ncclGroupStart of this thread is open");

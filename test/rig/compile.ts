@@ -10,7 +10,8 @@ const execFileAsync = promisify(execFile);
 /** `source` (relative to the repository) → a program in `directory`, whose path it resolves with. */
 export async function compile(source: string, directory: string): Promise<string> {
   const output = join(directory, basename(source, '.c'));
-  await execFileAsync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', '-o', output, join(repository, source)]);
+  const include = `-I${join(repository, 'native/include')}`;
+  await execFileAsync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', include, '-o', output, join(repository, source)]);
   return output;
 }
 

@@ -1,11 +1,13 @@
 #include "device/host/blocks.h"
 
+#include "core/thread_owned.h"
+
 namespace ncclrun {
 namespace {
 
 // Not inlined: what runs blocks may go on on another thread (core/loan.h), with that thread's pool.
 [[gnu::noinline]] FiberPool& fiberPool() {
-  thread_local FiberPool pool;
+  FiberPool& pool = threadOwned<FiberPool>();
   asm volatile("" ::: "memory");
   return pool;
 }

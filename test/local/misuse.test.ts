@@ -1,0 +1,56 @@
+/** Forks, threads, dlclose, and ends without ncclCommDestroy: what docs/programs.md says of each. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compile, compileWithEngine } from '../rig/compile.ts';
+
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-misuse-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+async function expectOk(...argv: readonly string[]): Promise<void> {
+  const { status, stdout, stderr } = await Command.run(argv);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.match(/ok$/gm)).toHaveLength(2);
+}
+
+it.each(['after', 'before'])('forks %s the engine was used', async (when) => {
+  await expectOk('-n', '2', await compileWithEngine('test/rig/programs/fork.c', directory), when);
+});
+
+it('threads with a communicator each, and two that take turns on one', async () => {
+  await expectOk('-n', '2', await compileWithEngine('test/rig/programs/threads.c', directory));
+});
+
+it('dlclose and dlopen, with and without a communicator', async () => {
+  const program = await compile('test/rig/programs/dlclose.c', directory);
+  await expectOk('-n', '2', program, join(repository, 'build/libnccl.so.2'));
+});
+
+describe('without ncclCommDestroy', () => {
+  let program = '';
+  beforeAll(async () => {
+    program = await compileWithEngine('test/rig/programs/leave.c', directory);
+  });
+
+  it.each(['return', 'exit', 'quick_exit', '_exit', 'handler'])('%s ends the rank, and well', async (way) => {
+    const { status, stderr } = await Command.run(['-n', '3', program, way, 'alone']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it.each(['return', 'exit', 'quick_exit', '_exit', 'handler', 'busy'])(
+    '%s where others wait: they are told',
+    async (way) => {
+      const { stdout } = await Command.run(['-n', '3', program, way, 'awaited']);
+      const told =
+        way === 'handler'
+          ? /\] 5: the ranks’ calls differ: .* called a barrier, which rank 2 \(.*\) did not before ncclCommFinalize$/gm
+          : /\] 6: rank 2 \(.*\) exited with status 0 without leaving the communicator/gm;
+      expect(stdout.match(told), stdout).toHaveLength(2);
+    },
+  );
+});
