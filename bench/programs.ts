@@ -84,6 +84,11 @@ export class Programs implements AsyncDisposable {
     return this.#once(`${name}.ours`, () => compileWithEngine(`bench/programs/${name}.c`, this.directory));
   }
 
+  /** A program of test/rig/programs. */
+  ofTests(name: string): Promise<string> {
+    return this.#once(`${name}.test`, () => compileWithEngine(`test/rig/programs/${name}.c`, this.directory));
+  }
+
   #once(name: string, make: () => Promise<string>): Promise<string> {
     const made = this.#compiled.get(name) ?? make();
     this.#compiled.set(name, made);

@@ -11,6 +11,7 @@ import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
 import { launchSsh } from './figures/launch_ssh.ts';
 import { launchSsh2 } from './figures/launch_ssh2.ts';
+import { nonblocking } from './figures/nonblocking.ts';
 import { output } from './figures/output.ts';
 import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
@@ -24,6 +25,7 @@ const figures: readonly Figure[] = [
   wired,
   idleAgents,
   split,
+  nonblocking,
   ...collectives,
   crossing,
   output,

@@ -3,18 +3,10 @@
  * which they pass the new id on. A survivor prints what it was told, and how long that took. */
 #include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "must.h"
 
 enum { large = 1 << 23 };
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
 
 static void die(void) { kill(getpid(), SIGKILL); }
 
@@ -38,21 +30,6 @@ static ncclResult_t suffer(const char* state, ncclComm_t comm, int* buffer) {
   return is(state, "finalize") ? ncclCommFinalize(comm) : ncclrunStreamSynchronize(NULL);
 }
 
-static void passOn(ncclUniqueId* id, int rank, const char* directory) {
-  char path[512], whole[512];
-  snprintf(path, sizeof path, "%s/id.part", directory);
-  snprintf(whole, sizeof whole, "%s/id", directory);
-  if (rank == 0) {
-    MUST(ncclGetUniqueId(id));
-    FILE* file = fopen(path, "w");
-    if (file == NULL || fwrite(id, sizeof *id, 1, file) != 1 || fclose(file) != 0 || rename(path, whole) != 0) exit(2);
-    return;
-  }
-  FILE* file;
-  while ((file = fopen(whole, "r")) == NULL) usleep(1000);
-  if (fread(id, sizeof *id, 1, file) != 1 || fclose(file) != 0) exit(2);
-}
-
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   signal(SIGTERM, SIG_IGN);
@@ -70,7 +47,7 @@ int main(int argc, char** argv) {
     awaitAll("deaf", size, argv[2]);
     die();
   }
-  double started = now();
+  double started = milliseconds();
   ncclResult_t result = ncclCommInitRank(&comm, size, id, rank);
   if (!is(state, "init")) {
     MUST(result);
@@ -81,15 +58,15 @@ int main(int argc, char** argv) {
       usleep(3000);
       die();
     }
-    started = now();
+    started = milliseconds();
     result = suffer(state, comm, buffer);
   }
-  const double took = now() - started;
+  const double took = milliseconds() - started;
   printf("%d after %.0f ms: %s\n", result, took, ncclGetLastError(NULL));
   fflush(stdout);
   ncclrunStreamSynchronize(NULL); /* what the broken communicator's operations left there, said once */
   if (comm != NULL) MUST(ncclCommDestroy(comm));
-  passOn(&id, rank, argv[2]);
+  passOn(&id, "id", rank, argv[2]);
   MUST(ncclCommInitRank(&comm, size - 1, id, rank));
   int one = 1, sum = 0;
   MUST(ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, comm, NULL));

@@ -1,7 +1,6 @@
 /* The third collective of rank 1 differs from the others' in what the first argument names. Every rank goes on
  * calling until it is told, and prints what. The second argument is a directory that all ranks see. */
 #include <string.h>
-#include <unistd.h>
 
 #include "must.h"
 

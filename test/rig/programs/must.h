@@ -2,6 +2,7 @@
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ncclrun.h"
@@ -33,6 +34,28 @@ static inline void awaitAll(const char* what, int ranks, const char* directory) 
     snprintf(path, sizeof path, "%s/%s-%d", directory, what, rank);
     while (access(path, F_OK) != 0) usleep(1000);
   }
+}
+
+/* Rank 0 makes a unique id, the others read it. */
+static inline void passOn(ncclUniqueId* id, const char* name, int rank, const char* directory) {
+  char path[512], whole[512];
+  snprintf(path, sizeof path, "%s/%s.part", directory, name);
+  snprintf(whole, sizeof whole, "%s/%s", directory, name);
+  if (rank == 0) {
+    MUST(ncclGetUniqueId(id));
+    FILE* file = fopen(path, "w");
+    CHECK(file != NULL && fwrite(id, sizeof *id, 1, file) == 1 && fclose(file) == 0 && rename(path, whole) == 0);
+    return;
+  }
+  FILE* file;
+  while ((file = fopen(whole, "r")) == NULL) usleep(1000);
+  CHECK(fread(id, sizeof *id, 1, file) == 1 && fclose(file) == 0);
+}
+
+static inline double milliseconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
 /* The communicator of all ranks of the job. */
