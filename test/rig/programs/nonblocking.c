@@ -45,8 +45,9 @@ static void alone(void) {
 
 /* The peer has joined, and calls nothing. */
 static void together(int rank, int round) {
-  char name[32];
+  char name[32], ready[32];
   snprintf(name, sizeof name, "id-%d", round);
+  snprintf(ready, sizeof ready, "ready-%d", round);
   ncclUniqueId id;
   ncclComm_t comm;
   static float values[1 << 20];
@@ -54,6 +55,8 @@ static void together(int rank, int round) {
   CHECK(join(&comm, id, rank) == ncclInProgress);
   while (stateOf(comm) == ncclInProgress) usleep(100);
   CHECK(stateOf(comm) == ncclSuccess);
+  say(ready, rank, directory);
+  awaitAll(ready, 2, directory);
   if (rank == 1) {
     while (stateOf(comm) == ncclSuccess) usleep(100);
     CHECK(stateOf(comm) == ncclRemoteError);
