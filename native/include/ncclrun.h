@@ -117,7 +117,7 @@ typedef struct {
   uint32_t call;     /* of the operation last begun: type, operator << 8, root or peer (16 bits of it) << 16 */
   uint64_t hashed;   /* how many operations, those but sends and receives, have begun; written after recentHashes */
   uint16_t recentHashes[16]; /* 16 bits of the rolling hash up to and including the k-th of them, at k % 16 */
-} ncclrunTelemetrySlot; /* 128 bytes */
+} ncclrunTelemetrySlot;      /* 128 bytes */
 typedef struct {
   uint32_t magic, version;
   uint32_t pid;
