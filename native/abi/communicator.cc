@@ -117,6 +117,13 @@ NCCLRUN_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int*) {
 }
 NCCLRUN_TWIN(ncclCommCuDevice);
 
+NCCLRUN_EXPORT ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm) {
+  return withCommunicator("ncclrunCommLetQueueGrow", comm, [](Communicator& communicator) {
+    communicator.letQueueGrow();
+    return ncclSuccess;
+  });
+}
+
 NCCLRUN_EXPORT ncclResult_t ncclrunNodeBarrier(ncclComm_t comm) {
   return withDataPath("ncclrunNodeBarrier", comm, [](DataPath& path) { return path.nodeBarrier(); });
 }

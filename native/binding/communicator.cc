@@ -65,6 +65,7 @@ Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending,
     int size = 0;
     result = ncclCommCount(comm->comm, &size);
     comm->size = static_cast<size_t>(size);
+    if (result == ncclSuccess) result = ncclrunCommLetQueueGrow(comm->comm);  // the event loop must not wait
     return result == ncclSuccess ? ncclrunStreamCreate(&comm->stream) : result;
   });
   return pending->deferred.Promise();

@@ -100,6 +100,7 @@ Status Communicator::asyncError() {
       return {ncclInProgress, {}};
     case State::ready:
       if (Status status = dataPath_->asyncError(); !status.ok()) failWith(std::move(status), false);
+      if (!blocking_ && mayBeFull() && state() == State::ready && dataPath_->full()) return {ncclInProgress, {}};
       return statusNow();
     case State::finalized:
     case State::failed:
@@ -144,6 +145,9 @@ DataPath* Communicator::ready(const char* function) {
 ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
   std::lock_guard lock(queueMutex_);
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
+  if (blocking_ && mayBeFull()) {
+    if (Status status = dataPath_->awaitRoom(); !status.ok()) return fail(status);
+  }
   for (Operation& operation : operations) {
     operation.number = ++operations_;
     operation.before = hash_;
@@ -152,7 +156,8 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     if (operation.collective != plan::Collective::sendRecv) hashed_++;
     operation.hashed = hashed_;
   }
-  return dataPath_->enqueue(operations, stream != nullptr ? stream : defaultStream(lane_));
+  const ncclResult_t result = dataPath_->enqueue(operations, stream != nullptr ? stream : defaultStream(lane_));
+  return result == ncclSuccess && !blocking_ && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 
 Status Communicator::finalize() {

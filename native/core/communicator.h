@@ -46,6 +46,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   uint32_t size() const { return membership_.size; }
   bool excluded() const { return split_.has_value() && split_->colour < 0; }
   bool blocking() const { return blocking_; }
+  // From now on its queue takes any number of operations at once.
+  void letQueueGrow() { queueGrows_.store(true, std::memory_order_relaxed); }
   State state() const { return state_.load(std::memory_order_acquire); }
 
   // Ranks of one communicator in one process have different lanes: their default streams differ (core/stream.h). Set
@@ -69,7 +71,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // The sentence of what broke it; empty if nothing did.
   std::string failure();
 
-  // Queues operations; numbers and hashes them in this order.
+  // Queues operations; numbers and hashes them in this order. Where the queue is full a blocking communicator waits, a
+  // non-blocking one says ncclInProgress, until there is room.
   ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream);
   // The data path of a ready communicator, else null with the sentence set; `function` names the caller.
   DataPath* ready(const char* function);
@@ -90,6 +93,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   bool settled() const;
+  bool mayBeFull() const { return !queueGrows_.load(std::memory_order_relaxed); }
   bool enter(State from, State to);
   void failWith(Status status, bool tellOthers);
   Status statusNow();
@@ -141,6 +145,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   UserOperators operators_;
 
+  std::atomic<bool> queueGrows_{false};
   std::mutex queueMutex_;  // order of numbers = order in the data path
   uint64_t operations_ = 0;
   uint64_t hash_ = 0;

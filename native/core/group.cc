@@ -22,7 +22,7 @@ ncclResult_t Group::end() {
   }
   const ncclResult_t joined = joinAll(joining);
   const ncclResult_t enqueued = enqueueAll(std::move(queued));
-  return enqueued != ncclSuccess ? enqueued : joined;
+  return enqueued == ncclSuccess || (enqueued == ncclInProgress && joined != ncclSuccess) ? joined : enqueued;
 }
 
 ncclResult_t Group::add(const std::shared_ptr<Communicator>& communicator, const Operation& operation,
@@ -92,7 +92,7 @@ ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
     std::transform(queued.begin(), others, std::back_inserter(together),
                    [](const Queued& one) { return one.operation; });
     const ncclResult_t result = communicator->enqueue(together, stream);
-    if (first == ncclSuccess) first = result;
+    if (first == ncclSuccess || first == ncclInProgress) first = result == ncclSuccess ? first : result;
     queued.erase(queued.begin(), others);
   }
   return first;

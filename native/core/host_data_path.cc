@@ -53,7 +53,30 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   launch.ticket = issued_;
   Status status = Stream::of(stream).push(self, std::move(launch));
   if (status.ok()) issued_++;
+  pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
   return status;
+}
+
+Status HostCommunicator::awaitRoom() {
+  if (!full()) return {};
+  std::unique_lock lock(mutex_);
+  roomWaiters_++;
+  // Half, so that a caller who is ahead is not woken for each operation that ends.
+  room_.wait(lock, [this] { return issued_ - turn_ <= kQueueDepth / 2 || closed_ || interrupt_->raised(); });
+  roomWaiters_--;
+  return interrupt_->raised() ? interrupt_->status() : Status{};
+}
+
+// With the lock held.
+void HostCommunicator::wakeIfRoom() {
+  pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
+  if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 2 || closed_ || interrupt_->raised())) room_.notify_all();
+}
+
+void HostCommunicator::abort(const Status& status) {
+  interrupt_->raise(status);
+  std::lock_guard lock(mutex_);
+  wakeIfRoom();
 }
 
 Status HostCommunicator::run(const Launch& launch, Loan* loan) {
@@ -74,6 +97,7 @@ Status HostCommunicator::run(const Launch& launch, Loan* loan) {
     busy_ = false;
   }
   turn_++;
+  wakeIfRoom();
   if (turn_ != issued_) telemetry_.queued();
   if (waiters_ > 0) turnChanged_.notify_all();
   return status;
@@ -83,6 +107,7 @@ void HostCommunicator::close() {
   if (!idle()) interrupt_->raise({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
   std::unique_lock lock(mutex_);
   closed_ = true;
+  wakeIfRoom();
   while (busy_) {
     waiters_++;
     turnChanged_.wait(lock);
@@ -137,6 +162,8 @@ class HostDataPath final : public DataPath {
   ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override {
     return result(communicator_->enqueue(operations, stream, communicator_));
   }
+  bool full() const override { return communicator_->full(); }
+  Status awaitRoom() override { return communicator_->awaitRoom(); }
   ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }
   void abort(const Status& status) override { communicator_->abort(status); }
   Status asyncError() const override { return communicator_->asyncError(); }

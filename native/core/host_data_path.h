@@ -1,5 +1,6 @@
 // DataPath of the host device.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -26,8 +27,10 @@ class HostCommunicator final : public Launcher {
   Status connect();
   Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
                  const std::shared_ptr<HostCommunicator>& self);
+  bool full() const { return pending_.load(std::memory_order_relaxed) >= kQueueDepth; }
+  Status awaitRoom();
   Status nodeBarrier();
-  void abort(const Status& status) { interrupt_->raise(status); }
+  void abort(const Status& status);
   Status asyncError() const { return interrupt_->status(); }
   bool idle() const;
   const PlanView& plan() const { return plan_; }
@@ -41,7 +44,11 @@ class HostCommunicator final : public Launcher {
   uint64_t spinNanoseconds() const override { return plan_.header().spinNanoseconds; }
 
  private:
+  // Launches (lone calls or groups) that wait for their turn.
+  static constexpr uint32_t kQueueDepth = 1024;
+
   Status start();
+  void wakeIfRoom();
   Doorbell& ownBell() const { return segment_.doorbell(plan_.peer(setup_.rank).localIndex); }
 
   const DataPath::Setup setup_;
@@ -58,7 +65,10 @@ class HostCommunicator final : public Launcher {
   uint64_t issued_ = 0;   // tickets given out
   uint64_t turn_ = 0;     // the ticket that may run
   uint32_t waiters_ = 0;  // on turnChanged_
-  bool busy_ = false;     // a launch is running
+  std::condition_variable room_;
+  uint32_t roomWaiters_ = 0;          // on room_
+  std::atomic<uint32_t> pending_{0};  // issued_ - turn_
+  bool busy_ = false;                 // a launch is running
   bool closed_ = false;
 };
 

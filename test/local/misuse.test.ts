@@ -31,6 +31,10 @@ it('dlclose and dlopen, with and without a communicator', async () => {
   await expectOk('-n', '2', program, join(repository, 'build/libnccl.so.2'));
 });
 
+it('a full queue', async () => {
+  await expectOk('-n', '2', await compileWithEngine('test/rig/programs/queue.c', directory), directory);
+});
+
 describe('without ncclCommDestroy', () => {
   let program = '';
   beforeAll(async () => {
