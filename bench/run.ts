@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Figure, type Judged, judge, line } from './figure.ts';
-import { collectives } from './figures/collectives.ts';
+import { allReduceBetweenHosts, collectives } from './figures/collectives.ts';
 import { crossing } from './figures/crossing.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
@@ -13,6 +13,7 @@ import { launchSsh } from './figures/launch_ssh.ts';
 import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { nonblocking } from './figures/nonblocking.ts';
 import { output } from './figures/output.ts';
+import { send } from './figures/send.ts';
 import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
 import { wired } from './figures/wired.ts';
@@ -27,6 +28,8 @@ const figures: readonly Figure[] = [
   split,
   nonblocking,
   ...collectives,
+  send,
+  allReduceBetweenHosts,
   crossing,
   output,
   staging,

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { repository } from '../../test/rig/cluster.ts';
-import type { Figure, Goal } from '../figure.ts';
+import { clusterUnavailable } from '../../test/rig/capability.ts';
+import { Cluster, repository } from '../../test/rig/cluster.ts';
+import type { Figure, FigureContext, Goal, Row } from '../figure.ts';
 import { median, runCommand } from '../measure.ts';
 
 /** Sizes of one run share a number of iterations, so that a run takes about a second. */
@@ -9,7 +10,7 @@ const ranges = [
   { begin: 16, end: 16 << 10, warmup: 200, iterations: 2000 },
   { begin: 64 << 10, end: 1 << 20, warmup: 20, iterations: 200 },
   { begin: 4 << 20, end: 64 << 20, warmup: 3, iterations: 10 },
-] as const;
+] satisfies Range[];
 const FACTOR = 4;
 
 const perfDocument = v.object({
@@ -17,18 +18,39 @@ const perfDocument = v.object({
 });
 
 type Times = Map<number, number>;
-type Range = (typeof ranges)[number];
+interface Range {
+  readonly begin: number;
+  readonly end: number;
+  readonly warmup: number;
+  readonly iterations: number;
+}
 
 function goalFor(bytes: number): Goal {
   if (bytes < 4096) return { kind: 'at-most', bound: 3 };
   return { kind: 'ratio', factor: bytes < 65_536 ? 1 : 1 / 1.5, against: ['openmpi', 'mpich'] };
 }
 
-async function ours(collective: string, { begin, end, warmup, iterations }: Range): Promise<Times> {
+/** Two ranks of this machine, or so many on each host of a cluster. */
+interface Place {
+  readonly cluster: Cluster | null;
+  readonly perHost: number;
+}
+
+function hostsOf({ cluster }: Place): string[] {
+  return cluster?.hosts.map((host) => host.name) ?? [];
+}
+
+function ranksOf(place: Place): number {
+  return place.perHost * Math.max(hostsOf(place).length, 1);
+}
+
+async function ours(collective: string, { begin, end, warmup, iterations }: Range, place: Place): Promise<Times> {
+  const hosts = hostsOf(place).map((host) => `${host}:${place.perHost}`);
+  const ranks = ['-n', String(ranksOf(place)), ...(hosts.length > 0 ? ['-H', hosts.join(',')] : [])];
   const sizes = ['-b', String(begin), '-e', String(end), '-f', String(FACTOR)];
   const repeats = ['--warmup', String(warmup), '--iters', String(iterations)];
-  const argv = [join(repository, 'bin/ncclrun'), 'perf', collective, '-n', '2', ...sizes, ...repeats, '--json'];
-  const finished = await runCommand(argv);
+  const argv = [join(repository, 'bin/ncclrun'), 'perf', collective, ...ranks, ...sizes, ...repeats, '--json'];
+  const finished = await runCommand(argv, { cluster: place.cluster });
   if (finished.status !== 0) {
     process.stderr.write(`  ncclrun perf: status ${finished.status}: ${finished.stderr.trim().split('\n')[0] ?? ''}\n`);
     return new Map();
@@ -37,10 +59,14 @@ async function ours(collective: string, { begin, end, warmup, iterations }: Rang
   return new Map(rows.filter((row) => !row.inPlace).map((row) => [row.bytes, row.timeUs]));
 }
 
-async function theirs(argv: readonly string[], environment: NodeJS.ProcessEnv, range: Range): Promise<Times> {
-  const { begin, end, warmup, iterations } = range;
+async function theirs(
+  argv: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  { begin, end, warmup, iterations }: Range,
+  { cluster }: Place,
+): Promise<Times> {
   const parameters = [begin, end, FACTOR, warmup, iterations].map(String);
-  const finished = await runCommand([...argv, ...parameters], { environment, limitMs: 60_000 });
+  const finished = await runCommand([...argv, ...parameters], { environment, cluster, limitMs: 60_000 });
   const lines = finished.stdout
     .trim()
     .split('\n')
@@ -48,27 +74,39 @@ async function theirs(argv: readonly string[], environment: NodeJS.ProcessEnv, r
   return new Map(lines.flatMap(([bytes, time]) => (bytes !== undefined && time !== undefined ? [[bytes, time]] : [])));
 }
 
-/** Mean time of back-to-back collectives of floats, two ranks of one machine, out of place; `collective` as in `ncclrun perf`. */
+/** Medians of the mean time of back-to-back collectives of floats, out of place; `collective` as in `ncclrun perf`. */
+async function* compare(
+  collective: string,
+  range: Range,
+  place: Place,
+  { programs, samples }: FigureContext,
+): AsyncGenerator<Omit<Row, 'goal'> & { readonly bytes: number }> {
+  const contestants: [string, () => Promise<Times>][] = [['ours', () => ours(collective, range, place)]];
+  for (const peer of programs.peers) {
+    const launch = peer.launch(ranksOf(place), hostsOf(place), place.perHost);
+    const argv = [...launch, await programs.forPeer(peer, 'mpi_collective'), collective];
+    contestants.push([peer.name, () => theirs(argv, peer.environment, range, place)]);
+  }
+  const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
+  for (let round = 0; round < samples; round++) {
+    for (const [name, measure] of contestants) taken.get(name)?.push(await measure());
+  }
+  for (let bytes: number = range.begin; bytes <= range.end; bytes *= FACTOR) {
+    const medians = [...taken].map(([name, runs]) => [name, median(runs.map((run) => run.get(bytes) ?? null))]);
+    const { ours: mine = null, ...peers }: Record<string, number | null> = Object.fromEntries(medians);
+    yield { bytes, what: `${bytes} B`, unit: 'µs', ours: mine, peers };
+  }
+}
+
 function sharedMemory(collective: string): Figure {
   return {
     name: collective.replace('_', '-'),
     title: `${collective} of floats, 2 ranks, shared memory, out of place`,
     unavailable: () => null,
-    async *run({ programs, samples }) {
+    async *run(context) {
       for (const range of ranges) {
-        const contestants: [string, () => Promise<Times>][] = [['ours', () => ours(collective, range)]];
-        for (const peer of programs.peers) {
-          const argv = [...peer.launch(2, [], 2), await programs.forPeer(peer, 'mpi_collective'), collective];
-          contestants.push([peer.name, () => theirs(argv, peer.environment, range)]);
-        }
-        const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
-        for (let round = 0; round < samples; round++) {
-          for (const [name, measure] of contestants) taken.get(name)?.push(await measure());
-        }
-        for (let bytes: number = range.begin; bytes <= range.end; bytes *= FACTOR) {
-          const medians = [...taken].map(([name, runs]) => [name, median(runs.map((run) => run.get(bytes) ?? null))]);
-          const { ours: mine = null, ...peers }: Record<string, number | null> = Object.fromEntries(medians);
-          yield { what: `${bytes} B`, unit: 'µs', ours: mine, peers, goal: goalFor(bytes) };
+        for await (const { bytes, ...row } of compare(collective, range, { cluster: null, perHost: 2 }, context)) {
+          yield { ...row, goal: goalFor(bytes) };
         }
       }
     },
@@ -82,3 +120,20 @@ export const collectives: readonly Figure[] = [
   'alltoall',
   'reduce_scatter',
 ].map(sharedMemory);
+
+/** Over TCP, between hosts that are namespaces of this machine. */
+export const allReduceBetweenHosts: Figure = {
+  name: 'all-reduce-hosts',
+  title: 'all_reduce of floats, 2 hosts × 1 and × 2 ranks, TCP, out of place',
+  unavailable: clusterUnavailable,
+  async *run(context) {
+    await using cluster = await Cluster.start(2);
+    const range = { begin: 64 << 10, end: 16 << 20, warmup: 3, iterations: 20 };
+    for (const perHost of [1, 2]) {
+      for await (const { bytes, ...row } of compare('all_reduce', range, { cluster, perHost }, context)) {
+        const goal: Goal = { kind: 'ratio', factor: 1, against: ['openmpi', 'mpich'] };
+        yield { ...row, what: `2×${perHost}, ${bytes} B`, goal };
+      }
+    }
+  },
+};
