@@ -58,7 +58,7 @@ class DataPath {
   // queued, whatever their streams.
   virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) = 0;
 
-  // So much is queued that a caller should wait. A queue has room again when half of that is done.
+  // So much is queued that a caller should wait. There is room again when most of that is done.
   virtual bool full() const = 0;
   // Waits until the queue is not full, or the reason why it never will be.
   virtual Status awaitRoom() = 0;

@@ -61,8 +61,8 @@ Status HostCommunicator::awaitRoom() {
   if (!full()) return {};
   std::unique_lock lock(mutex_);
   roomWaiters_++;
-  // Half, so that a caller who is ahead is not woken for each operation that ends.
-  room_.wait(lock, [this] { return issued_ - turn_ <= kQueueDepth / 2 || closed_ || interrupt_->raised(); });
+  // A quarter, so that a caller who is ahead is not woken for each operation that ends.
+  room_.wait(lock, [this] { return issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised(); });
   roomWaiters_--;
   return interrupt_->raised() ? interrupt_->status() : Status{};
 }
@@ -70,7 +70,7 @@ Status HostCommunicator::awaitRoom() {
 // With the lock held.
 void HostCommunicator::wakeIfRoom() {
   pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
-  if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 2 || closed_ || interrupt_->raised())) room_.notify_all();
+  if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
 }
 
 void HostCommunicator::abort(const Status& status) {

@@ -45,7 +45,7 @@ class HostCommunicator final : public Launcher {
 
  private:
   // Launches (lone calls or groups) that wait for their turn.
-  static constexpr uint32_t kQueueDepth = 1024;
+  static constexpr uint32_t kQueueDepth = 4096;
 
   Status start();
   void wakeIfRoom();

@@ -52,7 +52,7 @@ ncclResult_t ncclrunNodeBarrier(ncclComm_t comm);
  * NCCLRUN_SIZE): what to pass to ncclCommInitRank. ncclInvalidUsage with a sentence outside a job. */
 ncclResult_t ncclrunGetJob(ncclUniqueId* uniqueId, int* size, int* rank);
 
-/* A communicator's queue holds 1024 calls and groups of calls that have not begun. Where it is full, a call on a
+/* A communicator's queue holds 4096 calls and groups of calls that have not begun. Where it is full, a call on a
  * blocking communicator waits until there is room; on a non-blocking one it returns ncclInProgress, the operation is
  * taken, and ncclCommGetAsyncError says ncclInProgress until there is room. After this call the queue takes as many as
  * memory holds, for callers that can neither wait nor ask again. */

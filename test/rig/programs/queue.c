@@ -6,7 +6,7 @@
 
 #include "must.h"
 
-enum { many = 3000 };
+enum { many = 9000 };
 
 static Job job;
 static int values[many], sums[many];
