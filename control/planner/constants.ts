@@ -6,6 +6,9 @@
 /** A waiting rank polls this long before it sleeps: about twice what a sleeping thread takes to wake. */
 export const SPIN_NANOSECONDS = 50_000;
 
+/** The same between hosts: a peer that has to be woken itself answers after two wake-ups and a way through the network. */
+export const SPIN_BETWEEN_HOSTS_NANOSECONDS = 500_000;
+
 /** Slots of a connection: large enough to amortise the hand-over, small enough that all slots of a pair stay in a core's L2 cache. */
 export const RING_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
 export const PAIR_BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
@@ -32,6 +35,9 @@ export const DIRECT_MAX_RANKS = 32;
 
 /** Between hosts: beyond this many bytes a ring, whose every edge carries the data only twice, wins over all pairs at once. */
 export const DIRECT_BETWEEN_HOSTS_BYTES = 4 * 1024;
+
+/** With one rank on each of so few hosts every pair has a way of its own: two steps, whatever the size, with no more bytes than a ring. */
+export const DIRECT_MAX_LONE_RANKS = 8;
 
 /** Broadcast and reduce inside a host of so few ranks: the root serves all others itself. */
 export const STAR_MAX_RANKS = 4;

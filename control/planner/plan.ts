@@ -1,7 +1,7 @@
 /** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory of shapes. */
 import type { CommPlan } from '../plan/types.ts';
 import { checkDevices } from './check.ts';
-import { PAIR_BUFFER, RING_BUFFER, SPIN_NANOSECONDS } from './constants.ts';
+import { PAIR_BUFFER, RING_BUFFER, SPIN_BETWEEN_HOSTS_NANOSECONDS, SPIN_NANOSECONDS } from './constants.ts';
 import type { PlanInput } from './input.ts';
 import { NO_PREFERENCES } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
@@ -44,8 +44,13 @@ export function decide(input: PlanInput, preferences: Preferences = NO_PREFERENC
     ringBuffer: RING_BUFFER,
     pairBuffer: PAIR_BUFFER,
     tuning: hostTuning(input.peers.length, input.hosts.length, preferences),
-    spinNanoseconds: isOversubscribed(input) ? 0 : SPIN_NANOSECONDS,
+    spinNanoseconds: spinNanosecondsOf(input),
   };
+}
+
+function spinNanosecondsOf(input: PlanInput): number {
+  if (isOversubscribed(input)) return 0;
+  return input.hosts.length > 1 ? SPIN_BETWEEN_HOSTS_NANOSECONDS : SPIN_NANOSECONDS;
 }
 
 /** A rank that polls takes the core from the rank that it waits for. */

@@ -3,6 +3,7 @@ import type { AlgorithmName, CollectiveName, Form, ProtocolName, TuningRow } fro
 import {
   CHUNK_BYTES,
   DIRECT_BETWEEN_HOSTS_BYTES,
+  DIRECT_MAX_LONE_RANKS,
   DIRECT_MAX_RANKS,
   HOST_THREADS,
   LOW_LATENCY_BYTES,
@@ -71,6 +72,11 @@ function allReduce(ranks: number, hosts: number): Choice[] {
   if (hosts === 1) {
     const oneShotBytes = Math.floor(ONE_SHOT_BYTES_TIMES_RANKS / ranks);
     return [simple(oneShotBytes, 'directOneShot'), simple(null, 'directTwoShot')];
+  }
+  // Two ranks exchange all they have in one step, with as many bytes as in any other way.
+  if (ranks === 2) return [simple(null, 'directOneShot')];
+  if (ranks === hosts && ranks <= DIRECT_MAX_LONE_RANKS) {
+    return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'directTwoShot')];
   }
   const last = [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'ring')];
   return hosts < TREE_MIN_HOSTS ? last : last.toSpliced(1, 0, simple(TREE_BYTES, 'tree'));

@@ -14,7 +14,7 @@
 namespace ncclrun {
 namespace {
 
-constexpr uint64_t kWakeNumber = 0;
+constexpr uint64_t kWakeNumber = 0;  // and nobody's: numbers count from 1
 
 Status systemError(const char* what) {
   return {ncclSystemError, std::string("the proxy thread's ") + what + " failed: " + strerror(errno)};
@@ -62,20 +62,25 @@ Status Proxy::add(int fd, uint32_t events, Pollable& who) {
   const uint64_t number = ++lastNumber_;
   epoll_event event{.events = events | EPOLLET, .data = {.u64 = number}};
   watched_[number] = &who;
-  numbers_[&who] = number;
+  who.number_.store(number, std::memory_order_relaxed);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
   watched_.erase(number);
-  numbers_.erase(&who);
   return systemError("epoll_ctl");
+}
+
+void Proxy::rearm(int fd, uint32_t events, const Pollable& who) {
+  const uint64_t number = who.number_.load(std::memory_order_relaxed);
+  if (number == kWakeNumber) return;  // add() is about to arm it
+  epoll_event event{.events = events | EPOLLET, .data = {.u64 = number}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
 void Proxy::remove(int fd, Pollable& who) {
   std::lock_guard lock(mutex_);
-  const auto found = numbers_.find(&who);
-  if (found == numbers_.end()) return;
+  const auto found = watched_.find(who.number_.load(std::memory_order_relaxed));
+  if (found == watched_.end() || found->second != &who) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  watched_.erase(found->second);
-  numbers_.erase(found);
+  watched_.erase(found);
 }
 
 void Proxy::run() {

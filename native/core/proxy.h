@@ -1,6 +1,7 @@
 // The thread that carries slots over sockets while nobody else does, sleeping in epoll. One per process, shared by its
 // communicators; started with the first that has connections to other hosts, ended with the last.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,6 +19,10 @@ class Pollable {
   virtual ~Pollable() = default;
   // `events` as of epoll. Called on the proxy's thread, while no remove() returns.
   virtual void onEvents(uint32_t events) = 0;
+
+ private:
+  friend class Proxy;
+  std::atomic<uint64_t> number_{0};  // in the proxy's book
 };
 
 class Proxy {
@@ -30,6 +35,8 @@ class Proxy {
 
   // Watches `fd` edge-triggered for `events` until remove(). Any thread.
   Status add(int fd, uint32_t events, Pollable& who);
+  // Once more, of a descriptor that was added with EPOLLONESHOT: also what has happened since then. Any thread.
+  void rearm(int fd, uint32_t events, const Pollable& who);
   // After it returns, `who` is not called any more (unless the caller is itself inside onEvents). The descriptor is
   // still open.
   void remove(int fd, Pollable& who);
@@ -51,7 +58,6 @@ class Proxy {
   std::recursive_mutex mutex_;
   std::map<uint64_t, Pollable*>
       watched_;  // by the number given to epoll: a descriptor's number may be reused while an event is under way
-  std::map<Pollable*, uint64_t> numbers_;
   uint64_t lastNumber_ = 0;
   std::thread thread_;
 };

@@ -70,7 +70,7 @@ class Pair {
   Interrupt& interrupt(uint32_t rank) { return *interrupts_[rank]; }
   bool await(uint32_t rank, Endpoint& end) {
     Patience patience(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
-    return patience.wait([&] { return end.ready(); });
+    return patience.wait([&] { return end.ready(); }, [&] { end.watch(); });
   }
 
  private:

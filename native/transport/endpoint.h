@@ -48,6 +48,8 @@ class Endpoint {
     look();
     return limit_ != step_;
   }
+  // The block that needs this end goes to sleep: somebody else has to carry what comes, and ring.
+  virtual void watch() {}
   std::byte* slot() const {
     return lines_ != nullptr ? lines_->buffer() : slots_ + (step_ % facts_.steps) * facts_.stepBytes;
   }

@@ -114,13 +114,14 @@ describe('the planner', () => {
       'null directTwoShot simple',
       'null directOneShot simple',
     ]);
-    expect(protocols([0, 1], {})).toEqual([
+    expect(protocols([0, 0, 1], {})).toEqual([
       '4096 directOneShot simple',
       'null ring simple',
       'null directOneShot simple',
     ]);
+    expect(protocols([0, 1], {})).toEqual(['null directOneShot simple', 'null directOneShot simple']);
     // Sends and receives have no other.
-    expect(protocols([0, 1], { NCCL_PROTO: 'LL' })).toEqual([
+    expect(protocols([0, 0, 1], { NCCL_PROTO: 'LL' })).toEqual([
       '4096 directOneShot ll',
       'null ring ll',
       'null directOneShot simple',

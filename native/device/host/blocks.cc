@@ -24,6 +24,12 @@ Endpoint* Needs::missing() const {
   return nullptr;
 }
 
+void Needs::watch() const {
+  for (Endpoint* end : receives) {
+    if (!end->ready()) end->watch();
+  }
+}
+
 void Blocks::run(std::span<const Body> bodies) {
   if (bodies.size() == 1) {
     bodies[0].run(bodies[0].argument, *this);
@@ -51,8 +57,7 @@ void Blocks::runTogether() {
   while (left > 0) {
     Running* next = nextReady();
     if (next == nullptr) {
-      const bool ready =
-          patience_.wait([&] { return (next = nextReady()) != nullptr; }, [&] { telemetry_.waiting(waitingFor()); });
+      const bool ready = patience_.wait([&] { return (next = nextReady()) != nullptr; }, [&] { fallAsleep(); });
       if (!ready) {
         for (Running& block : running_) {
           if (!block.fiber->done()) next = &block;
@@ -80,6 +85,7 @@ bool Blocks::await(const Needs& needs) {
   if (current_ == nullptr) {
     return patience_.wait([&] { return needs.met(); },
                           [&] {
+                            needs.watch();
                             const Endpoint* missing = needs.missing();
                             telemetry_.waiting(missing != nullptr ? missing->facts().peer : ~0u);
                           });
@@ -91,12 +97,15 @@ bool Blocks::await(const Needs& needs) {
   return !patience_.interrupt().raised();
 }
 
-uint32_t Blocks::waitingFor() const {
+void Blocks::fallAsleep() const {
+  uint32_t peer = ~0u;
   for (const Running& block : running_) {
     if (block.fiber->done() || block.needs == nullptr) continue;
-    if (const Endpoint* missing = block.needs->missing(); missing != nullptr) return missing->facts().peer;
+    block.needs->watch();
+    const Endpoint* missing = block.needs->missing();
+    if (missing != nullptr && peer == ~0u) peer = missing->facts().peer;
   }
-  return ~0u;
+  telemetry_.waiting(peer);
 }
 
 }  // namespace ncclrun

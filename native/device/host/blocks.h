@@ -21,6 +21,8 @@ struct Needs {
   bool met() const { return missing() == nullptr; }
   // The first end that is not ready.
   Endpoint* missing() const;
+  // Before the thread sleeps until they are met.
+  void watch() const;
 };
 
 class Blocks {
@@ -49,7 +51,8 @@ class Blocks {
   };
   void runTogether();
   Running* nextReady();
-  uint32_t waitingFor() const;
+  // Before the thread sleeps: tells whom the blocks wait for.
+  void fallAsleep() const;
 
   Patience& patience_;
   Telemetry& telemetry_;

@@ -20,6 +20,8 @@ size_t ringBytes(const Endpoint::Facts& facts) {
 
 Connection& ringIn(const Mapping& memory) { return *static_cast<Connection*>(memory.address()); }
 
+constexpr uint32_t kIncoming = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
+
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
@@ -124,7 +126,7 @@ bool SocketEndpoint::adopt(Descriptor& connection) {
     }
     open_.store(true, std::memory_order_release);
   }
-  if (Status status = proxy_->add(socket_.get(), EPOLLIN | EPOLLRDHUP, *this); !status.ok()) {
+  if (Status status = proxy_->add(socket_.get(), kIncoming, *this); !status.ok()) {
     std::lock_guard lock(mutex_);
     broken(status.sentence);
   }
@@ -158,9 +160,15 @@ const StepCall* SocketEndpoint::unread() const {
 
 // --- carrying
 
+void SocketEndpoint::watch() {
+  if (!facts().sends && connected()) proxy_->rearm(socket_.get(), kIncoming, *this);
+}
+
 void SocketEndpoint::onEvents(uint32_t events) {
   if ((events & ~uint32_t(EPOLLOUT)) != 0) heard_.store(true, std::memory_order_seq_cst);
+  const uint64_t tail = ring_.tail.load();
   move(false);
+  if (ring_.tail.load() == tail) watch();  // less than a step: the block sleeps on
 }
 
 void SocketEndpoint::move(bool waiting) {

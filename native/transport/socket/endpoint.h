@@ -1,6 +1,7 @@
 // A connection over TCP: one socket carries one direction. Each end has a ring of its own; slots travel from the
 // sender's to the receiver's. Whoever has time carries them: the block that waits or has just published, else the
-// proxy's thread.
+// proxy's thread. What comes in that thread is told of only when the block has fallen asleep: woken for every packet it
+// would take the core from the block.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -40,6 +41,7 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   // Receiver: the call of the next step, if that has come.
   const StepCall* unread() const;
 
+  void watch() override;
   void onEvents(uint32_t events) override;
 
  protected:
