@@ -11,11 +11,15 @@ const BYTES_PER_SAMPLE = 1 << 30;
 
 const iperfDocument = v.object({ end: v.object({ sum_received: v.object({ bits_per_second: v.number() }) }) });
 
+/** nsenter's arguments up to iperf3's own, on the host of that init. */
+function inside(init: number): string[] {
+  return ['--target', String(init), '--all', '--', 'iperf3'];
+}
+
 /** MB/s of one TCP stream from the first host to the second. */
 async function iperf(cluster: Cluster): Promise<number | null> {
   const [from, to] = cluster.hosts;
   if (from === undefined || to === undefined) return null;
-  const inside = (init: number): string[] => ['--target', String(init), '--all', '--', 'iperf3'];
   const server = spawn('nsenter', [...inside(to.init), '-s', '-1', '--forceflush'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
