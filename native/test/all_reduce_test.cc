@@ -129,28 +129,59 @@ TEST(tree_is_exact) { exact(form(Algorithm::tree, 1, 1000), 1); }
 TEST(ring_of_one_channel_is_exact) { exact(form(Algorithm::ring, 1, 8192), 1); }
 TEST(ring_of_three_channels_is_exact) { exact(form(Algorithm::ring, 3, 777, 96), 3); }
 
-// Random floats, whose sum depends on the order: every rank must have the same bits, and the same every time.
+namespace {
+
+// Values whose sums and products depend on the order.
+std::vector<char> randomInput(uint32_t rank, size_t count, ncclDataType_t type) {
+  std::mt19937 random(rank);
+  std::uniform_real_distribution<double> value(-3, 3);
+  std::vector<char> data(count * elementBytes(type));
+  for (size_t i = 0; i < count; i++) {
+    const double wide = value(random);
+    const auto single = float(wide);
+    const auto half = _Float16(single);
+    const auto eight = uint8_t(random() & 0xb7u);  // no exponent of all ones: no NaN
+    const void* from = &eight;
+    if (type == ncclFloat64) from = &wide;
+    if (type == ncclFloat32) from = &single;
+    if (type == ncclFloat16) from = &half;
+    if (type == ncclBfloat16) from = reinterpret_cast<const char*>(&single) + 2;
+    memcpy(&data[i * elementBytes(type)], from, elementBytes(type));
+  }
+  return data;
+}
+
+void sameBits(const PlanSpec& spec, ncclDataType_t type, ncclRedOp_t op) {
+  constexpr size_t kCount = 4007;
+  const auto ranks = uint32_t(spec.hostOf.size());
+  World world(spec);
+  std::vector<std::vector<char>> out(ranks, std::vector<char>(kCount * elementBytes(type)));
+  world.run([&](Rank& me) {
+    auto& mine = out[me.number()];
+    const auto input = randomInput(me.number(), kCount, type);
+    std::vector<char> again(mine.size());
+    EXPECT(me.allReduce(input.data(), mine.data(), kCount, type, op) == ncclSuccess);
+    for (int run = 0; run < 3; run++) {
+      EXPECT(me.allReduce(input.data(), again.data(), kCount, type, op) == ncclSuccess);
+      EXPECT_MORE(again == mine, std::to_string(int(type)));
+    }
+  });
+  for (uint32_t rank = 1; rank < ranks; rank++) EXPECT_MORE(out[rank] == out[0], std::to_string(int(type)));
+}
+
+}  // namespace
+
 TEST(all_ranks_and_runs_get_the_same_bits) {
   for (const auto& how : {form(Algorithm::directOneShot, 1, 2048), form(Algorithm::directTwoShot, 1, 512),
                           form(Algorithm::tree, 1, 512), form(Algorithm::ring, 2, 1024)}) {
-    constexpr uint32_t kRanks = 4;
-    constexpr size_t kCount = 40007;
-    PlanSpec spec = oneHost(kRanks, how);
-    spec.rings = {{0, 1, 2, 3}, {2, 0, 3, 1}};
-    World world(spec);
-    std::vector<std::vector<float>> out(kRanks, std::vector<float>(kCount));
-    world.run([&](Rank& me) {
-      std::mt19937 random(me.number());
-      std::uniform_real_distribution<float> value(-1e6f, 1e6f);
-      std::vector<float> input(kCount), again(kCount);
-      for (auto& x : input) x = value(random);
-      EXPECT(me.allReduce(input.data(), out[me.number()].data(), kCount) == ncclSuccess);
-      for (int run = 0; run < 5; run++) {
-        EXPECT(me.allReduce(input.data(), again.data(), kCount) == ncclSuccess);
-        EXPECT(memcmp(again.data(), out[me.number()].data(), kCount * sizeof(float)) == 0);
+    for (const bool twoHosts : {false, true}) {
+      PlanSpec spec = oneHost(4, how);
+      spec.rings = {{0, 1, 2, 3}, {2, 0, 3, 1}};
+      if (twoHosts) spec.hostOf = {0, 1, 0, 1};
+      for (const auto type : {ncclFloat16, ncclBfloat16, ncclFloat32, ncclFloat64, ncclFloat8e4m3, ncclFloat8e5m2}) {
+        for (const auto op : {ncclSum, ncclProd, ncclAvg}) sameBits(spec, type, op);
       }
-    });
-    for (uint32_t rank = 1; rank < kRanks; rank++) EXPECT(out[rank] == out[0]);
+    }
   }
 }
 
