@@ -7,7 +7,8 @@ import { median, runCommand } from '../measure.ts';
 
 /** Sizes of one run share a number of iterations, so that a run takes about a second. */
 const ranges = [
-  { begin: 16, end: 16 << 10, warmup: 200, iterations: 2000 },
+  // Long enough for the launchers to have come to rest, who share the two cores.
+  { begin: 16, end: 16 << 10, warmup: 20_000, iterations: 10_000 },
   { begin: 64 << 10, end: 1 << 20, warmup: 20, iterations: 200 },
   { begin: 4 << 20, end: 64 << 20, warmup: 3, iterations: 10 },
 ] satisfies Range[];

@@ -36,11 +36,20 @@ static const struct {
                    {"broadcast", broadcast},
                    {"alltoall", alltoall}};
 
-static double mean_microseconds(Collective run, const float* from, float* to, int count, int warmup, int iterations) {
-  for (int i = 0; i < warmup; i++) run(from, to, count);
+/* Successive operations use successive places of the buffers, which hold `total` floats, as `ncclrun perf` does. */
+static void repeat(Collective run, const float* from, float* to, long count, long total, int times) {
+  for (int i = 0; i < times; i++) {
+    long place = i % (total / count) * count;
+    run(from + place, to + place, (int)count);
+  }
+}
+
+static double mean_microseconds(Collective run, const float* from, float* to, long count, long total, int warmup,
+                                int iterations) {
+  repeat(run, from, to, count, total, warmup);
   MPI_Barrier(MPI_COMM_WORLD);
   double start = MPI_Wtime();
-  for (int i = 0; i < iterations; i++) run(from, to, count);
+  repeat(run, from, to, count, total, iterations);
   double mine = (MPI_Wtime() - start) * 1e6 / iterations, slowest = 0;
   MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return slowest;
@@ -63,7 +72,7 @@ int main(int argc, char** argv) {
   float *from = malloc(end), *to = malloc(end);
   for (long i = 0; i < end / 4; i++) from[i] = (float)(i % 7 + rank), to[i] = 0;
   for (long bytes = begin; bytes <= end; bytes *= factor) {
-    double microseconds = mean_microseconds(run, from, to, (int)(bytes / 4), warmup, iterations);
+    double microseconds = mean_microseconds(run, from, to, bytes / 4, end / 4, warmup, iterations);
     if (rank == 0) printf("%ld %.3f\n", bytes, microseconds);
   }
   free(from);
