@@ -50,7 +50,7 @@ function proseOf(lines: readonly string[]): string {
 function publicPart(code: string): string {
   return code
     .replace(/^ {4}#private;\n/mu, '')
-    .replace(/^ {4}\/\*\* For `init`[^]*?constructor\([^]*?;\n/mu, '')
+    .replace(/^ {4}\/\*\* For `\w+`; programs[^]*?constructor\([^]*?;\n/mu, '')
     .replace(/^export declare |^export |^declare /gmu, '')
     .replaceAll('    ', '  ');
 }

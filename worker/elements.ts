@@ -100,7 +100,7 @@ function unusualType(array: NcclArray, what: string, asked: ElementType | undefi
   if (buffer instanceof ArrayBuffer ? buffer.resizable : buffer.growable)
     throw new UsageError(`${what} lies in a resizable buffer, which could shrink while the engine uses it`);
   if (buffer instanceof ArrayBuffer && buffer.detached)
-    throw new UsageError(`${what} has no memory: its buffer was transferred`);
+    throw new UsageError(`${what} has no memory: its buffer was transferred or closed`);
   const type = asked ?? known;
   if (type === null)
     throw new UsageError(`${what} is a ${name}: say what its elements are, with type: 'bfloat16' or type: 'float16'`);

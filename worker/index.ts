@@ -12,6 +12,7 @@ export { NativeLoadError } from './engine/load.ts';
 export { NcclError, UsageError } from './errors.ts';
 export type { NcclErrorCode } from './errors.ts';
 export type { PreMultipliedSum, ReduceOperator } from './operators.ts';
+export { Memory, allocate } from './memory.ts';
 export { group } from './group.ts';
 export { init, uniqueId } from './init.ts';
-export type { Membership } from './init.ts';
+export type { InitOptions, Membership } from './init.ts';

@@ -17,8 +17,9 @@ ncclResult_t refuse(const char* function, const Status& status) {
   return fail({status.code, std::string(function) + ": " + status.sentence});
 }
 
-ncclResult_t join(const char* function, ncclComm_t* comm, int size, const ncclUniqueId& id, int rank,
-                  const ncclConfig_t* config) {
+// A communicator that has not begun to join.
+ncclResult_t make(const char* function, ncclComm_t* comm, int size, const ncclUniqueId& id, int rank,
+                  const ncclConfig_t* config, std::shared_ptr<Communicator>& made) {
   if (const auto bad = checkPointer(function, "comm", comm); bad != ncclSuccess) return bad;
   *comm = nullptr;
   if (size < 1 || rank < 0 || rank >= size) {
@@ -28,9 +29,16 @@ ncclResult_t join(const char* function, ncclComm_t* comm, int size, const ncclUn
   if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
   if (Status status = checkDevice(); !status.ok()) return refuse(function, status);
   if (Status status = checkUniqueId(id); !status.ok()) return refuse(function, status);
-  return Group::current().join(
-      std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings.blocking),
-      comm);
+  made =
+      std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings.blocking);
+  return ncclSuccess;
+}
+
+ncclResult_t join(const char* function, ncclComm_t* comm, int size, const ncclUniqueId& id, int rank,
+                  const ncclConfig_t* config) {
+  std::shared_ptr<Communicator> made;
+  const auto bad = make(function, comm, size, id, rank, config, made);
+  return bad != ncclSuccess ? bad : Group::current().join(std::move(made), comm);
 }
 
 ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
@@ -116,6 +124,28 @@ NCCLRUN_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, n
   return callInGroup("ncclCommSplit", [&] { return split("ncclCommSplit", comm, color, key, newcomm, config); });
 }
 NCCLRUN_TWIN(ncclCommSplit);
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return call("ncclrunCommBegin", [&] {
+    std::shared_ptr<Communicator> made;
+    if (const auto bad = make("ncclrunCommBegin", comm, nranks, commId, rank, nullptr, made); bad != ncclSuccess)
+      return bad;
+    *comm = Registry::get().add(made);
+    made->start(true);
+    return ncclSuccess;
+  });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommWait(ncclComm_t comm) {
+  return call("ncclrunCommWait", [&] {
+    const auto communicator = lookUp("ncclrunCommWait", comm);
+    if (communicator == nullptr) return ncclInvalidArgument;
+    const Status status = communicator->waitReady();
+    if (status.ok()) return ncclSuccess;
+    Registry::get().remove(comm);
+    return fail(status);
+  });
+}
 
 NCCLRUN_EXPORT ncclResult_t ncclrunCommInitPlan(ncclComm_t* comm, const void* plan, size_t planBytes, int segmentFd,
                                                 uint32_t rank, int listenFd) {

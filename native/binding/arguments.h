@@ -24,7 +24,7 @@ Integer integerArgument(const Napi::Value& value, const char* name) {
   constexpr double kLimit =
       sizeof(Integer) < 8 ? static_cast<double>(std::numeric_limits<Integer>::max()) : 9007199254740991.0;
   if (!(number >= static_cast<double>(std::numeric_limits<Integer>::min()) && number <= kLimit &&
-        number == std::floor(number))) {
+        static_cast<double>(static_cast<Integer>(number)) == number)) {
     throw wrongArgument(value.Env(), name, "a whole number in range");
   }
   return static_cast<Integer>(number);
@@ -50,22 +50,16 @@ inline std::vector<std::string> wordsArgument(const Napi::Value& value, const ch
   return words;
 }
 
-// False: it is something else.
-inline bool typedArray(const Napi::Value& value, std::span<uint8_t>& bytes) {
+// The bytes of any view of an ArrayBuffer. Valid while the view is referenced.
+inline std::span<uint8_t> viewArgument(const Napi::Value& value, const char* name) {
   // In the order of napi_typedarray_type and, last, of what node-addon-api does not know yet: Float16Array.
   constexpr size_t kElementBytes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 2};
   void* data = nullptr;
   size_t length = 0;
   napi_typedarray_type type = napi_uint8_array;
-  if (napi_get_typedarray_info(value.Env(), value, &type, &length, &data, nullptr, nullptr) != napi_ok) return false;
-  if (static_cast<size_t>(type) >= std::size(kElementBytes)) return false;
-  bytes = {static_cast<uint8_t*>(data), length * kElementBytes[type]};
-  return true;
-}
-
-// The bytes of any view of an ArrayBuffer. Valid while the view is referenced.
-inline std::span<uint8_t> viewArgument(const Napi::Value& value, const char* name) {
-  if (std::span<uint8_t> bytes; typedArray(value, bytes)) return bytes;
+  if (napi_get_typedarray_info(value.Env(), value, &type, &length, &data, nullptr, nullptr) == napi_ok &&
+      static_cast<size_t>(type) < std::size(kElementBytes))
+    return {static_cast<uint8_t*>(data), length * kElementBytes[type]};
   if (value.IsDataView()) {
     const auto view = value.As<Napi::DataView>();
     return {static_cast<uint8_t*>(view.Data()), view.ByteLength()};

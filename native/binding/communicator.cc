@@ -33,8 +33,55 @@ std::unordered_set<const void*>& handles() {
   return all;
 }
 
+void forget(Settler& settler, const Comm& comm) {
+  settler.forget(comm.stop);
+  settler.forget(comm.watcher);
+  settler.forget(comm.gone);
+}
+
+// What closes it, and may block.
+std::function<ncclResult_t()> closing(const std::shared_ptr<Comm>& comm) {
+  const bool aborted = comm->state == Comm::State::aborted;
+  comm->state = Comm::State::closed;
+  const auto closed = std::make_shared<std::promise<void>>();
+  comm->closing = closed->get_future().share();
+  return [comm, aborted, closed] {
+    const ncclResult_t result = leave(*comm, aborted);
+    ncclrunStreamDestroy(comm->stream);
+    closed->set_value();
+    return result;
+  };
+}
+
+// Nobody can call anything of it any more. One with operations under way ends with its environment.
+void collected(const std::shared_ptr<Settler>& settler, const std::shared_ptr<Comm>& comm) {
+  const bool used = comm->underWay > 0 || !comm->endings.allEnded();
+  if (used || (comm->state != Comm::State::open && comm->state != Comm::State::aborted)) return;
+  settler->inBackground([settler, comm, close = closing(comm)] {
+    close();
+    settler->wake(comm->gone);
+  });
+}
+
+Napi::Value handleOf(Napi::Env env, const std::shared_ptr<Settler>& settler, const std::shared_ptr<Comm>& comm) {
+  comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
+  comm->gone = settler->onWake([comm, settler = settler.get()](Napi::Env) { forget(*settler, *comm); });
+  auto* const held = new std::shared_ptr<Comm>(comm);
+  handles().insert(held);
+  const auto finalizer = [settler](Napi::Env, std::shared_ptr<Comm>* given) {
+    handles().erase(given);
+    collected(settler, *given);
+    delete given;
+  };
+  auto handle = Napi::External<std::shared_ptr<Comm>>::New(env, held, finalizer);
+  handle.TypeTag(&Comm::kTag);
+  return handle;
+}
+
 void checkOpen(Napi::Env env, const Comm& comm) {
   if (comm.state == Comm::State::closed) throw ncclError(env, ncclInvalidUsage, "the communicator was closed before");
+  if (comm.state == Comm::State::joining || comm.state == Comm::State::waiting)
+    throw ncclError(env, ncclInvalidUsage, "the communicator is still being joined");
   if (comm.state == Comm::State::aborted) throw ncclError(env, ncclInvalidUsage, "the communicator was aborted before");
 }
 
@@ -45,16 +92,7 @@ Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending,
   const auto comm = std::make_shared<Comm>();
   pending->value = [comm, settler](Napi::Env there) -> Napi::Value {
     if (comm->comm == nullptr) return there.Null();
-    comm->stop = settler->onEnvironmentEnd([comm] { comm->stopNow(); });
-    auto* const held = new std::shared_ptr<Comm>(comm);
-    handles().insert(held);
-    auto external =
-        Napi::External<std::shared_ptr<Comm>>::New(there, held, [](Napi::Env, std::shared_ptr<Comm>* given) {
-          handles().erase(given);
-          delete given;
-        });
-    external.TypeTag(&Comm::kTag);
-    return external;
+    return handleOf(there, settler, comm);
   };
   pending->lost = [comm] {
     if (comm->comm != nullptr) ncclCommAbort(comm->comm);
@@ -81,7 +119,7 @@ void Comm::stopNow() {
   if (state == State::open && underWay == 0 && endings.allEnded()) {
     ncclCommFinalize(comm);
     ncclCommDestroy(comm);
-  } else if (state == State::open) {
+  } else if (state != State::aborted && state != State::closed) {
     ncclCommAbort(comm);
   }
   ncclrunStreamDestroy(stream);
@@ -146,8 +184,37 @@ Napi::Value commInit(const Napi::CallbackInfo& call) {
   if (bytes.size() != sizeof id.internal) throw wrongArgument(call.Env(), "uniqueId", "128 bytes long");
   memcpy(id.internal, bytes.data(), sizeof id.internal);
 
-  return promiseOfNew(call.Env(), std::make_shared<Pending>(call.Env()),
-                      [size, id, rank](ncclComm_t* made) { return ncclCommInitRank(made, size, id, rank); });
+  const auto comm = std::make_shared<Comm>();
+  comm->state = Comm::State::joining;
+  comm->size = static_cast<size_t>(size);
+  check(call.Env(), ncclrunStreamCreate(&comm->stream), nullptr);
+  const ncclResult_t begun = ncclrunCommBegin(&comm->comm, size, id, rank);
+  if (begun != ncclSuccess) ncclrunStreamDestroy(comm->stream);
+  check(call.Env(), begun, nullptr);
+  return handleOf(call.Env(), Settler::of(call.Env()), comm);
+}
+
+Napi::Value commReady(const Napi::CallbackInfo& call) {
+  const auto comm = objectArgument<Comm>(call[0], "comm");
+  if (comm->state != Comm::State::joining)
+    throw ncclError(call.Env(), ncclInvalidUsage, "the communicator was waited for or aborted before");
+  comm->state = Comm::State::waiting;
+  const auto settler = Settler::of(call.Env());
+  const auto pending = std::make_shared<Pending>(call.Env());
+  pending->ended = [settler, comm, pending = pending.get()] {
+    if (pending->result == ncclSuccess) {
+      if (comm->state == Comm::State::waiting) comm->state = Comm::State::open;  // else aborted in this moment
+      return;
+    }
+    comm->state = Comm::State::closed;
+    forget(*settler, *comm);
+    ncclrunStreamDestroy(comm->stream);
+  };
+  settler->block(pending, [comm] {
+    const ncclResult_t result = ncclrunCommWait(comm->comm);
+    return result == ncclSuccess ? ncclrunCommLetQueueGrow(comm->comm) : result;  // the event loop must not wait
+  });
+  return pending->deferred.Promise();
 }
 
 Napi::Value commSplit(const Napi::CallbackInfo& call) {
@@ -188,7 +255,8 @@ Napi::Value nodeBarrier(const Napi::CallbackInfo& call) {
 }
 
 Napi::Value abort(const Napi::CallbackInfo& call) {
-  const auto comm = openComm(call[0]);
+  const auto comm = objectArgument<Comm>(call[0], "comm");
+  if (comm->state != Comm::State::joining && comm->state != Comm::State::waiting) checkOpen(call.Env(), *comm);
   const std::string reason = stringArgument(call[1], "reason");
   comm->state = Comm::State::aborted;
   check(call.Env(), ncclrunCommAbort(comm->comm, reason.c_str()), comm->comm);
@@ -197,23 +265,11 @@ Napi::Value abort(const Napi::CallbackInfo& call) {
 
 Napi::Value commClose(const Napi::CallbackInfo& call) {
   const auto comm = objectArgument<Comm>(call[0], "comm");
-  const bool aborted = comm->state == Comm::State::aborted;
-  if (!aborted) openComm(call[0]);
-  comm->state = Comm::State::closed;
-  const auto closed = std::make_shared<std::promise<void>>();
-  comm->closing = closed->get_future().share();
+  if (comm->state != Comm::State::aborted) openComm(call[0]);
   const auto settler = Settler::of(call.Env());
   const auto pending = std::make_shared<Pending>(call.Env());
-  pending->ended = [settler, comm] {
-    settler->forget(comm->stop);
-    settler->forget(comm->watcher);
-  };
-  settler->block(pending, [comm, aborted, closed] {
-    const ncclResult_t result = leave(*comm, aborted);
-    ncclrunStreamDestroy(comm->stream);
-    closed->set_value();
-    return result;
-  });
+  pending->ended = [settler, comm] { forget(*settler, *comm); };
+  settler->block(pending, closing(comm));
   return pending->deferred.Promise();
 }
 

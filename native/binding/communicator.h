@@ -12,12 +12,12 @@
 
 namespace ncclrun::binding {
 
-//   open ──commClose──▶ closed (closing until the future is there)
-//     └──abort──▶ aborted ──commClose──▶ closed
+//   joining ──commReady──▶ waiting ──its promise──▶ open ──commClose──▶ closed (closing until the future is there)
+//      └─────────abort────────┴─────────abort────────┴──▶ aborted ──commClose──▶ closed
 struct Comm {
   static constexpr napi_type_tag kTag = {0x6e63636c72756e03, 0x436f6d6d00000001};
   static constexpr const char* kName = "a communicator";
-  enum class State { open, aborted, closed };
+  enum class State { joining, waiting, open, aborted, closed };
 
   ncclComm_t comm = nullptr;
   ncclrunStream_t stream = nullptr;
@@ -25,7 +25,8 @@ struct Comm {
   State state = State::open;
   size_t underWay = 0;   // promises
   uint64_t stop = 0;     // Settler::forget
-  uint64_t watcher = 0;  // Settler::wake
+  uint64_t watcher = 0;  // Settler::wake, for the endings
+  uint64_t gone = 0;     // Settler::wake, once it was closed because it was collected
   Endings endings;       // of operations
   bool holds = false;    // the event loop, because operations are under way
 

@@ -41,9 +41,9 @@ class Endings {
   std::vector<Failure> takeFailure(uint64_t number) { return take(number, number); }
 
  private:
-  // How long a call polls for its peers: as long as the engine polls before it sleeps (SPIN_NANOSECONDS in
-  // control/planner/constants.ts), which is about what it costs to wake the event loop from another thread. After each
-  // time in vain half as long, so that peers that are always late do not hold up the event loop.
+  // How long a call polls for its peers: about as long as it takes to wake a thread of the engine, and by it the event
+  // loop. With less, a rank that came too late once would find the next one asleep, and so on in turn. After each time
+  // in vain half as long, so that peers that are always late do not hold up the event loop.
   static constexpr uint64_t kPatienceNanoseconds = 200'000;
   static constexpr uint64_t kLeastNanoseconds = 1'000;
 

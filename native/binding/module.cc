@@ -41,6 +41,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(getUniqueId);
   EXPORT(getJob);
   EXPORT(commInit);
+  EXPORT(commReady);
   EXPORT(commSplit);
   EXPORT(commInfo);
   EXPORT(nodeBarrier);
@@ -50,6 +51,9 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(commWatch);
   exports.Set("operate", functionOf(env, "operate", operate));
   EXPORT(group);
+
+  EXPORT(memoryAllocate);
+  EXPORT(memoryFree);
 #undef EXPORT
   return exports;
 }

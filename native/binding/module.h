@@ -37,6 +37,7 @@ Napi::Value version(const Napi::CallbackInfo& call);
 Napi::Value getUniqueId(const Napi::CallbackInfo& call);
 Napi::Value getJob(const Napi::CallbackInfo& call);
 Napi::Value commInit(const Napi::CallbackInfo& call);
+Napi::Value commReady(const Napi::CallbackInfo& call);
 Napi::Value commSplit(const Napi::CallbackInfo& call);
 Napi::Value commInfo(const Napi::CallbackInfo& call);
 Napi::Value nodeBarrier(const Napi::CallbackInfo& call);
@@ -47,5 +48,9 @@ Napi::Value commClose(const Napi::CallbackInfo& call);
 Napi::Value commWatch(const Napi::CallbackInfo& call);
 napi_value operate(napi_env env, napi_callback_info call);
 Napi::Value group(const Napi::CallbackInfo& call);
+
+// memory.cc
+Napi::Value memoryAllocate(const Napi::CallbackInfo& call);
+Napi::Value memoryFree(const Napi::CallbackInfo& call);
 
 }  // namespace ncclrun::binding

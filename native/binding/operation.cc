@@ -66,18 +66,20 @@ struct Operation {
   std::vector<uint8_t> factor;  // of a pre-multiplied sum, else empty
 };
 
-// The memory of a view that must hold `count` elements per extent; null for a rank that has no such buffer.
+// The memory of a typed array that must hold `count` elements per extent; null for a rank that has no such buffer. That
+// its elements have the operation's size was checked before (worker/elements.ts): asking for their type would take as
+// long as all the rest of this.
 void* buffer(const Napi::Value& value, const char* name, const Operation& operation, Extent extent) {
   if (extent == Extent::none) return nullptr;
-  std::span<uint8_t> bytes;
-  if (!typedArray(value, bytes)) {
+  void* data = nullptr;
+  size_t length = 0;
+  if (napi_get_typedarray_info(value.Env(), value, nullptr, &length, &data, nullptr, nullptr) != napi_ok) {
     if (value.IsNull()) return nullptr;
-    bytes = viewArgument(value, name);
+    throw wrongArgument(value.Env(), name, "a typed array");
   }
   const size_t parts = extent == Extent::perRank ? operation.comm->size : 1;
-  if (operation.count > bytes.size() / elementBytes(operation.type) / parts)
-    throw wrongArgument(value.Env(), name, "large enough for `count` elements");
-  return bytes.data();
+  if (operation.count > length / parts) throw wrongArgument(value.Env(), name, "large enough for `count` elements");
+  return data;
 }
 
 // `at(i)` is argument i of operate() in native.ts.

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <thread>
+#include <utility>
 
 #include "binding/error.h"
 
@@ -46,6 +47,8 @@ void Settler::close() {
   for (const auto& pending : underWay_) pending->pinned.clear();
   underWay_.clear();
   watchers_.clear();
+  holds_ = 0;
+  beQuiet();
   bridge_.Release();
 }
 
@@ -83,22 +86,37 @@ void Settler::hold(Napi::Env env) {
 }
 
 void Settler::release(Napi::Env env) {
-  if (--holds_ == 0) bridge_.Unref(env);
+  if (--holds_ > 0) return;
+  bridge_.Unref(env);
+  beQuiet();
+}
+
+void Settler::whenQuiet(std::function<void()> action) {
+  if (holds_ == 0) return action();
+  whenQuiet_.push_back(std::move(action));
+}
+
+void Settler::beQuiet() {
+  for (const auto& action : std::exchange(whenQuiet_, {})) action();
 }
 
 void Settler::block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work) {
   begin(pending);
+  inBackground([self = shared_from_this(), pending, work = std::move(work)]() mutable {
+    const ncclResult_t result = work();
+    if (result != ncclSuccess) pending->sentence = ncclGetLastError(nullptr);
+    work = nullptr;
+    self->end(pending, result);
+  });
+}
+
+void Settler::inBackground(std::function<void()> work) {
   // Threads of ours take no signals: they are the event loop's.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([self = shared_from_this(), pending, work = std::move(work)]() mutable {
-    const ncclResult_t result = work();
-    if (result != ncclSuccess) pending->sentence = ncclGetLastError(nullptr);
-    work = nullptr;
-    self->end(pending, result);
-  }).detach();
+  std::thread(std::move(work)).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -115,9 +133,11 @@ void Settler::settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>*
   // Operations first: what a communicator closes behind has ended.
   for (const uint64_t number : woken) {
     const Napi::HandleScope scope(env);
-    const auto watcher = self->watchers_.find(number);
+    const auto found = self->watchers_.find(number);
+    if (found == self->watchers_.end()) continue;
+    const auto watcher = found->second;  // it may forget itself
     try {
-      if (watcher != self->watchers_.end()) watcher->second(env);
+      watcher(env);
     } catch (const Napi::Error&) {
       // As below.
     }

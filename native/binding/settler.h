@@ -39,6 +39,9 @@ class Settler : public std::enable_shared_from_this<Settler> {
   // Runs `work`, which may block, on a thread of its own; ends `pending` with its result and the sentence it left.
   void block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work);
 
+  // Runs `work`, which may block, on a thread of its own; of the event loop's promises none waits for it.
+  static void inBackground(std::function<void()> work);
+
   // Called when the environment goes, while there are promises under way: what has to stop before their buffers are
   // freed. Returns a number for forget().
   uint64_t onEnvironmentEnd(std::function<void()> stop);
@@ -51,6 +54,8 @@ class Settler : public std::enable_shared_from_this<Settler> {
   // The event loop stays alive between these.
   void hold(Napi::Env env);
   void release(Napi::Env env);
+  // Once nothing is under way: now, or when what is has ended. Event loop.
+  void whenQuiet(std::function<void()> action);
 
  private:
   struct Data;
@@ -61,6 +66,7 @@ class Settler : public std::enable_shared_from_this<Settler> {
   void close();
   void settle(Napi::Env env, Pending& pending);
   void ring();
+  void beQuiet();
 
   Bridge bridge_;
   std::set<std::shared_ptr<Pending>> underWay_;                    // of the event loop
@@ -68,6 +74,7 @@ class Settler : public std::enable_shared_from_this<Settler> {
   std::map<uint64_t, std::function<void(Napi::Env)>> watchers_;    // of the event loop
   uint64_t lastNumber_ = 0;
   size_t holds_ = 0;
+  std::vector<std::function<void()>> whenQuiet_;
 
   std::mutex mutex_;
   bool closed_ = false;

@@ -336,6 +336,16 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTy
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 
+/* ---- Memory ---- */
+
+/* Memory for buffers: on the host device whole pages of this process, zeroed. Of 0 bytes: NULL. */
+ncclResult_t ncclMemAlloc(void** ptr, size_t size);
+ncclResult_t pncclMemAlloc(void** ptr, size_t size);
+
+/* NULL: nothing happens. No operation may be using it. */
+ncclResult_t ncclMemFree(void* ptr);
+ncclResult_t pncclMemFree(void* ptr);
+
 /* ---- Groups: what is called between Start and End is begun together at the outermost End. Of the calling thread; they
  * nest. ---- */
 ncclResult_t ncclGroupStart(void);

@@ -58,6 +58,11 @@ ncclResult_t ncclrunGetJob(ncclUniqueId* uniqueId, int* size, int* rank);
  * memory holds, for callers that can neither wait nor ask again. */
 ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm);
 
+/* ncclCommInitRank in two steps. The first returns at once; the second waits until the communicator is ready, or failed
+ * and is freed, and follows once, on any thread. ncclCommAbort may be called in between and meanwhile. */
+ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
+ncclResult_t ncclrunCommWait(ncclComm_t comm);
+
 /* ncclCommAbort with a reason, which is part of what the other ranks' errors say; NULL: none. Copied. */
 ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason);
 

@@ -128,6 +128,21 @@ void manyThreads() {
   for (std::thread& thread : threads) thread.join();
 }
 
+void memory() {
+  void* pages = nullptr;
+  EXPECT_RESULT(ncclMemAlloc(nullptr, 1), ncclInvalidArgument, "ncclMemAlloc: ptr is NULL");
+  EXPECT_RESULT(ncclMemAlloc(&pages, ~size_t(0) / 2), ncclSystemError, "the system gives no 9223372036854775807 bytes");
+  EXPECT_RESULT(ncclMemAlloc(&pages, 10000), ncclSuccess, "");
+  auto* bytes = static_cast<unsigned char*>(pages);
+  for (size_t i = 0; i < 10000; i++) bytes[i] = static_cast<unsigned char>(bytes[i] + i);
+  EXPECT_RESULT(ncclMemFree(bytes + 1), ncclInvalidArgument, "did not come from ncclMemAlloc");
+  EXPECT_RESULT(ncclMemFree(pages), ncclSuccess, "");
+  EXPECT_RESULT(ncclMemFree(pages), ncclInvalidArgument, "or was freed before");
+  EXPECT_RESULT(ncclMemAlloc(&pages, 0), ncclSuccess, "");
+  EXPECT_RESULT(pages == nullptr ? ncclSuccess : ncclInternalError, ncclSuccess, "");
+  EXPECT_RESULT(ncclMemFree(nullptr), ncclSuccess, "");
+}
+
 }  // namespace
 
 int main() {
@@ -138,5 +153,6 @@ int main() {
   failedGroupOfInits();
   lastErrors();
   manyThreads();
+  memory();
   return 0;
 }

@@ -31,6 +31,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'getUniqueId',
   'getJob',
   'commInit',
+  'commReady',
   'commSplit',
   'commInfo',
   'nodeBarrier',
@@ -39,6 +40,8 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'commWatch',
   'operate',
   'group',
+  'memoryAllocate',
+  'memoryFree',
 ];
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */

@@ -69,8 +69,8 @@ export type OperationKind = keyof typeof operationKinds;
 
 /**
  * One operation. `count` in elements, as the C call counts; `type` is an ncclDataType_t, `operator` an ncclRedOp_t, `peer` the other end or
- * the root; 0 where the kind has none. A buffer that this rank does not use is null. `factor` is one element, by which a pre-multiplied sum
- * multiplies this rank's; null for any other operator.
+ * the root; 0 where the kind has none. The elements of the buffers have the size of `type`; a buffer that this rank does not use is null.
+ * `factor` is one element, by which a pre-multiplied sum multiplies this rank's; null for any other operator.
  */
 export type Operation = readonly [
   comm: CommHandle,
@@ -173,8 +173,10 @@ export interface Native {
   getUniqueId(): Uint8Array;
   /** The communicator of all ranks of the job, as ncclrun's environment names it; invalid usage outside a job. */
   getJob(): Job;
-  /** The engine connects to NCCLRUN_AGENT; resolves when the communicator is ready. */
-  commInit(uniqueId: Uint8Array, size: number, rank: number): Promise<CommHandle>;
+  /** The engine connects to NCCLRUN_AGENT and begins to join. Until it is ready, the communicator can only be aborted. */
+  commInit(uniqueId: Uint8Array, size: number, rank: number): CommHandle;
+  /** Once after commInit; resolves when the communicator is ready. */
+  commReady(comm: CommHandle): Promise<void>;
   /** All ranks with one colour get a communicator; a rank whose colour is null gets null. Splits of one communicator follow one another. */
   commSplit(comm: CommHandle, color: number | null, key: number): Promise<CommHandle | null>;
   commInfo(comm: CommHandle): CommInfo;
@@ -188,9 +190,15 @@ export interface Native {
   commWatch(comm: CommHandle, watcher: Watcher): void;
   /**
    * Begins an operation. 0: it has ended, its buffers may be used again. Else its number among the operations of its communicator, of which
-   * the watcher will hear. What is small is given a moment (50 µs at most) to end.
+   * the watcher will hear. What is small is given a moment (0.2 ms at most) to end.
    */
   operate(...operation: Operation): number;
   /** Begins operations that make progress together, in whatever order they are listed; for each what `operate` would say. */
   group(operations: readonly Operation[]): readonly number[];
+
+  // memory.cc
+  /** Zeroed memory of the engine, freed when the buffer is collected. */
+  memoryAllocate(bytes: number): ArrayBuffer;
+  /** Detaches such a buffer. Its memory stays until no operation is under way. */
+  memoryFree(buffer: ArrayBuffer): void;
 }
