@@ -111,14 +111,17 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation {
   const receive = shape.atRoot === 'receive' && !isRoot ? null : required(call.receive, kind, 'receive into');
   const part = shape.send === 'part' ? (send ?? receive) : receive;
   const single = required(part, kind, 'send');
-  const type = elementType(single, { call: kind, use: single === send ? 'send' : 'receive into' }, options.type);
+  const { buffer } = single;
+  const singleUse = single === send ? 'send' : 'receive into';
+  const type = elementType(single, { call: kind, use: singleUse }, options.type, buffer);
   if (send !== null && receive !== null && send !== receive) {
     const other = single === send ? receive : send;
     const use = other === send ? 'send' : 'receive into';
-    const otherType = elementType(other, { call: kind, use }, options.type);
+    const otherBuffer = other.buffer;
+    const otherType = elementType(other, { call: kind, use }, options.type, otherBuffer);
     if (type !== otherType) throw unlike(kind, shape, member, send, receive);
     checkLengths(kind, shape, member, send, receive);
-    checkPlaces(kind, shape, member, send, receive);
+    if (buffer === otherBuffer) checkPlaces(kind, shape, member, send, receive);
   }
   if (shape.send === 'part per rank' && shape.receive === 'part per rank' && single.length % member.size !== 0)
     throw new UsageError(`${kind}: ${describe(single)} cannot be cut into ${member.size} parts, one per rank`);
@@ -144,9 +147,8 @@ function checkLengths(kind: string, shape: Shape, member: Member, send: NcclArra
     throw unlike(kind, shape, member, send, receive);
 }
 
-/** In place means: where the part belongs. Any other overlap would be written while it is read. */
+/** Of arrays over one buffer. In place means: where the part belongs. Any other overlap would be written while it is read. */
 function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclArray, receive: NcclArray): void {
-  if (send.buffer !== receive.buffer) return;
   const begin = { send: send.byteOffset, receive: receive.byteOffset };
   const apart = begin.send + send.byteLength <= begin.receive || begin.receive + receive.byteLength <= begin.send;
   if (apart || send.length === 0) return;

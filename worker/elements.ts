@@ -80,13 +80,13 @@ function roleName({ call, use }: Role): string {
 }
 
 /**
- * The number of the array's element type, or of `asked`, whose bits the array then holds.
+ * The number of the array's element type, or of `asked`, whose bits the array then holds. `buffer` is the array's, which takes V8 a while
+ * to say.
  *
  * @throws UsageError for an array that the engine cannot use
  */
-export function elementType(array: NcclArray, role: Role, asked?: ElementType): number {
+export function elementType(array: NcclArray, role: Role, asked?: ElementType, buffer = array.buffer): number {
   const number = numbers[array[Symbol.toStringTag]];
-  const { buffer } = array;
   const fixed = buffer instanceof ArrayBuffer ? !buffer.resizable && !buffer.detached : !buffer.growable;
   if (asked === undefined && fixed && number !== undefined && number >= 0) return number;
   return unusualType(array, roleName(role), asked);

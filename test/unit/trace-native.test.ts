@@ -1,0 +1,26 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { loadNative } from '../../worker/engine/load.ts';
+import { traceTo, traced } from '../../worker/engine/trace.ts';
+
+afterEach(() => vi.unstubAllEnvs());
+
+it('is not there at all unless it is asked for', () => {
+  const native = loadNative();
+  for (const value of ['', '0', undefined]) {
+    vi.stubEnv('NCCLRUN_TRACE_NATIVE', value);
+    expect(traced(native)).toBe(native);
+  }
+  vi.stubEnv('NCCLRUN_TRACE_NATIVE', '1');
+  expect(traced(native)).not.toBe(native);
+});
+
+it('tells what was called, with what, and how it went', () => {
+  const lines: string[] = [];
+  const native = traceTo(loadNative(), (line) => lines.push(line));
+  expect(native.freePorts(1)).toHaveLength(1);
+  expect(() => native.commInit(new Uint8Array(3), 1, 0)).toThrow('uniqueId is not 128 bytes long');
+  expect(lines).toEqual([
+    expect.stringMatching(/^ncclrun native \[\d+\] freePorts\(1\) took [\d.]+ us\n$/),
+    expect.stringMatching(/ commInit\(Uint8Array\(3 bytes\), 1, 0\) threw \(TypeError: .*\) after [\d.]+ us\n$/),
+  ]);
+});
