@@ -9,11 +9,6 @@ namespace {
 // Such that bytes of all ranks' buffers together fit into 64 bits.
 constexpr uint64_t kMaxElements = 1ull << 40;
 
-bool reduces(plan::Collective collective) {
-  return collective == plan::Collective::allReduce || collective == plan::Collective::reduceScatter ||
-         collective == plan::Collective::reduce;
-}
-
 // What the algorithms of this device are written for.
 bool possible(plan::Collective collective, const plan::FormRecord& form) {
   // Sends and receives meet by their order alone: the two sides must not choose by different sizes.
@@ -64,6 +59,11 @@ std::string nameOf(ncclDataType_t type) {
 std::string nameOf(ncclRedOp_t op) {
   static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg", "pre-multiplied sum"};
   return size_t(op) < std::size(kNames) ? kNames[op] : std::to_string(int(op));
+}
+
+bool reduces(plan::Collective collective) {
+  return collective == plan::Collective::allReduce || collective == plan::Collective::reduceScatter ||
+         collective == plan::Collective::reduce;
 }
 
 const char* nameOf(plan::Collective collective) {

@@ -39,6 +39,8 @@ uint64_t deciding(const Operation& operation, uint32_t ranks);
 // size. ncclInvalidUsage if the plan has none, or the host device cannot carry it out.
 Status chooseForm(const PlanView& plan, Task& task);
 
+// It combines the ranks' elements by an operator.
+bool reduces(plan::Collective collective);
 const char* nameOf(plan::Collective collective);
 std::string nameOf(ncclDataType_t type);
 std::string nameOf(ncclRedOp_t op);

@@ -45,9 +45,7 @@ Work OperationRunner::workOf(const Task& task) const {
 
 Reduction OperationRunner::reductionOf(const Operation& operation) const {
   Reduction reduction;
-  const auto collective = operation.collective;
-  if (collective == Collective::allReduce || collective == Collective::reduceScatter ||
-      collective == Collective::reduce) {
+  if (reduces(operation.collective)) {
     const void* scalar = operation.scalarAt != nullptr ? operation.scalarAt : &operation.scalar;
     makeReduction(operation.type, operation.op, scalar, plan_.header().ranks, reduction);
   }

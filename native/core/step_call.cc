@@ -9,11 +9,6 @@ namespace {
 
 using plan::Collective;
 
-bool reduces(Collective collective) {
-  return collective == Collective::allReduce || collective == Collective::reduceScatter ||
-         collective == Collective::reduce;
-}
-
 bool hasRoot(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
          collective == Collective::scatter;

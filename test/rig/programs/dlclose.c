@@ -1,17 +1,8 @@
 /* Opens the library that the argument names as a plugin would, uses it, closes it, and does that again; the second time
  * with a communicator that is still alive, and one more time after that. Prints "ok". */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "ncclrun.h"
-
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (condition) break;                                                         \
-    fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
-    exit(1);                                                                      \
-  } while (0)
+#include "must.h"
 
 static void* library;
 static void* symbol(const char* name) {
