@@ -35,7 +35,8 @@ export const elementTypes = [
 /** What an element is to the engine. */
 export type ElementType = (typeof elementTypes)[number];
 
-const bytes: Readonly<Record<ElementType, number>> = {
+/** Bytes of one element. */
+export const elementBytes: Readonly<Record<ElementType, number>> = {
   int8: 1,
   uint8: 1,
   int32: 4,
@@ -104,7 +105,7 @@ function unusualType(array: NcclArray, what: string, asked: ElementType | undefi
   const type = asked ?? known;
   if (type === null)
     throw new UsageError(`${what} is a ${name}: say what its elements are, with type: 'bfloat16' or type: 'float16'`);
-  const size: number | undefined = bytes[type];
+  const size: number | undefined = elementBytes[type];
   if (size === undefined) throw new UsageError(`type '${type}' is unknown; known are ${elementTypes.join(', ')}`);
   if (size !== array.BYTES_PER_ELEMENT)
     throw new UsageError(

@@ -3,6 +3,7 @@ import type { Calls } from '../../control/messages/calls.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import { readU64 } from '../../control/plan/u64.ts';
+import { elementBytes, elementTypes } from '../elements.ts';
 import type { Engine } from './engine.ts';
 import { communicatorName, findSlot } from './telemetry.ts';
 import { isStuck } from './vain-wait.ts';
@@ -10,8 +11,6 @@ import { isStuck } from './vain-wait.ts';
 /** The page keeps 16 hashes, of which the oldest may be about to be overwritten. */
 const HASHES = 16;
 const REMEMBERED = HASHES - 1;
-const TYPES = 'int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16 float8e4m3 float8e5m2'.split(' ');
-const TYPE_BYTES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1];
 const OPERATORS = ['sum', 'prod', 'max', 'min', 'avg', 'pre-multiplied sum'];
 const WITH_OPERATOR = new Set(['allReduce', 'reduceScatter', 'reduce']);
 const WITH_ROOT = new Set(['broadcast', 'reduce', 'gather', 'scatter']);
@@ -44,10 +43,10 @@ function describe(slot: DataView): string {
   if (collective === 'barrier') return 'a barrier';
   if (collective === 'sendRecv') return 'a send or receive';
   const call = slot.getUint32(84, true);
-  const type = call & 0xff;
+  const type = elementTypes[call & 0xff];
   const ranks = PER_RANK.has(collective) ? Math.max(1, slot.getUint32(12, true)) : 1;
-  const count = readU64(slot, 32) / (TYPE_BYTES[type] ?? 1) / ranks;
+  const count = readU64(slot, 32) / (type === undefined ? 1 : elementBytes[type]) / ranks;
   const operator = WITH_OPERATOR.has(collective) ? ` with ${OPERATORS[(call >>> 8) & 0xff] ?? '?'}` : '';
   const root = WITH_ROOT.has(collective) ? `, root ${call >>> 16}` : '';
-  return `${collective} of ${count} ${TYPES[type] ?? '?'}${operator}${root}`;
+  return `${collective} of ${count} ${type ?? '?'}${operator}${root}`;
 }
