@@ -1,7 +1,13 @@
 /** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory of shapes. */
 import type { CommPlan } from '../plan/types.ts';
 import { checkDevices } from './check.ts';
-import { PAIR_BUFFER, RING_BUFFER, SPIN_BETWEEN_HOSTS_NANOSECONDS, SPIN_NANOSECONDS } from './constants.ts';
+import {
+  PAIR_BUFFER,
+  RING_BUFFER,
+  SPIN_BETWEEN_HOSTS_NANOSECONDS,
+  SPIN_IN_TURNS_NANOSECONDS,
+  SPIN_NANOSECONDS,
+} from './constants.ts';
 import type { PlanInput } from './input.ts';
 import { NO_PREFERENCES } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
@@ -49,13 +55,14 @@ export function decide(input: PlanInput, preferences: Preferences = NO_PREFERENC
 }
 
 function spinNanosecondsOf(input: PlanInput): number {
-  if (isOversubscribed(input)) return 0;
+  const load = ranksPerCore(input);
+  if (load > 1) return Math.round(SPIN_IN_TURNS_NANOSECONDS / load);
   return input.hosts.length > 1 ? SPIN_BETWEEN_HOSTS_NANOSECONDS : SPIN_NANOSECONDS;
 }
 
-/** A rank that polls takes the core from the rank that it waits for. */
-function isOversubscribed(input: PlanInput): boolean {
+/** Of the host that has most. */
+function ranksPerCore(input: PlanInput): number {
   const ranksOf = new Uint32Array(input.hosts.length);
   for (const { host } of input.peers) ranksOf[host] = (ranksOf[host] ?? 0) + 1;
-  return input.hosts.some((host, index) => (ranksOf[index] ?? 0) > host.cores);
+  return input.hosts.reduce((most, { cores }, host) => Math.max(most, (ranksOf[host] ?? 0) / cores), 0);
 }
