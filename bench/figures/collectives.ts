@@ -3,15 +3,16 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { clusterUnavailable } from '../../test/rig/capability.ts';
 import { Cluster, repository } from '../../test/rig/cluster.ts';
+import { whileNear } from '../cores.ts';
 import type { Figure, FigureContext, Goal, Row } from '../figure.ts';
 import { median, runCommand } from '../measure.ts';
 
-/** Sizes of one run share a number of iterations, so that a run takes about a second. */
+/** Sizes of one run share a number of iterations. Each warms up until the launchers have come to rest, who share the two cores. */
 const ranges = [
-  // Long enough for the launchers to have come to rest, who share the two cores.
   { begin: 16, end: 16 << 10, warmup: 20_000, iterations: 10_000 },
-  { begin: 64 << 10, end: 1 << 20, warmup: 20, iterations: 200 },
-  { begin: 4 << 20, end: 64 << 20, warmup: 3, iterations: 10 },
+  { begin: 64 << 10, end: 1 << 20, warmup: 2_000, iterations: 500 },
+  { begin: 4 << 20, end: 16 << 20, warmup: 150, iterations: 30 },
+  { begin: 64 << 20, end: 64 << 20, warmup: 15, iterations: 10 },
 ] satisfies Range[];
 const FACTOR = 4;
 const CORES = availableParallelism();
@@ -85,14 +86,20 @@ async function* compare(
   { programs, samples }: FigureContext,
 ): AsyncGenerator<Omit<Row, 'goal'> & { readonly bytes: number }> {
   const contestants: [string, () => Promise<Times>][] = [['ours', () => ours(collective, range, place)]];
+  const crowded = place.cluster === null && place.perHost > CORES;
   for (const peer of programs.peers) {
+    const { yielding } = peer;
+    if (crowded && yielding === null) continue;
     const launch = peer.launch(ranksOf(place), hostsOf(place), place.perHost);
     const argv = [...launch, await programs.forPeer(peer, 'mpi_collective'), collective];
-    contestants.push([peer.name, () => theirs(argv, peer.environment, range, place)]);
+    const environment = { ...peer.environment, ...(crowded ? yielding : {}) };
+    contestants.push([peer.name, () => theirs(argv, environment, range, place)]);
   }
   const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
   for (let round = 0; round < samples; round++) {
-    for (const [name, measure] of contestants) taken.get(name)?.push(await measure());
+    for (const [name, measure] of contestants) {
+      taken.get(name)?.push(await whileNear(programs, measure));
+    }
   }
   for (let bytes: number = range.begin; bytes <= range.end; bytes *= FACTOR) {
     const medians = [...taken].map(([name, runs]) => [name, median(runs.map((run) => run.get(bytes) ?? null))]);
@@ -121,7 +128,7 @@ function sharedMemory(collective: string, ranks: number): Figure {
   };
 }
 
-/** Of two ranks, and of four, which on two cores have to give way to each other: Open MPI yields where it is oversubscribed. */
+/** Of two ranks, and of four, which on two cores have to give way to each other. */
 export const collectives: readonly Figure[] = [2, 4].flatMap((ranks) =>
   ['all_reduce', 'all_gather', 'broadcast', 'alltoall', 'reduce_scatter'].map((name) => sharedMemory(name, ranks)),
 );

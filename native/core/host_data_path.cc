@@ -81,6 +81,11 @@ void HostCommunicator::abort(const Status& status) {
 
 Status HostCommunicator::run(const Launch& launch, Loan* loan) {
   std::unique_lock lock(mutex_);
+  if (turn_ != launch.ticket && loan != nullptr && loan->lent()) {
+    lock.unlock();
+    loan->stop();  // and goes on where sleeping is allowed
+    lock.lock();
+  }
   while (turn_ != launch.ticket) {
     waiters_++;
     turnChanged_.wait(lock);

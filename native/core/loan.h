@@ -24,12 +24,11 @@ class Loan {
     fiber_.resume();
   }
 
-  // The thread is lent, and not yet due.
-  bool goesOn(uint64_t now) const { return !over_ && now < until_; }
+  bool lent() const { return !over_; }
+  // Not yet due.
+  bool goesOn(uint64_t now) const { return now < until_; }
   // For what is being run. No lock may be held, and nothing kept that belongs to the thread.
-  void stop() {
-    if (!over_) fiber_.suspend();
-  }
+  void stop() { fiber_.suspend(); }
   void stopIfDue() {
     if (!over_ && nowNanoseconds() >= until_) fiber_.suspend();
   }

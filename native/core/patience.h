@@ -39,13 +39,16 @@ class Patience {
       if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
       const uint64_t now = nowNanoseconds();
       if (until == 0) until = now + spinNanoseconds_;
-      const bool lent = loan_ != nullptr && spinNanoseconds_ != 0 && loan_->goesOn(now);
-      if (lent || now < until) {
+      if (loan_ != nullptr && loan_->lent() ? loan_->goesOn(now) : now < until) {
         sched_yield();  // the peer may need this very core
         continue;
       }
+      if (loan_ != nullptr && loan_->lent()) {
+        loan_->stop();  // and goes on where sleeping is allowed
+        until = 0;
+        continue;
+      }
       beforeSleep();
-      if (loan_ != nullptr) loan_->stop();  // and goes on where sleeping is allowed
       if (lookOut_ != nullptr) lookOut_->lookOut();
       sleep(ready);
       until = 0;

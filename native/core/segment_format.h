@@ -31,11 +31,13 @@ static_assert(sizeof(NodeBarrier) == 128);
 
 // One direction of one connection: a ring of slots. Steps count up for ever; slot = step mod steps.
 struct Connection {
-  alignas(64) std::atomic<uint64_t> tail;           // steps published by the sender
-  std::atomic<uint64_t> bytes;                      // payload bytes published so far: the per-edge counter
-  alignas(64) std::atomic<uint64_t> head;           // steps freed by the receiver
-  std::atomic<uint64_t> lowLatencyHead;             // the same of the lines
-  alignas(64) std::atomic<uint32_t> stepBytes[16];  // payload of each slot
+  // The sender's. With up to 12 slots one cache line brings the receiver all of it.
+  alignas(64) std::atomic<uint64_t> tail;  // steps published
+  std::atomic<uint64_t> bytes;             // payload bytes published so far: the per-edge counter
+  std::atomic<uint32_t> stepBytes[16];     // payload of each slot
+  // The receiver's.
+  alignas(64) std::atomic<uint64_t> head;  // steps freed
+  std::atomic<uint64_t> lowLatencyHead;    // the same of the lines
   // Slots follow at kConnectionHeaderBytes, then the lines of protocol LL (transport/shm/low_latency.h).
 };
 inline constexpr uint64_t kConnectionHeaderBytes = 256;
