@@ -40,11 +40,15 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
                                  const std::shared_ptr<HostCommunicator>& self) {
   if (interrupt_->raised()) return interrupt_->status();
   Launch launch;
+  uint32_t nextChannel = 0;  // the rings of a group's operations go round the channels
   launch.more.resize(operations.size() - 1);
   for (size_t i = 0; i < operations.size(); i++) {
     Task& task = i == 0 ? launch.first : launch.more[i - 1];
     task.operation = operations[i];
     if (Status status = chooseForm(plan_, task); !status.ok()) return status;
+    if (plan::Algorithm(task.form.algorithm) != plan::Algorithm::ring) continue;
+    task.firstChannel = nextChannel;
+    nextChannel = (nextChannel + task.form.channels) % plan_.header().channels;
   }
   telemetry_.queued();
   // A ticket's place in the stream is fixed before the next ticket is given out: so no two streams can wait for each

@@ -83,8 +83,8 @@ OperationRunner::Ring* OperationRunner::ring(uint32_t channel) {
 }
 
 bool OperationRunner::buildRing(const Task& task, Algorithm algorithm, uint32_t channels) {
-  for (uint32_t channel = 0; channel < channels; channel++) {
-    const Ring* ring = this->ring(channel);
+  for (uint32_t number = 0; number < channels; number++) {
+    const Ring* ring = this->ring((task.firstChannel + number) % plan_.header().channels);
     if (ring == nullptr) return false;
     Block& block = addBlock(task, algorithm);
     if (ring->next != nullptr) {
@@ -92,7 +92,7 @@ bool OperationRunner::buildRing(const Task& task, Algorithm algorithm, uint32_t 
       block.sends.push_back(ring->next);
     }
     Work work = workOf(task);
-    work.block = channel;
+    work.block = number;
     work.blocks = channels;
     work.place = ring->place;
     work.ring = ring->ranks.data();

@@ -130,6 +130,34 @@ TEST(edges_carry_exactly_what_the_plan_says) {
   });
 }
 
+// 44000 bytes take two of the three rings: a group of two takes 0 and 1, then 2 and 0.
+TEST(operations_of_a_group_go_round_the_channels) {
+  const PlanSpec spec = handWritten();
+  World world(spec);
+  world.run([&](Rank& me) {
+    std::vector<float> input(11000, float(me.number() + 1)), first(11000), second(11000);
+    const Operation one = allReduceOf(input.data(), first.data(), input.size());
+    const Operation other = allReduceOf(input.data(), second.data(), input.size());
+    EXPECT(me.run({one, other}) == ncclSuccess);
+    EXPECT(std::all_of(first.begin(), first.end(), [](float x) { return x == 10; }) && first == second);
+    const auto bytes = bytesOf(me);
+    const auto placeIn = [&](uint32_t channel) {
+      const auto& ring = spec.rings[channel];
+      return uint32_t(std::find(ring.begin(), ring.end(), me.number()) - ring.begin());
+    };
+    const auto sent = [&](uint32_t channel) {
+      const auto found = bytes.find({channel, spec.rings[channel][(placeIn(channel) + 1) % 4], 1});
+      return found == bytes.end() ? 0 : found->second;
+    };
+    const auto share = [&](uint32_t channel, uint32_t block) {
+      return ringBytes(input.size(), 251, 64, 4, 2, block, placeIn(channel));
+    };
+    EXPECT(sent(0) == share(0, 0) + share(0, 1));
+    EXPECT(sent(1) == share(1, 1));
+    EXPECT(sent(2) == share(2, 0));
+  });
+}
+
 TEST(the_first_form_whose_preconditions_hold_is_taken) {
   PlanSpec spec = handWritten();
   for (auto& row : spec.rows) {
