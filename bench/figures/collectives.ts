@@ -14,6 +14,10 @@ const ranges = [
   { begin: 4 << 20, end: 16 << 20, warmup: 150, iterations: 30 },
   { begin: 64 << 20, end: 64 << 20, warmup: 15, iterations: 10 },
 ] satisfies Range[];
+const rangesBetweenHosts = [
+  { begin: 64 << 10, end: 1 << 20, warmup: 500, iterations: 200 },
+  { begin: 4 << 20, end: 16 << 20, warmup: 40, iterations: 20 },
+] satisfies Range[];
 const FACTOR = 4;
 const CORES = availableParallelism();
 
@@ -46,6 +50,11 @@ function hostsOf({ cluster }: Place): string[] {
 
 function ranksOf(place: Place): number {
   return place.perHost * Math.max(hostsOf(place).length, 1);
+}
+
+/** The ranks take turns on the cores, which hosts of a cluster share as well. */
+function isCrowded(place: Place): boolean {
+  return ranksOf(place) > CORES;
 }
 
 async function ours(collective: string, { begin, end, warmup, iterations }: Range, place: Place): Promise<Times> {
@@ -86,13 +95,12 @@ async function* compare(
   { programs, samples }: FigureContext,
 ): AsyncGenerator<Omit<Row, 'goal'> & { readonly bytes: number }> {
   const contestants: [string, () => Promise<Times>][] = [['ours', () => ours(collective, range, place)]];
-  const crowded = place.cluster === null && place.perHost > CORES;
   for (const peer of programs.peers) {
     const { yielding } = peer;
-    if (crowded && yielding === null) continue;
+    if (isCrowded(place) && place.cluster === null && yielding === null) continue;
     const launch = peer.launch(ranksOf(place), hostsOf(place), place.perHost);
     const argv = [...launch, await programs.forPeer(peer, 'mpi_collective'), collective];
-    const environment = { ...peer.environment, ...(crowded ? yielding : {}) };
+    const environment = { ...peer.environment, ...(isCrowded(place) ? yielding : {}) };
     contestants.push([peer.name, () => theirs(argv, environment, range, place)]);
   }
   const taken = new Map(contestants.map(([name]) => [name, new Array<Times>()]));
@@ -113,16 +121,24 @@ function shortened(range: Range): Range {
   return { ...range, warmup: Math.ceil(range.warmup / 20), iterations: Math.ceil(range.iterations / 20) };
 }
 
+async function* compareAll(
+  collective: string,
+  all: readonly Range[],
+  place: Place,
+  context: FigureContext,
+): ReturnType<typeof compare> {
+  for (const range of all) yield* compare(collective, isCrowded(place) ? shortened(range) : range, place, context);
+}
+
 function sharedMemory(collective: string, ranks: number): Figure {
   return {
     name: collective.replace('_', '-') + (ranks === 2 ? '' : `-${ranks}`),
     title: `${collective} of floats, ${ranks} ranks, shared memory, out of place`,
     unavailable: () => null,
     async *run(context) {
-      for (const range of ranges.map((of) => (ranks > CORES ? shortened(of) : of))) {
-        for await (const { bytes, ...row } of compare(collective, range, { cluster: null, perHost: ranks }, context)) {
-          yield { ...row, goal: goalFor(bytes) };
-        }
+      const place = { cluster: null, perHost: ranks };
+      for await (const { bytes, ...row } of compareAll(collective, ranges, place, context)) {
+        yield { ...row, goal: goalFor(bytes) };
       }
     },
   };
@@ -140,9 +156,13 @@ export const allReduceBetweenHosts: Figure = {
   unavailable: clusterUnavailable,
   async *run(context) {
     await using cluster = await Cluster.start(2);
-    const range = { begin: 64 << 10, end: 16 << 20, warmup: 3, iterations: 20 };
     for (const perHost of [1, 2]) {
-      for await (const { bytes, ...row } of compare('all_reduce', range, { cluster, perHost }, context)) {
+      for await (const { bytes, ...row } of compareAll(
+        'all_reduce',
+        rangesBetweenHosts,
+        { cluster, perHost },
+        context,
+      )) {
         const goal: Goal = { kind: 'ratio', factor: 1, against: ['openmpi', 'mpich'] };
         yield { ...row, what: `2×${perHost}, ${bytes} B`, goal };
       }

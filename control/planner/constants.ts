@@ -53,5 +53,3 @@ export const STAR_BYTES = 4 * 1024;
 
 /** Up to so many bytes the logarithmic depth of a tree is worth more than the even load of a ring. */
 export const TREE_BYTES = 128 * 1024;
-/** An all-reduce between fewer hosts has no use for a tree: a ring through them has as few steps. */
-export const TREE_MIN_HOSTS = 4;

@@ -11,7 +11,6 @@ import {
   STAR_BYTES,
   STAR_MAX_RANKS,
   TREE_BYTES,
-  TREE_MIN_HOSTS,
 } from './constants.ts';
 import { isPreferred, NO_PREFERENCES } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
@@ -78,8 +77,10 @@ function allReduce(ranks: number, hosts: number): Choice[] {
   if (ranks === hosts && ranks <= DIRECT_MAX_LONE_RANKS) {
     return [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'directTwoShot')];
   }
-  const last = [simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot'), simple(null, 'ring')];
-  return hosts < TREE_MIN_HOSTS ? last : last.toSpliced(1, 0, simple(TREE_BYTES, 'tree'));
+  const direct = simple(DIRECT_BETWEEN_HOSTS_BYTES, 'directOneShot');
+  // Between two hosts a tree carries the data once each way, a ring nearly twice.
+  if (hosts === 2) return [direct, simple(null, 'tree')];
+  return [direct, simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
 }
 
 /** All-gather and reduce-scatter: a ring where not every pair should have a connection. */

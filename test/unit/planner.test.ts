@@ -65,9 +65,16 @@ describe('the planner', () => {
     }
   });
 
-  test('lets no rank poll where ranks outnumber cores', () => {
-    expect(planCommunicator(input([0, 0, 1, 1], 2)).spinNanoseconds).toBeGreaterThan(0);
-    expect(planCommunicator(input([0, 0, 0, 1], 2)).spinNanoseconds).toBe(0);
+  test('lets ranks poll the shorter, the more of them take turns on a core', () => {
+    const spin = (hostOf: number[], cores: number) => planCommunicator(input(hostOf, cores)).spinNanoseconds;
+    expect(spin([0, 0, 1, 1], 2)).toBeGreaterThan(spin([0, 0], 2));
+    expect(spin([0, 0, 0, 1], 2)).toBe(666_667);
+    expect(
+      spin(
+        Array.from({ length: 128 }, () => 0),
+        2,
+      ),
+    ).toBe(15_625);
   });
 
   test('decides equal shapes once and forgets old ones', () => {
@@ -116,6 +123,12 @@ describe('the planner', () => {
     ]);
     expect(protocols([0, 0, 1], {})).toEqual([
       '4096 directOneShot simple',
+      'null tree simple',
+      'null directOneShot simple',
+    ]);
+    expect(protocols([0, 0, 1, 2], {})).toEqual([
+      '4096 directOneShot simple',
+      '131072 tree simple',
       'null ring simple',
       'null directOneShot simple',
     ]);
@@ -123,7 +136,7 @@ describe('the planner', () => {
     // Sends and receives have no other.
     expect(protocols([0, 0, 1], { NCCL_PROTO: 'LL' })).toEqual([
       '4096 directOneShot ll',
-      'null ring ll',
+      'null tree ll',
       'null directOneShot simple',
     ]);
     expect(protocols([0, 0], { NCCL_PROTO: '^ll', NCCL_ALGO: 'ring' })).toEqual([
