@@ -42,6 +42,11 @@ function protocols(hostOf: readonly number[], environment: Readonly<Record<strin
     .map(({ upToBytes, forms }) => `${upToBytes} ${forms[0]?.algorithm} ${forms[0]?.protocol}`);
 }
 
+/** Of ranks on hosts of two cores. */
+function spinOf(hostOf: number[]): number {
+  return planCommunicator(input(hostOf, 2)).spinNanoseconds;
+}
+
 describe('the planner', () => {
   test('makes a valid plan, and the same one for the same input', () => {
     const random = seededRandom(1);
@@ -66,7 +71,6 @@ describe('the planner', () => {
   });
 
   test('lets ranks poll the shorter, the more of them take turns on a core', () => {
-    const spin = (hostOf: number[], cores: number) => planCommunicator(input(hostOf, cores)).spinNanoseconds;
     expect(spin([0, 0, 1, 1], 2)).toBeGreaterThan(spin([0, 0], 2));
     expect(spin([0, 0, 0, 1], 2)).toBe(666_667);
     expect(
