@@ -1,6 +1,6 @@
 /* How far two cores are from each other: the nanoseconds that a cache line takes there and back. Usage: core_distance
- * CORE CORE. A virtual machine's cores move about among those of its host: with the last-level cache between them the way
- * is several times as long as inside it, and every exchange of small messages with it, whoever's it is. */
+ * CORE CORE. A virtual machine's cores move about among those of its host: with the last-level cache between them the
+ * way is several times as long as inside it, and every exchange of small messages with it, whoever's it is. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +23,8 @@ static void run_on(const char* core) {
 static void* answer(void* core) {
   run_on(core);
   for (unsigned round = 0; round < ROUNDS; round++) {
-    while (atomic_load(&line) != 2 * round + 1) {}
+    while (atomic_load(&line) != 2 * round + 1) {
+    }
     atomic_store(&line, 2 * round + 2);
   }
   return NULL;
@@ -37,7 +38,8 @@ int main(int argc, char** argv) {
   for (unsigned round = 0; round < ROUNDS; round++) {
     if (round == ROUNDS / 2) clock_gettime(CLOCK_MONOTONIC, &begin);
     atomic_store(&line, 2 * round + 1);
-    while (atomic_load(&line) != 2 * round + 2) {}
+    while (atomic_load(&line) != 2 * round + 2) {
+    }
   }
   clock_gettime(CLOCK_MONOTONIC, &end);
   pthread_join(other, NULL);

@@ -105,8 +105,8 @@ export const DOORBELL_BYTES = 64;
 export const NODE_BARRIER_BYTES = 128;
 export const CONNECTION_HEADER_BYTES = 256;
 /** Of the lines of protocol LL, behind a connection's slots. */
-export const LOW_LATENCY_STEPS = 8;
-export const LOW_LATENCY_STEP_BYTES = 4096;
+export const LOW_LATENCY_STEPS = 32;
+export const LOW_LATENCY_STEP_BYTES = 1024;
 /** A Connection has room for the payload sizes of this many slots. */
 export const MAX_STEPS = 16;
 export const CONNECTION_ALIGNMENT = 4096;

@@ -15,7 +15,7 @@ struct Task {
   Operation operation;
   plan::FormRecord form{};
   uint32_t firstChannel = 0;  // of a ring form, which takes form.channels from there on, round the plan's
-  uint64_t bytes = 0;  // what the form was chosen by: the larger of one rank's send and receive buffers
+  uint64_t bytes = 0;         // what the form was chosen by: the larger of one rank's send and receive buffers
 };
 
 struct Launch {

@@ -42,8 +42,8 @@ struct Connection {
 };
 inline constexpr uint64_t kConnectionHeaderBytes = 256;
 static_assert(sizeof(Connection) <= kConnectionHeaderBytes);
-inline constexpr uint32_t kLowLatencySteps = 8;
-inline constexpr uint32_t kLowLatencyStepBytes = 4096;
+inline constexpr uint32_t kLowLatencySteps = 32;
+inline constexpr uint32_t kLowLatencyStepBytes = 1024;
 
 inline constexpr uint64_t lowLatencyOffset(uint32_t steps, uint32_t stepBytes) {
   return (kConnectionHeaderBytes + uint64_t(steps) * stepBytes + 63) / 64 * 64;
