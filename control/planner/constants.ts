@@ -46,8 +46,12 @@ export const DIRECT_BETWEEN_HOSTS_BYTES = 4 * 1024;
 /** With one rank on each of so few hosts every pair has a way of its own: two steps, whatever the size, with no more bytes than a ring. */
 export const DIRECT_MAX_LONE_RANKS = 8;
 
-/** Broadcast and reduce inside a host of so few ranks: the root serves all others itself. */
+/**
+ * Broadcast and reduce inside a host of so few ranks: up to so many bytes the root itself serves all others, then a ring spreads the work
+ * (4 ranks, 64 KiB: broadcast 83 µs against 32, reduce 109 against 44).
+ */
 export const STAR_MAX_RANKS = 4;
+export const STAR_OF_FEW_BYTES = 16 * 1024;
 /** With more ranks or several hosts: only up to so many bytes. */
 export const STAR_BYTES = 4 * 1024;
 

@@ -10,6 +10,7 @@ import {
   ONE_SHOT_BYTES_TIMES_RANKS,
   STAR_BYTES,
   STAR_MAX_RANKS,
+  STAR_OF_FEW_BYTES,
   TREE_BYTES,
 } from './constants.ts';
 import { isPreferred, NO_PREFERENCES } from './preferences.ts';
@@ -92,7 +93,8 @@ function amongAll(ranks: number, hosts: number): Choice[] {
 
 /** Broadcast and reduce: the root itself serves a few ranks or bytes, a tree more, a ring much. */
 function withRoot(ranks: number, hosts: number): Choice[] {
-  if (ranks <= STAR_MAX_RANKS && hosts === 1) return [simple(null, 'directOneShot')];
+  if (ranks <= 2 && hosts === 1) return [simple(null, 'directOneShot')];
+  if (ranks <= STAR_MAX_RANKS && hosts === 1) return [simple(STAR_OF_FEW_BYTES, 'directOneShot'), simple(null, 'ring')];
   const larger = [simple(TREE_BYTES, 'tree'), simple(null, 'ring')];
   return ranks > DIRECT_MAX_RANKS ? larger : [simple(STAR_BYTES, 'directOneShot'), ...larger];
 }
