@@ -93,6 +93,29 @@ TEST(a_thread_may_be_lent) {
   });
 }
 
+// An operation whose turn has not come, because an earlier one of another stream waits for its peers, does not keep the
+// thread.
+TEST(a_lent_thread_does_not_wait_for_another_stream) {
+  World world(simple());
+  world.run([](Rank& me) {
+    ncclrunStream_t other;
+    EXPECT(ncclrunStreamCreate(&other) == ncclSuccess);
+    if (me.number() == 1) EXPECT(me.path().nodeBarrier() == ncclSuccess);
+    float first = 1, second = 2;
+    EXPECT(me.enqueue({allReduceOf(&first, &first, 1)}) == ncclSuccess);
+    Operation next = allReduceOf(&second, &second, 1);
+    next.number = 2;
+    EXPECT(me.path().enqueue({&next, 1}, other) == ncclSuccess);
+    if (me.number() == 0) {
+      EXPECT(ncclrunStreamLend(other, 1000) == ncclInProgress);
+      EXPECT(me.path().nodeBarrier() == ncclSuccess);
+    }
+    EXPECT(ncclrunStreamSynchronize(other) == ncclSuccess && second == 4);
+    EXPECT(me.synchronize() == ncclSuccess && first == 2);
+    EXPECT(ncclrunStreamDestroy(other) == ncclSuccess);
+  });
+}
+
 TEST(who_lends_a_thread_hears_of_the_error) {
   World world(simple());
   const auto lonely = world.join(0);

@@ -42,6 +42,13 @@ function protocols(hostOf: readonly number[], environment: Readonly<Record<strin
     .map(({ upToBytes, forms }) => `${upToBytes} ${forms[0]?.algorithm} ${forms[0]?.protocol}`);
 }
 
+/** "bytes algorithm" of the rows for broadcast. */
+function broadcasts(hostOf: number[]): string[] {
+  return planCommunicator(input(hostOf))
+    .tuning.filter(({ collective }) => collective === 'broadcast')
+    .map(({ upToBytes, forms }) => `${upToBytes} ${forms[0]?.algorithm}`);
+}
+
 /** Of ranks on hosts of two cores. */
 function spinOf(hostOf: number[]): number {
   return planCommunicator(input(hostOf, 2)).spinNanoseconds;
@@ -146,6 +153,11 @@ describe('the planner', () => {
       'null tree ll',
       'null directOneShot simple',
     ]);
+  });
+
+  test('spreads the work of a root with three or four ranks of a host over all of them where there is much', () => {
+    expect(broadcasts([0, 0])).toEqual(['128 directOneShot', 'null directOneShot']);
+    expect(broadcasts([0, 0, 0, 0])).toEqual(['128 directOneShot', '16384 directOneShot', 'null ring']);
   });
 
   test('refuses two ranks on one GPU, naming both', () => {
