@@ -15,6 +15,9 @@ namespace {
 // One operation and its callback: nobody looks at the clock between them.
 constexpr size_t kBrief = 2;
 
+// What follows later than this follows a computation, which needs the core.
+constexpr uint64_t kMostLooking = 50'000;
+
 }  // namespace
 
 Stream::~Stream() {
@@ -101,7 +104,7 @@ void Stream::waitForWork(Lock& lock) {
 // The next operation often follows at once: waking a thread costs more than a short look-out.
 void Stream::pollForWork(Lock& lock) {
   const uint64_t seen = pushed_.load(std::memory_order_relaxed);
-  const uint64_t until = nowNanoseconds() + spinNanoseconds_;
+  const uint64_t until = nowNanoseconds() + std::min(spinNanoseconds_, kMostLooking);
   lock.unlock();
   for (uint32_t round = 1; pushed_.load(std::memory_order_relaxed) == seen; round++) {
     pauseBriefly();

@@ -84,7 +84,7 @@ class Pair {
   std::unique_ptr<Transport> transports_[2];
 };
 
-uint32_t lengthOf(uint32_t step) { return step * 37 % 1001; }
+uint32_t lengthOf(uint32_t step) { return step * 37 % (LowLatencyLines::kPayloadBytes + 1); }
 
 void sendAll(Pair& pair, uint32_t rank, Endpoint& end, uint32_t steps) {
   for (uint32_t step = 0; step < steps; step++) {
