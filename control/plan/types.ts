@@ -79,7 +79,7 @@ export interface CommPlan {
   /** The connection of any two ranks, for send, recv and the direct forms; made at first use. */
   readonly pairBuffer: ConnectionBuffer;
   readonly tuning: readonly TuningRow[];
-  /** How long a waiting rank polls before it sleeps, in nanoseconds. 0 where ranks outnumber cores. */
+  /** How long a waiting rank polls, offering its core, before it sleeps, in nanoseconds. */
   readonly spinNanoseconds: number;
   /** 32 hex digits, random per communicator: what a data connection must show to be let in. */
   readonly token: string;

@@ -39,11 +39,12 @@ class Patience {
       if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
       const uint64_t now = nowNanoseconds();
       if (until == 0) until = now + spinNanoseconds_;
-      if (loan_ != nullptr && loan_->lent() ? loan_->goesOn(now) : now < until) {
+      const bool lent = loan_ != nullptr && loan_->lent();
+      if (lent ? loan_->goesOn(now) : now < until) {
         sched_yield();  // the peer may need this very core
         continue;
       }
-      if (loan_ != nullptr && loan_->lent()) {
+      if (lent) {
         loan_->stop();  // and goes on where sleeping is allowed
         until = 0;
         continue;
