@@ -46,6 +46,7 @@ const order = v.object({
   plansLocally: v.boolean(),
   installation: v.string(),
   topology: v.boolean(),
+  preload: v.boolean(),
 });
 
 const start = v.object({ placement: v.nullable(placement), environment });

@@ -46,6 +46,8 @@ export interface AgentOrder {
   readonly installation: string;
   /** The hello is to have the host's topology. */
   readonly topology: boolean;
+  /** The ranks get our libnccl.so.2 ahead of any other (--engine ncclrun). */
+  readonly preload: boolean;
 }
 
 /** A host's part of the rank map. */

@@ -66,6 +66,7 @@ export function jobRequest(
     ),
     oversubscribe: oversubscribe || settings.flag('oversubscribe'),
     planFile: settings.text('plan'),
+    engine: oneOf(['none', 'ncclrun'], settings.text('engine')) ?? 'none',
   };
 }
 

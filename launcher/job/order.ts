@@ -43,6 +43,7 @@ export function commonOrder({ request, jobId, version, installation, hostCount }
     plansLocally: request.planFile === null,
     installation,
     topology: needsTopology(request),
+    preload: request.engine === 'ncclrun',
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 

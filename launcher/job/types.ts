@@ -129,6 +129,8 @@ export interface JobRequest {
   readonly oversubscribe: boolean;
   /** A CommPlan to use instead of the planner's (binary or JSON), or null. */
   readonly planFile: string | null;
+  /** Whose NCCL the ranks use: ours, or what they come with. */
+  readonly engine: 'none' | 'ncclrun';
 }
 
 export interface HostResult {

@@ -145,6 +145,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
 /** What takes more to show, and where it is shown. */
 const elsewhere: Readonly<Record<string, string>> = {
   plan: 'local/plan.test.ts',
+  engine: 'local/engine.test.ts',
   'init-timeout': 'local/init-timeout.test.ts',
   fold: 'local/output.test.ts',
 };

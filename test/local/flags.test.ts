@@ -32,6 +32,7 @@ const samples: Readonly<Record<string, Sample>> = {
   export: { value: 'COLOUR=blue' },
   wdir: { value: '/' },
   plan: { value: 'plan.json' },
+  engine: { value: 'ncclrun' },
   'map-by': { value: 'node', beside: besideHostfile },
   'rank-by': { value: 'slot', beside: besideHostfile },
   'bind-to': { value: 'none' },

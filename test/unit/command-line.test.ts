@@ -139,6 +139,7 @@ describe('every spelling', () => {
     [['-oversubscribe'], { oversubscribe: true }],
     [['--oversubscribe=false'], { oversubscribe: false }],
     [['--plan', 'p.json'], { planFile: 'p.json' }],
+    [['--engine', 'ncclrun'], { engine: 'ncclrun' }],
     [['--map-by', 'ppr:2:node'], { mapBy: { by: 'ppr', count: 2, object: 'node' } }],
     [['--map-by', 'slot:OVERSUBSCRIBE'], { mapBy: { by: 'slot' }, oversubscribe: true }],
     [['--map-by', 'numa', '--rank-by=numa'], { mapBy: { by: 'numa' }, rankBy: 'numa' }],
@@ -181,6 +182,7 @@ describe('every spelling', () => {
       forwardSignals: ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT'],
       oversubscribe: false,
       planFile: null,
+      engine: 'none',
     });
   });
 

@@ -41,6 +41,7 @@ import { Guardian } from './guardian.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
+import { preloadEnvironment, preloadTrouble } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
@@ -103,6 +104,8 @@ export class Agent {
       gone: (how) => void this.#guardianGone(how),
     });
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
+    const trouble = this.#order.preload ? preloadTrouble() : null;
+    if (trouble !== null) this.#report({ type: 'refusal', ...trouble });
     const { heartbeatMs, leaseMs } = this.#order;
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
     this.#lease = new Lease({
@@ -201,7 +204,10 @@ export class Agent {
       ...program,
       argv: fromOwnInstallation(program.argv, this.#order.installation),
       workingDirectory: this.#workingDirectory(program),
-      environment: programEnvironment(program, ofJob),
+      environment: {
+        ...programEnvironment(program, ofJob),
+        ...(this.#order.preload ? preloadEnvironment(program.environment, process.env) : {}),
+      },
     }));
     const gpus = visibleGpus();
     const ranks = placement.ranks.flatMap((rank, localRank) => {

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 
 export const installationRoot = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 export const guardianPath = join(installationRoot, 'build', 'ncclrun-guardian');
+/** The engine. */
+export const libraryPath = join(installationRoot, 'build', 'libnccl.so.2');
 /** Connects for ssh, without Nagle's pauses (native/dial). */
 export const dialPath = join(installationRoot, 'build', 'ncclrun-dial');
 /** What a remote shell starts; the same path on every host. */

@@ -60,6 +60,16 @@ export const ranksOptions = [
     default: null,
   },
   {
+    name: 'engine',
+    flags: ['--engine'],
+    environment: ['NCCLRUN_ENGINE'],
+    kind: { type: 'choice', choices: ['none', 'ncclrun'] },
+    argument: 'none|ncclrun',
+    group: 'ranks',
+    help: 'ncclrun: every rank uses our libnccl.so.2 in place of any other (LD_PRELOAD), as Python programs need it',
+    default: 'none',
+  },
+  {
     name: 'plan',
     flags: ['--plan'],
     environment: ['NCCLRUN_PLAN'],
