@@ -1,5 +1,10 @@
 /** From the joined ranks to the frames that carry their plan. */
+import { makeFrame } from '../messages/codec.ts';
+import { FrameKind } from '../messages/frame.ts';
+import type { Frame } from '../messages/frame.ts';
+import type { Key } from '../messages/key.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
+import { encodeHostPlan, encodePlanBody } from '../messages/rendezvous-codec.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
 import { validatePlan } from '../plan/validate.ts';
@@ -38,4 +43,18 @@ export function planJoined(
   const plan = planner.plan(input, wholeJob);
   validatePlan(plan);
   return { encoded: encodePlan(plan), hosts: used };
+}
+
+/** Sends each host of the communicator what all of them share, then its own part. `send` takes a host index of the job. */
+export function deliverPlan(
+  key: Key,
+  { encoded, hosts }: PlannedCommunicator,
+  send: (host: number, frame: Frame) => void,
+): void {
+  const body = makeFrame(FrameKind.planBody, { payload: encodePlanBody(key, encoded.body) });
+  hosts.forEach((host, place) => {
+    const { bytes, segmentBytes } = encoded.host(place);
+    send(host, body);
+    send(host, makeFrame(FrameKind.hostPlan, { payload: encodeHostPlan({ key, segmentBytes, part: bytes }) }));
+  });
 }

@@ -1,16 +1,13 @@
 /** The rendezvous of a job at its launcher: the hub of control/rendezvous with the planner and the job's events. */
 import type { Clock } from '../../control/clock.ts';
-import { makeFrame } from '../../control/messages/codec.ts';
-import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { encodeHostPlan, encodePlanBody } from '../../control/messages/rendezvous-codec.ts';
 import type { PlannedHost } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { GivenPlan } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import type { LateReport } from '../../control/rendezvous/late.ts';
-import { planJoined } from '../../control/rendezvous/planning.ts';
+import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
 import type { JobEvent } from './event.ts';
 
 export interface RendezvousHubOptions {
@@ -104,15 +101,7 @@ export class RendezvousHub {
     const { hosts, rankHosts } = this.#options;
     const { key, size } = gathering;
     const planned = planJoined(gathering, hosts, this.#planner, size === rankHosts.length);
-    const body = makeFrame(FrameKind.planBody, { payload: encodePlanBody(key, planned.encoded.body) });
-    planned.hosts.forEach((host, place) => {
-      const { bytes, segmentBytes } = planned.encoded.host(place);
-      this.#options.send(host, body);
-      this.#options.send(
-        host,
-        makeFrame(FrameKind.hostPlan, { payload: encodeHostPlan({ key, segmentBytes, part: bytes }) }),
-      );
-    });
+    deliverPlan(key, planned, (host, frame) => this.#options.send(host, frame));
     this.#options.onEvent({ type: 'communicator', time: Date.now(), ranks: size, hosts: planned.hosts.length });
   }
 }

@@ -57,7 +57,8 @@ NCCLRUN_TWIN(ncclGetLastError);
 NCCLRUN_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
   return call("ncclGetUniqueId", [&] {
     if (const auto bad = checkPointer("ncclGetUniqueId", "uniqueId", uniqueId); bad != ncclSuccess) return bad;
-    return makeUniqueId(*uniqueId);
+    const ncclResult_t made = makeUniqueId(*uniqueId);
+    return made == ncclSuccess ? placeUniqueId(*uniqueId) : made;
   });
 }
 NCCLRUN_TWIN(ncclGetUniqueId);

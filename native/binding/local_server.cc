@@ -158,6 +158,14 @@ Napi::Value localServerOpen(const Napi::CallbackInfo& call) {
                  [&path](ServerThread& thread) { return thread.listen(path); });
 }
 
+Napi::Value localServerAdopt(const Napi::CallbackInfo& call) {
+  const auto descriptor = integerArgument<int32_t>(call[0], "descriptor");
+  const auto maxPayloadBytes = integerArgument<uint32_t>(call[1], "maxPayloadBytes");
+  return openNew(call.Env(), maxPayloadBytes, call[2], true,
+                 "cannot listen on descriptor " + std::to_string(descriptor),
+                 [descriptor](ServerThread& thread) { return thread.listen(Descriptor(descriptor)); });
+}
+
 Napi::Value guardianStart(const Napi::CallbackInfo& call) {
   const std::string path = stringArgument(call[0], "path");
   const std::string argument = stringArgument(call[1], "argument");

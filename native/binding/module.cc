@@ -21,6 +21,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(widenPipe);
 
   EXPORT(localServerOpen);
+  EXPORT(localServerAdopt);
   EXPORT(guardianStart);
   EXPORT(toolStart);
   EXPORT(localServerWrite);

@@ -15,6 +15,7 @@ Napi::Value widenPipe(const Napi::CallbackInfo& call);
 
 // local_server.cc
 Napi::Value localServerOpen(const Napi::CallbackInfo& call);
+Napi::Value localServerAdopt(const Napi::CallbackInfo& call);
 Napi::Value guardianStart(const Napi::CallbackInfo& call);
 Napi::Value toolStart(const Napi::CallbackInfo& call);
 Napi::Value localServerWrite(const Napi::CallbackInfo& call);

@@ -73,6 +73,21 @@ int ServerThread::listen(const std::string& path) {
   return 0;
 }
 
+int ServerThread::listen(Descriptor listener) {
+  if (const int error = prepare(); error != 0) return error;
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (getsockopt(listener.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0) return errno;
+  if (listens == 0) return EINVAL;
+  if (const int error = makeNonBlocking(listener); error != 0) return error;
+  fcntl(listener.get(), F_SETFD, FD_CLOEXEC);
+  listener_ = std::move(listener);
+  spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  watch(listener_.get(), EPOLLIN, tagOf(0, kListener), EPOLL_CTL_ADD);
+  startThread();
+  return 0;
+}
+
 int ServerThread::serveChild(ChildProcess child) {
   if (const int error = prepare(); error != 0) return error;
   for (const Descriptor* end : {&child.input, &child.output, &child.remarks}) {

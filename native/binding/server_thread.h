@@ -26,6 +26,8 @@ class ServerThread {
 
   // Listens and starts the thread. 0 or errno.
   int listen(const std::string& path);
+  // On a socket that listens already; it is ours from now on.
+  int listen(Descriptor listener);
   // Serves one child of ours instead, as connection 1, and reaps it. 0 or errno.
   int serveChild(ChildProcess child);
   // Serves the other end of two pipes or sockets, as connection 1. 0 or errno.

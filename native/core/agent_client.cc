@@ -8,6 +8,12 @@
 #include "core/version.h"
 
 namespace ncclrun {
+namespace {
+
+// Private agents that end before they welcome us; chance allows one.
+constexpr int kAttempts = 100;
+
+}  // namespace
 
 AgentClient& AgentClient::get() {
   static auto& client = *new AgentClient;  // never destroyed: the control thread uses it until the process is gone
@@ -20,19 +26,49 @@ void AgentClient::connect(Welcomed welcomed) {
   greeting_.push_back(std::move(welcomed));
   if (state_ == State::greeting) return;
 
-  const Environment environment = readEnvironment();
-  if (environment.agent.empty()) {
-    return settleGreeting(
-        {ncclSystemError,
-         "NCCLRUN_AGENT is not set: this process was not started by ncclrun. Start it with: ncclrun -n N PROGRAM"});
-  }
-  if (Status status = connection_.open(environment.agent); !status.ok()) return settleGreeting(status);
-  jobRank_ = environment.jobRank;
+  environment_ = readEnvironment();
+  jobRank_ = environment_.jobRank;
+  attempts_ = 0;
+  if (Status status = open(); !status.ok()) return settleGreeting(status);
   state_ = State::greeting;
+  greet();
+}
+
+Status AgentClient::open() {
+  if (!environment_.agent.empty()) return connection_.open(environment_.agent);
+  attempts_++;
+  SessionName session;
+  if (Status status = currentSession(session); !status.ok()) return status;
+  if (Status status = reachPrivateAgent(session, private_); !status.ok()) return status;
+  connection_.adopt(std::move(private_.socket), "@" + private_.name);
+  return {};
+}
+
+void AgentClient::greet() {
   ControlThread::get().watch(connection_.descriptor(), POLLIN, [this](short events) { handleEvents(events); });
   request(FrameKind::engineHello,
-          encodeHello(static_cast<uint32_t>(getpid()), environment.jobRank, environment.jobId, engineVersion()),
+          encodeHello(static_cast<uint32_t>(getpid()), jobRank_, environment_.jobId, engineVersion()),
           FrameKind::welcome, 1, [this](Answer answer) { receiveWelcome(std::move(answer)); });
+}
+
+// A private agent may end, with its last engine, in the moment in which we come; the next one is ours to start.
+bool AgentClient::greetsAgain() {
+  if (state_ != State::greeting || !environment_.agent.empty()) return false;
+  Status status;
+  if (private_.remarks.valid()) {
+    status = whyEnded(private_);
+  } else if (attempts_ < kAttempts) {
+    ControlThread::get().watch(-1, 0, nullptr);
+    connection_.close();
+    pending_.clear();
+    status = open();
+    if (status.ok()) return greet(), true;
+  } else {
+    return false;
+  }
+  lose(status);
+  settleGreeting(status);  // the question that would have is forgotten
+  return true;
 }
 
 void AgentClient::request(FrameKind question, const Bytes& payload, FrameKind answer, size_t descriptors,
@@ -40,7 +76,10 @@ void AgentClient::request(FrameKind question, const Bytes& payload, FrameKind an
   if (state_ == State::lost) return answered({lostBecause_, {}, {}});
   const uint32_t number = ++lastRequest_;
   pending_.emplace(number, Pending{answer, descriptors, std::move(answered)});
-  if (Status status = connection_.send(question, number, payload); !status.ok()) return lose(status);
+  if (Status status = connection_.send(question, number, payload); !status.ok()) {
+    if (!greetsAgain()) lose(status);
+    return;
+  }
   ControlThread::get().changeEvents(connection_.wantedEvents());
 }
 
@@ -57,7 +96,10 @@ void AgentClient::handleEvents(short events) {
     status = connection_.receive([this](const ReceivedFrame& frame) { receive(frame); });
   }
   if (!connection_.isOpen()) return;
-  if (!status.ok()) return lose(status);
+  if (!status.ok()) {
+    if (!greetsAgain()) lose(status);
+    return;
+  }
   ControlThread::get().changeEvents(connection_.wantedEvents());
 }
 
@@ -101,6 +143,7 @@ void AgentClient::receiveWelcome(Answer answer) {
   if (status.ok()) status = telemetry_.open(answer.descriptors[0].get(), jobRank_);
   if (status.ok()) {
     state_ = State::welcomed;
+    private_ = {};
     return settleGreeting({});
   }
   if (state_ != State::lost) lose(status);

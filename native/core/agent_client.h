@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "core/agent_connection.h"
+#include "core/environment.h"
 #include "core/messages.h"
+#include "core/private_agent.h"
 #include "core/telemetry_page.h"
 
 namespace ncclrun {
@@ -26,7 +28,8 @@ class AgentClient {
   static AgentClient& get();
 
   // Calls `welcomed` once the agent has said welcome, or with the reason why it cannot be reached. A connection that
-  // never stood is tried again; one that was lost is not.
+  // never stood is tried again; one that was lost is not. The agent is that of the environment, else that of this
+  // process's session (session.h).
   void connect(Welcomed welcomed);
   // After welcome: asks, and calls `answered` once.
   void request(FrameKind question, const Bytes& payload, FrameKind answer, size_t descriptors, Answered answered);
@@ -45,6 +48,9 @@ class AgentClient {
   };
   enum class State { apart, greeting, welcomed, lost };
 
+  Status open();
+  void greet();
+  bool greetsAgain();
   void handleEvents(short events);
   void receive(const ReceivedFrame& frame);
   void receiveWelcome(Answer answer);
@@ -53,6 +59,9 @@ class AgentClient {
   void settleGreeting(const Status& status);
 
   AgentConnection connection_;
+  Environment environment_;
+  PrivateAgent private_;  // likewise, while it is greeted
+  int attempts_ = 0;      // to be welcomed by one
   State state_ = State::apart;
   Status lostBecause_;
   WelcomeMessage welcome_;

@@ -46,6 +46,11 @@ Status AgentConnection::open(const std::string& path) {
   return {};
 }
 
+void AgentConnection::adopt(Descriptor socket, std::string name) {
+  path_ = std::move(name);
+  socket_ = std::move(socket);
+}
+
 void AgentConnection::close() {
   socket_.reset();
   incoming_.clear();

@@ -22,6 +22,8 @@ class AgentConnection {
  public:
   // Connects to the agent's socket. An error says what is wrong with the path.
   Status open(const std::string& path);
+  // Takes a socket that is connected to the agent; `name` is for errors.
+  void adopt(Descriptor socket, std::string name);
   bool isOpen() const { return socket_.valid(); }
   void close();
 

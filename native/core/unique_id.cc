@@ -1,11 +1,14 @@
 #include "core/unique_id.h"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "core/environment.h"
+#include "core/fnv.h"
+#include "core/host_identity.h"
 
 namespace ncclrun {
 namespace {
@@ -13,6 +16,10 @@ namespace {
 constexpr size_t kJobOffset = 8;
 constexpr size_t kRandomOffset = 16;
 constexpr size_t kRandomBytes = 16;
+// Of an id made outside a job.
+constexpr size_t kHostOffset = 32;
+constexpr size_t kUserOffset = 40;
+constexpr size_t kSessionOffset = 48;
 
 uint64_t wordAt(const ncclUniqueId& id, size_t offset) {
   uint64_t word;
@@ -20,13 +27,64 @@ uint64_t wordAt(const ncclUniqueId& id, size_t offset) {
   return word;
 }
 
+uint32_t userOf(const ncclUniqueId& id) {
+  uint32_t user;
+  std::memcpy(&user, id.internal + kUserOffset, sizeof user);
+  return user;
+}
+
+// Where an id made here can be joined.
+ncclResult_t addPlace(ncclUniqueId& id) {
+  SessionName session;
+  if (Status status = currentSession(session); !status.ok()) {
+    return fail({status.code, "ncclGetUniqueId: " + status.sentence});
+  }
+  const uint64_t host = hostIdentity();
+  const uint32_t user = geteuid();
+  std::memcpy(id.internal + kHostOffset, &host, sizeof host);
+  std::memcpy(id.internal + kUserOffset, &user, sizeof user);
+  std::memcpy(id.internal + kSessionOffset, session.data(), session.size());
+  return ncclSuccess;
+}
+
+// Whether a private agent can serve it here.
+Status checkPlace(const ncclUniqueId& id) {
+  SessionName own;
+  if (Status status = currentSession(own); !status.ok()) return status;
+  if (wordAt(id, kHostOffset) == 0) {
+    if (wordAt(id, kJobOffset) == 0) return enterSession(own), Status{};  // made here, for ranks of this process
+    return {
+        ncclInvalidUsage,
+        "the unique id is of a job that ncclrun started, and this process is no part of it: NCCLRUN_AGENT is not set. "
+        "Start it with: ncclrun -n N PROGRAM"};
+  }
+  if (wordAt(id, kHostOffset) != hostIdentity()) {
+    return {ncclInvalidUsage,
+            "the unique id was made on another host, or in another container: without ncclrun the ranks of a "
+            "communicator are on one host. Start the program with: ncclrun -H HOST1:N,HOST2:N PROGRAM"};
+  }
+  if (userOf(id) != geteuid()) {
+    return {ncclInvalidUsage,
+            formatSentence("the unique id was made by user id %u, and this process runs as user id %u", userOf(id),
+                           geteuid())};
+  }
+  SessionName session;
+  std::memcpy(session.data(), id.internal + kSessionOffset, session.size());
+  if (enterSession(session)) return {};
+  return {ncclInvalidUsage,
+          formatSentence("the unique id is of session %s, this process belongs to session %s since it first joined a "
+                         "communicator. Give all processes of the job one name: NCCLRUN_SESSION=NAME; or start the "
+                         "program with: ncclrun -n N PROGRAM",
+                         sessionText(session).c_str(), sessionText(own).c_str())};
+}
+
 }  // namespace
 
 uint64_t hashJobId(std::string_view jobId) {
   if (jobId.empty()) return 0;
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char byte : jobId) hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
+  Fnv hash;
+  hash.add(jobId);
+  return hash.value();
 }
 
 ncclResult_t makeUniqueId(ncclUniqueId& id) {
@@ -38,9 +96,13 @@ ncclResult_t makeUniqueId(ncclUniqueId& id) {
   do {
     got = getrandom(id.internal + kRandomOffset, kRandomBytes, 0);
   } while (got < 0 && errno == EINTR);
-  if (got == static_cast<ssize_t>(kRandomBytes)) return ncclSuccess;
-  return fail(ncclSystemError, "ncclGetUniqueId: getrandom: %s", std::strerror(errno));
+  if (got != static_cast<ssize_t>(kRandomBytes)) {
+    return fail(ncclSystemError, "ncclGetUniqueId: getrandom: %s", std::strerror(errno));
+  }
+  return ncclSuccess;
 }
+
+ncclResult_t placeUniqueId(ncclUniqueId& id) { return readEnvironment().agent.empty() ? addPlace(id) : ncclSuccess; }
 
 Status checkUniqueId(const ncclUniqueId& id) {
   if (wordAt(id, 0) != kUniqueIdMagic) {
@@ -49,13 +111,14 @@ Status checkUniqueId(const ncclUniqueId& id) {
             "from another "
             "NCCL"};
   }
-  const std::string jobId = readEnvironment().jobId;
+  const Environment environment = readEnvironment();
+  const std::string& jobId = environment.jobId;
   const uint64_t job = wordAt(id, kJobOffset);
   if (job != 0 && !jobId.empty() && job != hashJobId(jobId)) {
     return {ncclInvalidArgument,
             formatSentence("the unique id belongs to another job than this process's, which is %s", jobId.c_str())};
   }
-  return {};
+  return environment.agent.empty() ? checkPlace(id) : Status{};
 }
 
 uint64_t shortName(const ncclUniqueId& id) { return wordAt(id, kRandomOffset); }

@@ -56,7 +56,8 @@ class Joining {
 void withoutAgent() {
   unsetenv("NCCLRUN_AGENT");
   ncclComm_t comm;
-  EXPECT_RESULT(ncclCommInitRank(&comm, 1, freshId(), 0), ncclSystemError, "NCCLRUN_AGENT is not set");
+  setenv("NCCLRUN_NODE", "/nowhere/node", 1);
+  EXPECT_RESULT(ncclCommInitRank(&comm, 1, freshId(), 0), ncclSystemError, "NCCLRUN_NODE=/nowhere/node");
   setenv("NCCLRUN_AGENT", "/nowhere/at/all/agent", 1);
   EXPECT_RESULT(ncclCommInitRank(&comm, 1, freshId(), 0), ncclSystemError, "mount /nowhere/at/all");
   EXPECT(comm == nullptr);

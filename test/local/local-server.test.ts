@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, openSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -299,6 +299,10 @@ describe('the server', () => {
     );
     expect(listen('/no/such/directory/socket')).toThrow(expect.objectContaining({ code: 'ENOENT' }));
     expect(listen(`/tmp/${'x'.repeat(200)}`)).toThrow(expect.objectContaining({ code: 'ENAMETOOLONG' }));
+    const adopt = (descriptor: number) => () => native.localServerAdopt(descriptor, 1024, () => undefined);
+    expect(adopt(9999)).toThrow(expect.objectContaining({ code: 'EBADF' }));
+    const file = openSync('/dev/null', 'r');
+    expect(adopt(file)).toThrow(expect.objectContaining({ code: 'ENOTSOCK' }));
     expect(() => server.send(-1, 1)).toThrow(new TypeError('connection is not a whole number in range'));
     const handle = native.segmentCreate(4096);
     expect(() => callWith('localServerClose', handle)).toThrow(new TypeError('server is not a local server'));

@@ -34,7 +34,7 @@ export function testAgents(hostCount: number): TestAgents {
     };
     const place = { hostIndex, hostName: `node${hostIndex}`, hostCount, rankCount: 2 * hostCount, localRankCount: 2 };
     const job = { jobId: 'test', epoch: 0, plansLocally: true };
-    bootstraps.push(new Bootstrap({ native, socketPath, ...place, ...job, sendUp }));
+    bootstraps.push(new Bootstrap({ native, socket: socketPath, ...place, ...job, sendUp }));
   }
   const engines = async (ranks: readonly number[]): Promise<EngineClient[]> =>
     Promise.all(

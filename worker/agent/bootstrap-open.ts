@@ -5,7 +5,7 @@ import type { OpenBootstrap } from './bootstrap-service.ts';
 export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp }) => {
   return new Bootstrap({
     native,
-    socketPath,
+    socket: socketPath,
     hostIndex: placement.hostIndex,
     hostName: order.hostName,
     hostCount: placement.hostCount,

@@ -45,7 +45,8 @@ import { isInOperation } from './vain-wait.ts';
 
 export interface BootstrapOptions {
   readonly native: Native;
-  readonly socketPath: string;
+  /** The path of a socket to make, or the descriptor of one that listens. */
+  readonly socket: string | number;
   readonly hostIndex: number;
   readonly hostName: string;
   readonly hostCount: number;
@@ -60,6 +61,8 @@ export interface BootstrapOptions {
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   sendUp(frame: Frame): void;
+  /** The last process that was connected is gone. */
+  onDeserted?(): void;
 }
 
 /** Of a table. */
@@ -93,10 +96,14 @@ export class Bootstrap {
     this.#planner = new Planner(null, options.environment);
     const { native, hostIndex, hostName, hostCount, rankCount, epoch, jobId, plansLocally } = options;
     const sendUp = (frame: Frame): void => options.sendUp(frame);
-    this.#server = native.localServerOpen(options.socketPath, MAX_PAYLOAD_BYTES, (event) => this.#event(event));
+    const onEvent = (event: LocalServerEvent): void => this.#event(event);
+    this.#server =
+      typeof options.socket === 'string'
+        ? native.localServerOpen(options.socket, MAX_PAYLOAD_BYTES, onEvent)
+        : native.localServerAdopt(options.socket, MAX_PAYLOAD_BYTES, onEvent);
     this.#channel = new EngineChannel(native, this.#server);
     const welcome = { hostIndex, hostCount, rankCount, epoch, jobId, hostName };
-    this.#engines = new Engines(native, this.#channel, welcome);
+    this.#engines = new Engines(native, this.#channel, welcome, () => options.onDeserted?.());
     this.#deaths = new Deaths(
       (engine, death) => this.#gone(engine, death),
       (engine) => this.#deaf(engine),

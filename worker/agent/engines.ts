@@ -22,11 +22,14 @@ export class Engines {
   /** pid → rank of the processes that the guardian started. */
   readonly #spawned = new Map<number, number>();
   readonly #pagesOfEnded: Uint8Array[] = [];
+  readonly #deserted: () => void;
 
-  constructor(native: Native, channel: EngineChannel, welcome: Welcome) {
+  /** `deserted`: the last connection is forgotten. */
+  constructor(native: Native, channel: EngineChannel, welcome: Welcome, deserted: () => void) {
     this.#native = native;
     this.#channel = channel;
     this.#welcome = welcome;
+    this.#deserted = deserted;
   }
 
   rankSpawned(rank: number, pid: number): void {
@@ -68,13 +71,15 @@ export class Engines {
 
   /** The connection will not be heard of again. */
   forget(connection: number): void {
-    this.#pids.delete(connection);
+    const known = this.#pids.delete(connection);
     const engine = this.#engines.get(connection);
-    if (engine === undefined) return;
-    this.#engines.delete(connection);
-    engine.gone = true;
-    this.#pagesOfEnded.push(engine.telemetry);
-    if (this.#pagesOfEnded.length > KEPT_PAGES) this.#pagesOfEnded.shift();
+    if (engine !== undefined) {
+      this.#engines.delete(connection);
+      engine.gone = true;
+      this.#pagesOfEnded.push(engine.telemetry);
+      if (this.#pagesOfEnded.length > KEPT_PAGES) this.#pagesOfEnded.shift();
+    }
+    if (known && this.#pids.size === 0) this.#deserted();
   }
 
   /** What every engine of this host does, or did last. */

@@ -9,6 +9,8 @@ export const guardianPath = join(installationRoot, 'build', 'ncclrun-guardian');
 export const libraryPath = join(installationRoot, 'build', 'libnccl.so.2');
 /** Connects for ssh, without Nagle's pauses (native/dial). */
 export const dialPath = join(installationRoot, 'build', 'ncclrun-dial');
+/** The argument with which the agent's bundle is a private one; native/core/private_agent.cc gives it. */
+export const PRIVATE_AGENT = 'private';
 /** What a remote shell starts; the same path on every host. */
 export const agentPath = join(installationRoot, 'bin', 'ncclrun-agent');
 

@@ -13,6 +13,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'prefixLines',
   'widenPipe',
   'localServerOpen',
+  'localServerAdopt',
   'guardianStart',
   'toolStart',
   'localServerWrite',

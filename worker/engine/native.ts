@@ -108,6 +108,12 @@ export interface Native {
   // local_server.cc
   /** Listens on a Unix socket (mode 0600) and serves frames on a thread of its own; the callback runs on the event loop. */
   localServerOpen(path: string, maxPayloadBytes: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  /** The same on a socket that listens already; the descriptor is the server's from now on. While it is open it keeps the event loop running. */
+  localServerAdopt(
+    descriptor: number,
+    maxPayloadBytes: number,
+    onEvent: (event: LocalServerEvent) => void,
+  ): LocalServer;
   /**
    * Starts a guardian with one argument and serves its socket (descriptor 3) as connection 1 of a server of its own. Its `died` comes with
    * the wait status.

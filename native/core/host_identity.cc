@@ -1,0 +1,33 @@
+#include "core/host_identity.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "core/fnv.h"
+
+namespace ncclrun {
+
+uint64_t hostIdentity() {
+  Fnv hash;
+  if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
+    hash.add(given);
+  } else {
+    char name[HOST_NAME_MAX + 1] = {};
+    gethostname(name, HOST_NAME_MAX);
+    hash.add(name);
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string boot;
+    std::getline(file, boot);
+    hash.add(boot);
+  }
+  char network[64];
+  const ssize_t length = readlink("/proc/self/ns/net", network, sizeof network);
+  if (length > 0) hash.add(network, static_cast<size_t>(length));
+  return hash.value() == 0 ? 1 : hash.value();
+}
+
+}  // namespace ncclrun

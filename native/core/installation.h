@@ -1,0 +1,18 @@
+// What of ncclrun's installation lies around this library.
+#pragma once
+#include <string>
+
+#include "core/error.h"
+
+namespace ncclrun {
+
+struct Installation {
+  std::string library;  // this one, HOME/build/libnccl.so.2
+  std::string node;     // the Node that runs ncclrun there, as bin/ncclrun finds it; NCCLRUN_NODE stands above it
+  std::string agent;    // HOME/dist/bundle/agent.cjs
+};
+
+// An error names every path that was tried.
+Status findInstallation(Installation& out);
+
+}  // namespace ncclrun

@@ -1,0 +1,210 @@
+/** Processes that ncclrun has not started: a private agent serves them and ends with them. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeIf, findProgram } from '../rig/capability.ts';
+import { repository } from '../rig/cluster.ts';
+import { Command, type Outcome } from '../rig/command.ts';
+import { compileOtherNccl, compileWithEngine, compileWithLibrary } from '../rig/compile.ts';
+import { killHard } from '../rig/faults.ts';
+import { until } from '../rig/until.ts';
+
+const engine = join(repository, 'build/libnccl.so.2');
+let directory = '';
+let program = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-private-'));
+  program = await compileWithEngine('test/rig/programs/plain.c', directory);
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+/** Where ids travel. */
+const meeting = (): Promise<string> => mkdtemp(join(directory, 'ids-'));
+
+/** Ranks that a plain shell starts; its status is that of the last one that ended badly. */
+const ranks = 'r=0; while [ $r -lt $0 ]; do RANK=$r WORLD_SIZE=$0 "$@" & r=$((r+1)); done; wait';
+const shell = (count: number, ...argv: readonly string[]): readonly string[] => ['-c', ranks, String(count), ...argv];
+const oks = (count: number): string[] => Array.from({ length: count }, (_, rank) => `ok ${rank}`);
+const lines = ({ stdout }: Outcome): string[] => stdout.trim().split('\n').toSorted();
+
+/** The private agent of a command's processes. */
+function agentOf(command: Command): number | null {
+  return command.survivors().find(({ argv }) => argv.at(-1) === 'private')?.pid ?? null;
+}
+
+/** The name of the socket that a private agent listens at. */
+function socketOf(agent: number): string {
+  const inode = /\d+/.exec(readlinkSync(`/proc/${agent}/fd/3`))?.[0] ?? '';
+  const line = socketLines().find((text) => text.split(/\s+/)[6] === inode);
+  return line?.split(/\s+/)[7] ?? '';
+}
+const socketLines = (): string[] => readFileSync('/proc/net/unix', 'utf8').split('\n');
+
+/** Ranks that hold on to each other, by rank the pid. */
+async function holding(command: Command, ids: string, count: number): Promise<readonly number[]> {
+  const ready = (): string[] => readdirSync(ids).filter((name) => name.startsWith('ready-'));
+  await until('every rank has joined', () => ready().length === count);
+  expect(command.survivors().filter(({ argv }) => argv[0] === program)).toHaveLength(count);
+  const pids = ready().map((name) => name.split('-').map(Number));
+  return Array.from({ length: count }, (_, rank) => pids.find(([, , of]) => of === rank)?.[1] ?? 0);
+}
+
+describe('a plain shell starts ranks', () => {
+  it('that join communicators, split them, and make more', async () => {
+    const outcome = await Command.run(shell(4, program, 'sum', await meeting()), { program: 'sh' });
+    expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
+  });
+
+  it('alone, and with nothing open', async () => {
+    const closed = ['-c', 'exec "$0" sum "$1" <&- >&- 2>&-', program, await meeting()];
+    const environment = { RANK: '0', WORLD_SIZE: '1' };
+    expect(await Command.run(closed, { program: 'sh', environment })).toMatchObject({ status: 0 });
+  });
+
+  it('whose own library ours is preloaded over', async () => {
+    const other = await compileWithLibrary(
+      'test/rig/programs/plain.c',
+      await compileOtherNccl(directory),
+      await meeting(),
+    );
+    const outcome = await Command.run(shell(2, other, 'sum', await meeting()), {
+      program: 'sh',
+      environment: { LD_PRELOAD: engine },
+    });
+    expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(2) });
+  });
+
+  it('whose first communicators have makers of their own, under one NCCLRUN_SESSION', async () => {
+    const outcome = await Command.run(shell(4, program, 'pairs', await meeting()), {
+      program: 'sh',
+      environment: { NCCLRUN_SESSION: directory },
+    });
+    expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
+  });
+
+  it('and names that limit without it', async () => {
+    await using command = Command.start(shell(4, program, 'pairs', await meeting()), { program: 'sh' });
+    const sentence = await command.line('stderr', /is of session/);
+    expect(sentence).toMatch(
+      / = 5: .*this process belongs to session [0-9a-f]{32} .*NCCLRUN_SESSION=NAME.*ncclrun -n N/,
+    );
+    process.kill(-command.pid, 'SIGKILL');
+    await command.nothingLeft();
+  });
+});
+
+describe('an end', () => {
+  it('by kill -9 is told to the others, and nothing is left', async () => {
+    const ids = await meeting();
+    await using command = Command.start(shell(3, program, 'hold', ids), { program: 'sh' });
+    const pids = await holding(command, ids, 3);
+    const socket = socketOf(agentOf(command) ?? 0);
+    expect(socket).toMatch(/^@ncclrun-\d+-[0-9a-f]{32}$/);
+    killHard(pids[2] ?? 0);
+    const told = new RegExp(`^6: rank 2 \\(.*, pid ${pids[2]}\\) ended without leaving the communicator$`, 'gm');
+    expect((await command.outcome).stdout.match(told)).toHaveLength(2);
+    await command.nothingLeft();
+    expect(socketLines().filter((line) => line.endsWith(socket))).toEqual([]);
+  });
+
+  it('of all at once by kill -9 leaves nothing', async () => {
+    const ids = await meeting();
+    await using command = Command.start(shell(3, program, 'hold', ids), { program: 'sh' });
+    await holding(command, ids, 3);
+    const agent = agentOf(command) ?? 0;
+    process.kill(-command.pid, 'SIGKILL');
+    expect(socketOf(agent)).not.toBe('');
+    await command.nothingLeft();
+  });
+
+  it('of the agent by kill -9 leaves nothing but the ranks, which end as ever', async () => {
+    const ids = await meeting();
+    await using command = Command.start(shell(3, program, 'hold', ids), { program: 'sh' });
+    await holding(command, ids, 3);
+    const agent = agentOf(command) ?? 0;
+    const socket = socketOf(agent);
+    killHard(agent);
+    await until('the socket is gone', () => !socketLines().some((line) => line.endsWith(socket)));
+    process.kill(-command.pid, 'SIGTERM');
+    await command.nothingLeft();
+  });
+
+  it('of one job does not touch another', async () => {
+    const ids = await meeting();
+    await using held = Command.start(shell(2, program, 'hold', ids), { program: 'sh' });
+    await holding(held, ids, 2);
+    const agent = agentOf(held);
+    expect(await Command.run(shell(2, program, 'sum', await meeting()), { program: 'sh' })).toMatchObject({
+      status: 0,
+    });
+    expect(agentOf(held)).toBe(agent);
+    expect(held.survivors()).toHaveLength(3);
+    process.kill(-held.pid, 'SIGKILL');
+    await held.nothingLeft();
+  });
+});
+
+it.each([['of their own'], ['that is the same']])('six jobs at once, with a session %s', async (how) => {
+  const environment = how === 'of their own' ? {} : { NCCLRUN_SESSION: await meeting() };
+  const all = `for ids in "$@"; do sh -c '${ranks}' 2 "$0" sum "$ids" & done; wait`;
+  const meetings = await Promise.all(Array.from({ length: 6 }, meeting));
+  const outcome = await Command.run(['-c', all, program, ...meetings], { program: 'sh', environment });
+  const expected = oks(2).flatMap((line) => meetings.map(() => line));
+  expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: expected });
+});
+
+it('one job after the other in one session: an agent that ends is no one’s hindrance', async () => {
+  const one = `for turn in 1 2 3 4 5 6 7 8; do RANK=0 WORLD_SIZE=1 "$0" sum "$1" || exit; rm "$1"/*; done`;
+  const environment = { NCCLRUN_SESSION: await meeting() };
+  const outcome = await Command.run(['-c', one, program, await meeting()], { program: 'sh', environment });
+  expect(outcome).toMatchObject({ status: 0, stderr: '', stdout: 'ok 0\n'.repeat(8) });
+});
+
+it('a program that starts itself for each rank', async () => {
+  const argv = ['--disable-warning=ExperimentalWarning', 'test/rig/programs/spawns.ts', await meeting()];
+  const outcome = await Command.run(argv, { program: process.execPath });
+  expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
+});
+
+describeIf(findProgram('mpirun') === null ? 'mpirun is not installed' : null, 'mpirun starts ranks', () => {
+  const mpirun = ['--allow-run-as-root', '--oversubscribe', '--bind-to', 'core:overload-allowed', '-n', '4'];
+  it.each(['sum', 'pairs'])('that do %s', async (mode) => {
+    const outcome = await Command.run([...mpirun, program, mode, await meeting()], { program: 'mpirun' });
+    expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, lines: oks(4) });
+  });
+});
+
+/** One rank that cannot join, and why. */
+const alone = async (environment: NodeJS.ProcessEnv): Promise<string> => {
+  const whole = { RANK: '0', WORLD_SIZE: '1', ...environment };
+  const { status, stderr } = await Command.run(['sum', await meeting()], { program, environment: whole });
+  expect(status).toBe(1);
+  return stderr;
+};
+
+describe('an agent that cannot be started is named with what was looked for', () => {
+  it('NCCLRUN_NODE that is no program', async () => {
+    expect(await alone({ NCCLRUN_NODE: '/nowhere/node' })).toMatch(
+      / = 2: .*NCCLRUN_NODE=\/nowhere\/node: there is no program.*Node 20 or newer.*ncclrun -n N PROGRAM/,
+    );
+  });
+
+  it('NCCLRUN_NODE that is another program', async () => {
+    const old = join(directory, 'old-node');
+    await writeFile(old, '#!/bin/sh\necho "$0: bad option: $1" >&2; exit 9\n', { mode: 0o755 });
+    expect(await alone({ NCCLRUN_NODE: old })).toMatch(
+      /the private agent \(\/.*\/old-node \/.*\/agent\.cjs\) ended before it answered: .*bad option: --disable-warning.*NCCLRUN_NODE/,
+    );
+  });
+
+  it('a library that was taken from its installation', async () => {
+    const copy = join(await meeting(), 'libnccl.so.2');
+    await copyFile(engine, copy);
+    const stderr = await alone({ LD_PRELOAD: copy });
+    expect(stderr).toMatch(
+      /there is no \/.*\/dist\/bundle\/agent\.cjs beside this library \(.*\).*where ncclrun is installed/,
+    );
+    expect(stderr).toContain(copy);
+  });
+});
