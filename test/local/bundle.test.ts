@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
+import { compileOtherNccl, compileWithLibrary } from '../rig/compile.ts';
 
 describe('ncclrun bundle', () => {
   let directory: string;
@@ -32,6 +33,17 @@ describe('ncclrun bundle', () => {
     const program = join(directory, home, 'bin/ncclrun');
     const ran = await Command.run(['-n', '2', 'echo', 'here'], { program, environment: { PATH: '/usr/bin:/bin' } });
     expect(ran).toMatchObject({ status: 0, stdout: expect.stringMatching(/^(\[\d\] here\n){2}$/) });
+
+    // Its library finds what a private agent needs around it.
+    const plain = await compileWithLibrary('test/rig/programs/plain.c', await compileOtherNccl(directory), directory);
+    const environment = {
+      PATH: '/usr/bin:/bin',
+      LD_PRELOAD: join(directory, home, 'build/libnccl.so.2'),
+      RANK: '0',
+      WORLD_SIZE: '1',
+    };
+    const alone = await Command.run(['sum', directory], { program: plain, environment });
+    expect(alone).toMatchObject({ status: 0, stdout: 'ok 0\n', stderr: '' });
   });
 
   it('writes it to stdout with -o -', async () => {

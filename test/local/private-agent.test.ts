@@ -75,11 +75,12 @@ describe('a plain shell starts ranks', () => {
     expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(2) });
   });
 
-  it('whose first communicators have makers of their own, under one NCCLRUN_SESSION', async () => {
-    const outcome = await Command.run(shell(4, program, 'pairs', await meeting()), {
-      program: 'sh',
-      environment: { NCCLRUN_SESSION: directory },
-    });
+  it.each([
+    ['one NCCLRUN_SESSION', (): NodeJS.ProcessEnv => ({ NCCLRUN_SESSION: directory })],
+    ["torch's variables", (): NodeJS.ProcessEnv => ({ MASTER_ADDR: '127.0.0.1', MASTER_PORT: `of ${directory}` })],
+  ])('whose first communicators have makers of their own, under %s', async (_, environment) => {
+    const argv = shell(4, program, 'pairs', await meeting());
+    const outcome = await Command.run(argv, { program: 'sh', environment: environment() });
     expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
   });
 
