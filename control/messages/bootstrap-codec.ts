@@ -1,9 +1,10 @@
 /** Payloads of bootstrap.ts: questions of engines are read (bounds-checked), answers are written; tests do the reverse. */
 import { PEER_INFO_BYTES } from './bootstrap.ts';
+import { readSplit } from './split.ts';
 import type { NcclResult } from './bootstrap.ts';
 import { ByteReader, ByteWriter } from './bytes.ts';
 import { idBytes, readId } from './key.ts';
-import { isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND, SPLIT_ROUND } from './rendezvous.ts';
+import { isShrinkRound, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND, SPLIT_ROUND } from './rendezvous.ts';
 import type { Key } from './key.ts';
 
 export interface EngineHello {
@@ -28,8 +29,6 @@ export function decodeEngineHello(payload: Uint8Array): EngineHello {
   reader.end();
   return hello;
 }
-
-const SPLIT_BYTES = 8 + PEER_INFO_BYTES;
 
 /** A contribution to a key: a join (bytes: PeerInfo) or a gather. */
 export interface Contribution {
@@ -61,15 +60,16 @@ export function decodeGather(payload: Uint8Array): Contribution {
   return gather;
 }
 
-/** A contribution whose bytes are colour, order and PeerInfo. */
+/** A contribution whose bytes readSplit has checked. */
 export function decodeSplit(payload: Uint8Array): Contribution {
   const reader = new ByteReader(payload, 'split of a communicator');
   const key = { id: readId(reader), epoch: reader.u32('epoch'), round: reader.u32('round') };
   if (!isSplitRound(key.round)) throw reader.malformed(`round ${key.round} splits nothing`);
   const [size, rank] = [reader.u32('size'), reader.u32('rank')];
-  const split = { key, size, rank, bytes: reader.bytes(SPLIT_BYTES, 'colour, order and peer info') };
-  reader.end();
-  return split;
+  const bytes = reader.bytes(reader.left, 'contribution');
+  const { leftOut } = readSplit(bytes, size, rank);
+  if (leftOut.length > 0 && !isShrinkRound(key.round)) throw reader.malformed('a split leaves out no rank');
+  return { key, size, rank, bytes };
 }
 
 /** `bytes` is absent in a fetch. */
@@ -99,7 +99,7 @@ function readLetter(reader: ByteReader): Letter {
   return { key, from: reader.u32('from'), to: reader.u32('to'), tag: reader.u32('tag') };
 }
 
-const LEAVES = [LeftHow.finalized, LeftHow.aborted, LeftHow.died, LeftHow.differed];
+const LEAVES = [LeftHow.finalized, LeftHow.aborted, LeftHow.died, LeftHow.differed, LeftHow.revoked];
 
 export interface Leave {
   readonly key: Key;

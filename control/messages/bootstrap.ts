@@ -12,15 +12,16 @@
  *   engineHello  u32 protocol (BOOTSTRAP_PROTOCOL), u32 pid as the engine sees it, i32 rank in the job (-1 unknown),
  *                str jobId, str engineVersion                       answer: welcome
  *   join         key, u32 epoch, u32 size, u32 rank, PeerInfo       answer: plan     a new communicator
- *   split        key of the communicator, u32 epoch, u32 round (SPLIT_ROUND + number of the split), u32 size, u32 rank, i32 colour, i32 order,
- *                PeerInfo       answer: plan of the ranks with this colour, or an empty table where the colour is NO_COLOUR
+ *   split        key of the communicator, u32 epoch, u32 round (SPLIT_ROUND or SHRINK_ROUND + its number), u32 size, u32 rank, i32 colour,
+ *                i32 order, PeerInfo, u32 count, count × u32 rank that is left out, ascending (0 where the round is a SPLIT_ROUND)
+ *                               answer: plan of the ranks with this colour, or an empty table where the colour is NO_COLOUR
  *   gather       key, u32 epoch, u32 round, u32 size, u32 rank, u32 bytes, bytes
  *                                                                   answer: table    all-gather; a barrier has 0 bytes
  *   post         key, u32 epoch, u32 from, u32 to, u32 tag, u32 bytes, bytes
  *                                                                   answer: delivery with 0 bytes, once it is stored
  *   fetch        key, u32 epoch, u32 from, u32 to, u32 tag          answer: delivery
  *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed, 5 differed: it
- *                stays, but the ranks' calls do not fit together), str reason,
+ *                stays, but the ranks' calls do not fit together, 6 revoked: it stays, but has ended what was under way), str reason,
  *                u32 round (JOIN_ROUND: the communicator; a round of splits: that one only)     no answer
  *
  *   agent → engine
@@ -37,7 +38,7 @@
  *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 0, u64 0
  */
-export const BOOTSTRAP_PROTOCOL = 2;
+export const BOOTSTRAP_PROTOCOL = 3;
 export const UNIQUE_ID_BYTES = 128;
 /** "NCCLRUN1", little-endian. */
 export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;

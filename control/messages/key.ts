@@ -1,7 +1,7 @@
 /** The name under which contributions meet: unique id, epoch (raised by a restart) and round. */
 import { UNIQUE_ID_BYTES } from './bootstrap.ts';
 import type { ByteReader, ByteWriter } from './bytes.ts';
-import { isSplitRound, JOIN_ROUND, SPLIT_ROUND } from './rendezvous.ts';
+import { isShrinkRound, isSplitRound, JOIN_ROUND, SHRINK_ROUND, SPLIT_ROUND } from './rendezvous.ts';
 
 export interface Key {
   /** UNIQUE_ID_BYTES bytes as latin1 text, so that keys can name entries of a Map. */
@@ -37,6 +37,7 @@ export function keyName(key: Key): string {
 export function describeKey(key: Key): string {
   const short = Buffer.from(key.id.slice(16, 20), 'latin1').toString('hex');
   if (key.round === JOIN_ROUND) return `communicator ${short}`;
+  if (isShrinkRound(key.round)) return `shrink ${key.round - SHRINK_ROUND + 1} of communicator ${short}`;
   if (isSplitRound(key.round)) return `split ${key.round - SPLIT_ROUND + 1} of communicator ${short}`;
   return `round ${key.round} of communicator ${short}`;
 }

@@ -14,15 +14,20 @@
  *               comes of it (ALL_RANKS: nobody, or its own end says it); flags ENDED_CLEANLY with how 2: the process exited with status 0.
  *               How 4, suspected: a rank of this host, the subject, failed after it had lost this one, of which the launcher may not have
  *               heard yet; comes before that rank's exit
- *               How 5, differed: the ranks' calls do not fit together, nobody left
+ *               How 5, differed: the ranks' calls do not fit together, nobody left. How 6, revoked: the rank has ended what was under way
  *   calls       agent → launcher: key, u32 ranks, ranks × (calls.ts): what ranks that wait in vain have called
  *   broken      launcher → agent: key, u32 rank, u32 ncclResult_t, str sentence: raise the abort word; subject: as in left;
  *               flags ENDED_CLEANLY: only once somebody waits in vain
  */
 export const JOIN_ROUND = 0xffff_ffff;
 export const POST_ROUND = 0xffff_fffe;
-/** Rounds from here to POST_ROUND split the communicator of their id; a contribution is i32 colour, i32 order, PeerInfo. */
+/**
+ * Rounds from here to POST_ROUND split the communicator of their id; a contribution is i32 colour, i32 order, PeerInfo, u32 count,
+ * count × u32 rank that is left out.
+ */
 export const SPLIT_ROUND = 0x8000_0000;
+/** Of them, those from here on take place although the communicator may be broken, and without the ranks that all others leave out. */
+export const SHRINK_ROUND = 0xc000_0000;
 export const ROUTED_WANTED = 1;
 export const ENDED_CLEANLY = 1;
 
@@ -30,5 +35,17 @@ export function isSplitRound(round: number): boolean {
   return round >= SPLIT_ROUND && round < POST_ROUND;
 }
 
-export const LeftHow = { finalized: 0, aborted: 1, died: 2, missed: 3, suspected: 4, differed: 5 } as const;
+export function isShrinkRound(round: number): boolean {
+  return round >= SHRINK_ROUND && round < POST_ROUND;
+}
+
+export const LeftHow = {
+  finalized: 0,
+  aborted: 1,
+  died: 2,
+  missed: 3,
+  suspected: 4,
+  differed: 5,
+  revoked: 6,
+} as const;
 export type LeftHow = (typeof LeftHow)[keyof typeof LeftHow];

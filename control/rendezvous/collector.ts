@@ -2,20 +2,23 @@
  * Collects one contribution per rank under a key. A key is known from its first contribution until it completes or fails:
  *
  *   (unknown) ── first ──► waiting ── last ──► complete (forgotten)
- *                             └── double, another size, fail() ──► failed (remembered for latecomers)
+ *                             └── double, another size, others left out, fail() ──► failed (remembered for latecomers)
  */
 import { type Clock, steadyClock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
 import { describeKey, keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import type { Entry } from '../messages/rendezvous-codec.ts';
-import { describeRank } from './failure.ts';
+import { isShrinkRound, JOIN_ROUND } from '../messages/rendezvous.ts';
+import { readSplit } from '../messages/split.ts';
+import { describeRank, listRanks } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
 import { RecentMap } from './memory.ts';
 
 /** No communicator is larger; keeps a damaged size from filling the memory. */
 export const MAX_RANKS = 1 << 20;
 const REMEMBERED_FAILURES = 256;
+const REMEMBERED_SHRINKS = 256;
 
 export interface Contributed extends Entry {
   /** Index of the host it came from. */
@@ -27,6 +30,8 @@ export interface Gathering {
   readonly size: number;
   /** By rank. */
   readonly entries: Map<number, Contributed>;
+  /** Ranks that the key completes without, ascending. */
+  readonly leftOut: readonly number[];
   /** Hosts that contributed, also those whose contribution was refused. */
   readonly hosts: Set<number>;
   /** Of the first contribution, by the collector's clock. */
@@ -51,6 +56,8 @@ export class Collector {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Gathering>();
   readonly #failed = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
+  /** By communicator: the ranks that its shrinks have left out. They have not counted those, so they can be in no later one. */
+  readonly #leftBehind = new RecentMap<ReadonlySet<number>>(REMEMBERED_SHRINKS);
 
   constructor(options: CollectorOptions) {
     this.#options = options;
@@ -71,18 +78,24 @@ export class Collector {
     const known = this.#waiting.get(name);
     const earlier = known === undefined ? this.#failed.get(name) : undefined;
     if (earlier !== undefined) return { type: 'failed', gathering: null, failure: earlier };
-    const problem = this.#wrongInItself(key, size, entry) ?? (known && this.#contradiction(known, size, entry));
+    const leftOut = isShrinkRound(key.round) ? readSplit(entry.bytes, size, entry.rank).leftOut : [];
+    const problem =
+      this.#wrongInItself(key, size, entry) ??
+      (known === undefined ? this.#leavesBehind(key, leftOut) : this.#contradiction(known, size, entry, leftOut));
     if (problem !== undefined) {
       if (known === undefined) return { type: 'failed', gathering: null, failure: problem };
       known.hosts.add(entry.host);
       this.fail(key, problem);
       return { type: 'failed', gathering: known, failure: problem };
     }
-    const gathering = known ?? { key, size, entries: new Map(), hosts: new Set(), since: this.#clock.now() };
+    const gathering = known ?? { key, size, entries: new Map(), leftOut, hosts: new Set(), since: this.#clock.now() };
     gathering.entries.set(entry.rank, entry);
     gathering.hosts.add(entry.host);
-    if (gathering.entries.size === size) {
+    if (gathering.entries.size === size - leftOut.length) {
       this.#waiting.delete(name);
+      const parent = keyName({ ...key, round: JOIN_ROUND });
+      if (leftOut.length > 0)
+        this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
       return { type: 'complete', gathering };
     }
     if (known === undefined) this.#waiting.set(name, gathering);
@@ -124,7 +137,23 @@ export class Collector {
     return undefined;
   }
 
-  #contradiction(gathering: Gathering, size: number, entry: Contributed): RendezvousFailure | undefined {
+  #leavesBehind(key: Key, leftOut: readonly number[]): RendezvousFailure | undefined {
+    if (!isShrinkRound(key.round)) return undefined;
+    const before = this.#leftBehind.get(keyName({ ...key, round: JOIN_ROUND }));
+    const rank = [...(before ?? [])].find((one) => !leftOut.includes(one));
+    if (rank === undefined) return undefined;
+    return {
+      result: NcclResult.invalidUsage,
+      sentence: `${describeKey(key)} needs rank ${rank}, which an earlier one left out: shrink the communicator that the earlier one made`,
+    };
+  }
+
+  #contradiction(
+    gathering: Gathering,
+    size: number,
+    entry: Contributed,
+    leftOut: readonly number[],
+  ): RendezvousFailure | undefined {
     const what = describeKey(gathering.key);
     const same = gathering.entries.get(entry.rank);
     if (size !== gathering.size) {
@@ -133,6 +162,14 @@ export class Collector {
       return {
         result: NcclResult.invalidArgument,
         sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${says}`,
+      };
+    }
+    if (leftOut.join() !== gathering.leftOut.join()) {
+      const [first] = gathering.entries.values();
+      const says = first === undefined ? '' : `, ${this.#who(first)} leaves out ${listRanks(gathering.leftOut)}`;
+      return {
+        result: NcclResult.invalidArgument,
+        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${listRanks(leftOut)}${says}`,
       };
     }
     if (same === undefined) return undefined;

@@ -2,6 +2,7 @@
 import { describeKey } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import type { NcclResult } from '../messages/bootstrap.ts';
+import { isShrinkRound } from '../messages/rendezvous.ts';
 
 export interface RendezvousFailure {
   readonly result: NcclResult;
@@ -16,11 +17,13 @@ export function describeRank(rank: number, host: string, pid: number): string {
 
 /** Why a split cannot be: `who` is done with the communicator. */
 export function describeDesertion(who: string, split: Key): string {
-  return `the ranks’ calls differ: ${who} called ncclCommFinalize where others called ncclCommSplit (${describeKey(split)})`;
+  const call = isShrinkRound(split.round) ? 'ncclCommShrink' : 'ncclCommSplit';
+  return `the ranks’ calls differ: ${who} called ncclCommFinalize where others called ${call} (${describeKey(split)})`;
 }
 
 /** "0, 1, 2 and 5 more" */
 export function listRanks(ranks: readonly number[], shown = 8): string {
+  if (ranks.length === 0) return 'nobody';
   const first = ranks.slice(0, shown).join(', ');
   return ranks.length > shown ? `${first} and ${ranks.length - shown} more` : first;
 }

@@ -19,7 +19,15 @@ import {
 } from '../messages/rendezvous-codec.ts';
 import { encodeRouted } from '../messages/rendezvous-codec.ts';
 import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND, ROUTED_WANTED } from '../messages/rendezvous.ts';
+import {
+  ENDED_CLEANLY,
+  isShrinkRound,
+  isSplitRound,
+  JOIN_ROUND,
+  LeftHow,
+  POST_ROUND,
+  ROUTED_WANTED,
+} from '../messages/rendezvous.ts';
 import { Collector } from './collector.ts';
 import type { Gathering } from './collector.ts';
 import { describeDesertion, describeRank } from './failure.ts';
@@ -146,7 +154,7 @@ export class Hub {
   }
 
   #merged(host: number, { key, size, entries }: Merged): void {
-    const broken = this.#live.failureOf(key);
+    const broken = isShrinkRound(key.round) ? undefined : this.#live.failureOf(key);
     for (const entry of entries) {
       if (broken !== undefined) return this.#tell(host, key, broken);
       const outcome = this.#collector.add(key, size, { ...entry, host });
@@ -261,10 +269,11 @@ export class Hub {
     this.#options.send(host, makeFrame(FrameKind.routed, { payload: encodeRouted({ ...message, bytes }) }));
   }
 
-  /** Gathers and messages of a communicator that broke. */
+  /** Gathers and messages of a communicator that broke. Its shrinks go on, unless they need a rank that has ended (#watchDoomed). */
   #failRounds(key: Key, failure: RendezvousFailure): void {
     for (const { key: waiting } of this.#collector.waiting()) {
-      if (waiting.id === key.id && waiting.epoch === key.epoch) this.#fail(waiting, failure);
+      const ours = waiting.id === key.id && waiting.epoch === key.epoch;
+      if (ours && !isShrinkRound(waiting.round)) this.#fail(waiting, failure);
     }
     this.#mailbox.end(key.id, key.epoch);
   }
@@ -279,10 +288,11 @@ export class Hub {
   }
 
   /** A split waits for ranks of a host where all have finalized the communicator; their agent sees to the other cases. */
-  #failDeserted({ key, entries }: Gathering): boolean {
+  #failDeserted({ key, entries, leftOut }: Gathering): boolean {
     if (!isSplitRound(key.round)) return false;
     const { rankHosts, hostNames } = this.#options;
-    const rank = this.#live.leaverBeside(key, new Set(entries.keys()), (jobRank) => rankHosts[jobRank]);
+    const there = new Set([...entries.keys(), ...leftOut]);
+    const rank = this.#live.leaverBeside(key, there, (jobRank) => rankHosts[jobRank]);
     if (rank === null) return false;
     const host = rankHosts[this.#live.jobRankOf(key, rank)] ?? -1;
     const who = `rank ${rank} (${hostNames[host] ?? `host ${host}`})`;
@@ -290,13 +300,29 @@ export class Hub {
     return true;
   }
 
+  /** A shrink waits for known ranks: those in the job, as far as the communicator is remembered. */
+  #neededFor({ key, size, entries, leftOut }: Gathering): number[] {
+    if (!isShrinkRound(key.round)) return [];
+    const settled = new Set([...entries.keys(), ...leftOut]);
+    const needed: number[] = [];
+    for (let rank = 0; rank < size; rank++) {
+      const jobRank = settled.has(rank) ? -1 : this.#live.jobRankOf(key, rank);
+      if (jobRank >= 0) needed.push(jobRank);
+    }
+    return needed;
+  }
+
+  #isDoomed(gathering: Gathering): boolean {
+    return this.#roster.isDoomed(gathering, this.#neededFor(gathering));
+  }
+
   #watchDoomed(): void {
-    if (this.#doomTimer !== null || !this.#collector.waiting().some((one) => this.#roster.isDoomed(one))) return;
+    if (this.#doomTimer !== null || !this.#collector.waiting().some((one) => this.#isDoomed(one))) return;
     this.#doomTimer = this.#clock.after(DOOMED_GRACE_MS, () => {
       this.#doomTimer = null;
       for (const gathering of this.#collector.waiting()) {
-        const doom = this.#roster.isDoomed(gathering) ? this.#roster.describeDoom(gathering) : null;
-        if (doom === null) continue;
+        if (!this.#isDoomed(gathering)) continue;
+        const doom = this.#roster.describeDoom(gathering, this.#neededFor(gathering));
         this.#fail(gathering.key, { result: NcclResult.remoteError, sentence: doom.sentence });
         this.#options.missing(doom.rank, doom.sentence);
       }

@@ -27,22 +27,24 @@ export class Roster {
   }
 
   /**
-   * Too few ranks are left that could still join. A rank that has contributed is not expected to contribute again, though one process may
+   * Too few ranks are left that could still join, or one of `needed`, those of the job that must, as far as they are known, has ended. A rank that has contributed is not expected to contribute again, though one process may
    * hold several ranks: hence the hub's grace.
    */
-  isDoomed(gathering: Gathering): boolean {
+  isDoomed(gathering: Gathering, needed: readonly number[]): boolean {
     if (this.#ended.size === 0) return false;
+    if (needed.some((rank) => this.#ended.has(rank))) return true;
     const there = new Set<number>();
     for (const { jobRank } of gathering.entries.values()) {
       if (jobRank >= 0 && !this.#ended.has(jobRank)) there.add(jobRank);
     }
     const able = this.#rankHosts.length - this.#ended.size - there.size;
-    return able < gathering.size - gathering.entries.size;
+    return able < gathering.size - gathering.leftOut.length - gathering.entries.size;
   }
 
   /** Whom to blame and what to say; of several, the missing rank that ended first. */
-  describeDoom(gathering: Gathering): { readonly rank: number; readonly sentence: string } {
-    const ranks = [...this.#ended.keys()];
+  describeDoom(gathering: Gathering, needed: readonly number[]): { readonly rank: number; readonly sentence: string } {
+    const ended = [...this.#ended.keys()];
+    const ranks = needed.length === 0 ? ended : ended.filter((rank) => needed.includes(rank));
     const numbered = this.#isNumberedAsJob(gathering);
     const rank = ranks.find((one) => !numbered || !gathering.entries.has(one)) ?? 0;
     const joined = listRanks([...gathering.entries.keys()].sort((a, b) => a - b));
@@ -59,7 +61,9 @@ export class Roster {
   missingFrom(gathering: Gathering): Pick<LateReport, 'missing' | 'ranks'> {
     const numbered = this.#isNumberedAsJob(gathering);
     const ranks: number[] = [];
-    for (let rank = 0; rank < gathering.size; rank++) if (!gathering.entries.has(rank)) ranks.push(rank);
+    const leftOut = new Set(gathering.leftOut);
+    for (let rank = 0; rank < gathering.size; rank++)
+      if (!gathering.entries.has(rank) && !leftOut.has(rank)) ranks.push(rank);
     const missing = ranks.map((rank) =>
       numbered ? `rank ${rank} (${this.#hostName(this.#rankHosts[rank] ?? -1)})` : `rank ${rank}`,
     );

@@ -1,11 +1,9 @@
-/** Splitting a communicator (ncclCommSplit): from the colours that its ranks contributed to the new communicators. */
+/** Splitting a communicator (ncclCommSplit, ncclCommShrink): from the colours that its ranks contributed to the new communicators. */
 import { NO_COLOUR } from '../messages/bootstrap.ts';
-import { ByteReader } from '../messages/bytes.ts';
 import type { Key } from '../messages/key.ts';
 import { JOIN_ROUND } from '../messages/rendezvous.ts';
+import { readSplit } from '../messages/split.ts';
 import type { Gathering } from './collector.ts';
-
-const COLOUR_BYTES = 8;
 
 /** A communicator to be. */
 export interface Part {
@@ -14,12 +12,12 @@ export interface Part {
   readonly ranks: readonly number[];
 }
 
-/** `contributions`: by rank of the communicator that is split. A function of its arguments alone: agents and launcher agree on it unasked. */
+/** `contributions`: by rank of the communicator that is split, empty of those left out. A function of its arguments alone: agents and launcher agree on it unasked. */
 export function partsOf(key: Key, contributions: readonly Uint8Array[]): Part[] {
   const colours = new Map<number, { readonly rank: number; readonly order: number }[]>();
   contributions.forEach((bytes, rank) => {
-    const reader = new ByteReader(bytes, `colour of rank ${rank}`);
-    const [colour, order] = [reader.i32('colour'), reader.i32('order')];
+    if (bytes.length === 0) return;
+    const { colour, order } = readSplit(bytes, contributions.length, rank);
     if (colour === NO_COLOUR) return;
     const members = colours.get(colour);
     if (members === undefined) colours.set(colour, [{ rank, order }]);
@@ -38,10 +36,10 @@ export function joinOf({ key, ranks }: Part, split: Gathering): Gathering {
   ranks.forEach((old, rank) => {
     const entry = split.entries.get(old);
     if (entry === undefined) return;
-    entries.set(rank, { ...entry, rank, bytes: entry.bytes.subarray(COLOUR_BYTES) });
+    entries.set(rank, { ...entry, rank, bytes: readSplit(entry.bytes, split.size, old).peerInfo });
     hosts.add(entry.host);
   });
-  return { key, size: ranks.length, entries, hosts, since: split.since };
+  return { key, size: ranks.length, entries, leftOut: [], hosts, since: split.since };
 }
 
 /** Magic and job of the id that was split; its random part follows from id, epoch, number of the split and colour. */

@@ -10,26 +10,32 @@ namespace {
 constexpr unsigned kMagic = 0xcafebeef;
 constexpr size_t kShortest = offsetof(ncclConfig_t, cgaClusterSize);  // NCCL 2.14's last field was `blocking`
 
+// `since`: the version whose structure has it first. The size alone does not tell: 2.18 ended in padding where 2.25 has
+// `trafficClass`, and what lies in padding is anything.
 struct Range {
   const char* name;
   int ncclConfig_t::*field;
+  size_t offset;
+  unsigned since;
   int least;
   int most;
 };
+#define NCCLRUN_FIELD(name) #name, &ncclConfig_t::name, offsetof(ncclConfig_t, name)
 constexpr Range kRanges[] = {
-    {"blocking", &ncclConfig_t::blocking, 0, 1},
-    {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 0, 8},
-    {"minCTAs", &ncclConfig_t::minCTAs, 1, INT_MAX},
-    {"maxCTAs", &ncclConfig_t::maxCTAs, 1, INT_MAX},
-    {"splitShare", &ncclConfig_t::splitShare, 0, 1},
-    {"trafficClass", &ncclConfig_t::trafficClass, 0, INT_MAX},
-    {"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1},
-    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO},
-    {"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1},
-    {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, INT_MAX},
-    {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, INT_MAX},
-    {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 0, 1},
+    {NCCLRUN_FIELD(blocking), 21400, 0, 1},
+    {NCCLRUN_FIELD(cgaClusterSize), 21700, 0, 8},
+    {NCCLRUN_FIELD(minCTAs), 21700, 1, INT_MAX},
+    {NCCLRUN_FIELD(maxCTAs), 21700, 1, INT_MAX},
+    {NCCLRUN_FIELD(splitShare), 21800, 0, 1},
+    {NCCLRUN_FIELD(trafficClass), 22500, 0, INT_MAX},
+    {NCCLRUN_FIELD(collnetEnable), 22700, 0, 1},
+    {NCCLRUN_FIELD(CTAPolicy), 22700, 0, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO},
+    {NCCLRUN_FIELD(shrinkShare), 22700, 0, 1},
+    {NCCLRUN_FIELD(nvlsCTAs), 22700, 1, INT_MAX},
+    {NCCLRUN_FIELD(nChannelsPerNetPeer), 22800, 1, INT_MAX},
+    {NCCLRUN_FIELD(nvlinkCentricSched), 22800, 0, 1},
 };
+#undef NCCLRUN_FIELD
 
 }  // namespace
 
@@ -43,6 +49,9 @@ Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
   ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
   std::memcpy(static_cast<void*>(&known), config, std::min(config->size, sizeof known));
   for (const Range& range : kRanges) {
+    if (config->version < range.since || config->size < range.offset + sizeof(int)) {
+      known.*range.field = NCCL_CONFIG_UNDEF_INT;
+    }
     const int value = known.*range.field;
     if (value == NCCL_CONFIG_UNDEF_INT || (value >= range.least && value <= range.most)) continue;
     return {ncclInvalidArgument, range.most == INT_MAX ? formatSentence("config.%s is %d; it must be at least %d",

@@ -28,10 +28,13 @@ Bytes encodeBarrier(const Membership& membership, uint32_t round) {
   return keyed(membership).u32(round).u32(membership.size).u32(membership.rank).u32(0).take();
 }
 
-Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info) {
+Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info,
+                  std::span<const uint32_t> leftOut) {
   ByteWriter writer = keyed(membership);
   writer.u32(round).u32(membership.size).u32(membership.rank).i32(colour).i32(order);
-  return writer.raw(&info, sizeof info).take();
+  writer.raw(&info, sizeof info).u32(static_cast<uint32_t>(leftOut.size()));
+  for (const uint32_t rank : leftOut) writer.u32(rank);
+  return writer.take();
 }
 
 Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason, uint32_t round) {

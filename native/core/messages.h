@@ -10,9 +10,10 @@
 
 namespace ncclrun {
 
-inline constexpr uint32_t kBootstrapProtocol = 2;
+inline constexpr uint32_t kBootstrapProtocol = 3;
 inline constexpr uint32_t kJoinRound = 0xffffffff;
-inline constexpr uint32_t kSplitRound = 0x80000000;  // of a communicator's first split
+inline constexpr uint32_t kSplitRound = 0x80000000;   // of a communicator's first split
+inline constexpr uint32_t kShrinkRound = 0xc0000000;  // of its first split that ranks are left out of
 
 // A communicator as one rank of it is known to the agent.
 struct Membership {
@@ -39,8 +40,8 @@ struct PeerInfo {
 static_assert(sizeof(PeerInfo) == 64);
 
 // failed: the engine gave up, its program did nothing to that end. differed: nobody leaves, but the ranks' calls do not
-// fit together.
-enum class LeaveHow : uint32_t { finalized = 0, aborted = 1, failed = 2, differed = 5 };
+// fit together. revoked: nobody leaves, but the rank has ended what was under way.
+enum class LeaveHow : uint32_t { finalized = 0, aborted = 1, failed = 2, differed = 5, revoked = 6 };
 
 struct WelcomeMessage {
   uint32_t hostIndex = 0;
@@ -61,7 +62,9 @@ struct AbortedMessage {
 Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion);
 Bytes encodeJoin(const Membership& membership, const PeerInfo& info);
 Bytes encodeBarrier(const Membership& membership, uint32_t round);  // a gather of 0 bytes
-Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info);
+// `leftOut`: ranks of the communicator that take no part, ascending.
+Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info,
+                  std::span<const uint32_t> leftOut = {});
 // `round`: kJoinRound, or the split that is left.
 Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason, uint32_t round);
 

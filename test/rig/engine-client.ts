@@ -61,8 +61,17 @@ export class EngineClient {
     return this.ask(FrameKind.gather, writer.finish());
   }
 
-  split(key: Key, size: number, rank: number, colour: number, order: number): Promise<Frame> {
+  split(
+    key: Key,
+    size: number,
+    rank: number,
+    colour: number,
+    order: number,
+    leftOut: readonly number[] = [],
+  ): Promise<Frame> {
     const writer = this.#key(key).u32(key.round).u32(size).u32(rank).i32(colour).i32(order).bytes(peerInfo());
+    writer.u32(leftOut.length);
+    for (const one of leftOut) writer.u32(one);
     return this.ask(FrameKind.split, writer.finish());
   }
 

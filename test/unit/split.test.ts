@@ -6,10 +6,10 @@ import { JOIN_ROUND, LeftHow, SPLIT_ROUND } from '../../control/messages/rendezv
 import { partsOf } from '../../control/rendezvous/split.ts';
 import { testAgents } from '../rig/agents.ts';
 import { refusal, table } from '../rig/engine-client.ts';
-import { newKey } from '../rig/rendezvous.ts';
+import { newKey, peerInfo } from '../rig/rendezvous.ts';
 
 const colours = (pairs: readonly (readonly [number, number])[]) =>
-  pairs.map(([colour, order]) => new ByteWriter().i32(colour).i32(order).finish());
+  pairs.map(([colour, order]) => new ByteWriter().i32(colour).i32(order).bytes(peerInfo()).u32(0).finish());
 
 /** Who a rank is told to be by its plan. */
 function place(payload: Uint8Array): { readonly key: Key; readonly size: number; readonly rank: number } {

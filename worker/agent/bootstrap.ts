@@ -20,7 +20,14 @@ import {
   encodeCompleted,
   tableRows,
 } from '../../control/messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, isSplitRound, JOIN_ROUND, LeftHow, POST_ROUND } from '../../control/messages/rendezvous.ts';
+import {
+  ENDED_CLEANLY,
+  isShrinkRound,
+  isSplitRound,
+  JOIN_ROUND,
+  LeftHow,
+  POST_ROUND,
+} from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
@@ -238,7 +245,8 @@ export class Bootstrap {
       case FrameKind.gather:
       case FrameKind.split: {
         const { rank, ...contribution } = DECODE_CONTRIBUTION[kind](payload);
-        const failure = this.#communicators.failureOf(contribution.key);
+        const shrinks = isShrinkRound(contribution.key.round);
+        const failure = shrinks ? null : this.#communicators.failureOf(contribution.key);
         const asker = { engine, request, rank };
         if (failure !== null) return this.#refuse([asker], failure);
         this.#gatherings.add(contribution, asker);
@@ -269,6 +277,7 @@ export class Bootstrap {
       return this.#gatherings.keysOf(key.id, key.epoch).forEach((round) => this.#failDeserted(round));
     }
     if (how === LeftHow.differed) return this.#communicators.differed(key, reason);
+    if (how === LeftHow.revoked) return this.#revoked(key, rank, engine, reason);
     const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
     const blame = how === LeftHow.aborted ? blamed(engine) : ALL_RANKS;
     if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false, blame })) {
@@ -277,12 +286,24 @@ export class Bootstrap {
     return this.#failRounds(key, rank, how, sentence);
   }
 
-  /** A split waits for a rank that has finalized the communicator: it will not come. */
+  #revoked(key: Key, rank: number, engine: Engine, reason: string): void {
+    const sentence = `${this.#name(rank, engine)} ended the operations of the communicator: ${reason}`;
+    this.#communicators.revoked(key, rank, sentence);
+    for (const round of this.#gatherings.keysOf(key.id, key.epoch))
+      if (!isShrinkRound(round.round)) this.#gatherings.fail(round, rank, LeftHow.died, sentence);
+    this.#letters.end(key, { result: NcclResult.remoteError, sentence });
+  }
+
+  /** A split waits for a rank that is done with the communicator: it will not come. */
   #failDeserted(key: Key): void {
     if (!isSplitRound(key.round)) return;
     for (const [rank, who] of this.#communicators.finalizedRanks(key)) {
-      if (!this.#gatherings.hasContributed(key, rank))
+      if (this.#gatherings.awaits(key, rank))
         return this.#gatherings.fail(key, rank, LeftHow.differed, describeDesertion(who, key));
+    }
+    if (!isShrinkRound(key.round)) return; // else the communicator is broken, which fails the split
+    for (const [rank, reason] of this.#communicators.departedRanks(key)) {
+      if (this.#gatherings.awaits(key, rank)) return this.#gatherings.fail(key, rank, LeftHow.died, reason);
     }
   }
 
@@ -331,9 +352,11 @@ export class Bootstrap {
     if (rank !== null) this.#harms.add(engine.jobRank, { type: 'suspected', key, rank }, 0);
   }
 
-  /** What still waits under the id of a communicator that lacks a rank. */
+  /** What still waits under the id of a communicator that lacks a rank. A shrink may have left it out, or have all that it needs of it. */
   #failRounds(key: Key, rank: number, how: LeftHow, reason: string): void {
-    for (const round of this.#gatherings.keysOf(key.id, key.epoch)) this.#gatherings.fail(round, rank, how, reason);
+    for (const round of this.#gatherings.keysOf(key.id, key.epoch))
+      if (!isShrinkRound(round.round) || this.#gatherings.awaits(round, rank))
+        this.#gatherings.fail(round, rank, how, reason);
     this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
   }
 

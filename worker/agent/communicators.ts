@@ -43,6 +43,8 @@ interface Communicator {
   readonly members: Map<number, Member>;
   /** Local ranks that have finalized it: who they are. */
   readonly finalized: Map<number, string>;
+  /** Local ranks that have left it otherwise: how. */
+  readonly departed: Map<number, string>;
   readonly segment: NativeHandle;
   readonly abortOffset: number;
   readonly doorbellOffset: number;
@@ -115,6 +117,7 @@ export class Communicators {
       key,
       members,
       finalized: new Map(),
+      departed: new Map(),
       ...places,
       wide,
       failure: null,
@@ -148,6 +151,21 @@ export class Communicators {
   /** Local ranks that have finalized a communicator which others have not, whatever the round of `key`: who they are. */
   finalizedRanks(key: Key): ReadonlyMap<number, string> {
     return this.#find(key)?.finalized ?? new Map();
+  }
+
+  /** Local ranks that have left a communicator broken or aborted while others stay, whatever the round of `key`: how. */
+  departedRanks(key: Key): ReadonlyMap<number, string> {
+    return this.#find(key)?.departed ?? new Map();
+  }
+
+  /** A rank has ended what was under way here and elsewhere, and stays. */
+  revoked(key: Key, rank: number, sentence: string): void {
+    const communicator = this.#find(key);
+    if (communicator === undefined || communicator.broken) return;
+    this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence, blame: ALL_RANKS }, false);
+    if (!communicator.wide) return;
+    const payload = encodeLeft({ key, rank, how: LeftHow.revoked, reason: sentence });
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
   /** An engine saw that the ranks' calls do not fit together; `reason` is what it knows of it. */
@@ -219,6 +237,7 @@ export class Communicators {
     const { key, wide } = communicator;
     const told = communicator.broken;
     this.#forget(communicator, rank);
+    communicator.departed.set(rank, reason);
     this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason, blame }, cleanly);
     // Of a broken one the launcher knows, but not that this rank would have been to blame, too: it may be why the other one failed.
     if (wide && (!told || blame !== ALL_RANKS)) {

@@ -9,7 +9,8 @@ import { keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft, encodeMerged } from '../../control/messages/rendezvous-codec.ts';
 import type { Entry } from '../../control/messages/rendezvous-codec.ts';
-import { LeftHow } from '../../control/messages/rendezvous.ts';
+import { isShrinkRound, LeftHow } from '../../control/messages/rendezvous.ts';
+import { readSplit } from '../../control/messages/split.ts';
 import { Collector } from '../../control/rendezvous/collector.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
@@ -39,6 +40,8 @@ export interface Contribution {
 interface Pending {
   readonly key: Key;
   readonly askers: Asker[];
+  /** Ranks that it completes without. */
+  readonly leftOut: readonly number[];
   /** Not yet sent to the launcher, with the size that each states. */
   unsent: { readonly size: number; readonly entry: Entry }[];
   /** The key is the launcher's. */
@@ -66,7 +69,8 @@ export class Gatherings {
     const { engine, rank } = asker;
     const entry = { rank, jobRank: engine.jobRank, pid: engine.pid, bytes };
     const known = this.#pending.get(name);
-    const pending: Pending = known ?? { key, askers: [], unsent: [], forwarded: false, timer: null };
+    const leftOut = isShrinkRound(key.round) ? readSplit(bytes, size, rank).leftOut : [];
+    const pending: Pending = known ?? { key, askers: [], leftOut, unsent: [], forwarded: false, timer: null };
     let atOnce = false;
     if (!pending.forwarded) {
       const outcome = this.#collector.add(key, size, { ...entry, host: this.#options.hostIndex });
@@ -88,7 +92,14 @@ export class Gatherings {
 
   /** The launcher is about to answer a key that nobody here had to ask for. */
   expect(key: Key, askers: readonly Asker[]): void {
-    this.#pending.set(keyName(key), { key, askers: [...askers], unsent: [], forwarded: true, timer: null });
+    this.#pending.set(keyName(key), {
+      key,
+      askers: [...askers],
+      leftOut: [],
+      unsent: [],
+      forwarded: true,
+      timer: null,
+    });
   }
 
   /** The answer to a key is there: who asked. Those of gone engines are left out. */
@@ -122,9 +133,11 @@ export class Gatherings {
     this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
   }
 
-  /** Whether this rank has contributed to a key that waits here. */
-  hasContributed(key: Key, rank: number): boolean {
-    return this.#pending.get(keyName(key))?.askers.some((asker) => asker.rank === rank) ?? false;
+  /** Whether a key that waits here still waits for this rank. */
+  awaits(key: Key, rank: number): boolean {
+    const pending = this.#pending.get(keyName(key));
+    if (pending === undefined || pending.askers.some((asker) => asker.rank === rank)) return false;
+    return !pending.leftOut.includes(rank);
   }
 
   /** Keys of one id that wait here. */

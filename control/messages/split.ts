@@ -1,0 +1,29 @@
+/** What a rank contributes to a split of its communicator: i32 colour, i32 order, PeerInfo, u32 count, count × u32 rank that is left out. */
+import { PEER_INFO_BYTES } from './bootstrap.ts';
+import { ByteReader } from './bytes.ts';
+
+export interface SplitContribution {
+  readonly colour: number;
+  readonly order: number;
+  readonly peerInfo: Uint8Array;
+  /** Ranks of the communicator that take no part, ascending. */
+  readonly leftOut: readonly number[];
+}
+
+/** Of `rank` of `size`. Throws ProtocolError if it is malformed. */
+export function readSplit(bytes: Uint8Array, size: number, rank: number): SplitContribution {
+  const reader = new ByteReader(bytes, `split by rank ${rank}`);
+  const [colour, order] = [reader.i32('colour'), reader.i32('order')];
+  const peerInfo = reader.bytes(PEER_INFO_BYTES, 'peer info');
+  const count = reader.u32('ranks left out');
+  const leftOut: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const one = reader.u32('rank left out');
+    if (one >= size || one === rank || one <= (leftOut.at(-1) ?? -1)) {
+      throw reader.malformed(`rank ${one} of ${size} cannot be left out here`);
+    }
+    leftOut.push(one);
+  }
+  reader.end();
+  return { colour, order, peerInfo, leftOut };
+}
