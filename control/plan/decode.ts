@@ -1,5 +1,5 @@
 /** HostPlan bytes → what they say. For `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
-import { EDGE_RECORD, HEADER, LOCAL_RECORD, STRIDE, TOKEN_BYTES, TRANSPORTS } from './layout.ts';
+import { DEVICES, EDGE_RECORD, HEADER, LOCAL_RECORD, STRIDE, TOKEN_BYTES, TRANSPORTS } from './layout.ts';
 import { decodeHosts, decodePeers, decodeRings, decodeTuning } from './decode-shared.ts';
 import { named, openPlan } from './plan-reader.ts';
 import type { PlanReader } from './plan-reader.ts';
@@ -68,6 +68,7 @@ function decodePlan(reader: PlanReader): CommPlan {
   const ranks = reader.u32(HEADER.ranks);
   return {
     formatVersion: 1,
+    device: named(DEVICES, reader.u8(HEADER.device), 'device'),
     peers: decodePeers(reader, ranks),
     hosts: decodeHosts(reader, reader.u32(HEADER.hosts)),
     channels: decodeRings(reader, reader.u32(HEADER.channels), ranks),

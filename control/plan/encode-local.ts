@@ -24,7 +24,8 @@ export function encodeLocalTables(
   localIndex: Uint32Array,
   segment: SegmentLayout,
 ): LocalTables {
-  const perRank = plan.peers.length > 1 ? 2 * plan.channels.length : 0;
+  // Connections of GPUs follow a rule, as those of pairs.
+  const perRank = plan.device === 'host' && plan.peers.length > 1 ? 2 * plan.channels.length : 0;
   const edges = ranks.length * perRank;
   const edgesAt = ranks.length * STRIDE.local;
   const view = new DataView(new ArrayBuffer(edgesAt + edges * STRIDE.edge));

@@ -6,7 +6,7 @@ import { encodeLocalTables } from './encode-local.ts';
 import type { RingNeighbours } from './encode-local.ts';
 import { encodeSharedTables } from './encode-shared.ts';
 import type { SharedTables } from './encode-shared.ts';
-import { HEADER, HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
+import { DEVICES, HEADER, HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
 import { layOutSegment } from './segment.ts';
 import type { CommPlan } from './types.ts';
 import { writeU64 } from './u64.ts';
@@ -75,7 +75,10 @@ function encodeHost(
   neighbours: readonly RingNeighbours[],
   hostIndex: number,
 ): HostPart {
-  const sharedRings = ranks.length > 1 && plan.transports.sameHost === 'shm' ? ranks.length * plan.channels.length : 0;
+  const sharedRings =
+    plan.device === 'host' && ranks.length > 1 && plan.transports.sameHost === 'shm'
+      ? ranks.length * plan.channels.length
+      : 0;
   const segment = layOutSegment(plan, ranks.length, sharedRings);
   const local = encodeLocalTables(plan, ranks, neighbours, shared.localIndex, segment);
   const bytes = new Uint8Array(HEADER_BYTES + local.bytes.length);
@@ -114,6 +117,7 @@ function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRan
   view.setUint32(HEADER.pairStepBytes, plan.pairBuffer.stepBytes, true);
   view.setUint8(HEADER.sameHostTransport, TRANSPORTS.indexOf(plan.transports.sameHost));
   view.setUint8(HEADER.otherHostTransport, TRANSPORTS.indexOf(plan.transports.otherHost));
+  view.setUint8(HEADER.device, DEVICES.indexOf(plan.device));
   writeU64(view, HEADER.spinNanoseconds, plan.spinNanoseconds);
   const token = Buffer.from(plan.token, 'hex');
   new Uint8Array(view.buffer, view.byteOffset).set(token, HEADER.token);

@@ -1,6 +1,6 @@
 /** A CommPlan as JSON: what `--plan FILE` reads and people edit. */
 import * as v from 'valibot';
-import { ALGORITHMS, COLLECTIVES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
+import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
 import type { CommPlan } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 
@@ -22,6 +22,7 @@ const planSchema = v.strictObject({
   peers: v.array(v.strictObject({ host: count, listenPort: v.optional(count, 0) })),
   hosts: v.array(v.strictObject({ name: v.string(), address: v.string() })),
   channels: v.array(v.strictObject({ ring: v.array(count) })),
+  device: v.optional(v.picklist(DEVICES), 'host'),
   transports: v.strictObject({ sameHost: v.picklist(TRANSPORTS), otherHost: v.picklist(TRANSPORTS) }),
   ringBuffer: buffer,
   pairBuffer: buffer,

@@ -2,7 +2,7 @@
  * HostPlan and host segment, byte by byte. The native twins are native/core/plan_format.h and native/core/segment_format.h; a test reads
  * those headers and compares every field. Offsets are within a record, in bytes.
  */
-import type { AlgorithmName, CollectiveName, Precondition, ProtocolName, TransportName } from './types.ts';
+import type { AlgorithmName, CollectiveName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
 
 export const PLAN_MAGIC = 0x4c50_434e;
 export const PLAN_VERSION = 1;
@@ -23,7 +23,8 @@ export const HEADER = {
   pairStepBytes: 48,
   sameHostTransport: 52,
   otherHostTransport: 53,
-  reserved: 54,
+  device: 54,
+  reserved: 55,
   spinNanoseconds: 56,
   token: 64,
   segmentBytes: 80,
@@ -83,6 +84,7 @@ export const STRIDE = { host: 16, peer: 16, local: 16, ring: 4, edge: 24, tuning
 /** Numbers on the wire: the place in these lists. */
 export const ALGORITHMS: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'collnet'];
 export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
+export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];
 export const TRANSPORTS: readonly TransportName[] = ['shm', 'socket', 'p2p', 'ib', 'plugin'];
 export const COLLECTIVES: readonly CollectiveName[] = [
   'allReduce',
@@ -97,13 +99,23 @@ export const COLLECTIVES: readonly CollectiveName[] = [
   'barrier',
 ];
 /** Bit 1 << place. */
-export const PRECONDITIONS: readonly Precondition[] = ['registeredBuffers', 'notCaptured', 'publishedAddresses'];
+export const PRECONDITIONS: readonly Precondition[] = [
+  'registeredBuffers',
+  'notCaptured',
+  'publishedAddresses',
+  'wholeLines',
+];
 
 /** Sizes inside the host segment. */
 export const ABORT_BLOCK_BYTES = 512;
 export const DOORBELL_BYTES = 64;
 export const NODE_BARRIER_BYTES = 128;
 export const CONNECTION_HEADER_BYTES = 256;
+/** Of a communicator of GPUs, one per local rank. */
+export const DEVICE_RECORD_BYTES = 384;
+/** Of one direction between two GPUs on one channel: before and behind its slots (native/device/cuda/launch_format.h). */
+export const REGION_HEADER_BYTES = 512;
+export const REGION_LINE_BYTES = 8 * 32 * 1024 + 8 * 64 * 1024;
 /** Of the lines of protocol LL, behind a connection's slots. */
 export const LOW_LATENCY_STEPS = 32;
 export const LOW_LATENCY_STEP_BYTES = 1024;

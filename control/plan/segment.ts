@@ -3,10 +3,13 @@ import {
   ABORT_BLOCK_BYTES,
   CONNECTION_ALIGNMENT,
   CONNECTION_HEADER_BYTES,
+  DEVICE_RECORD_BYTES,
   DOORBELL_BYTES,
   LOW_LATENCY_STEP_BYTES,
   LOW_LATENCY_STEPS,
   NODE_BARRIER_BYTES,
+  REGION_HEADER_BYTES,
+  REGION_LINE_BYTES,
 } from './layout.ts';
 import type { CommPlan, ConnectionBuffer } from './types.ts';
 
@@ -28,9 +31,12 @@ export interface SegmentLayout {
 export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: number): SegmentLayout {
   const doorbellOffset = ABORT_BLOCK_BYTES;
   const barrierOffset = doorbellOffset + localRanks * DOORBELL_BYTES;
-  const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES, CONNECTION_ALIGNMENT);
-  const pairStride = connectionBytes(plan.pairBuffer);
-  const pairs = plan.transports.sameHost === 'shm' ? localRanks * localRanks : 0;
+  const onGpus = plan.device === 'cuda';
+  const recordBytes = onGpus ? localRanks * DEVICE_RECORD_BYTES : 0;
+  const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES + recordBytes, CONNECTION_ALIGNMENT);
+  // GPUs that turn out not to reach each other's memory use this one.
+  const pairStride = onGpus ? plan.channels.length * regionBytes(plan.pairBuffer) : connectionBytes(plan.pairBuffer);
+  const pairs = onGpus || plan.transports.sameHost === 'shm' ? localRanks * localRanks : 0;
   const ringOffset = pairOffset + pairs * pairStride;
   const ringStride = connectionBytes(plan.ringBuffer);
   const totalBytes = ringOffset + sharedRings * ringStride;
@@ -41,6 +47,13 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
 }
 
 const CACHE_LINE_BYTES = 64;
+const GPU_LINE_BYTES = 128;
+
+/** Of one direction between two GPUs on one channel. */
+function regionBytes(buffer: ConnectionBuffer): number {
+  const slots = roundUp(buffer.steps * buffer.stepBytes, GPU_LINE_BYTES);
+  return roundUp(REGION_HEADER_BYTES + slots + REGION_LINE_BYTES, CONNECTION_ALIGNMENT);
+}
 
 export function connectionBytes(buffer: ConnectionBuffer): number {
   const slots = roundUp(CONNECTION_HEADER_BYTES + buffer.steps * buffer.stepBytes, CACHE_LINE_BYTES);

@@ -16,10 +16,11 @@ export type CollectiveName =
   | 'barrier';
 export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet';
 export type ProtocolName = 'simple' | 'll' | 'll128';
+export type DeviceName = 'host' | 'cuda';
 export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
 
 /** What must be provable from facts that all ranks share before a form may be taken. */
-export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses';
+export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines';
 
 /** One way to carry out a collective. */
 export interface Form {
@@ -69,6 +70,8 @@ export interface ConnectionBuffer {
 
 export interface CommPlan {
   readonly formatVersion: 1;
+  /** Where all ranks' buffers live. */
+  readonly device: DeviceName;
   /** One per rank, in rank order. */
   readonly peers: readonly PlanPeer[];
   readonly hosts: readonly PlanHost[];

@@ -8,6 +8,7 @@ import {
   SPIN_IN_TURNS_NANOSECONDS,
   SPIN_NANOSECONDS,
 } from './constants.ts';
+import { decideOnGpus } from './cuda.ts';
 import type { PlanInput } from './input.ts';
 import { NO_PREFERENCES } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
@@ -17,7 +18,7 @@ import { hostTuning } from './tuning.ts';
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
   CommPlan,
-  'channels' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'tuning' | 'spinNanoseconds'
+  'device' | 'channels' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'tuning' | 'spinNanoseconds'
 >;
 
 /** Throws UnplannableError when the ranks' devices contradict each other. */
@@ -28,9 +29,10 @@ export function planCommunicator(input: PlanInput): CommPlan {
 
 /** Decisions made for a shape (or read from a file), with the ranks and hosts that are really there. */
 export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
-  const { channels, transports, ringBuffer, pairBuffer, tuning, spinNanoseconds } = decisions;
+  const { device, channels, transports, ringBuffer, pairBuffer, tuning, spinNanoseconds } = decisions;
   return {
     formatVersion: 1,
+    device,
     peers: input.peers.map(({ host, listenPort }) => ({ host, listenPort })),
     hosts: input.hosts.map(({ name, address }) => ({ name, address })),
     channels,
@@ -44,7 +46,9 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
 }
 
 export function decide(input: PlanInput, preferences: Preferences = NO_PREFERENCES): Decisions {
+  if (input.peers[0]?.device === 'cuda') return decideOnGpus(input, preferences);
   return {
+    device: 'host',
     channels: [{ ring: ringByHost(input.peers) }],
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: RING_BUFFER,

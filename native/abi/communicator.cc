@@ -109,8 +109,13 @@ NCCLRUN_EXPORT ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
 }
 NCCLRUN_TWIN(ncclCommUserRank);
 
-NCCLRUN_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int*) {
-  return withCommunicator("ncclCommCuDevice", comm, [](const Communicator&) {
+NCCLRUN_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  return withCommunicator("ncclCommCuDevice", comm, [device](const Communicator& communicator) {
+    if (const auto bad = checkPointer("ncclCommCuDevice", "device", device); bad != ncclSuccess) return bad;
+    if (communicator.gpu().has_value()) {
+      *device = communicator.gpu()->device;
+      return ncclSuccess;
+    }
     return fail(ncclInvalidUsage,
                 "ncclCommCuDevice: this communicator lives on the host device and has no CUDA device");
   });

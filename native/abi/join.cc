@@ -4,7 +4,7 @@
 
 #include "abi/call.h"
 #include "core/config.h"
-#include "core/environment.h"
+#include "core/device_choice.h"
 #include "core/registry.h"
 #include "core/unique_id.h"
 #include "ncclrun.h"
@@ -19,7 +19,7 @@ ncclResult_t refuse(const char* function, const Status& status) {
 
 // A communicator that has not begun to join.
 ncclResult_t make(const char* function, ncclComm_t* comm, int size, const ncclUniqueId& id, int rank,
-                  const ncclConfig_t* config, std::shared_ptr<Communicator>& made) {
+                  const ncclConfig_t* config, ncclrunDevice_t device, std::shared_ptr<Communicator>& made) {
   if (const auto bad = checkPointer(function, "comm", comm); bad != ncclSuccess) return bad;
   *comm = nullptr;
   if (size < 1 || rank < 0 || rank >= size) {
@@ -27,17 +27,18 @@ ncclResult_t make(const char* function, ncclComm_t* comm, int size, const ncclUn
   }
   CommSettings settings;
   if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
-  if (Status status = checkDevice(); !status.ok()) return refuse(function, status);
+  std::optional<cuda::Gpu> gpu;
+  if (Status status = chooseDevice(device, gpu); !status.ok()) return refuse(function, status);
   if (Status status = checkUniqueId(id); !status.ok()) return refuse(function, status);
-  made =
-      std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings.blocking);
+  made = std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings.blocking,
+                                        gpu);
   return ncclSuccess;
 }
 
 ncclResult_t join(const char* function, ncclComm_t* comm, int size, const ncclUniqueId& id, int rank,
                   const ncclConfig_t* config) {
   std::shared_ptr<Communicator> made;
-  const auto bad = make(function, comm, size, id, rank, config, made);
+  const auto bad = make(function, comm, size, id, rank, config, ncclrunDeviceAutomatic, made);
   return bad != ncclSuccess ? bad : Group::current().join(std::move(made), comm);
 }
 
@@ -75,6 +76,22 @@ Status checkDevices(const int* devices, int count) {
   return {};
 }
 
+// Ranks on GPUs take theirs from the thread's current context, which is as it was afterwards.
+class DeviceKeeper {
+ public:
+  DeviceKeeper() : onGpus_(chooseDevice(ncclrunDeviceAutomatic, before_).ok() && before_.has_value()) {}
+  ~DeviceKeeper() {
+    if (onGpus_) cuda::driver().ctxSetCurrent(before_->context);
+  }
+  DeviceKeeper(const DeviceKeeper&) = delete;
+  DeviceKeeper& operator=(const DeviceKeeper&) = delete;
+  ncclResult_t use(int device) const { return onGpus_ ? ncclrunGpuUse(device) : ncclSuccess; }
+
+ private:
+  std::optional<cuda::Gpu> before_;
+  const bool onGpus_;
+};
+
 ncclResult_t joinAll(const char* function, ncclComm_t* comms, int count, const int* devices) {
   if (const auto bad = checkPointer(function, "comms", comms); bad != ncclSuccess) return bad;
   if (count < 1) return fail(ncclInvalidArgument, "%s: ndev is %d; it must be at least 1", function, count);
@@ -84,8 +101,11 @@ ncclResult_t joinAll(const char* function, ncclComm_t* comms, int count, const i
   if (const auto bad = makeUniqueId(id); bad != ncclSuccess) return bad;
   Group& group = Group::current();
   group.begin();
+  const DeviceKeeper keeper;
   for (int rank = 0; rank < count; rank++) {
-    if (const auto bad = join(function, &comms[rank], count, id, rank, nullptr); bad != ncclSuccess) {
+    ncclResult_t bad = keeper.use(devices == nullptr ? rank : devices[rank]);
+    if (bad == ncclSuccess) bad = join(function, &comms[rank], count, id, rank, nullptr);
+    if (bad != ncclSuccess) {
       group.noteFailure(bad);
       break;
     }
@@ -125,10 +145,12 @@ NCCLRUN_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, n
 }
 NCCLRUN_TWIN(ncclCommSplit);
 
-NCCLRUN_EXPORT ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+NCCLRUN_EXPORT ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                             ncclrunDevice_t device) {
   return call("ncclrunCommBegin", [&] {
     std::shared_ptr<Communicator> made;
-    if (const auto bad = make("ncclrunCommBegin", comm, nranks, commId, rank, nullptr, made); bad != ncclSuccess)
+    if (const auto bad = make("ncclrunCommBegin", comm, nranks, commId, rank, nullptr, device, made);
+        bad != ncclSuccess)
       return bad;
     *comm = Registry::get().add(made);
     made->start(true);

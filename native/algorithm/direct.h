@@ -14,6 +14,9 @@ struct Stretch {
   size_t count;
 };
 
+// Number of the connection to the next rank.
+NCCLRUN_FN uint32_t nextConnection(const Work& w) { return w.rank % (w.ranks - 1); }
+
 // stretchFor(peer) to every other rank, beginning with the next, so that not all write to the same one at once.
 template <class P, class StretchFor>
 NCCLRUN_FN void sendToOthers(P& p, const Work& w, StretchFor&& stretchFor) {
@@ -39,7 +42,7 @@ template <class P>
 NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
   if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
-    sendToOthers(p, w, [&](uint32_t) { return Stretch{begin, count}; });
+    p.sendAll(at(w.send, w, begin), count, nextConnection(w));
     p.reduceAll(at(w.send, w, begin), w.rank, at(w.receive, w, begin), false, count);
   });
 }
@@ -65,7 +68,7 @@ NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
 template <class P>
 NCCLRUN_FN void directAllGather(P& p, const Work& w) {
   forEachStep(p, w, [&](size_t begin, size_t count) {
-    sendToOthers(p, w, [&](uint32_t) { return Stretch{begin, count}; });
+    if (w.ranks > 1) p.sendAll(at(w.send, w, begin), count, nextConnection(w));
     p.copy(at(w.send, w, begin), at(w.receive, w, w.rank * w.count + begin), count);
     receiveFromOthers(p, w, [&](uint32_t peer) { return Stretch{peer * w.count + begin, count}; });
   });
@@ -142,6 +145,14 @@ NCCLRUN_FN void directScatter(P& p, const Work& w) {
     sendToOthers(p, w, [&](uint32_t peer) { return Stretch{peer * w.count + begin, count}; });
     p.copy(at(w.send, w, w.rank * w.count + begin), at(w.receive, w, begin), count);
   });
+}
+
+// Everybody tells everybody: for a device on which telling all costs no more than telling one.
+template <class P>
+NCCLRUN_FN void flatBarrier(P& p, const Work& w) {
+  if (w.ranks == 1) return;
+  p.signalAll();
+  p.awaitAll();
 }
 
 // Dissemination: after round k everybody has heard, directly or not, from 2^(k+1) ranks. Connections: two per round, in

@@ -1,4 +1,4 @@
-// Send and receive: one block per peer and direction, one connection.
+// Send and receive: blocks for one peer and direction, a connection each.
 #pragma once
 #include "algorithm/work.h"
 
@@ -6,15 +6,12 @@ namespace ncclrun {
 
 template <class P>
 NCCLRUN_FN void sendTo(P& p, const Work& w) {
-  const size_t slot = lesser(p.slotElements(), w.chunk);
-  for (size_t begin = 0; begin < w.count; begin += slot) p.send(0, at(w.send, w, begin), lesser(slot, w.count - begin));
+  forEachStep(p, w, [&](size_t begin, size_t count) { p.send(0, at(w.send, w, begin), count); });
 }
 
 template <class P>
 NCCLRUN_FN void receiveFrom(P& p, const Work& w) {
-  const size_t slot = lesser(p.slotElements(), w.chunk);
-  for (size_t begin = 0; begin < w.count; begin += slot)
-    p.receive(0, at(w.receive, w, begin), lesser(slot, w.count - begin));
+  forEachStep(p, w, [&](size_t begin, size_t count) { p.receive(0, at(w.receive, w, begin), count); });
 }
 
 }  // namespace ncclrun

@@ -8,6 +8,8 @@
 //   p.copy(source, target, n)                                  target = source
 //   p.copyAll(source, target, n, block, blocks)                target = source, of a single rank, shared by the blocks
 //   p.send(to, source, n)                                      slot[to] = source
+//   p.sendAll(source, n, first)                                slots of all sending connections = source, beginning
+//                                                              with `first` where one comes after the other
 //   p.copySend(source, target, to, n)                          target = slot[to] = source
 //   p.receive(from, target, n)                                 target = slot[from]
 //   p.receiveSend(from, to, target, n)                         target = slot[to] = slot[from]
@@ -20,6 +22,7 @@
 //   p.merge(from, froms, own, target, to, tos, n)              target (if not null) and slots [to, +tos) = fold of the
 //                                                              slots [from, +froms) and, last, own (if not null)
 //   p.signal(to), p.await(from)                                one step without payload
+//   p.signalAll(), p.awaitAll()                                the same, of all connections
 //
 // In a collective that reduces, `source` and `own` are the user's contribution, which the primitives multiply where the
 // operator is a pre-multiplied sum; what is folded into a `target` is the result, which they divide where the operator

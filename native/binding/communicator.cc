@@ -188,7 +188,7 @@ Napi::Value commInit(const Napi::CallbackInfo& call) {
   comm->state = Comm::State::joining;
   comm->size = static_cast<size_t>(size);
   check(call.Env(), ncclrunStreamCreate(&comm->stream), nullptr);
-  const ncclResult_t begun = ncclrunCommBegin(&comm->comm, size, id, rank);
+  const ncclResult_t begun = ncclrunCommBegin(&comm->comm, size, id, rank, ncclrunDeviceHost);
   if (begun != ncclSuccess) ncclrunStreamDestroy(comm->stream);
   check(call.Env(), begun, nullptr);
   return handleOf(call.Env(), Settler::of(call.Env()), comm);

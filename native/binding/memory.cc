@@ -11,7 +11,7 @@ Napi::Value memoryAllocate(const Napi::CallbackInfo& call) {
   const Napi::Env env = call.Env();
   const auto bytes = integerArgument<uint64_t>(call[0], "bytes");
   void* memory = nullptr;
-  check(env, ncclMemAlloc(&memory, std::max<size_t>(bytes, 1)), nullptr);
+  check(env, ncclrunMemAlloc(&memory, std::max<size_t>(bytes, 1), ncclrunDeviceHost), nullptr);
   // Runs when it is collected, after memoryFree, or when the environment goes, which may be before its operations are
   // stopped.
   const auto finalizer = [settler = Settler::of(env)](Napi::Env, void* data) {

@@ -15,8 +15,9 @@ constexpr auto kLastPause = std::chrono::microseconds(1000);
 constexpr auto kLeavePatience = std::chrono::milliseconds(50);
 }  // namespace
 
-Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking)
-    : membership_{id, 0, size, rank}, blocking_(blocking) {}
+Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking,
+                           const std::optional<cuda::Gpu>& gpu)
+    : membership_{id, 0, size, rank}, blocking_(blocking), gpu_(gpu) {}
 
 Communicator::~Communicator() {
   dataPath_.reset();  // before the plan and the slot that it uses
@@ -156,7 +157,8 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     if (operation.collective != plan::Collective::sendRecv) hashed_++;
     operation.hashed = hashed_;
   }
-  const ncclResult_t result = dataPath_->enqueue(operations, stream != nullptr ? stream : defaultStream(lane_));
+  const bool ownDefault = stream == nullptr && !gpu_.has_value();
+  const ncclResult_t result = dataPath_->enqueue(operations, ownDefault ? defaultStream(lane_) : stream);
   return result == ncclSuccess && !blocking_ && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 

@@ -31,7 +31,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   enum class State { joining, wiring, closing, ready, finalizing, finalized, failed, aborted };
 
   // Not yet begun. A communicator of the agent's plan, or of one given by hand.
-  Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking);
+  Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking,
+               const std::optional<cuda::Gpu>& gpu = {});
   static Status fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
                          std::shared_ptr<Communicator>& out);
   // Of the ranks of `parent`, which is ready, that call with this colour; NCCL_SPLIT_NOCOLOR: a member of none, which
@@ -46,6 +47,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   uint32_t size() const { return membership_.size; }
   bool excluded() const { return split_.has_value() && split_->colour < 0; }
   bool blocking() const { return blocking_; }
+  // None: it lives on the host device.
+  const std::optional<cuda::Gpu>& gpu() const { return gpu_; }
   // From now on its queue takes any number of operations at once.
   void letQueueGrow() { queueGrows_.store(true, std::memory_order_relaxed); }
   State state() const { return state_.load(std::memory_order_acquire); }
@@ -126,6 +129,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<uint32_t> splits_{0};
   uint32_t lane_ = 0;
   const bool blocking_;
+  const std::optional<cuda::Gpu> gpu_;
   bool usesAgent_ = true;
   uint32_t hosts_ = 1;
 

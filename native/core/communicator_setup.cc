@@ -57,7 +57,7 @@ Status Communicator::split(Communicator& parent, int colour, int order, bool blo
             "ncclCommSplit: the communicator was made from a plan given by hand; only those that ncclCommInitRank and "
             "its like made can be split"};
   }
-  out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, blocking);
+  out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, blocking, parent.gpu_);
   out->lane_ = parent.lane_;
   out->placed_.store(false, std::memory_order_release);
   out->split_ = Split{parent.membership_, kSplitRound + parent.splits_.fetch_add(1), colour, order};
@@ -95,7 +95,7 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     membership_.epoch = welcome.epoch;
     joined_ = true;
   }
-  const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port);
+  const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_);
   const Bytes question = split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info)
                                 : encodeJoin(membership_, info);
   AgentClient::get().request(split_ ? FrameKind::split : FrameKind::join, question,
@@ -159,6 +159,7 @@ Status Communicator::openPlan(Answer& answer) {
       .segmentFd = answer.descriptors[1].get(),
       .rank = rank(),
       .listenFd = listener_.release(),
+      .gpu = gpu_,
       .telemetry = telemetry_,
       .failed =
           [weak = weak_from_this()](const Status& status) {

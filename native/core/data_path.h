@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/error.h"
 #include "core/plan_format.h"
+#include "device/cuda/gpu.h"
 #include "nccl.h"
 #include "ncclrun.h"
 
@@ -41,6 +43,7 @@ class DataPath {
     int segmentFd = -1;               // mapped, not closed
     uint32_t rank = 0;
     int listenFd = -1;                          // taken over; -1: no connection from other hosts
+    std::optional<cuda::Gpu> gpu = {};          // none: the host device
     ncclrunTelemetrySlot* telemetry = nullptr;  // may be null
     // Called on any thread when an operation ended because of an interrupt; may be empty.
     std::function<void(const Status&)> failed = {};

@@ -59,17 +59,4 @@ Status readJob(ncclUniqueId& id, int& size, int& rank) {
   return {};
 }
 
-Status checkDevice() {
-  const std::string_view device = variable("NCCLRUN_DEVICE");
-  if (device.empty() || device == "host" || device == "auto") return {};
-  if (device == "cuda") {
-    return {
-        ncclInvalidUsage,
-        "NCCLRUN_DEVICE=cuda: this build of the engine moves host memory only. Unset it, or use NCCLRUN_DEVICE=host "
-        "with buffers in ordinary memory"};
-  }
-  return {ncclInvalidUsage,
-          formatSentence("NCCLRUN_DEVICE=%s: known devices are cuda, host and auto", std::string(device).c_str())};
-}
-
 }  // namespace ncclrun

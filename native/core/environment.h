@@ -19,7 +19,4 @@ Environment readEnvironment();
 // NCCLRUN_UNIQUE_ID, NCCLRUN_SIZE and NCCLRUN_RANK together; an error names the variable that is missing or malformed.
 Status readJob(ncclUniqueId& id, int& size, int& rank);
 
-// NCCLRUN_DEVICE: success where it lets communicators live on the host device.
-Status checkDevice();
-
 }  // namespace ncclrun

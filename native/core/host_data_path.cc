@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/descriptor.h"
+#include "core/node_barrier.h"
 #include "core/stream.h"
 
 namespace ncclrun {
@@ -45,7 +46,7 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   for (size_t i = 0; i < operations.size(); i++) {
     Task& task = i == 0 ? launch.first : launch.more[i - 1];
     task.operation = operations[i];
-    if (Status status = chooseForm(plan_, task); !status.ok()) return status;
+    if (Status status = chooseForm(plan_, plan::kRequiresNotCaptured, task); !status.ok()) return status;
     if (plan::Algorithm(task.form.algorithm) != plan::Algorithm::ring) continue;
     task.firstChannel = nextChannel;
     nextChannel = (nextChannel + task.form.channels) % plan_.header().channels;
@@ -137,19 +138,7 @@ bool HostCommunicator::idle() const {
 }
 
 Status HostCommunicator::nodeBarrier() {
-  NodeBarrier& barrier = segment_.barrier();
-  const uint32_t locals = plan_.header().localRanks;
-  const uint32_t generation = barrier.generation.load(std::memory_order_seq_cst);
-  if (interrupt_->raised()) return interrupt_->status();
-  if (barrier.arrived.fetch_add(1, std::memory_order_seq_cst) + 1 == locals) {
-    barrier.arrived.store(0, std::memory_order_seq_cst);
-    barrier.generation.fetch_add(1, std::memory_order_seq_cst);
-    for (uint32_t local = 0; local < locals; local++) ring(segment_.doorbell(local));
-    return {};
-  }
-  Patience patience(*interrupt_, ownBell(), spinNanoseconds());
-  if (patience.wait([&] { return barrier.generation.load(std::memory_order_seq_cst) != generation; })) return {};
-  return interrupt_->status();
+  return meetOnHost(segment_, plan_.header().localRanks, *interrupt_, ownBell(), spinNanoseconds());
 }
 
 const char* HostCommunicator::hostName(uint32_t index) const {
@@ -192,11 +181,11 @@ class HostDataPath final : public DataPath {
 
 }  // namespace
 
-ncclResult_t DataPath::open(const Setup& setup, std::unique_ptr<DataPath>& out) {
+Status openHostDataPath(const DataPath::Setup& setup, std::unique_ptr<DataPath>& out) {
   std::shared_ptr<HostCommunicator> communicator;
-  if (Status status = HostCommunicator::open(setup, communicator); !status.ok()) return result(status);
-  out = std::make_unique<HostDataPath>(std::move(communicator));
-  return ncclSuccess;
+  Status status = HostCommunicator::open(setup, communicator);
+  if (status.ok()) out = std::make_unique<HostDataPath>(std::move(communicator));
+  return status;
 }
 
 }  // namespace ncclrun

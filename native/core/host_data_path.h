@@ -72,4 +72,6 @@ class HostCommunicator final : public Launcher {
   bool closed_ = false;
 };
 
+Status openHostDataPath(const DataPath::Setup& setup, std::unique_ptr<DataPath>& out);
+
 }  // namespace ncclrun

@@ -9,11 +9,13 @@ namespace {
 // Such that bytes of all ranks' buffers together fit into 64 bits.
 constexpr uint64_t kMaxElements = 1ull << 40;
 
-// What the algorithms of this device are written for.
-bool possible(plan::Collective collective, const plan::FormRecord& form) {
-  // Sends and receives meet by their order alone: the two sides must not choose by different sizes.
-  const bool lowLatency = form.protocol == uint8_t(plan::Protocol::ll) && collective != plan::Collective::sendRecv;
-  if (form.protocol != uint8_t(plan::Protocol::simple) && !lowLatency) return false;
+// What the algorithms of a device are written for.
+bool possible(plan::Device device, plan::Collective collective, const plan::FormRecord& form) {
+  if (device == plan::Device::host) {
+    // Sends and receives meet by their order alone: the two sides must not choose by different sizes.
+    const bool lowLatency = form.protocol == uint8_t(plan::Protocol::ll) && collective != plan::Collective::sendRecv;
+    if (form.protocol != uint8_t(plan::Protocol::simple) && !lowLatency) return false;
+  }
   const auto algorithm = plan::Algorithm(form.algorithm);
   const bool ring = algorithm == plan::Algorithm::ring;
   const bool tree = algorithm == plan::Algorithm::tree;
@@ -88,14 +90,16 @@ uint64_t deciding(const Operation& operation, uint32_t ranks) {
   }
 }
 
-Status chooseForm(const PlanView& plan, Task& task) {
+Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
+  const auto device = plan::Device(plan.header().device);
+  const std::string which = device == plan::Device::host ? "the host device" : "the CUDA device";
   const auto& operation = task.operation;
   const std::string name = nameOf(operation.collective);
   if (elementBytes(operation.type) == 0) {
     return {ncclInvalidArgument, name + ": there is no data type " + std::to_string(int(operation.type))};
   }
   if (reduces(operation.collective) && (int(operation.op) < 0 || int(operation.op) > int(kPreMulSum))) {
-    return {ncclInvalidUsage, name + ": the host device does not reduce " + nameOf(operation.type) + " with operator " +
+    return {ncclInvalidUsage, name + ": " + which + " does not reduce " + nameOf(operation.type) + " with operator " +
                                   nameOf(operation.op)};
   }
   if (operation.count > kMaxElements) {
@@ -107,16 +111,15 @@ Status chooseForm(const PlanView& plan, Task& task) {
     if (record.collective != uint8_t(operation.collective) || task.bytes > record.upToBytes) continue;
     for (uint32_t i = 0; i < record.formCount; i++) {
       task.form = plan.form(record.firstForm + i);
-      // Nothing is ever captured here; registration and published addresses are the GPU's.
-      if ((task.form.requires_ & ~plan::kRequiresNotCaptured) != 0) continue;
-      if (possible(operation.collective, task.form)) return {};
+      if ((task.form.requires_ & ~given) != 0) continue;
+      if (possible(device, operation.collective, task.form)) return {};
       return {ncclInvalidUsage, name + " of " + std::to_string(task.bytes) + " bytes: the plan chose " +
-                                    describe(task.form) + ", which the host device does not have"};
+                                    describe(task.form) + ", which " + which + " does not have"};
     }
     break;
   }
   return {ncclInvalidUsage,
-          name + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on the host device"};
+          name + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which};
 }
 
 }  // namespace ncclrun

@@ -36,9 +36,9 @@ class Launcher {
 // Bytes that decide about an operation's form.
 uint64_t deciding(const Operation& operation, uint32_t ranks);
 
-// Fills in task.form: the first listed form whose preconditions hold, in the row of the operation's collective and
-// size. ncclInvalidUsage if the plan has none, or the host device cannot carry it out.
-Status chooseForm(const PlanView& plan, Task& task);
+// Fills in task.form: the first listed form whose preconditions are among `given` (bits of plan::kRequires…), in the
+// row of the operation's collective and size. ncclInvalidUsage if the plan has none, or its device cannot carry it out.
+Status chooseForm(const PlanView& plan, uint32_t given, Task& task);
 
 // It combines the ranks' elements by an operator.
 bool reduces(plan::Collective collective);

@@ -55,7 +55,8 @@ Status systemError(const char* what) {
 
 }  // namespace
 
-PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort) {
+PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort,
+                      const std::optional<cuda::Gpu>& gpu) {
   Hash host(id);
   if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
     host.add(std::string(given));
@@ -70,13 +71,13 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
   const bool known = stat("/dev/shm", &sharedMemory) == 0;
   return {
       .version = 1,
-      .device = 0,
-      .cudaDevice = 0,
+      .device = gpu.has_value() ? 1u : 0u,
+      .cudaDevice = gpu.has_value() ? static_cast<uint32_t>(gpu->device) : 0,
       .listenPort = listenPort,
       .hostHash = host.value(),
       .pidHash = process.value(),
       .shmDevice = known ? static_cast<uint64_t>(sharedMemory.st_dev) : 0,
-      .busId = 0,
+      .busId = gpu.has_value() ? gpu->busId : 0,
       .flags = 0,
       .reserved = 0,
       .reserved2 = 0,

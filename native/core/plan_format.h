@@ -14,6 +14,7 @@ inline constexpr uint16_t kVersion = 1;
 
 enum class Algorithm : uint8_t { directOneShot = 0, directTwoShot = 1, ring = 2, tree = 3, collnet = 4 };
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
+enum class Device : uint8_t { host = 0, cuda = 1 };
 enum class Transport : uint8_t { shm = 0, socket = 1, p2p = 2, ib = 3, plugin = 4 };
 enum class Collective : uint8_t {
   allReduce = 0,
@@ -31,6 +32,7 @@ enum class Collective : uint8_t {
 inline constexpr uint32_t kRequiresRegisteredBuffers = 1;
 inline constexpr uint32_t kRequiresNotCaptured = 2;
 inline constexpr uint32_t kRequiresPublishedAddresses = 4;
+inline constexpr uint32_t kRequiresWholeLines = 8;  // stores of 128 bytes arrive whole between all ranks
 
 // Where a section lies: `count` records of `stride` bytes from `offset`.
 struct Section {
@@ -55,7 +57,8 @@ struct Header {
   uint32_t pairStepBytes;
   uint8_t sameHostTransport;
   uint8_t otherHostTransport;
-  uint16_t reserved;
+  uint8_t device;  // Device
+  uint8_t reserved;
   uint64_t spinNanoseconds;
   uint8_t token[16];
 
@@ -67,6 +70,8 @@ struct Header {
   uint64_t pairOffset;      // the pair connection from local rank i to local rank j: pairOffset + (i*localRanks + j) *
                             // pairStride
   uint64_t pairStride;
+  // On GPUs a pair has, each way, one region per channel (device/cuda/launch_format.h), and DeviceRecord × localRanks lie
+  // behind the barrier.
 
   Section hostTable;    // HostRecord × hosts
   Section peerTable;    // PeerRecord × ranks

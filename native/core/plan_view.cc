@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/segment_format.h"
+#include "device/cuda/launch_format.h"
 
 namespace ncclrun {
 namespace {
@@ -57,6 +58,7 @@ Status PlanView::checkHeader() const {
   if (h.ringStepBytes < 16 || h.ringStepBytes > (1u << 30) || h.pairStepBytes < 16 || h.pairStepBytes > (1u << 30)) {
     return wrong("has steps of %u and %u bytes; 16 to 2^30 can be", h.ringStepBytes, h.pairStepBytes);
   }
+  if (h.device > uint8_t(plan::Device::cuda)) return wrong("is for device %u, which does not exist", h.device);
   for (uint8_t transport : {h.sameHostTransport, h.otherHostTransport}) {
     if (transport > uint8_t(plan::Transport::plugin))
       return wrong("names transport %u, which does not exist", transport);
@@ -106,8 +108,11 @@ Status PlanView::checkSegment() const {
   if (h.segmentBytes > (1ull << 46)) return wrong("has a segment of %llu bytes", (unsigned long long)h.segmentBytes);
   if (h.pairStride > (1ull << 46) / pairs)
     return wrong("has pair connections of %llu bytes", (unsigned long long)h.pairStride);
-  const bool pairsInSegment = h.sameHostTransport == uint8_t(plan::Transport::shm) && h.localRanks > 1;
-  if (pairsInSegment && h.pairStride < connectionBytes(h.pairSteps, h.pairStepBytes)) {
+  const bool onGpus = h.device == uint8_t(plan::Device::cuda);
+  const bool pairsInSegment = (onGpus || h.sameHostTransport == uint8_t(plan::Transport::shm)) && h.localRanks > 1;
+  const uint64_t pairBytes = onGpus ? h.channels * cuda::regionBytes(h.pairSteps, h.pairStepBytes)
+                                    : connectionBytes(h.pairSteps, h.pairStepBytes);
+  if (pairsInSegment && h.pairStride < pairBytes) {
     return wrong("has pair connections of %llu bytes for %u steps of %u", (unsigned long long)h.pairStride, h.pairSteps,
                  h.pairStepBytes);
   }
@@ -117,7 +122,8 @@ Status PlanView::checkSegment() const {
   } all[] = {
       {"abort block", h.abortOffset, sizeof(AbortBlock)},
       {"doorbells", h.doorbellOffset, h.localRanks * sizeof(Doorbell)},
-      {"node barrier", h.barrierOffset, sizeof(NodeBarrier)},
+      {"node barrier", h.barrierOffset,
+       sizeof(NodeBarrier) + (onGpus ? uint64_t(h.localRanks) * sizeof(DeviceRecord) : 0)},
       {"pair connections", h.pairOffset, pairsInSegment ? pairs * h.pairStride : 0},
   };
   for (const auto& [name, offset, bytes] : all) {

@@ -25,6 +25,14 @@ class Segment {
     return *at<Doorbell>(plan_->header().doorbellOffset + local * sizeof(Doorbell));
   }
   NodeBarrier& barrier() const { return *at<NodeBarrier>(plan_->header().barrierOffset); }
+  // Of a communicator of GPUs only; right behind the barrier.
+  DeviceRecord& deviceRecord(uint32_t local) const {
+    return *at<DeviceRecord>(plan_->header().barrierOffset + sizeof(NodeBarrier) + local * sizeof(DeviceRecord));
+  }
+  // Of a communicator of GPUs: where one direction between two local ranks lies if their GPUs cannot share memory.
+  std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {
+    return base_ + plan_->pairOffset(fromLocal, toLocal);
+  }
   Connection& connection(uint64_t offset) const { return *at<Connection>(offset); }
 
  private:

@@ -29,6 +29,21 @@ struct NodeBarrier {
 };
 static_assert(sizeof(NodeBarrier) == 128);
 
+// What the rank of one GPU tells the others of its host while they set up a communicator: where its regions
+// (device/cuda/launch_format.h) lie.
+struct DeviceRecord {
+  alignas(64) std::atomic<uint32_t> stage;  // 1: what follows is there; 2: `reached` too
+  uint32_t reserved;
+  uint64_t process;  // random, of the rank's process: who has the same uses `pointer` as it is
+  uint64_t context;  // there
+  uint64_t pointer;
+  uint64_t bytes;
+  char ipcHandle[64];             // for other processes
+  std::atomic<uint64_t> reached;  // bit k: the rank can store into the regions of local rank k
+  char why[256];                  // if not all: why not, the first
+};
+static_assert(sizeof(DeviceRecord) == 384);
+
 // One direction of one connection: a ring of slots. Steps count up for ever; slot = step mod steps.
 struct Connection {
   // The sender's. With up to 12 slots one cache line brings the receiver all of it.

@@ -19,6 +19,12 @@ extern "C" {
 /* Version of ncclrun and a hash of what the engine was built from, "0.1.0+1a2b3c4d". Static storage. */
 const char* ncclrunVersion(void);
 
+/* Where a communicator and its buffers live. Automatic: as NCCLRUN_DEVICE says (cuda, host, or auto: a GPU where there
+ * is one). */
+typedef enum { ncclrunDeviceAutomatic = 0, ncclrunDeviceHost = 1, ncclrunDeviceCuda = 2 } ncclrunDevice_t;
+/* ncclMemAlloc for a device; freed by ncclMemFree. */
+ncclResult_t ncclrunMemAlloc(void** ptr, size_t size, ncclrunDevice_t device);
+
 /* ---- Host streams. Operations of one stream run in order; different streams run at the same time. ---- */
 typedef struct ncclrunStream* ncclrunStream_t;
 
@@ -47,6 +53,42 @@ ncclResult_t ncclrunBarrier(ncclComm_t comm, ncclrunStream_t stream);
 /* Barrier of this host's ranks of the communicator; returns when all have called it. */
 ncclResult_t ncclrunNodeBarrier(ncclComm_t comm);
 
+/* ---- GPUs: what a program needs of CUDA to use the CUDA device, for programs that do not have CUDA itself. All speak
+ * of the calling thread's current GPU; ncclUnhandledCudaError with the driver's words. ncclMemAlloc gives memory. ----
+ */
+typedef struct CUevent_st* ncclrunGpuEvent_t;
+typedef struct ncclrunGpuGraph* ncclrunGpuGraph_t;
+
+/* How many there are; 0 with a sentence in ncclGetLastError where CUDA cannot be used. */
+ncclResult_t ncclrunGpuCount(int* count);
+/* The calling thread's current GPU, by CUDA's number. */
+ncclResult_t ncclrunGpuUse(int device);
+/* Queues a copy between any two of host and GPU memory; memory of the host must stay until the copy has ended. */
+ncclResult_t ncclrunGpuCopy(void* to, const void* from, size_t bytes, cudaStream_t stream);
+/* Queues the setting of all bytes to `value`. */
+ncclResult_t ncclrunGpuSet(void* to, int value, size_t bytes, cudaStream_t stream);
+
+/* A stream that does not wait for the default one. */
+ncclResult_t ncclrunGpuStreamCreate(cudaStream_t* stream);
+ncclResult_t ncclrunGpuStreamDestroy(cudaStream_t stream);
+ncclResult_t ncclrunGpuStreamSynchronize(cudaStream_t stream);
+/* ncclSuccess: all has ended; ncclInProgress otherwise. */
+ncclResult_t ncclrunGpuStreamQuery(cudaStream_t stream);
+
+ncclResult_t ncclrunGpuEventCreate(ncclrunGpuEvent_t* event);
+ncclResult_t ncclrunGpuEventDestroy(ncclrunGpuEvent_t event);
+ncclResult_t ncclrunGpuEventRecord(ncclrunGpuEvent_t event, cudaStream_t stream);
+/* What is queued on the stream from now on begins after the event. */
+ncclResult_t ncclrunGpuEventWait(cudaStream_t stream, ncclrunGpuEvent_t event);
+/* Between two recorded events that have happened. */
+ncclResult_t ncclrunGpuEventElapsed(ncclrunGpuEvent_t from, ncclrunGpuEvent_t to, float* milliseconds);
+
+/* What the stream is given between the two calls becomes a graph instead of running. */
+ncclResult_t ncclrunGpuCaptureBegin(cudaStream_t stream);
+ncclResult_t ncclrunGpuCaptureEnd(cudaStream_t stream, ncclrunGpuGraph_t* graph);
+ncclResult_t ncclrunGpuGraphLaunch(ncclrunGpuGraph_t graph, cudaStream_t stream);
+ncclResult_t ncclrunGpuGraphDestroy(ncclrunGpuGraph_t graph);
+
 /* ---- The job ---- */
 /* The communicator of all ranks of the job, as ncclrun's environment names it (NCCLRUN_UNIQUE_ID, NCCLRUN_RANK,
  * NCCLRUN_SIZE): what to pass to ncclCommInitRank. ncclInvalidUsage with a sentence outside a job. */
@@ -60,7 +102,7 @@ ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm);
 
 /* ncclCommInitRank in two steps. The first returns at once; the second waits until the communicator is ready, or failed
  * and is freed, and follows once, on any thread. ncclCommAbort may be called in between and meanwhile. */
-ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
+ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclrunDevice_t device);
 ncclResult_t ncclrunCommWait(ncclComm_t comm);
 
 /* ncclCommAbort with a reason, which is part of what the other ranks' errors say; NULL: none. Copied. */

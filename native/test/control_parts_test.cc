@@ -5,6 +5,7 @@
 
 #include "core/base64.h"
 #include "core/config.h"
+#include "core/device_choice.h"
 #include "core/environment.h"
 #include "core/messages.h"
 #include "core/operation_hash.h"
@@ -65,14 +66,17 @@ void job() {
 }
 
 void devices() {
-  for (const char* good : {"", "host", "auto"}) {
-    setenv("NCCLRUN_DEVICE", good, 1);
-    EXPECT(checkDevice().ok());
+  std::optional<cuda::Gpu> gpu;
+  setenv("NCCLRUN_DEVICE", "host", 1);
+  EXPECT(chooseDevice(ncclrunDeviceAutomatic, gpu).ok() && !gpu.has_value());
+  for (const char* either : {"", "auto"}) {
+    setenv("NCCLRUN_DEVICE", either, 1);
+    EXPECT(chooseDevice(ncclrunDeviceAutomatic, gpu).ok() && gpu.has_value() == whyNoCuda().empty());
   }
-  for (const char* bad : {"cuda", "gpu"}) {
-    setenv("NCCLRUN_DEVICE", bad, 1);
-    EXPECT(checkDevice().code == ncclInvalidUsage);
-  }
+  setenv("NCCLRUN_DEVICE", "cuda", 1);
+  EXPECT(chooseDevice(ncclrunDeviceAutomatic, gpu).ok() == whyNoCuda().empty());
+  setenv("NCCLRUN_DEVICE", "gpu", 1);
+  EXPECT(chooseDevice(ncclrunDeviceAutomatic, gpu).code == ncclInvalidUsage);
   unsetenv("NCCLRUN_DEVICE");
 }
 

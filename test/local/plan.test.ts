@@ -25,6 +25,7 @@ const form: Form = {
 };
 const plan: CommPlan = {
   formatVersion: 1,
+  device: 'host',
   peers: Array.from({ length: RANKS }, () => ({ host: 0, listenPort: 0 })),
   hosts: [{ name: hostname(), address: '127.0.0.1' }],
   channels: rings.map((ring) => ({ ring })),

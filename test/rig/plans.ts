@@ -17,6 +17,7 @@ const form: Form = {
 export function samplePlan(): CommPlan {
   return {
     formatVersion: 1,
+    device: 'host',
     peers: [
       { host: 0, listenPort: 4100 },
       { host: 1, listenPort: 4101 },

@@ -33,6 +33,9 @@ class HostPrimitives {
   void send(uint32_t to, const void* source, size_t count) {
     move({}, sends_.subspan(to, 1), source, 0, nullptr, count);
   }
+  void sendAll(const void* source, size_t count, uint32_t first) {
+    for (size_t i = 0; i < sends_.size(); i++) send(uint32_t((first + i) % sends_.size()), source, count);
+  }
   void copySend(const void* source, void* target, uint32_t to, size_t count) {
     move({}, sends_.subspan(to, 1), source, 0, target == source ? nullptr : target, count);
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "matrix/device.h"
 #include "matrix/reference.h"
 #include "ncclrun.h"
 
@@ -36,12 +37,8 @@ class Matrix {
     ncclUniqueId id;
     must(ncclrunGetJob(&id, &ranks_, &rank_));
     must(ncclCommInitRank(&comm_, ranks_, id, rank_));
-    must(ncclrunStreamCreate(&stream_));
   }
-  ~Matrix() {
-    ncclCommDestroy(comm_);
-    ncclrunStreamDestroy(stream_);
-  }
+  ~Matrix() { ncclCommDestroy(comm_); }
 
   void run() {
     for (const Type& type : kTypes) {
@@ -63,9 +60,7 @@ class Matrix {
     }
   }
   int finish() {
-    uint64_t all = uint64_t(wrong_);
-    must(ncclAllReduce(&all, &all, 1, ncclUint64, ncclSum, comm_, stream()));
-    must(ncclrunStreamSynchronize(stream_));
+    const uint64_t all = reduced(uint64_t(wrong_), ncclSum);
     if (rank_ == 0) std::printf("%d cases on %d ranks: %llu wrong\n", cases_, ranks_, (unsigned long long)all);
     return all == 0 ? 0 : 1;
   }
@@ -73,13 +68,14 @@ class Matrix {
  private:
   using Buffer = std::vector<char>;
 
-  cudaStream_t stream() const { return reinterpret_cast<cudaStream_t>(stream_); }
+  cudaStream_t stream() const { return device_.stream(); }
   void must(ncclResult_t result) const {
     if (result == ncclSuccess) return;
     std::fprintf(stderr, "rank %d: %s: %s\n", rank_, ncclGetErrorString(result), ncclGetLastError(nullptr));
     std::exit(1);
   }
-  void synchronize() { must(ncclrunStreamSynchronize(stream_)); }
+  void synchronize() { must(device_.synchronize()); }
+  uint64_t reduced(uint64_t value, ncclRedOp_t op);
   void delay(uint64_t seed) const {
     const uint64_t random = mix(seed * 131 + uint64_t(rank_));
     if (random % 8 == 0) usleep(useconds_t(random >> 8) % 200);
@@ -120,9 +116,10 @@ class Matrix {
   void reductions(const Type& type, const Operator& op, const Place& place, Kind kind);
   void sameEverywhere(const Type& type);
 
+  enum { sent, received, scalars };
+  Device device_;
   int rank_ = 0, ranks_ = 0;
   ncclComm_t comm_ = nullptr;
-  ncclrunStream_t stream_ = nullptr;
   uint64_t seed_;
   uint64_t bits_ = 0;  // of all results that all ranks have alike
   int cases_ = 0;
@@ -143,11 +140,15 @@ void Matrix::move(const char* collective, const Type& type, const Place& place, 
     const Buffer own = filled(type, place, Kind::special, rank_, sendCount);
     std::memcpy(&receive[place.skew + sendBegin * type.bytes], &own[place.skew], sendCount * type.bytes);
   }
-  char* const to = &receive[place.skew] + (place.inPlace ? receiveBegin * type.bytes : 0);
-  const char* const source = place.inPlace ? &receive[place.skew] + sendBegin * type.bytes : &send[place.skew];
+  const size_t begin = place.skew + (place.inPlace ? receiveBegin * type.bytes : 0);
+  char* const receiveAt = device_.place(received, receive);
+  const char* const source =
+      place.inPlace ? receiveAt + place.skew + sendBegin * type.bytes : device_.place(sent, send) + place.skew;
   delay(place.seed + uint64_t(cases_));
-  must(call(source, to));
+  must(call(source, receiveAt + begin));
   synchronize();
+  device_.fetch(received, receive);
+  const char* const to = &receive[begin];
   for (size_t i = 0; receives && i < receiveCount; i++) {
     const auto [rank, index] = from(i);
     if (bitsAt(type, to, i) != element(type, place, Kind::special, rank, index)) {
@@ -197,10 +198,14 @@ void Matrix::moves(const Type& type, const Place& place) {
 
 void Matrix::reductions(const Type& type, const Operator& op, const Place& place, Kind kind) {
   ncclRedOp_t number = op.op;
-  uint64_t scalar = scalarOf(type, rank_);
+  const uint64_t scalar = scalarOf(type, rank_);
+  Buffer scalarBytes(sizeof scalar);
+  std::memcpy(scalarBytes.data(), &scalar, sizeof scalar);
   if (op.op == kPreMulSum) {
     const auto residence = place.seed % 2 == 0 ? ncclScalarDevice : ncclScalarHostImmediate;
-    must(ncclRedOpCreatePreMulSum(&number, &scalar, type.type, residence, comm_));
+    void* const at = residence == ncclScalarDevice ? device_.place(scalars, scalarBytes) : scalarBytes.data();
+    synchronize();
+    must(ncclRedOpCreatePreMulSum(&number, at, type.type, residence, comm_));
   }
   const size_t n = size_t(ranks_), count = place.count;
   enum { allReduce, reduce, reduceScatter };
@@ -214,13 +219,16 @@ void Matrix::reductions(const Type& type, const Operator& op, const Place& place
     Buffer send = filled(type, place, kind, rank_, scatters ? n * count : count);
     const Buffer before = send;
     Buffer receive(place.skew + count * type.bytes + kGuard, 0x5a);
-    char* const from = &send[place.skew];
-    char* const to = place.inPlace ? from + begin * type.bytes : &receive[place.skew];
+    char* const from = device_.place(sent, send) + place.skew;
+    char* const target = place.inPlace ? from + begin * type.bytes : device_.place(received, receive) + place.skew;
     delay(place.seed + uint64_t(cases_));
-    if (collective == allReduce) must(ncclAllReduce(from, to, count, type.type, number, comm_, stream()));
-    if (collective == reduce) must(ncclReduce(from, to, count, type.type, number, place.root, comm_, stream()));
-    if (scatters) must(ncclReduceScatter(from, to, count, type.type, number, comm_, stream()));
+    if (collective == allReduce) must(ncclAllReduce(from, target, count, type.type, number, comm_, stream()));
+    if (collective == reduce) must(ncclReduce(from, target, count, type.type, number, place.root, comm_, stream()));
+    if (scatters) must(ncclReduceScatter(from, target, count, type.type, number, comm_, stream()));
     synchronize();
+    device_.fetch(sent, send);
+    if (!place.inPlace) device_.fetch(received, receive);
+    const char* const to = place.inPlace ? &send[place.skew + begin * type.bytes] : &receive[place.skew];
     std::vector<uint64_t> inputs(n);
     for (size_t i = 0; receives && i < count; i++) {
       for (size_t rank = 0; rank < n; rank++) inputs[rank] = element(type, place, kind, int(rank), begin + i);
@@ -237,12 +245,20 @@ void Matrix::reductions(const Type& type, const Operator& op, const Place& place
   if (op.op == kPreMulSum) must(ncclRedOpDestroy(number, comm_));
 }
 
-void Matrix::sameEverywhere(const Type& type) {
-  uint64_t least = 0, most = 0;
-  must(ncclAllReduce(&bits_, &least, 1, ncclUint64, ncclMin, comm_, stream()));
-  must(ncclAllReduce(&bits_, &most, 1, ncclUint64, ncclMax, comm_, stream()));
+uint64_t Matrix::reduced(uint64_t value, ncclRedOp_t op) {
+  Buffer bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  char* const at = device_.place(received, bytes);
+  must(ncclAllReduce(at, at, 1, ncclUint64, op, comm_, stream()));
   synchronize();
-  if (least != most) complain(std::string("allReduce ") + type.name + ": ranks have different bits");
+  device_.fetch(received, bytes);
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+void Matrix::sameEverywhere(const Type& type) {
+  if (reduced(bits_, ncclMin) != reduced(bits_, ncclMax))
+    complain(std::string("allReduce ") + type.name + ": ranks have different bits");
   bits_ = 0;
 }
 

@@ -1,0 +1,184 @@
+/** What a plan decides for the GPUs of one host. */
+import type { CollectiveName, Form, TuningRow } from '../plan/types.ts';
+import { UnplannableError } from './check.ts';
+import type { PlanInput } from './input.ts';
+import type { Decisions } from './plan.ts';
+import { isPreferred } from './preferences.ts';
+import type { Preferences } from './preferences.ts';
+import { ringByHost } from './ring.ts';
+
+/** Blocks that the largest sizes use: 24 of 512 threads fill what NVLinks carry (4 × H200). */
+const CHANNELS = 24;
+const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+const CHUNK_BYTES = 256 * 1024;
+const THREADS = 512;
+/** What the threads of a block move at once under protocol LL; with more, another channel takes part. */
+const LL_BYTES_PER_CHANNEL = 4 * 1024;
+const LL128_BYTES_PER_CHANNEL = 15 * 1024;
+const SPIN_NANOSECONDS = 50_000;
+
+interface Step {
+  readonly upToBytes: number | null;
+  readonly algorithm: Form['algorithm'];
+  readonly protocol: Form['protocol'];
+}
+
+export function decideOnGpus(input: PlanInput, preferences: Preferences): Decisions {
+  if (input.hosts.length > 1) {
+    throw new UnplannableError(
+      `the ranks use GPUs of ${input.hosts.length} hosts: this version connects those of one host only; use NCCLRUN_DEVICE=host with buffers in ` +
+        'ordinary memory',
+    );
+  }
+  const ring = ringByHost(input.peers);
+  return {
+    device: 'cuda',
+    channels: Array.from({ length: CHANNELS }, () => ({ ring })),
+    transports: { sameHost: 'p2p', otherHost: 'socket' },
+    ringBuffer: BUFFER,
+    pairBuffer: BUFFER,
+    tuning: tuningOnGpus(input.peers.length, preferences),
+    spinNanoseconds: SPIN_NANOSECONDS,
+  };
+}
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Sizes are those that a row is chosen by: of the larger of a rank's two buffers. */
+function steps(collective: CollectiveName, ranks: number): readonly Step[] {
+  const simple = (algorithm: Form['algorithm']): Step => ({ upToBytes: null, algorithm, protocol: 'simple' });
+  const direct = (upToBytes: number, protocol: Form['protocol']): Step => ({
+    upToBytes,
+    algorithm: 'directOneShot',
+    protocol,
+  });
+  const twoShot = (upToBytes: number, protocol: Form['protocol']): Step => ({
+    upToBytes,
+    algorithm: 'directTwoShot',
+    protocol,
+  });
+  switch (collective) {
+    case 'allReduce':
+      return [direct(64 * KiB, 'll'), twoShot(256 * KiB, 'll'), twoShot(8 * MiB, 'll128'), simple('ring')];
+    case 'allGather':
+    case 'reduceScatter':
+      return [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('ring')];
+    case 'broadcast':
+    case 'reduce':
+      return [direct(64 * KiB, 'll'), direct(1 * MiB, 'll128'), simple('ring')];
+    case 'allToAll':
+    case 'gather':
+    case 'scatter':
+      return [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('directOneShot')];
+    case 'sendRecv':
+      return [direct(64 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('directOneShot')];
+    case 'barrier':
+      return [{ upToBytes: null, algorithm: 'directOneShot', protocol: 'll' }];
+  }
+}
+
+const COLLECTIVES: readonly CollectiveName[] = [
+  'allReduce',
+  'allGather',
+  'reduceScatter',
+  'broadcast',
+  'reduce',
+  'allToAll',
+  'gather',
+  'scatter',
+  'sendRecv',
+  'barrier',
+];
+
+function tuningOnGpus(ranks: number, preferences: Preferences): TuningRow[] {
+  return COLLECTIVES.flatMap((collective) => {
+    const chosen = steps(collective, ranks).map((step) => preferredOf(collective, step, preferences));
+    return chosen.flatMap((step, place) =>
+      rowsOf(collective, step, chosen[place - 1]?.upToBytes ?? 0, collective === 'barrier' ? 1 : ranks),
+    );
+  });
+}
+
+/** The user's wish where the collective has what it asks for. */
+function preferredOf(collective: CollectiveName, step: Step, preferences: Preferences): Step {
+  if (collective === 'barrier') return step;
+  const allowed = ({ algorithm, protocol }: Step): boolean =>
+    isPreferred(formOf({ algorithm, protocol, upToBytes: null }, 1), preferences);
+  if (allowed(step)) return step;
+  const algorithms = possible[collective];
+  const protocols = ['simple', 'll128', 'll'] as const;
+  const others = algorithms.flatMap((algorithm) =>
+    protocols.map((protocol): Step => ({ ...step, algorithm, protocol })),
+  );
+  const sameAlgorithm = others.filter(({ algorithm }) => algorithm === step.algorithm).find(allowed);
+  const sameProtocol = others.filter(({ protocol }) => protocol === step.protocol).find(allowed);
+  return sameAlgorithm ?? sameProtocol ?? others.find(allowed) ?? step;
+}
+
+const possible: Readonly<Record<CollectiveName, readonly Form['algorithm'][]>> = {
+  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
+  allGather: ['ring', 'directOneShot'],
+  reduceScatter: ['ring', 'directOneShot'],
+  broadcast: ['ring', 'tree', 'directOneShot'],
+  reduce: ['ring', 'tree', 'directOneShot'],
+  allToAll: ['directOneShot'],
+  gather: ['directOneShot'],
+  scatter: ['directOneShot'],
+  sendRecv: ['directOneShot'],
+  barrier: ['directOneShot'],
+};
+
+/** A row for each number of channels: as many as the size keeps busy. */
+function rowsOf(collective: CollectiveName, step: Step, from: number, ranks: number): TuningRow[] {
+  const perChannel = bytesPerChannel(collective, step, ranks);
+  const most = channelsFor(collective, ranks);
+  const rows: TuningRow[] = [];
+  for (let channels = 1; channels < most; channels *= 2) {
+    const upToBytes = channels * perChannel;
+    if (upToBytes <= from) continue;
+    if (step.upToBytes !== null && upToBytes >= step.upToBytes) break;
+    rows.push(row(collective, upToBytes, step, channels));
+  }
+  const enough = step.upToBytes === null ? most : Math.min(most, Math.ceil(step.upToBytes / perChannel));
+  rows.push(row(collective, step.upToBytes, step, Math.max(1, enough)));
+  return rows;
+}
+
+/** Sends and receives of a group share the multiprocessors. */
+function channelsFor(collective: CollectiveName, ranks: number): number {
+  if (collective === 'barrier') return 1;
+  return collective === 'sendRecv' ? Math.max(1, Math.floor(CHANNELS / Math.max(1, ranks - 1))) : CHANNELS;
+}
+
+function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {
+  const wholeAtEveryRank = ['allReduce', 'broadcast', 'reduce', 'sendRecv'].includes(collective);
+  const parts = wholeAtEveryRank && algorithm !== 'directTwoShot' ? 1 : ranks;
+  const bytes = { ll: LL_BYTES_PER_CHANNEL, ll128: LL128_BYTES_PER_CHANNEL, simple: 64 * KiB }[protocol];
+  return bytes * parts;
+}
+
+function row(collective: CollectiveName, upToBytes: number | null, step: Step, channels: number): TuningRow {
+  const form = formOf(step, channels);
+  if (step.protocol !== 'll128') return { collective, upToBytes, forms: [form] };
+  return {
+    collective,
+    upToBytes,
+    forms: [
+      { ...form, requires: ['wholeLines'] },
+      { ...form, protocol: 'simple' },
+    ],
+  };
+}
+
+function formOf({ algorithm, protocol }: Step, channels: number): Form {
+  return {
+    algorithm,
+    protocol,
+    channels,
+    chunkBytes: CHUNK_BYTES,
+    threads: THREADS,
+    requires: [],
+    predictedMicroseconds: 0,
+  };
+}

@@ -1,0 +1,261 @@
+#include "core/cuda_data_path.h"
+
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include "core/descriptor.h"
+#include "core/node_barrier.h"
+#include "core/thread.h"
+
+namespace ncclrun::cuda {
+namespace {
+
+ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
+
+}  // namespace
+
+Resources::~Resources() {
+  const OnGpu here(gpu);
+  if (last != nullptr) {
+    driver().eventSynchronize(last);
+    driver().eventDestroy(last);
+  }
+  if (stream != nullptr) {
+    driver().streamSynchronize(stream);
+    driver().streamDestroy(stream);
+  }
+  if (aborted != nullptr) driver().memFreeHost(aborted);
+}
+
+CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
+    : setup_(setup), resources_(std::make_unique<Resources>(gpu)), telemetry_(setup.telemetry) {}
+
+// Kernels may wait for peers or in a stream behind others', and the driver frees memory only when the whole GPU is
+// idle: that must not keep the caller, who may have more communicators to end.
+CudaDataPath::~CudaDataPath() {
+  if (!idle()) abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
+  Resources* const resources = resources_.release();
+  try {
+    startThread("ncclrun-free", [resources] { delete resources; }).detach();
+  } catch (const std::system_error&) {
+    delete resources;
+  }
+}
+
+Status CudaDataPath::start() {
+  Descriptor listening(setup_.listenFd);
+  Resources& mine = *resources_;
+  if (Status status = mine.plan.open(setup_.plan); !status.ok()) return status;
+  const auto& header = plan().header();
+  if (setup_.rank >= header.ranks || !plan().sameHost(setup_.rank)) {
+    return {ncclInvalidArgument, "the plan is for host " + std::string(plan().hostName(header.hostIndex)) +
+                                     ", where rank " + std::to_string(setup_.rank) + " is not"};
+  }
+  if (header.hosts > 1) {
+    return {ncclInvalidUsage, "GPUs of several hosts: this version of the engine connects those of one host only"};
+  }
+  if (header.ranks > kMaxPeers) {
+    return {ncclInvalidUsage, formatSentence("%u GPUs on one host; the engine takes %u", header.ranks, kMaxPeers)};
+  }
+  if (Status status = mine.segment.map(setup_.segmentFd, plan()); !status.ok()) return status;
+  for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
+  interrupt_ = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry);
+  const OnGpu here(mine.gpu);
+  const Driver& cuda = driver();
+  if (Status status = statusOf(cuda.streamCreate(&mine.stream, kStreamNonBlocking), "cuStreamCreate"); !status.ok())
+    return status;
+  if (Status status = statusOf(cuda.eventCreate(&mine.last, kEventNoTiming), "cuEventCreate"); !status.ok())
+    return status;
+  void* word = nullptr;
+  if (Status status = statusOf(cuda.memHostAlloc(&word, 64, kHostPortable | kHostMapped), "cuMemHostAlloc");
+      !status.ok())
+    return status;
+  mine.aborted = static_cast<uint32_t*>(word);
+  *mine.aborted = 0;
+  if (Status status = mine.abortPages.pin(mine.gpu, &mine.segment.abortBlock(), sizeof(AbortBlock)); !status.ok())
+    return status;
+  mine.regions = std::make_unique<Regions>(mine.gpu, plan(), mine.segment, setup_.rank);
+  if (Status status = mine.regions->allocate(mine.stream); !status.ok()) return status;
+  if (Status status = makeTables(); !status.ok()) return status;
+  if (Status status = statusOf(cuda.streamSynchronize(mine.stream), "cuStreamSynchronize"); !status.ok()) return status;
+  return mine.regions->publish();
+}
+
+// What the kernels need beside the regions, in one piece of memory: states of the connections, places in the rings.
+Status CudaDataPath::makeTables() {
+  Resources& mine = *resources_;
+  const auto& header = plan().header();
+  const size_t ends = size_t(header.channels) * header.ranks;
+  const size_t placesAt = ends * (sizeof(SendState) + sizeof(ReceiveState));
+  const size_t ringsAt = placesAt + header.channels * sizeof(RingPlace);
+  std::vector<std::byte> constants(header.channels * sizeof(RingPlace) + ends * sizeof(uint32_t));
+  for (uint32_t channel = 0; channel < header.channels; channel++) {
+    const uint32_t place = plan().placeInRing(channel, setup_.rank);
+    const auto at = [&](uint32_t other) { return plan().ring(channel, other % header.ranks); };
+    const RingPlace entry{uint8_t(place), uint8_t(at(place + header.ranks - 1)), uint8_t(at(place + 1)), 0};
+    std::memcpy(&constants[channel * sizeof(RingPlace)], &entry, sizeof entry);
+    for (uint32_t other = 0; other < header.ranks; other++) {
+      const uint32_t rank = at(other);
+      std::memcpy(&constants[ringsAt - placesAt + (channel * header.ranks + other) * sizeof rank], &rank, sizeof rank);
+    }
+  }
+  if (Status status = mine.tables.allocate(mine.gpu, placesAt + constants.size(), mine.stream); !status.ok())
+    return status;
+  Status status =
+      statusOf(driver().memcpyAsync(mine.tables.pointer() + placesAt, reinterpret_cast<Pointer>(constants.data()),
+                                    constants.size(), mine.stream),
+               "cuMemcpyAsync");
+  if (!status.ok()) return status;
+  // The copy reads `constants`.
+  return statusOf(driver().streamSynchronize(mine.stream), "cuStreamSynchronize");
+}
+
+Status CudaDataPath::connect() {
+  Resources& mine = *resources_;
+  if (launcher_ != nullptr) return {};
+  const OnGpu here(mine.gpu);
+  if (Status status = mine.regions->connect(); !status.ok()) return status;
+  const auto& header = plan().header();
+  Launch launch{};
+  const auto at = []<class T>(Pointer pointer, T*& out) { out = reinterpret_cast<T*>(pointer); };
+  for (uint32_t peer = 0; peer < header.ranks; peer++) {
+    at(mine.regions->out(peer), launch.out[peer]);
+    at(mine.regions->in(peer), launch.in[peer]);
+  }
+  const size_t ends = size_t(header.channels) * header.ranks;
+  Pointer next = mine.tables.pointer();
+  at(next, launch.sends);
+  at(next += ends * sizeof(SendState), launch.receives);
+  at(next += ends * sizeof(ReceiveState), launch.places);
+  at(next += header.channels * sizeof(RingPlace), launch.rings);
+  Pointer word = 0;
+  if (Status status = mine.abortPages.pointerTo(&mine.segment.abortBlock().word, word); !status.ok()) return status;
+  at(word, launch.aborted);
+  launch.aborted2 = mine.aborted;
+  launch.regionStride = mine.regions->regionStride();
+  launch.steps = header.pairSteps;
+  launch.stepBytes = header.pairStepBytes;
+  launch.channels = header.channels;
+  launch.divisor = 1;
+  launch.rank = uint16_t(setup_.rank);
+  launch.ranks = uint16_t(header.ranks);
+  launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch);
+  return {};
+}
+
+// Launches of one communicator share its connections: each follows the one before, whatever its stream.
+Status CudaDataPath::orderAfterLast(Stream stream) {
+  int capture = kCaptureNone;
+  uint64_t id = 0;
+  Status status =
+      statusOf(driver().streamGetCaptureInfo(stream, &capture, &id, nullptr, nullptr, nullptr), "the stream");
+  if (status.ok()) status = statusOf(driver().streamGetId(stream, &streamId_), "cuStreamGetId");
+  if (!status.ok()) return status;
+  if (capture != kCaptureActive) {
+    captureId_ = 0;
+    if (!launched_ || streamId_ == lastStream_) return {};
+    return statusOf(driver().streamWaitEvent(stream, resources_->last, 0), "cuStreamWaitEvent");
+  }
+  if (captureId_ == id && streamId_ != capturedStream_) {
+    status = statusOf(driver().streamUpdateCaptureDependencies(stream, &captured_, 1, kCaptureAddDependencies),
+                      "cuStreamUpdateCaptureDependencies");
+  }
+  captureId_ = id;
+  return status;
+}
+
+Status CudaDataPath::noteLast(Stream stream) {
+  if (captureId_ == 0) {
+    launched_ = true;
+    lastStream_ = streamId_;
+    return statusOf(driver().eventRecord(resources_->last, stream), "cuEventRecord");
+  }
+  const GraphNode* nodes = nullptr;
+  size_t count = 0;
+  int capture = kCaptureNone;
+  uint64_t id = 0;
+  Graph graph = nullptr;
+  Status status =
+      statusOf(driver().streamGetCaptureInfo(stream, &capture, &id, &graph, &nodes, &count), "cuStreamGetCaptureInfo");
+  if (status.ok() && count > 0) captured_ = nodes[0];
+  capturedStream_ = streamId_;
+  return status;
+}
+
+ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
+  if (interrupt_->raised()) return result(interrupt_->status());
+  std::lock_guard lock(mutex_);
+  const OnGpu here(resources_->gpu);
+  const auto cudaStream = reinterpret_cast<Stream>(stream);
+  if (Status status = orderAfterLast(cudaStream); !status.ok()) return result(status);
+  const uint32_t given = plan::kRequiresWholeLines | (captureId_ == 0 ? plan::kRequiresNotCaptured : 0);
+  std::vector<Task> tasks(operations.size());
+  for (size_t i = 0; i < operations.size(); i++) {
+    tasks[i].operation = operations[i];
+    if (Status status = chooseForm(plan(), given, tasks[i]); !status.ok()) return result(status);
+  }
+  telemetry_.begin(operations.back(), tasks.back().bytes);
+  Status status = launcher_->run(tasks, cudaStream);
+  if (status.ok()) status = noteLast(cudaStream);
+  telemetry_.end(operations.back(), status.ok());
+  return result(status);
+}
+
+void CudaDataPath::abort(const Status& status) {
+  interrupt_->raise(status);
+  if (resources_->aborted != nullptr) std::atomic_ref(*resources_->aborted).store(2, std::memory_order_release);
+}
+
+bool CudaDataPath::idle() const {
+  std::lock_guard lock(mutex_);
+  if (!launched_ || resources_->last == nullptr) return true;
+  const OnGpu here(resources_->gpu);
+  return driver().eventQuery(resources_->last) != kNotReady;
+}
+
+ncclResult_t CudaDataPath::nodeBarrier() {
+  const auto& header = plan().header();
+  return result(meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds));
+}
+
+void CudaDataPath::info(ncclrunCommInfo& out) const {
+  const auto& header = plan().header();
+  out = {setup_.rank,       header.ranks,     plan().peer(setup_.rank).localIndex,
+         header.localRanks, header.hostIndex, header.hosts};
+}
+
+const char* CudaDataPath::hostName(uint32_t index) const {
+  return index < hostNames_.size() ? hostNames_[index].c_str() : nullptr;
+}
+
+// Pairs that have been used, by channel.
+size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
+  const auto& header = plan().header();
+  const size_t ends = size_t(header.channels) * header.ranks;
+  std::vector<SendState> sends(ends);
+  std::vector<ReceiveState> receives(ends);
+  const OnGpu here(resources_->gpu);
+  const Pointer at = resources_->tables.pointer();
+  const Driver& cuda = driver();
+  cuda.memcpyAsync(reinterpret_cast<Pointer>(sends.data()), at, ends * sizeof(SendState), resources_->stream);
+  cuda.memcpyAsync(reinterpret_cast<Pointer>(receives.data()), at + ends * sizeof(SendState),
+                   ends * sizeof(ReceiveState), resources_->stream);
+  cuda.streamSynchronize(resources_->stream);
+  size_t count = 0;
+  for (uint32_t channel = 0; channel < header.channels; channel++) {
+    for (uint32_t peer = 0; peer < header.ranks; peer++) {
+      const size_t i = channel * header.ranks + peer;
+      for (const bool isSend : {true, false}) {
+        const uint64_t bytes = isSend ? sends[i].bytes : receives[i].bytes;
+        if (bytes == 0) continue;
+        const auto transport = uint32_t(resources_->regions->transport(peer));
+        if (count < out.size()) out[count] = {channel, peer, isSend ? 1u : 0u, transport, bytes};
+        count++;
+      }
+    }
+  }
+  return count;
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,75 @@
+// DataPath of GPUs: operations become kernels on the user's own streams; no thread of ours runs meanwhile.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/cuda_launcher.h"
+#include "core/data_path.h"
+#include "core/interrupt.h"
+#include "core/segment.h"
+#include "core/telemetry.h"
+#include "device/cuda/memory.h"
+#include "transport/p2p/regions.h"
+
+namespace ncclrun::cuda {
+
+// What kernels under way may still use: it outlives the DataPath until they have ended.
+struct Resources {
+  explicit Resources(const Gpu& onGpu) : gpu(onGpu) {}
+  ~Resources();
+
+  const Gpu gpu;
+  PlanView plan;
+  Segment segment;
+  Stream stream = nullptr;  // of our own, for what is not the user's
+  Event last = nullptr;     // after the last launch that was not captured
+  std::unique_ptr<Regions> regions;
+  Memory tables;
+  PinnedPages abortPages;
+  uint32_t* aborted = nullptr;  // pinned memory of the host: a word that ends every wait of this rank's kernels
+};
+
+class CudaDataPath final : public DataPath {
+ public:
+  CudaDataPath(const Setup& setup, const Gpu& gpu);
+  ~CudaDataPath() override;
+  Status start();
+
+  Status connect() override;
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  bool full() const override { return false; }
+  Status awaitRoom() override { return asyncError(); }
+  ncclResult_t nodeBarrier() override;
+  void abort(const Status& status) override;
+  Status asyncError() const override { return interrupt_->status(); }
+  bool idle() const override;
+  void info(ncclrunCommInfo& out) const override;
+  const char* hostName(uint32_t index) const override;
+  size_t edges(std::span<ncclrunEdge> out) const override;
+
+ private:
+  Status makeTables();
+  Status orderAfterLast(Stream stream);
+  Status noteLast(Stream stream);
+  const PlanView& plan() const { return resources_->plan; }
+  Doorbell& ownBell() const { return resources_->segment.doorbell(plan().peer(setup_.rank).localIndex); }
+
+  const Setup setup_;
+  std::unique_ptr<Resources> resources_;
+  Telemetry telemetry_;
+  std::unique_ptr<Interrupt> interrupt_;
+  std::unique_ptr<Launcher> launcher_;
+  std::vector<std::string> hostNames_;
+
+  mutable std::mutex mutex_;
+  unsigned long long lastStream_ = 0;  // id of the stream of the last launch that was not captured
+  unsigned long long streamId_ = 0;    // of the launch under way: a handle may come again, an id never does
+  bool launched_ = false;
+  uint64_t captureId_ = 0;  // of the last launch that was captured, and its node
+  GraphNode captured_ = nullptr;
+  unsigned long long capturedStream_ = 0;
+};
+
+}  // namespace ncclrun::cuda

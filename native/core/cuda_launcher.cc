@@ -1,0 +1,261 @@
+#include "core/cuda_launcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/tree_shape.h"
+#include "device/element.h"
+#include "device/host/fold.h"
+
+namespace ncclrun::cuda {
+namespace {
+
+using plan::Algorithm;
+using plan::Collective;
+using plan::Protocol;
+
+// Blocks of one launch wait for each other's peers, so all must find a multiprocessor, beside those of other launches.
+constexpr uint32_t kMaxBlocks = 64;
+constexpr uint32_t kMaxThreads = 512;
+
+Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
+  const bool ring = algorithm == Algorithm::ring;
+  const bool tree = algorithm == Algorithm::tree;
+  if (ranks == 1 && collective != Collective::barrier) return Routine::copy;
+  switch (collective) {
+    case Collective::allReduce:
+      if (algorithm == Algorithm::directOneShot) return Routine::allReduceOneShot;
+      if (algorithm == Algorithm::directTwoShot) return Routine::allReduceTwoShot;
+      return ring ? Routine::allReduceRing : Routine::allReduceTree;
+    case Collective::allGather:
+      return ring ? Routine::allGatherRing : Routine::allGatherDirect;
+    case Collective::reduceScatter:
+      return ring ? Routine::reduceScatterRing : Routine::reduceScatterDirect;
+    case Collective::broadcast:
+      return ring ? Routine::broadcastRing : tree ? Routine::broadcastTree : Routine::broadcastDirect;
+    case Collective::reduce:
+      return ring ? Routine::reduceRing : tree ? Routine::reduceTree : Routine::reduceDirect;
+    case Collective::allToAll:
+      return Routine::allToAll;
+    case Collective::gather:
+      return Routine::gather;
+    case Collective::scatter:
+      return Routine::scatter;
+    case Collective::sendRecv:
+      return sends ? Routine::send : Routine::receive;
+    case Collective::barrier:
+      break;
+  }
+  return Routine::barrier;
+}
+
+bool isSend(const Task& task) { return task.operation.send != nullptr; }
+
+}  // namespace
+
+Launcher::Shape Launcher::shapeOf(const Task& task) const {
+  const auto& operation = task.operation;
+  const uint32_t ranks = plan_.header().ranks;
+  Shape shape{.kernel = {kBytesModule, 0},
+              .protocol = Protocol(task.form.protocol),
+              .threads = std::min(task.form.threads / 32 * 32, kMaxThreads),
+              .elementBytes = 1,
+              .scalarAt = nullptr,
+              .scalar = 0,
+              .divisor = 1};
+  if (!reduces(operation.collective)) return shape;
+  shape.elementBytes = uint8_t(elementBytes(operation.type));
+  shape.kernel = kernelFor(operation.type, ranks == 1 && operation.op == ncclAvg ? ncclSum : operation.op);
+  Reduction reduction;
+  const uint64_t none = 0;
+  makeReduction(operation.type, operation.op, operation.scalarAt != nullptr ? &none : &operation.scalar, ranks,
+                reduction);
+  shape.scalarAt = operation.scalarAt;
+  shape.scalar = reduction.scalar;
+  shape.divisor = reduction.divisor;
+  return shape;
+}
+
+void Launcher::connect(Item& item, const Task& task) const {
+  const uint32_t ranks = plan_.header().ranks;
+  const auto both = [&](uint32_t peer) {
+    item.receives[item.receiveCount++] = uint8_t(peer);
+    item.sends[item.sendCount++] = uint8_t(peer);
+  };
+  switch (item.routine) {
+    case Routine::copy:
+      return;
+    case Routine::allReduceRing:
+    case Routine::reduceScatterRing:
+    case Routine::reduceRing:
+    case Routine::allGatherRing:
+    case Routine::broadcastRing:
+      item.usesRing = true;
+      item.receiveCount = item.sendCount = 1;
+      return;
+    case Routine::allReduceTree:
+    case Routine::reduceTree:
+    case Routine::broadcastTree: {
+      if (item.routine == Routine::allReduceTree) item.root = uint8_t(plan_.ring(0, 0));
+      const TreePlace place = placeInTree(plan_, rank_, item.root);
+      for (const uint32_t child : place.children) both(child);
+      item.children = uint8_t(place.children.size());
+      if (rank_ != item.root) both(place.parent);
+      return;
+    }
+    case Routine::send:
+      item.sends[item.sendCount++] = uint8_t(task.operation.peer);
+      return;
+    case Routine::receive:
+      item.receives[item.receiveCount++] = uint8_t(task.operation.peer);
+      return;
+    case Routine::reduceDirect:
+    case Routine::broadcastDirect:
+    case Routine::gather:
+    case Routine::scatter:
+      if (rank_ != item.root) return both(item.root);
+      break;
+    default:
+      break;
+  }
+  for (uint32_t peer = 0; peer < ranks; peer++) {
+    if (peer != rank_) both(peer);
+  }
+}
+
+Item Launcher::itemOf(const Task& task, const Shape& shape) const {
+  const auto& operation = task.operation;
+  Item item{};
+  item.send = static_cast<const char*>(operation.send);
+  item.receive = static_cast<char*>(operation.receive);
+  item.count = operation.count * elementBytes(operation.type) / shape.elementBytes;
+  item.chunk = std::max<uint64_t>(task.form.chunkBytes / shape.elementBytes, 1);
+  // Row 19 of the formulas; a line of LL128 carries 15 words, and four warps' lanes make 15 bytes each of it.
+  const uint32_t grainBytes = shape.protocol == Protocol::ll128
+                                  ? shape.threads * 15
+                                  : (shape.threads - (shape.protocol == Protocol::ll ? 0 : 32)) * 8;
+  item.grain = std::max(grainBytes / shape.elementBytes, 1u);
+  item.blocks = uint16_t(task.form.channels);
+  item.root = uint8_t(operation.peer);
+  item.routine = routineOf(operation.collective, Algorithm(task.form.algorithm), plan_.header().ranks, isSend(task));
+  connect(item, task);
+  return item;
+}
+
+Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
+  if (launch_.itemCount == 0) return {};
+  launch_.elementBytes = shape.elementBytes;
+  launch_.kind = shape.kernel.kind;
+  launch_.scalarAt = shape.scalarAt;
+  launch_.scalar = shape.scalar;
+  launch_.divisor = shape.divisor;
+  Function function = nullptr;
+  Status status = load(gpu_, shape.kernel.module, shape.protocol, function);
+  if (status.ok()) {
+    void* parameters[] = {&launch_};
+    status =
+        statusOf(driver().launchKernel(function, blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, nullptr),
+                 "cuLaunchKernel");
+  }
+  launch_.itemCount = 0;
+  return status;
+}
+
+// The k-th send to oneself meets the k-th receive from oneself.
+Status Launcher::copyToSelf(std::span<const Task* const> sends, std::span<const Task* const> receives,
+                            Stream stream) const {
+  if (sends.size() != receives.size()) {
+    return {ncclInvalidUsage, formatSentence("rank %u sends to itself %zu times and receives from itself %zu times in "
+                                             "one group: these numbers must be equal",
+                                             rank_, sends.size(), receives.size())};
+  }
+  for (size_t i = 0; i < sends.size(); i++) {
+    const auto& send = sends[i]->operation;
+    const auto& receive = receives[i]->operation;
+    const size_t bytes = send.count * elementBytes(send.type);
+    if (bytes != receive.count * elementBytes(receive.type)) {
+      return {ncclInvalidUsage,
+              formatSentence("rank %u sends itself %zu bytes and receives another number of bytes", rank_, bytes)};
+    }
+    if (bytes == 0 || send.send == receive.receive) continue;
+    const auto pointer = [](const void* address) { return reinterpret_cast<Pointer>(address); };
+    Status status =
+        statusOf(driver().memcpyAsync(pointer(receive.receive), pointer(send.send), bytes, stream), "cuMemcpyAsync");
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+// In rounds: all ranks put the k-th messages of a pair into the same round, and those of one protocol into the same
+// launch of it. So whatever waits in a launch waits for what others have in theirs.
+Status Launcher::sendAndReceive(std::span<const Task* const> tasks, Stream stream) {
+  const uint32_t ranks = plan_.header().ranks;
+  std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
+  for (const Task* task : tasks) (isSend(*task) ? sends : receives)[task->operation.peer].push_back(task);
+  if (Status status = copyToSelf(sends[rank_], receives[rank_], stream); !status.ok()) return status;
+  if (ranks == 1) return {};
+  const size_t perRound = std::max<size_t>(kMaxItems / (2 * (ranks - 1)), 1);
+  size_t most = 0;
+  for (uint32_t peer = 0; peer < ranks; peer++) {
+    if (peer != rank_) most = std::max({most, sends[peer].size(), receives[peer].size()});
+  }
+  const uint32_t mostBlocks = std::max(kMaxBlocks / (2 * (ranks - 1)), 1u);
+  for (size_t first = 0; first < most; first += perRound) {
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+      uint32_t blocks = 0;
+      Shape shape{};
+      const auto add = [&](const std::vector<const Task*>& messages) {
+        uint32_t used = 0;
+        for (size_t i = first; i < std::min(messages.size(), first + perRound); i++) {
+          const Shape own = shapeOf(*messages[i]);
+          if (own.protocol != protocol || messages[i]->operation.count == 0) continue;
+          shape = launch_.itemCount == 0 || own.threads > shape.threads ? own : shape;
+          Item item = itemOf(*messages[i], own);
+          item.blocks = uint16_t(std::min<uint32_t>(item.blocks, mostBlocks));
+          item.firstBlock = uint16_t(blocks);
+          used = std::max<uint32_t>(used, item.blocks);
+          launch_.items[launch_.itemCount++] = item;
+        }
+        blocks += used;
+      };
+      for (uint32_t distance = 1; distance < ranks; distance++) {
+        add(sends[(rank_ + distance) % ranks]);
+        add(receives[(rank_ + ranks - distance) % ranks]);
+      }
+      if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+Status Launcher::run(std::span<const Task> tasks, Stream stream) {
+  std::vector<const Task*> pointToPoint;
+  for (const Task& task : tasks) {
+    if (task.operation.collective == Collective::sendRecv) pointToPoint.push_back(&task);
+  }
+  if (!pointToPoint.empty()) {
+    if (Status status = sendAndReceive(pointToPoint, stream); !status.ok()) return status;
+  }
+  // Neighbours of one shape share a launch, in which they go round the channels.
+  const uint32_t channels = plan_.header().channels;
+  Shape shape{};
+  uint32_t blocks = 0;
+  const auto launch = [&] { return flush(shape, std::min(std::exchange(blocks, 0), channels), stream); };
+  for (const Task& task : tasks) {
+    const auto& operation = task.operation;
+    if (operation.collective == Collective::sendRecv) continue;
+    if (operation.count == 0 && operation.collective != Collective::barrier) continue;
+    const Shape own = shapeOf(task);
+    if (launch_.itemCount > 0 && (own != shape || launch_.itemCount == kMaxItems)) {
+      if (Status status = launch(); !status.ok()) return status;
+    }
+    shape = own;
+    Item item = itemOf(task, own);
+    item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
+    launch_.items[launch_.itemCount++] = item;
+    blocks += item.blocks;
+  }
+  return launch();
+}
+
+}  // namespace ncclrun::cuda

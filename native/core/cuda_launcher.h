@@ -1,0 +1,51 @@
+// Turns operations into launches of kernels: what core/operation_runner does on the host device.
+#pragma once
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/launch.h"
+#include "core/plan_view.h"
+#include "device/cuda/gpu.h"
+#include "device/cuda/kernels.h"
+#include "device/cuda/launch_format.h"
+
+namespace ncclrun::cuda {
+
+class Launcher {
+ public:
+  // `constants`: a launch without items.
+  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants)
+      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants) {}
+
+  // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
+  // context, which is current.
+  Status run(std::span<const Task> tasks, Stream stream);
+
+ private:
+  // What all items of one launch have in common.
+  struct Shape {
+    Kernel kernel;
+    plan::Protocol protocol;
+    uint32_t threads;
+    uint8_t elementBytes;
+    const void* scalarAt;
+    uint64_t scalar;
+    uint32_t divisor;
+    bool operator==(const Shape& other) const = default;
+  };
+  Shape shapeOf(const Task& task) const;
+  Item itemOf(const Task& task, const Shape& shape) const;
+  void connect(Item& item, const Task& task) const;
+  Status sendAndReceive(std::span<const Task* const> tasks, Stream stream);
+  Status copyToSelf(std::span<const Task* const> sends, std::span<const Task* const> receives, Stream stream) const;
+  void addCollective(const Task& task, const Shape& shape);
+  Status flush(const Shape& shape, uint32_t blocks, Stream stream);
+
+  const Gpu gpu_;
+  const PlanView& plan_;
+  const uint32_t rank_;
+  Launch launch_;
+};
+
+}  // namespace ncclrun::cuda

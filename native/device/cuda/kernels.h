@@ -1,0 +1,28 @@
+// The kernels that a build carries: a fatbin per module (device/cuda/kernels/*.cu), loaded into a GPU at its first use.
+#pragma once
+#include <cstdint>
+
+#include "core/plan_format.h"
+#include "device/cuda/gpu.h"
+#include "nccl.h"
+
+namespace ncclrun::cuda {
+
+// False: built without nvcc.
+bool haveKernels();
+
+// What a launch's kernel is chosen by.
+struct Kernel {
+  uint8_t module = 0;  // number of the file of kernels, below
+  uint8_t kind = 0;    // of Launch
+  bool operator==(const Kernel& other) const = default;
+};
+inline constexpr uint8_t kBytesModule = 0;
+
+// For a reduction; `op` may be kPreMulSum; average: of whole numbers.
+Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op);
+
+// Of the GPU whose context is current. ncclInvalidUsage where the build has no code for it.
+Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Function& out);
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,46 @@
+// Loads and stores that cross between GPUs. A volatile access is a relaxed one of system scope.
+#pragma once
+#include <cstdint>
+
+namespace ncclrun::cuda {
+
+__device__ __forceinline__ uint32_t loadAcquire(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+__device__ __forceinline__ void storeRelease(uint32_t* to, uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+__device__ __forceinline__ uint32_t loadVolatile(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+__device__ __forceinline__ uint4 loadLine64(const uint4* from) {
+  uint4 v;
+  asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void storeLine64(uint4* to, uint64_t data, uint32_t flag) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%2};" ::"l"(to), "r"(uint32_t(data)), "r"(flag),
+               "r"(uint32_t(data >> 32))
+               : "memory");
+}
+// A lane's part of a line of 128 bytes.
+__device__ __forceinline__ void loadLine128(const uint64_t* from, uint64_t& a, uint64_t& b) {
+  asm volatile("ld.volatile.global.v2.u64 {%0,%1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
+}
+__device__ __forceinline__ void storeLine128(uint64_t* to, uint64_t a, uint64_t b) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(to), "l"(a), "l"(b) : "memory");
+}
+__device__ __forceinline__ uint64_t nanoseconds() {
+  uint64_t value;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
+  return value;
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,46 @@
+// Memory of a GPU, or of the host as a GPU sees it, with its owner.
+#pragma once
+#include <utility>
+
+#include "device/cuda/gpu.h"
+
+namespace ncclrun::cuda {
+
+class Memory {
+ public:
+  Memory() = default;
+  Memory(Memory&& other) noexcept
+      : gpu_(other.gpu_), pointer_(std::exchange(other.pointer_, 0)), bytes_(other.bytes_) {}
+  Memory& operator=(Memory&& other) noexcept;
+  ~Memory();
+
+  // Zeroed, by `stream`.
+  Status allocate(const Gpu& gpu, size_t bytes, Stream stream);
+  Pointer pointer() const { return pointer_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Gpu gpu_;
+  Pointer pointer_ = 0;
+  size_t bytes_ = 0;
+};
+
+// Whole pages of this process's memory, pinned.
+class PinnedPages {
+ public:
+  PinnedPages() = default;
+  PinnedPages(PinnedPages&& other) noexcept : gpu_(other.gpu_), host_(std::exchange(other.host_, nullptr)) {}
+  PinnedPages& operator=(PinnedPages&& other) noexcept;
+  ~PinnedPages();
+
+  // The pages that hold [address, +bytes).
+  Status pin(const Gpu& gpu, void* address, size_t bytes);
+  // Of an address in them, as the GPU sees it.
+  Status pointerTo(void* address, Pointer& out) const;
+
+ private:
+  Gpu gpu_;
+  void* host_ = nullptr;
+};
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,119 @@
+// The CUDA driver's interface, opened at run time: names, types and numbers as NVIDIA's driver has them (CUDA Driver
+// API reference), as far as we use them. Nothing here needs CUDA where ncclrun is built.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/error.h"
+
+namespace ncclrun::cuda {
+
+using Result = int;
+using Device = int;
+using Context = struct CUctx_st*;
+using Module = struct CUmod_st*;
+using Function = struct CUfunc_st*;
+using Stream = struct CUstream_st*;
+using Event = struct CUevent_st*;
+using Graph = struct CUgraph_st*;
+using GraphNode = struct CUgraphNode_st*;
+using GraphExec = struct CUgraphExec_st*;
+using Pointer = unsigned long long;  // to memory of a device
+
+struct IpcHandle {
+  char reserved[64];
+};
+
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kNotReady = 600;
+inline constexpr Result kPeerAccessAlreadyEnabled = 704;
+
+inline constexpr int kAttributeMultiprocessors = 16;
+inline constexpr int kAttributeMajor = 75;
+inline constexpr int kAttributeMinor = 76;
+inline constexpr unsigned kEventNoTiming = 2;
+inline constexpr unsigned kEventRecordExternal = 1;
+inline constexpr unsigned kEventWaitExternal = 1;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kIpcLazyPeerAccess = 1;
+inline constexpr unsigned kHostPortable = 1;
+inline constexpr unsigned kHostMapped = 2;
+inline constexpr int kCaptureNone = 0;
+inline constexpr int kCaptureActive = 1;
+inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kCaptureRelaxed = 2;  // of a thread's interaction with others' captures
+inline constexpr unsigned kCaptureAddDependencies = 0;
+
+// F(member, symbol, parameters): every function of the driver that we call.
+#define NCCLRUN_CUDA_FUNCTIONS(F)                                                                                     \
+  F(init, "cuInit", (unsigned))                                                                                       \
+  F(driverGetVersion, "cuDriverGetVersion", (int*))                                                                   \
+  F(getErrorName, "cuGetErrorName", (Result, const char**))                                                           \
+  F(getErrorString, "cuGetErrorString", (Result, const char**))                                                       \
+  F(deviceGetCount, "cuDeviceGetCount", (int*))                                                                       \
+  F(deviceGet, "cuDeviceGet", (Device*, int))                                                                         \
+  F(deviceGetAttribute, "cuDeviceGetAttribute", (int*, int, Device))                                                  \
+  F(deviceGetPCIBusId, "cuDeviceGetPCIBusId", (char*, int, Device))                                                   \
+  F(deviceCanAccessPeer, "cuDeviceCanAccessPeer", (int*, Device, Device))                                             \
+  F(devicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context*, Device))                                           \
+  F(ctxGetCurrent, "cuCtxGetCurrent", (Context*))                                                                     \
+  F(ctxPushCurrent, "cuCtxPushCurrent_v2", (Context))                                                                 \
+  F(ctxPopCurrent, "cuCtxPopCurrent_v2", (Context*))                                                                  \
+  F(ctxGetDevice, "cuCtxGetDevice", (Device*))                                                                        \
+  F(ctxEnablePeerAccess, "cuCtxEnablePeerAccess", (Context, unsigned))                                                \
+  F(memAlloc, "cuMemAlloc_v2", (Pointer*, size_t))                                                                    \
+  F(memFree, "cuMemFree_v2", (Pointer))                                                                               \
+  F(memHostAlloc, "cuMemHostAlloc", (void**, size_t, unsigned))                                                       \
+  F(memFreeHost, "cuMemFreeHost", (void*))                                                                            \
+  F(memHostRegister, "cuMemHostRegister_v2", (void*, size_t, unsigned))                                               \
+  F(memHostUnregister, "cuMemHostUnregister", (void*))                                                                \
+  F(memHostGetDevicePointer, "cuMemHostGetDevicePointer_v2", (Pointer*, void*, unsigned))                             \
+  F(memsetD8Async, "cuMemsetD8Async", (Pointer, unsigned char, size_t, Stream))                                       \
+  F(memcpyAsync, "cuMemcpyAsync", (Pointer, Pointer, size_t, Stream))                                                 \
+  F(ipcGetMemHandle, "cuIpcGetMemHandle", (IpcHandle*, Pointer))                                                      \
+  F(ipcOpenMemHandle, "cuIpcOpenMemHandle_v2", (Pointer*, IpcHandle, unsigned))                                       \
+  F(ipcCloseMemHandle, "cuIpcCloseMemHandle", (Pointer))                                                              \
+  F(moduleLoadData, "cuModuleLoadData", (Module*, const void*))                                                       \
+  F(moduleGetFunction, "cuModuleGetFunction", (Function*, Module, const char*))                                       \
+  F(launchKernel, "cuLaunchKernel",                                                                                   \
+    (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))         \
+  F(streamCreate, "cuStreamCreate", (Stream*, unsigned))                                                              \
+  F(streamDestroy, "cuStreamDestroy_v2", (Stream))                                                                    \
+  F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                               \
+  F(streamWaitEvent, "cuStreamWaitEvent", (Stream, Event, unsigned))                                                  \
+  F(streamGetCaptureInfo, "cuStreamGetCaptureInfo_v2", (Stream, int*, uint64_t*, Graph*, const GraphNode**, size_t*)) \
+  F(streamUpdateCaptureDependencies, "cuStreamUpdateCaptureDependencies", (Stream, GraphNode*, size_t, unsigned))     \
+  F(threadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int*))                                     \
+  F(streamGetId, "cuStreamGetId", (Stream, unsigned long long*))                                                      \
+  F(streamQuery, "cuStreamQuery", (Stream))                                                                           \
+  F(streamBeginCapture, "cuStreamBeginCapture_v2", (Stream, int))                                                     \
+  F(streamEndCapture, "cuStreamEndCapture", (Stream, Graph*))                                                         \
+  F(graphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))                         \
+  F(graphLaunch, "cuGraphLaunch", (GraphExec, Stream))                                                                \
+  F(graphDestroy, "cuGraphDestroy", (Graph))                                                                          \
+  F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec))                                                              \
+  F(eventElapsedTime, "cuEventElapsedTime_v2", (float*, Event, Event))                                                \
+  F(ctxSetCurrent, "cuCtxSetCurrent", (Context))                                                                      \
+  F(eventCreate, "cuEventCreate", (Event*, unsigned))                                                                 \
+  F(eventDestroy, "cuEventDestroy_v2", (Event))                                                                       \
+  F(eventRecord, "cuEventRecord", (Event, Stream))                                                                    \
+  F(eventQuery, "cuEventQuery", (Event))                                                                              \
+  F(eventSynchronize, "cuEventSynchronize", (Event))
+
+struct Driver {
+#define NCCLRUN_CUDA_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
+  NCCLRUN_CUDA_FUNCTIONS(NCCLRUN_CUDA_MEMBER)
+#undef NCCLRUN_CUDA_MEMBER
+};
+
+// The driver, opened and started at the first call; null: there is none, `why` says so in a sentence without its end.
+const Driver* driver(std::string& why);
+
+// The driver where it is known to be there.
+const Driver& driver();
+
+// What a call of the driver came to: `what` names it.
+Status statusOf(Result result, const char* what);
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,155 @@
+#include "transport/p2p/regions.h"
+
+#include <cstring>
+#include <random>
+
+namespace ncclrun::cuda {
+namespace {
+
+uint64_t processToken() {
+  static const uint64_t token = [] {
+    std::random_device device;
+    return uint64_t(device()) << 32 | device();
+  }();
+  return token;
+}
+
+}  // namespace
+
+Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank)
+    : gpu_(gpu),
+      plan_(plan),
+      segment_(segment),
+      rank_(rank),
+      regionStride_(regionBytes(plan.header().pairSteps, plan.header().pairStepBytes)) {}
+
+Regions::~Regions() {
+  const OnGpu here(gpu_);
+  for (uint32_t peer = 0; peer < kMaxPeers; peer++) {
+    if (foreign_[peer]) driver().ipcCloseMemHandle(mapped_[peer]);
+  }
+}
+
+Status Regions::allocate(Stream stream) {
+  const uint32_t ranks = plan_.header().ranks;
+  if (ranks == 1) return {};
+  return own_.allocate(gpu_, (ranks - 1) * pairBytes(), stream);
+}
+
+Status Regions::publish() {
+  if (plan_.header().ranks > 1) {
+    DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
+    record.process = processToken();
+    record.context = reinterpret_cast<uint64_t>(gpu_.context);
+    record.pointer = own_.pointer();
+    record.bytes = own_.bytes();
+    const OnGpu here(gpu_);
+    IpcHandle handle{};
+    Status status = statusOf(driver().ipcGetMemHandle(&handle, own_.pointer()), "cuIpcGetMemHandle");
+    if (!status.ok()) return status;
+    std::memcpy(record.ipcHandle, &handle, sizeof handle);
+    record.stage.store(1, std::memory_order_release);
+  }
+  state_ = State::published;
+  return {};
+}
+
+bool Regions::allAt(uint32_t stage) const {
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    if (segment_.deviceRecord(local).stage.load(std::memory_order_acquire) < stage) return false;
+  }
+  return true;
+}
+
+Status Regions::connect() {
+  const bool alone = plan_.header().ranks == 1;
+  if (state_ == State::published) {
+    if (!alone && !allAt(1)) return {ncclInProgress, {}};
+    if (Status status = openAll(); !status.ok()) return status;
+    state_ = State::opened;
+  }
+  if (state_ == State::opened) {
+    if (!alone && !allAt(2)) return {ncclInProgress, {}};
+    if (Status status = decide(); !status.ok()) return status;
+    state_ = State::connected;
+  }
+  return {};
+}
+
+Status Regions::open(uint32_t peer) {
+  const DeviceRecord& record = segment_.deviceRecord(localOf(peer));
+  if (record.process == processToken()) {
+    const Result result = driver().ctxEnablePeerAccess(reinterpret_cast<Context>(record.context), 0);
+    if (result != kPeerAccessAlreadyEnabled && result != kSuccess) return statusOf(result, "cuCtxEnablePeerAccess");
+    mapped_[peer] = record.pointer;
+    return {};
+  }
+  IpcHandle handle;
+  std::memcpy(&handle, record.ipcHandle, sizeof handle);
+  Status status = statusOf(driver().ipcOpenMemHandle(&mapped_[peer], handle, kIpcLazyPeerAccess), "cuIpcOpenMemHandle");
+  foreign_[peer] = status.ok();
+  return status;
+}
+
+Status Regions::openAll() {
+  if (plan_.header().ranks == 1) return {};
+  DeviceRecord& own = segment_.deviceRecord(localOf(rank_));
+  const OnGpu here(gpu_);
+  uint64_t reached = 0;
+  for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
+    if (peer == rank_) continue;
+    Status status{ncclSuccess, {}};
+    if (plan_.header().sameHostTransport == uint8_t(plan::Transport::p2p)) {
+      status = open(peer);
+    } else {
+      status = {ncclInvalidUsage, "the plan says so"};
+    }
+    if (status.ok()) {
+      reached |= 1ull << localOf(peer);
+    } else if (why_.empty()) {
+      why_ = "rank " + std::to_string(rank_) + " cannot store into GPU memory of rank " + std::to_string(peer) + ": " +
+             status.sentence;
+      std::strncpy(own.why, why_.c_str(), sizeof own.why - 1);
+    }
+  }
+  own.reached.store(reached, std::memory_order_relaxed);
+  own.stage.store(2, std::memory_order_release);
+  return {};
+}
+
+// Both ranks of a pair come to the same answer.
+Status Regions::decide() {
+  const uint32_t ranks = plan_.header().ranks;
+  const uint32_t own = localOf(rank_);
+  const uint64_t reached = ranks == 1 ? 0 : segment_.deviceRecord(own).reached.load(std::memory_order_relaxed);
+  for (uint32_t peer = 0; peer < ranks; peer++) {
+    if (peer == rank_) continue;
+    const uint32_t theirs = localOf(peer);
+    const DeviceRecord& record = segment_.deviceRecord(theirs);
+    const bool both = (reached >> theirs & 1) != 0 && (record.reached.load(std::memory_order_relaxed) >> own & 1) != 0;
+    if (both) {
+      out_[peer] = mapped_[peer] + offsetFor(own, theirs);
+      in_[peer] = own_.pointer() + offsetFor(theirs, own);
+      transports_[peer] = plan::Transport::p2p;
+      continue;
+    }
+    if (why_.empty()) why_.assign(record.why, strnlen(record.why, sizeof record.why));
+    if (Status status = useHostMemory(peer); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status Regions::useHostMemory(uint32_t peer) {
+  const uint32_t own = localOf(rank_), theirs = localOf(peer);
+  for (const bool outgoing : {true, false}) {
+    std::byte* const memory = outgoing ? segment_.pairMemory(own, theirs) : segment_.pairMemory(theirs, own);
+    PinnedPages pages;
+    if (Status status = pages.pin(gpu_, memory, pairBytes()); !status.ok()) return status;
+    if (Status status = pages.pointerTo(memory, (outgoing ? out_ : in_)[peer]); !status.ok()) return status;
+    pinned_.push_back(std::move(pages));
+  }
+  transports_[peer] = plan::Transport::shm;
+  return {};
+}
+
+}  // namespace ncclrun::cuda

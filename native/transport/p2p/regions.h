@@ -1,0 +1,63 @@
+// The memory through which the GPUs of one host reach each other: every rank has regions for what its peers send it, in
+// its GPU's memory, which the peers map (the same process: directly; others: CUDA IPC). Where two GPUs cannot store
+// into each other's memory, both directions between them lie in the host segment instead.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/plan_view.h"
+#include "core/segment.h"
+#include "device/cuda/launch_format.h"
+#include "device/cuda/memory.h"
+
+namespace ncclrun::cuda {
+
+class Regions {
+ public:
+  Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank);
+  ~Regions();
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+
+  // Takes the memory and tells the peers. Zeroed by `stream`, which has to be waited for before.
+  Status allocate(Stream stream);
+  Status publish();
+  // ncclInProgress until all peers' memory is reachable one way or the other. Never waits.
+  Status connect();
+
+  // Of all channels, as this GPU sees them: from us to a peer, and back.
+  Pointer out(uint32_t peer) const { return out_[peer]; }
+  Pointer in(uint32_t peer) const { return in_[peer]; }
+  plan::Transport transport(uint32_t peer) const { return transports_[peer]; }
+  // Why a peer is reached through memory of the host; empty if none is.
+  const std::string& why() const { return why_; }
+  uint64_t regionStride() const { return regionStride_; }
+
+ private:
+  uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
+  uint64_t pairBytes() const { return regionStride_ * plan_.header().channels; }
+  // Among the regions of a rank, those that local rank `from` writes.
+  uint64_t offsetFor(uint32_t from, uint32_t to) const { return (from < to ? from : from - 1) * pairBytes(); }
+  Status open(uint32_t peer);
+  Status openAll();
+  Status decide();
+  Status useHostMemory(uint32_t peer);
+  bool allAt(uint32_t stage) const;
+
+  const Gpu gpu_;
+  const PlanView& plan_;
+  const Segment& segment_;
+  const uint32_t rank_;
+  const uint64_t regionStride_;
+  enum class State { unpublished, published, opened, connected } state_ = State::unpublished;
+  Memory own_;
+  std::array<Pointer, kMaxPeers> mapped_{};  // peers' memory; those of other processes have to be unmapped
+  std::array<bool, kMaxPeers> foreign_{};
+  std::array<Pointer, kMaxPeers> out_{}, in_{};
+  std::array<plan::Transport, kMaxPeers> transports_{};
+  std::vector<PinnedPages> pinned_;
+  std::string why_;
+};
+
+}  // namespace ncclrun::cuda
