@@ -39,8 +39,8 @@ ncclResult_t answer(const char* function, const char* name, int* target, const C
   if (const auto bad = checkPointer(function, name, target); bad != ncclSuccess) return bad;
   if (!communicator.placed()) {
     return fail(ncclInvalidUsage,
-                "%s: the other ranks have not all called ncclCommSplit; wait until ncclCommGetAsyncError no longer "
-                "says ncclInProgress",
+                "%s: the other ranks have not all called ncclCommSplit or ncclCommShrink; wait until "
+                "ncclCommGetAsyncError no longer says ncclInProgress",
                 function);
   }
   *target = static_cast<int>((communicator.*value)());
@@ -55,6 +55,15 @@ NCCLRUN_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
                           [](Communicator& communicator) { return resultOf(communicator.finalize()); });
 }
 NCCLRUN_TWIN(ncclCommFinalize);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
+  return withCommunicator("ncclCommRevoke", comm, [revokeFlags](Communicator& communicator) {
+    if (revokeFlags == NCCL_REVOKE_DEFAULT) return resultOf(communicator.revoke("ncclCommRevoke"));
+    return fail(ncclInvalidArgument, "ncclCommRevoke: revokeFlags is 0x%x; it must be NCCL_REVOKE_DEFAULT",
+                static_cast<unsigned>(revokeFlags));
+  });
+}
+NCCLRUN_TWIN(ncclCommRevoke);
 
 NCCLRUN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;

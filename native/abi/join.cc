@@ -48,7 +48,6 @@ ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, nc
   *newcomm = nullptr;
   const auto parent = lookUp(function, comm);
   if (parent == nullptr) return ncclInvalidArgument;
-  if (parent->ready(function) == nullptr) return whyNotReady(*parent);
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
     return fail(ncclInvalidArgument, "%s: color is %d; it must be 0 or more, or NCCL_SPLIT_NOCOLOR", function, color);
   }
@@ -60,6 +59,55 @@ ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, nc
     return fail(status);
   }
   return Group::current().join(std::move(part), newcomm);
+}
+
+// The ranks to leave out in ascending order.
+Status readExcluded(const int* list, int count, const Communicator& parent, std::vector<uint32_t>& out) {
+  if (list == nullptr) return {ncclInvalidArgument, "excludeRanksList is NULL"};
+  if (count < 1) {
+    return {ncclInvalidArgument, formatSentence("excludeRanksCount is %d; at least one rank is left out", count)};
+  }
+  out.assign(list, list + count);
+  std::sort(out.begin(), out.end());
+  for (const uint32_t rank : out) {
+    if (rank >= parent.size()) {
+      return {ncclInvalidArgument, formatSentence("excludeRanksList has rank %d; the communicator has ranks 0 to %u",
+                                                  static_cast<int>(rank), parent.size() - 1)};
+    }
+    if (rank == parent.rank()) {
+      return {ncclInvalidArgument,
+              formatSentence("excludeRanksList has rank %u, the caller; ranks left out do not call", rank)};
+    }
+  }
+  const auto twice = std::adjacent_find(out.begin(), out.end());
+  if (twice == out.end()) return {};
+  return {ncclInvalidArgument, formatSentence("excludeRanksList has rank %u twice", *twice)};
+}
+
+ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, int count, ncclComm_t* newcomm,
+                    const ncclConfig_t* config, int flags) {
+  if (const auto bad = checkPointer(function, "newcomm", newcomm); bad != ncclSuccess) return bad;
+  *newcomm = nullptr;
+  const auto parent = lookUp(function, comm);
+  if (parent == nullptr) return ncclInvalidArgument;
+  if (flags != NCCL_SHRINK_DEFAULT && flags != NCCL_SHRINK_ABORT) {
+    return fail(ncclInvalidArgument, "%s: shrinkFlags is 0x%x; there is NCCL_SHRINK_DEFAULT and NCCL_SHRINK_ABORT",
+                function, static_cast<unsigned>(flags));
+  }
+  if (Status status = parent->divisible(function, true); !status.ok()) return fail(status);
+  std::vector<uint32_t> leftOut;
+  if (Status status = readExcluded(excluded, count, *parent, leftOut); !status.ok()) return refuse(function, status);
+  CommSettings settings;
+  settings.blocking = parent->blocking();
+  if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
+  if (flags == NCCL_SHRINK_ABORT) {
+    if (Status status = parent->revoke(function); !status.ok()) return fail(status);
+  }
+  std::shared_ptr<Communicator> made;
+  if (Status status = Communicator::shrink(*parent, std::move(leftOut), settings.blocking, made); !status.ok()) {
+    return fail(status);
+  }
+  return Group::current().join(std::move(made), newcomm);
 }
 
 Status checkDevices(const int* devices, int count) {
@@ -134,6 +182,25 @@ NCCLRUN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks,
 }
 NCCLRUN_TWIN(ncclCommInitRankConfig);
 
+NCCLRUN_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                                     ncclUniqueId* commIds, ncclConfig_t* config) {
+  constexpr const char* kName = "ncclCommInitRankScalable";
+  return callInGroup(kName, [&] {
+    if (const auto bad = checkPointer(kName, "commIds", commIds); bad != ncclSuccess) return bad;
+    if (nId < 1 || nId > nranks) {
+      return fail(ncclInvalidArgument, "%s: nId is %d; there are 1 to %d ids, at most one for each rank", kName, nId,
+                  nranks);
+    }
+    for (int i = 1; i < nId; i++) {
+      if (Status status = checkUniqueId(commIds[i]); !status.ok()) {
+        return fail(status.code, "%s: commIds[%d]: %s", kName, i, status.sentence.c_str());
+      }
+    }
+    return join(kName, newcomm, nranks, commIds[0], myrank, config);
+  });
+}
+NCCLRUN_TWIN(ncclCommInitRankScalable);
+
 NCCLRUN_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ndev, const int* devlist) {
   return callInGroup("ncclCommInitAll", [&] { return joinAll("ncclCommInitAll", comms, ndev, devlist); });
 }
@@ -144,6 +211,14 @@ NCCLRUN_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, n
   return callInGroup("ncclCommSplit", [&] { return split("ncclCommSplit", comm, color, key, newcomm, config); });
 }
 NCCLRUN_TWIN(ncclCommSplit);
+
+NCCLRUN_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                                           ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags) {
+  return callInGroup("ncclCommShrink", [&] {
+    return shrink("ncclCommShrink", comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
+  });
+}
+NCCLRUN_TWIN(ncclCommShrink);
 
 NCCLRUN_EXPORT ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                              ncclrunDevice_t device) {

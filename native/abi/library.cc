@@ -63,6 +63,9 @@ NCCLRUN_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
 }
 NCCLRUN_TWIN(ncclGetUniqueId);
 
+NCCLRUN_EXPORT void ncclResetDebugInit(void) {}
+NCCLRUN_TWIN(ncclResetDebugInit);
+
 NCCLRUN_EXPORT const char* ncclrunVersion(void) { return engineVersion(); }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunGetJob(ncclUniqueId* uniqueId, int* size, int* rank) {

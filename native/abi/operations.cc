@@ -134,6 +134,11 @@ NCCLRUN_EXPORT ncclResult_t ncclGroupEnd(void) {
 }
 NCCLRUN_TWIN(ncclGroupEnd);
 
+NCCLRUN_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
+  return call("ncclGroupSimulateEnd", [&] { return Group::current().simulateEnd(simInfo); });
+}
+NCCLRUN_TWIN(ncclGroupSimulateEnd);
+
 NCCLRUN_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   return queue({.function = "ncclAllReduce",

@@ -26,7 +26,8 @@ Communicator::~Communicator() {
 
 bool Communicator::settled() const {
   const State now = state();
-  return now == State::ready || now == State::finalized || now == State::failed || now == State::aborted;
+  return now == State::ready || now == State::finalized || now == State::revoked || now == State::failed ||
+         now == State::aborted;
 }
 
 bool Communicator::enter(State from, State to) {
@@ -45,7 +46,7 @@ void Communicator::failWith(Status status, bool tellOthers) {
   {
     std::lock_guard lock(mutex_);
     const State now = state();
-    if (now == State::failed || now == State::aborted || now == State::finalized) return;
+    if (now == State::failed || now == State::aborted || now == State::revoked || now == State::finalized) return;
     tell = tellOthers && joined_;
     path = dataPath_.get();
     status_ = std::move(status);
@@ -75,7 +76,8 @@ std::string Communicator::failure() { return statusNow().sentence; }
 
 std::string Communicator::context() {
   std::lock_guard lock(mutex_);
-  if (!placed()) return formatSentence("rank %u of %u in ncclCommSplit", split_->parent.rank, split_->parent.size);
+  if (!placed())
+    return formatSentence("rank %u of %u in %s", split_->parent.rank, split_->parent.size, split_->function);
   return formatSentence("rank %u of %u%s%s", rank(), size(), hostName_.empty() ? "" : " on ", hostName_.c_str());
 }
 
@@ -103,6 +105,8 @@ Status Communicator::asyncError() {
       if (Status status = dataPath_->asyncError(); !status.ok()) failWith(std::move(status), false);
       if (!blocking_ && mayBeFull() && state() == State::ready && dataPath_->full()) return {ncclInProgress, {}};
       return statusNow();
+    case State::revoked:
+      return {};
     case State::finalized:
     case State::failed:
     case State::aborted:
@@ -127,6 +131,13 @@ DataPath* Communicator::ready(const char* function) {
     case State::failed:
     case State::aborted:
       fail(told());
+      return nullptr;
+    case State::revoked:
+      fail(
+          ncclInvalidUsage,
+          "%s: the communicator was revoked; only ncclCommShrink, ncclCommSplit, ncclCommDestroy and ncclCommAbort may "
+          "follow",
+          function);
       return nullptr;
     case State::finalizing:
     case State::finalized:
@@ -165,6 +176,9 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
 Status Communicator::finalize() {
   if (!enter(State::ready, State::finalizing)) {
     if (state() == State::failed || state() == State::aborted) return told();
+    if (state() == State::revoked) {
+      return {ncclInvalidUsage, "ncclCommFinalize: the communicator was revoked; call ncclCommDestroy"};
+    }
     return {ncclInvalidUsage,
             settled() || state() == State::finalizing
                 ? "ncclCommFinalize: the communicator was finalized before"
@@ -210,6 +224,7 @@ Status Communicator::close() {
       break;
     case State::finalizing:
     case State::finalized:
+    case State::revoked:
     case State::failed:
     case State::aborted:
       break;
@@ -219,6 +234,47 @@ Status Communicator::close() {
     changed_.wait(lock, [this] { return settled() && state() != State::ready; });
   }
   if (state() == State::failed) tellLeaving(LeaveHow::failed, failure());
+  if (state() == State::revoked) tellLeaving(LeaveHow::failed, dataPath_->asyncError().sentence);
+  return {};
+}
+
+Status Communicator::divisible(const char* function, bool broken) {
+  if (!usesAgent_) {
+    return {
+        ncclInvalidUsage,
+        formatSentence("%s: the communicator was made from a plan given by hand; it needs one that ncclCommInitRank "
+                       "or one of its like made",
+                       function)};
+  }
+  const State now = state();
+  if (now == State::revoked) return {};
+  if (broken && now == State::failed) {
+    std::lock_guard lock(mutex_);
+    return dataPath_ != nullptr ? Status{} : status_;  // it never was
+  }
+  return ready(function) != nullptr ? Status{}
+                                    : Status{statusNow().ok() ? ncclInvalidUsage : statusNow().code, lastError()};
+}
+
+Status Communicator::revoke(const char* function) {
+  if (Status status = divisible(function, true); !status.ok()) return status;
+  const std::string sentence = context() + " called " + function;
+  DataPath* path = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (state() == State::revoked) return {};
+    if (state() != State::ready && state() != State::failed) {
+      return {ncclInvalidUsage, formatSentence("%s: the communicator was finalized or aborted", function)};
+    }
+    path = dataPath_.get();
+    status_ = {};
+    state_.store(State::revoked, std::memory_order_release);
+  }
+  changed_.notify_all();
+  path->abort({ncclInvalidUsage, sentence});
+  ControlThread::get().runSoon(kLeavePatience, [membership = membership_, sentence] {
+    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, LeaveHow::revoked, sentence, kJoinRound));
+  });
   return {};
 }
 

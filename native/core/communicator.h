@@ -4,6 +4,9 @@
 //      │                 │                     │                    │           │
 //      └─────────────────┴──────── failed, or aborted by the user ──┴───────────┘
 //
+// One that is ready, or failed after it was, can be `revoked`: it takes no operations, but communicators can be made of
+// its ranks.
+//
 // The control thread moves it on: blocking callers wait for a state, the others poll. `closing` is the set-up's last
 // barrier: it waits for peers, so it runs on the caller that waits for it or on a thread of its own, never on the
 // control thread.
@@ -22,22 +25,26 @@
 #include "core/data_path.h"
 #include "core/descriptor.h"
 #include "core/messages.h"
+#include "core/registrations.h"
 #include "core/user_operators.h"
 
 namespace ncclrun {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  enum class State { joining, wiring, closing, ready, finalizing, finalized, failed, aborted };
+  enum class State { joining, wiring, closing, ready, finalizing, finalized, revoked, failed, aborted };
 
   // Not yet begun. A communicator of the agent's plan, or of one given by hand.
   Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking,
                const std::optional<cuda::Gpu>& gpu = {});
   static Status fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
                          std::shared_ptr<Communicator>& out);
-  // Of the ranks of `parent`, which is ready, that call with this colour; NCCL_SPLIT_NOCOLOR: a member of none, which
-  // is `finalized` when the others' split needs it no more.
+  // Of the ranks of `parent`, which is ready or revoked, that call with this colour; NCCL_SPLIT_NOCOLOR: a member of
+  // none, which is `finalized` when the others' split needs it no more.
   static Status split(Communicator& parent, int colour, int order, bool blocking, std::shared_ptr<Communicator>& out);
+  // Of the ranks of `parent`, which may also be broken, that are not left out (ascending, not the caller).
+  static Status shrink(Communicator& parent, std::vector<uint32_t> leftOut, bool blocking,
+                       std::shared_ptr<Communicator>& out);
   ~Communicator();
 
   // False: a split has not said yet who we are.
@@ -74,6 +81,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // The sentence of what broke it; empty if nothing did.
   std::string failure();
 
+  // Success if communicators can be made of the ranks of this one; `broken`: also if it is broken.
+  Status divisible(const char* function, bool broken);
+
   // Queues operations; numbers and hashes them in this order. Where the queue is full a blocking communicator waits, a
   // non-blocking one says ncclInProgress, until there is room.
   ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream);
@@ -85,11 +95,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // What has to happen before the last reference goes: finalizes, tells the agent. ncclInvalidUsage: it is still
   // joining, nothing was done.
   Status close();
+  // Ends what is under way here at once and tells the agent, which tells the others; nobody leaves.
+  Status revoke(const char* function);
   // Ends everything here at once and tells the agent, which tells the others; `reason` may be empty.
   void abort(const std::string& reason);
 
   UserOperators& operators() { return operators_; }
   const UserOperators& operators() const { return operators_; }
+  Registrations& registrations() { return registrations_; }
 
   // On the control thread: the agent says that the communicator is broken.
   void brokenByAgent(const AbortedMessage& message);
@@ -117,16 +130,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Asked for, not yet placed.
   struct Split {
+    const char* function;
     Membership parent;
     uint32_t round;
     int32_t colour;
     int32_t order;
+    std::vector<uint32_t> leftOut;  // of the parent's ranks, ascending
   };
+  static Status part(Communicator& parent, Split split, bool blocking, std::shared_ptr<Communicator>& out);
 
   Membership membership_;  // constant once placed_
   std::atomic<bool> placed_{true};
   std::optional<Split> split_;  // constant from the beginning
   std::atomic<uint32_t> splits_{0};
+  std::atomic<uint32_t> shrinks_{0};
   uint32_t lane_ = 0;
   const bool blocking_;
   const std::optional<cuda::Gpu> gpu_;
@@ -148,6 +165,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::unique_ptr<DataPath> dataPath_;  // set under mutex_ before `wiring`, then constant
 
   UserOperators operators_;
+  Registrations registrations_;
 
   std::atomic<bool> queueGrows_{false};
   std::mutex queueMutex_;  // order of numbers = order in the data path

@@ -50,18 +50,31 @@ Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32
   return {};
 }
 
-Status Communicator::split(Communicator& parent, int colour, int order, bool blocking,
-                           std::shared_ptr<Communicator>& out) {
-  if (!parent.usesAgent_) {
-    return {ncclInvalidUsage,
-            "ncclCommSplit: the communicator was made from a plan given by hand; only those that ncclCommInitRank and "
-            "its like made can be split"};
-  }
+Status Communicator::part(Communicator& parent, Split split, bool blocking, std::shared_ptr<Communicator>& out) {
   out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, blocking, parent.gpu_);
   out->lane_ = parent.lane_;
   out->placed_.store(false, std::memory_order_release);
-  out->split_ = Split{parent.membership_, kSplitRound + parent.splits_.fetch_add(1), colour, order};
+  out->split_ = std::move(split);
   return {};
+}
+
+Status Communicator::split(Communicator& parent, int colour, int order, bool blocking,
+                           std::shared_ptr<Communicator>& out) {
+  constexpr const char* kName = "ncclCommSplit";
+  if (Status status = parent.divisible(kName, false); !status.ok()) return status;
+  // All ranks that split a revoked one have revoked it: the agents let them, though it is broken.
+  const bool revoked = parent.state() == State::revoked;
+  const uint32_t round =
+      revoked ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
+  return part(parent, {kName, parent.membership_, round, colour, order, {}}, blocking, out);
+}
+
+Status Communicator::shrink(Communicator& parent, std::vector<uint32_t> leftOut, bool blocking,
+                            std::shared_ptr<Communicator>& out) {
+  constexpr const char* kName = "ncclCommShrink";
+  if (Status status = parent.divisible(kName, true); !status.ok()) return status;
+  const uint32_t round = kShrinkRound + parent.shrinks_.fetch_add(1);
+  return part(parent, {kName, parent.membership_, round, 0, 0, std::move(leftOut)}, blocking, out);
 }
 
 void Communicator::start(bool callerCloses) {
@@ -96,8 +109,9 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     joined_ = true;
   }
   const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_);
-  const Bytes question = split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info)
-                                : encodeJoin(membership_, info);
+  const Bytes question =
+      split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info, split_->leftOut)
+             : encodeJoin(membership_, info);
   AgentClient::get().request(split_ ? FrameKind::split : FrameKind::join, question,
                              excluded() ? FrameKind::table : FrameKind::plan, excluded() ? 0 : 2,
                              [self = shared_from_this()](Answer answer) { self->onPlan(std::move(answer)); });

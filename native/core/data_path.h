@@ -36,6 +36,14 @@ struct Operation {
   uint64_t hashed = 0;             // operations that went into the hash
 };
 
+// Bytes that operations will use often, as the program said. window: all ranks said so, each of a buffer of its own.
+struct RegisteredBuffer {
+  void* address;
+  size_t bytes;
+  bool window;
+  int flags;  // NCCL_WIN_*, of a window
+};
+
 class DataPath {
  public:
   struct Setup {
@@ -79,6 +87,17 @@ class DataPath {
 
   // True when nothing is queued, running or still to be sent.
   virtual bool idle() const = 0;
+
+  // A hint that may make operations faster, never one that they need. forgetBuffer comes once for each that succeeded,
+  // unless the DataPath ends before.
+  virtual Status registerBuffer(const RegisteredBuffer&) { return {}; }
+  virtual void forgetBuffer(const RegisteredBuffer&) {}
+
+  // Microseconds that the plan predicts for the operation; 0 where it predicts nothing. Else why it cannot be queued.
+  virtual Status predict(const Operation&, double& microseconds) const {
+    microseconds = 0;
+    return {};
+  }
 
   virtual void info(ncclrunCommInfo& out) const = 0;
   virtual const char* hostName(uint32_t index) const = 0;  // null if out of range

@@ -1,6 +1,8 @@
 #include "core/group.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <unordered_map>
 #include <utility>
 
 #include "core/registry.h"
@@ -10,8 +12,10 @@ namespace ncclrun {
 
 Group& Group::current() { return threadOwned<Group>(); }
 
-ncclResult_t Group::end() {
-  if (depth_ == 0) return fail(ncclInvalidUsage, "ncclGroupEnd: no ncclGroupStart of this thread is open");
+// `run` gets what was queued.
+template <typename Run>
+ncclResult_t Group::endWith(const char* function, Run&& run) {
+  if (depth_ == 0) return fail(ncclInvalidUsage, "%s: no ncclGroupStart of this thread is open", function);
   if (--depth_ > 0) return ncclSuccess;
   const Status failure = std::exchange(failure_, {});
   const std::vector<Joining> joining = std::exchange(joining_, {});
@@ -21,8 +25,47 @@ ncclResult_t Group::end() {
     return fail(failure);
   }
   const ncclResult_t joined = joinAll(joining);
-  const ncclResult_t enqueued = enqueueAll(std::move(queued));
-  return enqueued == ncclSuccess || (enqueued == ncclInProgress && joined != ncclSuccess) ? joined : enqueued;
+  const ncclResult_t ran = run(std::move(queued));
+  return ran == ncclSuccess || (ran == ncclInProgress && joined != ncclSuccess) ? joined : ran;
+}
+
+ncclResult_t Group::end() {
+  return endWith("ncclGroupEnd", [](std::vector<Queued> queued) { return enqueueAll(std::move(queued)); });
+}
+
+ncclResult_t Group::simulateEnd(ncclSimInfo_t* simulation) {
+  constexpr const char* kName = "ncclGroupSimulateEnd";
+  constexpr unsigned kMagic = 0x74685283;
+  constexpr size_t kShortest = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float);
+  if (depth_ > 0 && simulation == nullptr) noteFailure(fail(ncclInvalidArgument, "%s: simInfo is NULL", kName));
+  if (depth_ > 0 && simulation != nullptr && (simulation->magic != kMagic || simulation->size < kShortest)) {
+    noteFailure(fail(ncclInvalidArgument,
+                     "%s: simInfo was not begun with NCCL_SIM_INFO_INITIALIZER: size %zu, magic 0x%x", kName,
+                     simulation->size, simulation->magic));
+  }
+  return endWith(kName, [simulation](const std::vector<Queued>& queued) {
+    const Status status = predictAll(queued, simulation->estimatedTime);
+    return status.ok() ? ncclSuccess : fail(status);
+  });
+}
+
+// A communicator's operations one after the other, the communicators side by side.
+Status Group::predictAll(const std::vector<Queued>& queued, float& microseconds) {
+  std::unordered_map<const Communicator*, double> sums;
+  double longest = 0;
+  for (const Queued& one : queued) {
+    const DataPath* path = one.communicator->ready("ncclGroupSimulateEnd");
+    if (path == nullptr) return {ncclInvalidUsage, lastError()};
+    double time = 0;
+    if (Status status = path->predict(one.operation, time); !status.ok()) return status;
+    if (time == 0 && one.operation.collective != plan::Collective::barrier) {
+      microseconds = NCCL_UNDEF_FLOAT;
+      return {};
+    }
+    longest = std::max(longest, sums[one.communicator.get()] += time);
+  }
+  microseconds = static_cast<float>(longest);
+  return {};
 }
 
 ncclResult_t Group::add(const std::shared_ptr<Communicator>& communicator, const Operation& operation,

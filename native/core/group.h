@@ -16,6 +16,8 @@ class Group {
   void begin() { depth_++; }
   // ncclSuccess, ncclInProgress (a non-blocking communicator is under way), or the first error of the group.
   ncclResult_t end();
+  // The same, but what was queued is not begun: `simulation` says how long it would take.
+  ncclResult_t simulateEnd(ncclSimInfo_t* simulation);
 
   // Queues, or begins at once outside a group. `operation` is checked already.
   ncclResult_t add(const std::shared_ptr<Communicator>& communicator, const Operation& operation,
@@ -39,6 +41,9 @@ class Group {
 
   static ncclResult_t joinAll(const std::vector<Joining>& joining);
   static ncclResult_t enqueueAll(std::vector<Queued> queued);
+  static Status predictAll(const std::vector<Queued>& queued, float& microseconds);
+  template <typename Run>
+  ncclResult_t endWith(const char* function, Run&& run);
   static void forget(const Joining& joining);
 
   int depth_ = 0;

@@ -168,6 +168,12 @@ class HostDataPath final : public DataPath {
   bool idle() const override { return communicator_->idle(); }
   const char* hostName(uint32_t index) const override { return communicator_->hostName(index); }
   size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->ends().list(out); }
+  Status predict(const Operation& operation, double& microseconds) const override {
+    Task task{.operation = operation};
+    Status status = chooseForm(communicator_->plan(), task);
+    microseconds = status.ok() ? double(task.form.predictedMicroseconds) : 0;
+    return status;
+  }
   void info(ncclrunCommInfo& out) const override {
     const auto& plan = communicator_->plan();
     const auto& header = plan.header();

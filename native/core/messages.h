@@ -64,7 +64,7 @@ Bytes encodeJoin(const Membership& membership, const PeerInfo& info);
 Bytes encodeBarrier(const Membership& membership, uint32_t round);  // a gather of 0 bytes
 // `leftOut`: ranks of the communicator that take no part, ascending.
 Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info,
-                  std::span<const uint32_t> leftOut = {});
+                  std::span<const uint32_t> leftOut);
 // `round`: kJoinRound, or the split that is left.
 Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason, uint32_t round);
 

@@ -77,6 +77,8 @@ typedef enum {
 #define NCCL_SHRINK_DEFAULT 0x00
 #define NCCL_SHRINK_ABORT 0x01
 
+#define NCCL_REVOKE_DEFAULT 0x00
+
 /* How a communicator shall behave. Begin with NCCL_CONFIG_INITIALIZER, then set fields. A program compiled against an
  * older header passes a shorter structure; `size` says how much of it there is. */
 typedef struct ncclConfig_v22800 {
@@ -120,12 +122,12 @@ typedef struct ncclConfig_v22800 {
         NCCL_CONFIG_UNDEF_INT, /* nvlinkCentricSched */  \
   }
 
-/* What ncclGroupSimulateEnd would fill in. */
+/* What ncclGroupSimulateEnd fills in. */
 typedef struct ncclSimInfo_v22200 {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  float estimatedTime; /* seconds */
+  float estimatedTime; /* microseconds; NCCL_UNDEF_FLOAT: the plan says nothing of it */
 } ncclSimInfo_t;
 
 #define NCCL_SIM_INFO_INITIALIZER              \
@@ -206,6 +208,13 @@ ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
 
+/* The same with several ids, of which all ranks pass the same in the same order: one rank each may make some, so that
+ * none has to serve all. Here the first names the communicator and the agents serve it; the others are not needed. */
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+                                      ncclConfig_t* config);
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+                                       ncclConfig_t* config);
+
 /* A communicator whose ndev ranks all live in this process, which ncclrun has started; comms[i] is rank i. On the host
  * device `devlist` chooses nothing; if it is not NULL its numbers must differ. Each rank needs a stream of its own;
  * NULL is another stream for each. */
@@ -218,6 +227,21 @@ ncclResult_t pncclCommInitAll(ncclComm_t* comms, int ndev, const int* devlist);
  * stays in use. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
+
+/* Makes a communicator of the ranks of `comm` that are not in excludeRanksList (excludeRanksCount of them, each once),
+ * in their order. All of those call it, with the same ranks to leave out; the ranks left out do not, and may be dead.
+ * `comm` may be broken. `config` NULL: blocking as `comm` is. NCCL_SHRINK_ABORT: first ends what is under way on
+ * `comm`, as ncclCommRevoke does. NCCL_SHRINK_DEFAULT: nothing is under way; `comm` stays in use if it was whole. */
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
+                            ncclConfig_t* config, int shrinkFlags);
+ncclResult_t pncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
+                             ncclConfig_t* config, int shrinkFlags);
+
+/* Ends at once what is under way on `comm` here; the other ranks get ncclRemoteError until they revoke it too. After it
+ * `comm` takes no operations and no ncclCommFinalize, only ncclCommSplit and ncclCommShrink (of ranks that have all
+ * revoked it or lost it) and ncclCommDestroy or ncclCommAbort. revokeFlags: NCCL_REVOKE_DEFAULT. */
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
 
 /* Waits until everything queued has ended here; no operation may be queued after it. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
@@ -346,12 +370,37 @@ ncclResult_t pncclMemAlloc(void** ptr, size_t size);
 ncclResult_t ncclMemFree(void* ptr);
 ncclResult_t pncclMemFree(void* ptr);
 
+/* Says that operations of `comm` will use these `size` bytes often; *handle is for ncclCommDeregister. On the host
+ * device it makes nothing faster. */
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle);
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle);
+/* NULL: nothing happens. */
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle);
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle);
+
+/* The same by all ranks of `comm`, each with a buffer of its own. winFlags: NCCL_WIN_DEFAULT, or
+ * NCCL_WIN_COLL_SYMMETRIC: operations use the same offsets in it on all ranks. */
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags);
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags);
+/* NULL: nothing happens. */
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+
 /* ---- Groups: what is called between Start and End is begun together at the outermost End. Of the calling thread; they
  * nest. ---- */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t pncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
+
+/* Ends the group as ncclGroupEnd does, but its operations are not begun: *simInfo says how long they would take.
+ * Communicators that the group joins are joined. An inner End of nested groups says nothing. */
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
+
+/* ---- Without effect here: nothing was read from the environment that could be read again. ---- */
+void ncclResetDebugInit(void);
+void pncclResetDebugInit(void);
 
 #ifdef __cplusplus
 }

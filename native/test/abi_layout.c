@@ -27,7 +27,12 @@ CHECK(config_nvls, offsetof(ncclConfig_t, nvlsCTAs) == 68);
 CHECK(config_channels, offsetof(ncclConfig_t, nChannelsPerNetPeer) == 72);
 CHECK(config_nvlink, offsetof(ncclConfig_t, nvlinkCentricSched) == 76);
 CHECK(sim_info_size, sizeof(ncclSimInfo_t) == 24);
+CHECK(sim_info_magic, offsetof(ncclSimInfo_t, magic) == 8);
+CHECK(sim_info_version, offsetof(ncclSimInfo_t, version) == 12);
 CHECK(sim_info_time, offsetof(ncclSimInfo_t, estimatedTime) == 16);
+CHECK(handles, sizeof(ncclComm_t) == sizeof(void*) && sizeof(ncclWindow_t) == sizeof(void*));
+CHECK(flags, NCCL_WIN_DEFAULT == 0 && NCCL_WIN_COLL_SYMMETRIC == 1 && NCCL_SHRINK_DEFAULT == 0 &&
+                 NCCL_SHRINK_ABORT == 1 && NCCL_REVOKE_DEFAULT == 0 && NCCL_SPLIT_NOCOLOR == -1);
 CHECK(enumerations, sizeof(ncclResult_t) == 4 && sizeof(ncclDataType_t) == 4 && sizeof(ncclRedOp_t) == 4);
 CHECK(results, ncclSuccess == 0 && ncclUnhandledCudaError == 1 && ncclSystemError == 2 && ncclInternalError == 3 &&
                    ncclInvalidArgument == 4 && ncclInvalidUsage == 5 && ncclRemoteError == 6 && ncclInProgress == 7);

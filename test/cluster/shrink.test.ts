@@ -1,0 +1,44 @@
+/** ncclCommShrink and ncclCommRevoke where the ranks are on several hosts. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+import { shrinkingStates, shrinkWithDead, shrinkWithoutDead } from '../rig/shrink.ts';
+
+describeIf(clusterUnavailable(), 'ncclCommShrink', () => {
+  let cluster: Cluster;
+  let directory = '';
+  let alive = '';
+  let dead = '';
+  beforeAll(async () => {
+    cluster = await Cluster.start(2);
+    directory = await mkdtemp(join(repository, 'build/test-shrink-'));
+    alive = await compileWithEngine('test/rig/programs/shrink.c', directory);
+    dead = await compileWithEngine('test/rig/programs/shrink-dead.c', directory);
+  });
+  afterAll(async () => {
+    await cluster[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true });
+  });
+
+  it.each(['h1:2,h2:3', 'h1:2,h2:1'])(
+    'on %s: ranks that live shrink, disagree, end operations, revoke',
+    async (hosts) => {
+      const { status, stdout, stderr } = await Command.run(['-H', hosts, alive], { cluster });
+      expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n$/), stderr: '' });
+    },
+  );
+
+  const places = ['h1:3,h2:1', 'h1:2,h2:2'];
+  it.each(places.flatMap((hosts) => shrinkingStates.map((state) => [hosts, state] as const)))(
+    'on %s: kill -9 of a rank of h2, %s: the others shrink the communicator and go on',
+    (hosts, state) => shrinkWithoutDead(dead, state, ['-H', hosts], state === 'part' ? 2 : 3, cluster),
+  );
+
+  it.each(places)('on %s: a shrink that needs a dead rank of h2 fails and names it', (hosts) =>
+    shrinkWithDead(dead, ['-H', hosts], 2, cluster),
+  );
+});

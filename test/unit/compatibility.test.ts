@@ -1,0 +1,36 @@
+/** docs/compatibility.md lists the names that the library shows, and says of each what the library does. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+const rows = Array.from(
+  read('docs/compatibility.md').matchAll(/^\| ([\d.]+) +\| `(nccl\w+)` +\| ([^|]+?) *\| ([^|]*?) *\|$/gmu),
+  ([, since = '', name = '', state = '', remark = '']) => ({ since, name, state, remark }),
+);
+
+test('every name of the interface has a row, in its version', () => {
+  const names = read('native/test/interface_names.txt').trim().split('\n');
+  expect(rows.map(({ since, name }) => `${since} ${name}`)).toEqual(names);
+});
+
+test('the library shows these names and their twins, and of NCCL’s no others', () => {
+  const listing = execFileSync('nm', ['-D', '--defined-only', join(root, 'build/libnccl.so.2')], { encoding: 'utf8' });
+  const shown = Array.from(listing.matchAll(/ (p?nccl[A-Z]\w*)$/gmu), ([, name = '']) => name);
+  expect(shown.toSorted()).toEqual(rows.flatMap(({ name }) => [name, `p${name}`]).toSorted());
+});
+
+test('what is not there answers ncclInvalidUsage and says why', () => {
+  const source = read('native/abi/unavailable.cc');
+  const refused = new Set(
+    Array.from(source.matchAll(/refuse\("(\w+)"|UNAVAILABLE\((nccl\w+)/gu), ([, one, two]) => one ?? two),
+  );
+  for (const { name, state, remark } of rows) {
+    expect(['works', 'host device', '`ncclInvalidUsage`']).toContain(state);
+    if (name !== 'ncclCommCuDevice') expect([name, state === '`ncclInvalidUsage`']).toEqual([name, refused.has(name)]);
+    if (state === '`ncclInvalidUsage`') expect(remark).not.toBe('');
+  }
+});
