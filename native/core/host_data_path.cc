@@ -170,7 +170,7 @@ class HostDataPath final : public DataPath {
   size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->ends().list(out); }
   Status predict(const Operation& operation, double& microseconds) const override {
     Task task{.operation = operation};
-    Status status = chooseForm(communicator_->plan(), task);
+    Status status = chooseForm(communicator_->plan(), plan::kRequiresNotCaptured, task);
     microseconds = status.ok() ? double(task.form.predictedMicroseconds) : 0;
     return status;
   }

@@ -30,7 +30,7 @@ test('what is not there answers ncclInvalidUsage and says why', () => {
   );
   for (const { name, state, remark } of rows) {
     expect(['works', 'host device', '`ncclInvalidUsage`']).toContain(state);
-    if (name !== 'ncclCommCuDevice') expect([name, state === '`ncclInvalidUsage`']).toEqual([name, refused.has(name)]);
+    expect([name, state === '`ncclInvalidUsage`']).toEqual([name, refused.has(name)]);
     if (state === '`ncclInvalidUsage`') expect(remark).not.toBe('');
   }
 });
