@@ -1,0 +1,20 @@
+#ifndef OPTIONS_H_
+#define OPTIONS_H_
+
+#include "measure.h"
+
+typedef struct {
+  int forks; /* --gpus: we start the ranks */
+  int init;
+  size_t size[MOST_SIZES];
+  int kind[KINDS], mode[MODES];
+  int sizes, kinds, modes;
+  int (*local_rank)(int rank);
+} Options;
+
+extern Options options;
+
+/* Also rank, ranks, the libraries' paths and what measure.h lets be set. Ends the process with a sentence. */
+void read_options(int argc, char** argv);
+
+#endif

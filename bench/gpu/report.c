@@ -1,0 +1,112 @@
+#include "report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const char* json_path;
+
+static void json(const char* format, ...) __attribute__((format(printf, 1, 2)));
+static void json(const char* format, ...) {
+  if (rank != 0 || !json_path) return;
+  FILE* file = fopen(json_path, "a"); /* each line at once: a run that is cut short keeps what it has */
+  if (!file) die("cannot append to %s: %m", json_path);
+  va_list list;
+  va_start(list, format);
+  vfprintf(file, format, list);
+  va_end(list);
+  fclose(file);
+}
+
+void report_head(void) {
+  if (rank != 0) return;
+  for (int n = 0; n < LIBRARIES; n++) {
+    const Library* library = &libraries[n];
+    if (!library->path) continue;
+    printf("# %s: %s, version %d%s\n", library->name, library->path, library->versionCode,
+           library->usable ? "" : ", cannot be used");
+    json("{\"library\":\"%s\",\"path\":\"%s\",\"version\":%d,\"usable\":%s,\"ranks\":%d}\n", library->name,
+         library->path, library->versionCode, library->usable ? "true" : "false", ranks);
+  }
+  printf("# %d ranks; us per operation of the slowest rank, median of %d rounds in turn\n", ranks, rounds);
+}
+
+void report_machine(double eager_floor, double graph_floor, double copies) {
+  if (rank != 0) return;
+  printf("# an empty kernel: %.2f us, in a graph %.2f us; copy engines, every GPU to the next: ", eager_floor,
+         graph_floor);
+  if (copies > 0)
+    printf("%.1f GB/s\n", copies);
+  else
+    printf("n/a\n");
+  printf("%-14s %11s %-12s %10s %10s %7s %9s %9s %6s %s\n", "collective", "bytes", "mode", "theirs/us", "ours/us",
+         "ratio", "theirs/GBs", "ours/GBs", "of cop", "wrong (theirs, ours)");
+  json("{\"empty_kernel_us\":%.3f,\"empty_kernel_graph_us\":%.3f,\"copies_gbs\":%.2f}\n", eager_floor, graph_floor,
+       copies);
+  fflush(stdout);
+}
+
+static const char* number(char* text, size_t room, int is, double value, const char* format) {
+  if (!is) return "n/a";
+  snprintf(text, room, format, value); /* NOLINT: the formats are below */
+  return text;
+}
+
+static void json_figure(const char* name, const Figure* figure, double bus) {
+  if (!figure->measured) {
+    json(",\"%s\":{\"why_not\":\"%s\",\"wrong\":%llu}", name, figure->why_not, figure->wrong);
+    return;
+  }
+  json(
+      ",\"%s\":{\"us\":%.3f,\"least_us\":%.3f,\"most_us\":%.3f,\"first_rank_us\":%.3f,\"bus_gbs\":%.3f,\"wrong\":%llu}",
+      name, figure->median, figure->fastest, figure->slowest, figure->first_rank, bus, figure->wrong);
+}
+
+void report_row(Case one, const Figure figures[LIBRARIES]) {
+  char text[6][32];
+  double bus[LIBRARIES];
+  const double ceiling = shared->copy_ceiling;
+  const Figure *ours = &figures[OURS], *theirs = &figures[THEIRS];
+  if (rank != 0) return;
+  /* Why there are no windows stands above the rows. */
+  if (one.mode >= EAGER_WINDOW && !ours->measured && !theirs->measured && !ours->tried && !theirs->tried) return;
+  for (int n = 0; n < LIBRARIES; n++) {
+    bus[n] = figures[n].measured ? (double)one.bytes * bus_factor(one.kind) / figures[n].median / 1e3 : 0;
+  }
+  const int both = ours->measured && theirs->measured;
+  printf("%-14s %11zu %-12s %10s %10s %7s %9s %9s %6s %llu %llu", kind_names[one.kind], one.bytes, mode_names[one.mode],
+         number(text[0], 32, theirs->measured, theirs->median, "%.2f"),
+         number(text[1], 32, ours->measured, ours->median, "%.2f"),
+         number(text[2], 32, both, both ? ours->median / theirs->median : 0, "%.3f"),
+         number(text[3], 32, theirs->measured, bus[THEIRS], "%.2f"),
+         number(text[4], 32, ours->measured, bus[OURS], "%.2f"),
+         number(text[5], 32, ours->measured && ceiling > 0, ceiling > 0 ? bus[OURS] / ceiling : 0, "%.3f"),
+         theirs->wrong, ours->wrong);
+  for (int n = 0; n < LIBRARIES; n++) {
+    if (libraries[n].path && !figures[n].measured) printf("  (%s: %s)", libraries[n].name, figures[n].why_not);
+  }
+  printf("%s\n", ours->wrong || theirs->wrong ? "  WRONG" : "");
+  fflush(stdout);
+  json("{\"collective\":\"%s\",\"bytes\":%zu,\"mode\":\"%s\",\"ranks\":%d", kind_names[one.kind], one.bytes,
+       mode_names[one.mode], ranks);
+  json_figure("theirs", theirs, bus[THEIRS]);
+  json_figure("ours", ours, bus[OURS]);
+  json("}\n");
+}
+
+void report_lost(const char* how, const char* what) {
+  if (rank != 0) return;
+  printf("# %s: %s\n", how, what);
+  fflush(stdout);
+  json("{\"lost\":\"%s\",\"what\":\"%s\"}\n", how, what);
+}
+
+void report_init(int library, int round, double join, double first, double large, double leave) {
+  if (rank != 0) return;
+  printf("init %-7s %5d %12.1f %12.1f %12.1f %12.1f\n", libraries[library].name, round, join / 1e3, first / 1e3,
+         large / 1e3, leave / 1e3);
+  fflush(stdout);
+  json(
+      "{\"init\":\"%s\",\"round\":%d,\"join_us\":%.1f,\"first_us\":%.1f,\"large_us\":%.1f,\"leave_us\":%.1f,\"ranks\":%"
+      "d}\n",
+      libraries[library].name, round, join, first, large, leave, ranks);
+}
