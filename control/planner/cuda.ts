@@ -1,4 +1,5 @@
 /** What a plan decides for the GPUs of one host. */
+import { COLLECTIVES } from '../plan/layout.ts';
 import type { CollectiveName, Form, TuningRow } from '../plan/types.ts';
 import { UnplannableError } from './check.ts';
 import type { PlanInput } from './input.ts';
@@ -45,55 +46,39 @@ export function decideOnGpus(input: PlanInput, preferences: Preferences): Decisi
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Sizes are those that a row is chosen by: of the larger of a rank's two buffers. */
-function steps(collective: CollectiveName, ranks: number): readonly Step[] {
-  const simple = (algorithm: Form['algorithm']): Step => ({ upToBytes: null, algorithm, protocol: 'simple' });
-  const direct = (upToBytes: number, protocol: Form['protocol']): Step => ({
-    upToBytes,
-    algorithm: 'directOneShot',
-    protocol,
-  });
-  const twoShot = (upToBytes: number, protocol: Form['protocol']): Step => ({
-    upToBytes,
-    algorithm: 'directTwoShot',
-    protocol,
-  });
-  switch (collective) {
-    case 'allReduce':
-      return [direct(64 * KiB, 'll'), twoShot(256 * KiB, 'll'), twoShot(8 * MiB, 'll128'), simple('ring')];
-    case 'allGather':
-    case 'reduceScatter':
-      return [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('ring')];
-    case 'broadcast':
-    case 'reduce':
-      return [direct(64 * KiB, 'll'), direct(1 * MiB, 'll128'), simple('ring')];
-    case 'allToAll':
-    case 'gather':
-    case 'scatter':
-      return [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('directOneShot')];
-    case 'sendRecv':
-      return [direct(64 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('directOneShot')];
-    case 'barrier':
-      return [{ upToBytes: null, algorithm: 'directOneShot', protocol: 'll' }];
-  }
+function simple(algorithm: Form['algorithm']): Step {
+  return { upToBytes: null, algorithm, protocol: 'simple' };
+}
+function direct(upToBytes: number, protocol: Form['protocol']): Step {
+  return { upToBytes, algorithm: 'directOneShot', protocol };
+}
+function twoShot(upToBytes: number, protocol: Form['protocol']): Step {
+  return { upToBytes, algorithm: 'directTwoShot', protocol };
 }
 
-const COLLECTIVES: readonly CollectiveName[] = [
-  'allReduce',
-  'allGather',
-  'reduceScatter',
-  'broadcast',
-  'reduce',
-  'allToAll',
-  'gather',
-  'scatter',
-  'sendRecv',
-  'barrier',
-];
+/** Sizes are those that a row is chosen by: of the larger of a rank's two buffers. */
+function stepsOf(ranks: number): Readonly<Record<CollectiveName, readonly Step[]>> {
+  const ringed = [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('ring')];
+  const rooted = [direct(64 * KiB, 'll'), direct(1 * MiB, 'll128'), simple('ring')];
+  const paired = [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('directOneShot')];
+  return {
+    allReduce: [direct(64 * KiB, 'll'), twoShot(256 * KiB, 'll'), twoShot(8 * MiB, 'll128'), simple('ring')],
+    allGather: ringed,
+    reduceScatter: ringed,
+    broadcast: rooted,
+    reduce: rooted,
+    allToAll: paired,
+    gather: paired,
+    scatter: paired,
+    sendRecv: [direct(64 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('directOneShot')],
+    barrier: [{ upToBytes: null, algorithm: 'directOneShot', protocol: 'll' }],
+  };
+}
 
 function tuningOnGpus(ranks: number, preferences: Preferences): TuningRow[] {
+  const steps = stepsOf(ranks);
   return COLLECTIVES.flatMap((collective) => {
-    const chosen = steps(collective, ranks).map((step) => preferredOf(collective, step, preferences));
+    const chosen = steps[collective].map((step) => preferredOf(collective, step, preferences));
     return chosen.flatMap((step, place) =>
       rowsOf(collective, step, chosen[place - 1]?.upToBytes ?? 0, collective === 'barrier' ? 1 : ranks),
     );

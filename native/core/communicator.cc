@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/control_thread.h"
+#include "core/lanes.h"
 #include "core/operation_hash.h"
 #include "core/stream.h"
 #include "core/unique_id.h"
@@ -169,6 +170,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     operation.hashed = hashed_;
   }
   const bool ownDefault = stream == nullptr && !gpu_.has_value();
+  if (ownDefault) useLane(lane_);
   const ncclResult_t result = dataPath_->enqueue(operations, ownDefault ? defaultStream(lane_) : stream);
   return result == ncclSuccess && !blocking_ && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }

@@ -72,7 +72,7 @@ Status CudaDataPath::start() {
       !status.ok())
     return status;
   mine.aborted = static_cast<uint32_t*>(word);
-  *mine.aborted = 0;
+  mine.aborted[0] = mine.aborted[1] = 0;
   if (Status status = mine.abortPages.pin(mine.gpu, &mine.segment.abortBlock(), sizeof(AbortBlock)); !status.ok())
     return status;
   mine.regions = std::make_unique<Regions>(mine.gpu, plan(), mine.segment, setup_.rank);
@@ -113,11 +113,19 @@ Status CudaDataPath::makeTables() {
 
 Status CudaDataPath::connect() {
   Resources& mine = *resources_;
-  if (launcher_ != nullptr) return {};
   const OnGpu here(mine.gpu);
-  if (Status status = mine.regions->connect(); !status.ok()) return status;
+  if (launcher_ == nullptr) {
+    if (Status status = mine.regions->connect(); !status.ok()) return status;
+    if (Status status = makeLauncher(); !status.ok()) return status;
+    if (Status status = beginProbe(); !status.ok()) return status;
+  }
+  return endProbe();
+}
+
+Status CudaDataPath::makeLauncher() {
+  Resources& mine = *resources_;
   const auto& header = plan().header();
-  Launch launch{};
+  Launch& launch = constants_;
   const auto at = []<class T>(Pointer pointer, T*& out) { out = reinterpret_cast<T*>(pointer); };
   for (uint32_t peer = 0; peer < header.ranks; peer++) {
     at(mine.regions->out(peer), launch.out[peer]);
@@ -144,43 +152,81 @@ Status CudaDataPath::connect() {
   return {};
 }
 
-// Launches of one communicator share its connections: each follows the one before, whatever its stream.
-Status CudaDataPath::orderAfterLast(Stream stream) {
-  int capture = kCaptureNone;
-  uint64_t id = 0;
-  Status status =
-      statusOf(driver().streamGetCaptureInfo(stream, &capture, &id, nullptr, nullptr, nullptr), "the stream");
-  if (status.ok()) status = statusOf(driver().streamGetId(stream, &streamId_), "cuStreamGetId");
-  if (!status.ok()) return status;
-  if (capture != kCaptureActive) {
-    captureId_ = 0;
-    if (!launched_ || streamId_ == lastStream_) return {};
-    return statusOf(driver().streamWaitEvent(stream, resources_->last, 0), "cuStreamWaitEvent");
+Status CudaDataPath::beginProbe() {
+  Resources& mine = *resources_;
+  const uint32_t ranks = plan().header().ranks;
+  for (uint32_t peer = 0; peer < ranks; peer++) {
+    if (peer != setup_.rank && mine.regions->transport(peer) != plan::Transport::p2p) probe_ = Probe::useless;
   }
-  if (captureId_ == id && streamId_ != capturedStream_) {
-    status = statusOf(driver().streamUpdateCaptureDependencies(stream, &captured_, 1, kCaptureAddDependencies),
-                      "cuStreamUpdateCaptureDependencies");
-  }
-  captureId_ = id;
+  if (ranks == 1) probe_ = Probe::agreed;
+  if (probe_ == Probe::useless) mine.regions->publishSplitLines(~0u);
+  if (probe_ != Probe::none) return {};
+  Function function = nullptr;
+  if (Status status = load(mine.gpu, kBytesModule, kProbe, function); !status.ok()) return status;
+  uint32_t* wrong = mine.aborted + 1;
+  void* parameters[] = {&constants_, &wrong};
+  Status status = statusOf(driver().launchKernel(function, ranks, 1, 1, 512, 1, 1, 0, mine.stream, parameters, nullptr),
+                           "cuLaunchKernel");
+  if (status.ok()) status = statusOf(driver().eventRecord(mine.last, mine.stream), "cuEventRecord");
+  probe_ = Probe::running;
   return status;
 }
 
-Status CudaDataPath::noteLast(Stream stream) {
-  if (captureId_ == 0) {
-    launched_ = true;
-    lastStream_ = streamId_;
+Status CudaDataPath::endProbe() {
+  Resources& mine = *resources_;
+  if (probe_ == Probe::running) {
+    const Result result = driver().eventQuery(mine.last);
+    if (result == kNotReady) return {ncclInProgress, {}};
+    if (result != kSuccess) return statusOf(result, "the first kernel");
+    mine.regions->publishSplitLines(std::atomic_ref(mine.aborted[1]).load(std::memory_order_acquire));
+    probe_ = Probe::told;
+  }
+  if (probe_ == Probe::agreed) return {};
+  Status status = mine.regions->agreeOnLines(wholeLines_);
+  if (status.ok()) probe_ = Probe::agreed;
+  return status;
+}
+
+// Launches of one communicator share its connections: each follows the one before, whatever its stream, captured or
+// not.
+Status CudaDataPath::orderAfterLast(Stream stream, Capture& capture) {
+  int active = kCaptureNone;
+  Status status =
+      statusOf(driver().streamGetCaptureInfo(stream, &active, &capture.id, nullptr, nullptr, nullptr), "the stream");
+  if (status.ok()) status = statusOf(driver().streamGetId(stream, &capture.stream), "cuStreamGetId");
+  if (!status.ok()) return status;
+  if (active != kCaptureActive) {
+    capture.id = 0;
+    if (last_.stream == capture.stream && !everCaptured_) return {};
+    return statusOf(driver().streamWaitEvent(stream, resources_->last, 0), "cuStreamWaitEvent");
+  }
+  everCaptured_ = true;
+  if (captured_.id != capture.id)  // when the graph runs: after what was launched before it
+    return statusOf(driver().streamWaitEvent(stream, resources_->last, kEventWaitExternal), "cuStreamWaitEvent");
+  if (captured_.stream == capture.stream) return {};
+  return statusOf(driver().streamUpdateCaptureDependencies(stream, &capturedNode_, 1, kCaptureAddDependencies),
+                  "cuStreamUpdateCaptureDependencies");
+}
+
+Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
+  if (capture.id == 0) {
+    last_ = capture;
     return statusOf(driver().eventRecord(resources_->last, stream), "cuEventRecord");
   }
+  captured_ = capture;
   const GraphNode* nodes = nullptr;
   size_t count = 0;
-  int capture = kCaptureNone;
+  int active = kCaptureNone;
   uint64_t id = 0;
   Graph graph = nullptr;
   Status status =
-      statusOf(driver().streamGetCaptureInfo(stream, &capture, &id, &graph, &nodes, &count), "cuStreamGetCaptureInfo");
-  if (status.ok() && count > 0) captured_ = nodes[0];
-  capturedStream_ = streamId_;
-  return status;
+      statusOf(driver().streamGetCaptureInfo(stream, &active, &id, &graph, &nodes, &count), "cuStreamGetCaptureInfo");
+  if (!status.ok() || count == 0) return status;
+  capturedNode_ = nodes[0];
+  // Beside the stream's own order: what follows in the graph need not wait for it.
+  GraphNode record = nullptr;
+  return statusOf(driver().graphAddEventRecordNode(&record, graph, &capturedNode_, 1, resources_->last),
+                  "cuGraphAddEventRecordNode");
 }
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
@@ -188,8 +234,10 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   std::lock_guard lock(mutex_);
   const OnGpu here(resources_->gpu);
   const auto cudaStream = reinterpret_cast<Stream>(stream);
-  if (Status status = orderAfterLast(cudaStream); !status.ok()) return result(status);
-  const uint32_t given = plan::kRequiresWholeLines | (captureId_ == 0 ? plan::kRequiresNotCaptured : 0);
+  Capture capture;
+  if (Status status = orderAfterLast(cudaStream, capture); !status.ok()) return result(status);
+  const uint32_t given =
+      (wholeLines_ ? plan::kRequiresWholeLines : 0) | (capture.id != 0 ? 0 : plan::kRequiresNotCaptured);
   std::vector<Task> tasks(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
     tasks[i].operation = operations[i];
@@ -197,7 +245,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   }
   telemetry_.begin(operations.back(), tasks.back().bytes);
   Status status = launcher_->run(tasks, cudaStream);
-  if (status.ok()) status = noteLast(cudaStream);
+  if (status.ok()) status = noteLast(cudaStream, capture);
   telemetry_.end(operations.back(), status.ok());
   return result(status);
 }
@@ -209,7 +257,7 @@ void CudaDataPath::abort(const Status& status) {
 
 bool CudaDataPath::idle() const {
   std::lock_guard lock(mutex_);
-  if (!launched_ || resources_->last == nullptr) return true;
+  if (resources_->last == nullptr) return true;
   const OnGpu here(resources_->gpu);
   return driver().eventQuery(resources_->last) != kNotReady;
 }

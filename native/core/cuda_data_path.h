@@ -50,9 +50,19 @@ class CudaDataPath final : public DataPath {
   size_t edges(std::span<ncclrunEdge> out) const override;
 
  private:
+  // Where a launch goes: a stream, which has a number that never comes again, and the capture that it is part of.
+  struct Capture {
+    unsigned long long stream = 0;
+    uint64_t id = 0;  // 0: none
+  };
+  enum class Probe { none, running, useless, told, agreed };
+
   Status makeTables();
-  Status orderAfterLast(Stream stream);
-  Status noteLast(Stream stream);
+  Status makeLauncher();
+  Status beginProbe();
+  Status endProbe();
+  Status orderAfterLast(Stream stream, Capture& capture);
+  Status noteLast(Stream stream, const Capture& capture);
   const PlanView& plan() const { return resources_->plan; }
   Doorbell& ownBell() const { return resources_->segment.doorbell(plan().peer(setup_.rank).localIndex); }
 
@@ -64,12 +74,13 @@ class CudaDataPath final : public DataPath {
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;
-  unsigned long long lastStream_ = 0;  // id of the stream of the last launch that was not captured
-  unsigned long long streamId_ = 0;    // of the launch under way: a handle may come again, an id never does
-  bool launched_ = false;
-  uint64_t captureId_ = 0;  // of the last launch that was captured, and its node
-  GraphNode captured_ = nullptr;
-  unsigned long long capturedStream_ = 0;
+  Launch constants_{};
+  Probe probe_ = Probe::none;
+  bool wholeLines_ = false;
+  Capture last_;  // where the last launch went that was not captured
+  bool everCaptured_ = false;
+  Capture captured_;  // where the last launch went that was, and its node
+  GraphNode capturedNode_ = nullptr;
 };
 
 }  // namespace ncclrun::cuda

@@ -1,26 +1,63 @@
 #include "core/lanes.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "core/thread_owned.h"
 
 namespace ncclrun {
 namespace {
 
-struct Lanes {
-  std::vector<uint32_t> numbers;
+// Lanes of the threads that live.
+struct Held {
+  std::mutex mutex;
+  std::set<uint32_t> lanes;
 };
+
+Held& held() {
+  static auto* const all = new Held;  // threads may end while destructors run
+  return *all;
+}
+
+struct Lanes {
+  std::vector<uint32_t> own, used;
+
+  ~Lanes() {
+    std::lock_guard lock(held().mutex);
+    for (const uint32_t lane : own) held().lanes.erase(lane);
+  }
+};
+
+bool has(std::span<const uint32_t> lanes, uint32_t lane) {
+  return std::find(lanes.begin(), lanes.end(), lane) != lanes.end();
+}
 
 }  // namespace
 
 uint32_t claimLane(std::span<const uint32_t> taken) {
-  std::vector<uint32_t>& lanes = threadOwned<Lanes>().numbers;
-  uint32_t lane = lanes.empty() ? 0 : lanes.front();
-  while (std::find(taken.begin(), taken.end(), lane) != taken.end()) lane++;
-  if (std::find(lanes.begin(), lanes.end(), lane) == lanes.end()) lanes.push_back(lane);
+  std::vector<uint32_t>& own = threadOwned<Lanes>().own;
+  for (const uint32_t lane : own) {
+    if (!has(taken, lane)) return lane;
+  }
+  std::lock_guard lock(held().mutex);
+  uint32_t lane = 0;
+  while (has(taken, lane) || held().lanes.contains(lane)) lane++;
+  held().lanes.insert(lane);
+  own.push_back(lane);
   return lane;
 }
 
-const std::vector<uint32_t>& ownLanes() { return threadOwned<Lanes>().numbers; }
+void useLane(uint32_t lane) {
+  Lanes& lanes = threadOwned<Lanes>();
+  if (!has(lanes.own, lane) && !has(lanes.used, lane)) lanes.used.push_back(lane);
+}
+
+std::vector<uint32_t> ownLanes() {
+  const Lanes& lanes = threadOwned<Lanes>();
+  std::vector<uint32_t> all = lanes.own;
+  if (!all.empty()) all.insert(all.end(), lanes.used.begin(), lanes.used.end());
+  return all;
+}
 
 }  // namespace ncclrun

@@ -70,8 +70,8 @@ struct Header {
   uint64_t pairOffset;      // the pair connection from local rank i to local rank j: pairOffset + (i*localRanks + j) *
                             // pairStride
   uint64_t pairStride;
-  // On GPUs a pair has, each way, one region per channel (device/cuda/launch_format.h), and DeviceRecord × localRanks lie
-  // behind the barrier.
+  // On GPUs a pair has, each way, one region per channel (device/cuda/launch_format.h), and DeviceRecord × localRanks
+  // lie behind the barrier.
 
   Section hostTable;    // HostRecord × hosts
   Section peerTable;    // PeerRecord × ranks

@@ -32,10 +32,10 @@ static_assert(sizeof(NodeBarrier) == 128);
 // What the rank of one GPU tells the others of its host while they set up a communicator: where its regions
 // (device/cuda/launch_format.h) lie.
 struct DeviceRecord {
-  alignas(64) std::atomic<uint32_t> stage;  // 1: what follows is there; 2: `reached` too
-  uint32_t reserved;
-  uint64_t process;  // random, of the rank's process: who has the same uses `pointer` as it is
-  uint64_t context;  // there
+  alignas(64) std::atomic<uint32_t> stage;  // 1: what follows is there; 2: `reached` too; 3: `splitLines` too
+  uint32_t splitLines;                      // words of 128-byte lines that came without the rest; ~0: not looked
+  uint64_t process;                         // random, of the rank's process: who has the same uses `pointer` as it is
+  uint64_t context;                         // there
   uint64_t pointer;
   uint64_t bytes;
   char ipcHandle[64];             // for other processes

@@ -43,8 +43,8 @@ ncclrunStream& defaultAt(uint32_t lane) {
 std::vector<Stream*> streamsOf(ncclrunStream_t handle) {
   if (handle != nullptr) return {&handle->stream};
   std::vector<Stream*> found;
-  if (!ownLanes().empty()) {
-    for (const uint32_t lane : ownLanes()) found.push_back(&defaultAt(lane).stream);
+  if (const std::vector<uint32_t> lanes = ownLanes(); !lanes.empty()) {
+    for (const uint32_t lane : lanes) found.push_back(&defaultAt(lane).stream);
     return found;
   }
   std::lock_guard lock(defaults().mutex);

@@ -91,6 +91,7 @@ inline constexpr unsigned kCaptureAddDependencies = 0;
   F(streamEndCapture, "cuStreamEndCapture", (Stream, Graph*))                                                         \
   F(graphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))                         \
   F(graphLaunch, "cuGraphLaunch", (GraphExec, Stream))                                                                \
+  F(graphAddEventRecordNode, "cuGraphAddEventRecordNode", (GraphNode*, Graph, const GraphNode*, size_t, Event))       \
   F(graphDestroy, "cuGraphDestroy", (Graph))                                                                          \
   F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec))                                                              \
   F(eventElapsedTime, "cuEventElapsedTime_v2", (float*, Event, Event))                                                \

@@ -2,8 +2,9 @@
  *
  * The host device: buffers are ordinary memory, and a host stream stands in for cudaStream_t. With NCCLRUN_DEVICE=host
  * (or no GPU) every nccl.h call takes an ncclrunStream_t cast to cudaStream_t; NULL is the process's default host
- * stream. Where several ranks of one communicator live in one process, each has a default stream of its own;
- * to the functions below NULL then means those of the ranks that the calling thread made. */
+ * stream. Where several ranks of one communicator live in one process, each has a default stream of its own, and
+ * so has every thread that makes communicators; to the functions below NULL then means those of the ranks that the
+ * calling thread made or used. */
 #ifndef NCCLRUN_H_
 #define NCCLRUN_H_
 

@@ -1,12 +1,14 @@
 // The small parts of the control side, one by one.
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/base64.h"
 #include "core/config.h"
 #include "core/device_choice.h"
 #include "core/environment.h"
+#include "core/lanes.h"
 #include "core/messages.h"
 #include "core/operation_hash.h"
 #include "core/peer_info.h"
@@ -63,6 +65,19 @@ void job() {
   }
   setenv("NCCLRUN_UNIQUE_ID", "AAAA", 1);
   EXPECT(readJob(id, size, rank).sentence.starts_with("NCCLRUN_UNIQUE_ID=AAAA"));
+}
+
+// Ranks that are threads may join two communicators in opposite orders: neither may come to queue behind the other.
+void lanes() {
+  const uint32_t mine = claimLane({});
+  uint32_t theirs = mine, theirsBeside = mine;
+  std::thread([&] {
+    theirs = claimLane({});  // of another communicator, that nobody else has joined yet
+    theirsBeside = claimLane({&mine, 1});
+  }).join();
+  EXPECT(theirs != mine && theirsBeside == theirs);
+  EXPECT(claimLane({&theirs, 1}) == mine);
+  std::thread([&] { EXPECT(claimLane({}) == theirs); }).join();  // the thread that had it has ended
 }
 
 void devices() {
@@ -180,6 +195,7 @@ int main() {
   base64();
   uniqueIds();
   job();
+  lanes();
   devices();
   configs();
   messages();

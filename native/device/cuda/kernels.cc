@@ -2,7 +2,7 @@
 
 #include <map>
 #include <mutex>
-#include <string>
+#include <string_view>
 #include <tuple>
 
 #include "device/cuda/launch_format.h"
@@ -75,24 +75,27 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
   }
 }
 
-Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Function& out) {
-  static constexpr const char* kNames[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
+Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   static std::mutex mutex;
   static auto& modules = *new std::map<std::pair<Context, uint8_t>, Module>;
-  static auto& functions = *new std::map<std::tuple<Context, uint8_t, plan::Protocol>, Function>;
+  static auto& functions = *new std::map<std::tuple<Context, uint8_t, std::string_view>, Function>;
   std::lock_guard lock(mutex);
-  auto& function = functions[{gpu.context, module, protocol}];
+  auto& function = functions[{gpu.context, module, name}];
   out = function;
   if (out != nullptr) return {};
   auto& loaded = modules[{gpu.context, module}];
   if (loaded == nullptr) {
-    if (Status status = statusOf(driver().moduleLoadData(&loaded, kFatbins[module]), "the kernels cannot be loaded");
-        !status.ok())
-      return status;
+    Status status = statusOf(driver().moduleLoadData(&loaded, kFatbins[module]), "the kernels cannot be loaded");
+    if (!status.ok()) return status;
   }
-  Status status = statusOf(driver().moduleGetFunction(&function, loaded, kNames[uint8_t(protocol)]), "a kernel");
+  Status status = statusOf(driver().moduleGetFunction(&function, loaded, name), name);
   out = function;
   return status;
+}
+
+Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Function& out) {
+  static constexpr const char* kNames[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
+  return load(gpu, module, kNames[uint8_t(protocol)], out);
 }
 
 }  // namespace ncclrun::cuda

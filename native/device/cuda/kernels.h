@@ -22,7 +22,11 @@ inline constexpr uint8_t kBytesModule = 0;
 // For a reduction; `op` may be kPreMulSum; average: of whole numbers.
 Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op);
 
-// Of the GPU whose context is current. ncclInvalidUsage where the build has no code for it.
+inline constexpr const char* kProbe = "ncclrunProbe";  // in the bytes' module
+
+// `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
+// where the build has no code for it.
+Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out);
 Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Function& out);
 
 }  // namespace ncclrun::cuda

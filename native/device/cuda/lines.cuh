@@ -112,9 +112,7 @@ class Lines {
     const char* at = static_cast<const char*>(from) + i * 8;
     if (reinterpret_cast<uintptr_t>(at) % 8 == 0 && i * 8 + 8 <= bytes) return *reinterpret_cast<const Pack<T, 8>*>(at);
     Pack<T, 8> word;
-    for (uint32_t e = 0; e < Pack<T, 8>::kCount; e++) {
-      if (i * 8 + (e + 1) * sizeof(T) <= bytes) word.elements[e] = reinterpret_cast<const T*>(at)[e];
-    }
+    for (uint32_t b = 0; b < 8 && i * 8 + b < bytes; b++) reinterpret_cast<char*>(&word)[b] = at[b];
     return word;
   }
   template <class T>
@@ -124,9 +122,7 @@ class Lines {
       *reinterpret_cast<Pack<T, 8>*>(at) = word;
       return;
     }
-    for (uint32_t e = 0; e < Pack<T, 8>::kCount; e++) {
-      if (i * 8 + (e + 1) * sizeof(T) <= bytes) reinterpret_cast<T*>(at)[e] = word.elements[e];
-    }
+    for (uint32_t b = 0; b < 8 && i * 8 + b < bytes; b++) at[b] = reinterpret_cast<const char*>(&word)[b];
   }
   template <class T>
   static __device__ __forceinline__ uint64_t bitsOf(const Pack<T, 8>& word) {

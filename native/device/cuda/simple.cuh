@@ -83,16 +83,37 @@ class Simple {
     return reinterpret_cast<T*>(end.slots + uint64_t(end.step % launch_.steps) * launch_.stepBytes);
   }
 
+  // aligned: to the pack's size.
+  template <class Packed>
+  static __device__ __forceinline__ Packed loadPack(const Packed* from, bool aligned) {
+    if (aligned || sizeof(Packed) == 1) return *from;
+    Packed pack;
+    for (uint32_t b = 0; b < sizeof(Packed); b++)
+      reinterpret_cast<char*>(&pack)[b] = reinterpret_cast<const char*>(from)[b];
+    return pack;
+  }
+  template <class Packed>
+  static __device__ __forceinline__ void storePack(Packed* to, const Packed& pack, bool aligned) {
+    if (aligned || sizeof(Packed) == 1) {
+      *to = pack;
+      return;
+    }
+    for (uint32_t b = 0; b < sizeof(Packed); b++)
+      reinterpret_cast<char*>(to)[b] = reinterpret_cast<const char*>(&pack)[b];
+  }
+
   // kSources, kTargets: how many there are, known when compiled, so that the pointers stay in registers; 0: any number.
   template <class T, class Op, uint32_t kBytes, uint32_t kSources, uint32_t kTargets>
   static __device__ __forceinline__ void foldPacks(T* const* targets, uint32_t anyTargets, const T* const* sources,
                                                    uint32_t anySources, size_t begin, size_t packs,
-                                                   const Adjustment<T>& adjust, uint32_t scaled) {
+                                                   const Adjustment<T>& adjust, uint32_t scaled, bool aligned) {
     using Packed = Pack<T, kBytes>;
     constexpr uint32_t kUnroll = kBytes < 16 ? 1 : kSources > 1 || kTargets > 1 ? 4 : 8;
     const uint32_t sourceCount = kSources != 0 ? kSources : anySources;
     const uint32_t targetCount = kTargets != 0 ? kTargets : anyTargets;
-    const auto load = [&](uint32_t s, size_t i) { return reinterpret_cast<const Packed*>(sources[s] + begin)[i]; };
+    const auto load = [&](uint32_t s, size_t i) {
+      return loadPack(reinterpret_cast<const Packed*>(sources[s] + begin) + i, aligned);
+    };
     size_t i = threadIdx.x;
     if constexpr (kSources != 0 && kTargets != 0 && kUnroll > 1) {
       for (; i + (kUnroll - 1) * blockDim.x < packs; i += kUnroll * blockDim.x) {
@@ -125,7 +146,8 @@ class Simple {
 #pragma unroll 1
       for (uint32_t s = 1; s < sourceCount; s++) folding.add(load(s, i), scaled == s);
       const Packed value = folding.result();
-      for (uint32_t t = 0; t < targetCount; t++) reinterpret_cast<Packed*>(targets[t] + begin)[i] = value;
+      for (uint32_t t = 0; t < targetCount; t++)
+        storePack(reinterpret_cast<Packed*>(targets[t] + begin) + i, value, aligned);
     }
   }
 
@@ -141,11 +163,12 @@ class Simple {
     size_t done = 0;
     if (bits % 16 == 0) {
       const size_t packs = count * sizeof(T) / 16;
-      foldPacks<T, Op, 16, kSources, kTargets>(targets, targetCount, sources, sourceCount, 0, packs, adjust, scaled);
+      foldPacks<T, Op, 16, kSources, kTargets>(targets, targetCount, sources, sourceCount, 0, packs, adjust, scaled,
+                                               true);
       done = packs * 16 / sizeof(T);
     }
     foldPacks<T, Op, sizeof(T), kSources, kTargets>(targets, targetCount, sources, sourceCount, done, count - done,
-                                                    adjust, scaled);
+                                                    adjust, scaled, bits % sizeof(T) == 0);
   }
 
   // By all threads of the block. No barrier inside. scaled: number of the source to be multiplied.

@@ -139,6 +139,21 @@ Status Regions::decide() {
   return {};
 }
 
+void Regions::publishSplitLines(uint32_t words) {
+  DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
+  record.splitLines = words;
+  record.stage.store(3, std::memory_order_release);
+}
+
+Status Regions::agreeOnLines(bool& whole) const {
+  if (!allAt(3)) return {ncclInProgress, {}};
+  whole = true;
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    whole = whole && segment_.deviceRecord(local).splitLines == 0;
+  }
+  return {};
+}
+
 Status Regions::useHostMemory(uint32_t peer) {
   const uint32_t own = localOf(rank_), theirs = localOf(peer);
   for (const bool outgoing : {true, false}) {

@@ -26,6 +26,11 @@ class Regions {
   // ncclInProgress until all peers' memory is reachable one way or the other. Never waits.
   Status connect();
 
+  // What came of a look at how lines of 128 bytes arrive (device/cuda/probe.cuh): tells the peers.
+  void publishSplitLines(uint32_t words);
+  // ncclInProgress until all have told; then whether lines arrive whole between all ranks.
+  Status agreeOnLines(bool& whole) const;
+
   // Of all channels, as this GPU sees them: from us to a peer, and back.
   Pointer out(uint32_t peer) const { return out_[peer]; }
   Pointer in(uint32_t peer) const { return in_[peer]; }
