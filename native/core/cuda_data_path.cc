@@ -193,10 +193,11 @@ Status CudaDataPath::orderAfterLast(Stream stream, Capture& capture) {
   int active = kCaptureNone;
   Status status =
       statusOf(driver().streamGetCaptureInfo(stream, &active, &capture.id, nullptr, nullptr, nullptr), "the stream");
-  if (status.ok()) status = statusOf(driver().streamGetId(stream, &capture.stream), "cuStreamGetId");
   if (!status.ok()) return status;
+  capture.stream = reinterpret_cast<uintptr_t>(stream);  // as long as a capture goes on, the stream stays
   if (active != kCaptureActive) {
     capture.id = 0;
+    if (status = statusOf(driver().streamGetId(stream, &capture.stream), "cuStreamGetId"); !status.ok()) return status;
     if (last_.stream == capture.stream && !everCaptured_) return {};
     return statusOf(driver().streamWaitEvent(stream, resources_->last, 0), "cuStreamWaitEvent");
   }

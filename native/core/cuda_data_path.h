@@ -50,10 +50,10 @@ class CudaDataPath final : public DataPath {
   size_t edges(std::span<ncclrunEdge> out) const override;
 
  private:
-  // Where a launch goes: a stream, which has a number that never comes again, and the capture that it is part of.
+  // Where a launch goes: the capture that it is part of, and a stream.
   struct Capture {
-    unsigned long long stream = 0;
-    uint64_t id = 0;  // 0: none
+    uint64_t id = 0;                // 0: none
+    unsigned long long stream = 0;  // in a capture its handle, else its number, which never comes again
   };
   enum class Probe { none, running, useless, told, agreed };
 
