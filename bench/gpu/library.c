@@ -125,6 +125,7 @@ int library_settle(Library* library, const char* what) {
   library->CommAbort(library->comm);
   if (stream_renew() != 0) die("the GPU does not end what %s has begun", library->name);
   barrier();
-  if (library_join(library) == 0 && library->window[0] != NULL) library_windows(library, window_bytes);
+  if (library_join(library) == 0 && library->window[0] != NULL && !library->why_no_window[0])
+    library_windows(library, window_bytes);
   return -1;
 }

@@ -160,7 +160,7 @@ static int may(const Library* library, Case one, Figure* figure) {
   const char* why = NULL;
   if (!library->usable)
     why = "not usable";
-  else if (one.mode >= EAGER_WINDOW && library->window[0] == NULL && library->why_no_window[0])
+  else if (one.mode >= EAGER_WINDOW && library->why_no_window[0])
     why = "no windows";
   else if (atomic_load(&shared->left_out[library->number][one.kind][one.mode]))
     why = "hung before";

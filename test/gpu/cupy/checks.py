@@ -1,5 +1,7 @@
 """Every call of cupy.cuda.nccl's NcclCommunicator that moves data, on one rank or several ranks of this process."""
 
+import os
+
 import cupy
 from cupy.cuda import nccl
 
@@ -28,6 +30,9 @@ def expect(got, wanted, what):
 
 
 def check_in_use():
+    """The memory of our communicators is mapped; TEST_LIBRARY=theirs tries the tests on NVIDIA's library instead."""
+    if os.environ.get("TEST_LIBRARY") == "theirs":
+        return
     with open("/proc/self/maps", encoding="utf8") as file:
         if "memfd:ncclrun-segment" not in file.read():
             raise SystemExit("FAIL cupy: no communicator of ours is mapped in this process: cupy used another library")

@@ -23,12 +23,9 @@ def be_rank():
     print("ready", flush=True)
     if rank() == size() - 1:
         signal.pause()  # never comes to the next one
-    for _ in range(3):
+    while True:  # until the loss is told: by the call, or by torch's watchdog
         dist.all_reduce(tensor)
-    torch.cuda.synchronize()
-    print("went on without the last rank", flush=True)
-    sys.stdout.flush()
-    os._exit(0)
+        torch.cuda.synchronize()
 
 
 def start(rank, size, port):

@@ -1,6 +1,7 @@
 """What every torch test begins with: a process group of all ranks, and proof that our library is the one in use.
 
-TEST_DEVICE=cpu runs the same tests with gloo, to try the tests themselves where there is no GPU.
+TEST_DEVICE=cpu runs the same tests with gloo, to try the tests themselves where there is no GPU; TEST_LIBRARY=theirs
+runs them on the library that torch brings.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 on_gpu = os.environ.get("TEST_DEVICE", "cuda") == "cuda"
+on_ours = on_gpu and os.environ.get("TEST_LIBRARY", "ours") == "ours"
 
 
 class Failed(Exception):
@@ -71,8 +73,8 @@ def library_of(function):
 
 
 def check_library():
-    """Before the first collective: the names lead to our library. Says which one it is, on rank 0."""
-    if not on_gpu:
+    """Before the first collective: the names lead to our library."""
+    if not on_ours:
         return
     for function in ("ncclAllReduce", "ncclCommInitRankConfig", "ncclrunVersion"):
         where = library_of(function)
@@ -88,7 +90,7 @@ def check_library():
 
 def check_in_use():
     """Behind a collective: the memory of our communicators is mapped, and nobody else's library has been called."""
-    if not on_gpu:
+    if not on_ours:
         return
     with open("/proc/self/maps", encoding="utf8") as file:
         maps = file.read()
@@ -96,11 +98,13 @@ def check_in_use():
         raise Failed("no communicator of ours is mapped in this process: torch used another library")
 
 
-def begin(**options):
+def begin(bound=False):
+    """bound: to this rank's GPU, so that the communicator is made at once and groups are splits of it."""
     read_launcher()
     if on_gpu:
         torch.cuda.set_device(device())
     check_library()
+    options = {"device_id": device()} if bound and on_gpu else {}
     dist.init_process_group("nccl" if on_gpu else "gloo", **options)
 
 

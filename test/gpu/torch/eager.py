@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from common import begin, device, expect_equal, on_gpu, rank, run, size, values
+from common import begin, expect_equal, rank, run, size, values
 
 
 def body():
@@ -24,4 +24,4 @@ def body():
 
 
 if __name__ == "__main__":
-    run("eager", body, lambda: begin(device_id=device()) if on_gpu else begin())
+    run("eager", body, lambda: begin(bound=True))

@@ -6,12 +6,12 @@ import moves
 import point_to_point
 import torch
 import torch.distributed as dist
-from common import begin, device, expect_equal, on_gpu, rank, run, size, values
+from common import begin, expect_equal, rank, run, size, values
 
 
 def prepare():
     os.environ["TORCH_NCCL_USE_COMM_NONBLOCKING"] = "1"
-    begin(device_id=device()) if on_gpu else begin()
+    begin(bound=True)
 
 
 def body():

@@ -41,4 +41,4 @@ def body():
 
 
 if __name__ == "__main__":
-    run("split", body, lambda: begin(device_id=device()) if on_gpu else begin())
+    run("split", body, lambda: begin(bound=True))
