@@ -115,7 +115,7 @@ int library_settle(Library* library, const char* what) {
   }
   const int broken = largest(asynchronous != ncclSuccess || stream_stuck()) != 0;
   if (atomic_load(&shared->failed[library->number]) == 0 && !broken) return 0;
-  if (rank == 0) printf("# %s: %s failed: %s\n", library->name, what, shared->sentence[library->number]);
+  if (rank == 0) printf("# %s failed: %s\n", what, shared->sentence[library->number]);
   barrier();
   atomic_store(&shared->failed[library->number], 0);
   shared->sentence[library->number][0] = 0;
