@@ -68,14 +68,16 @@ done
 # further native programs: add native/NAME SECONDS ncclrun -n "$gpus" "$programs/PROGRAM" ARGUMENTS
 
 collectives=$home/bench/gpu/bin/collectives # a bundle's
-[ -x "$collectives" ] || collectives=$home/build-bench/gpu/collectives
-if [ ! -x "$collectives" ]; then "$home/bench/gpu/build.sh" "${collectives%/*}" >"$logs/build-bench" 2>&1 || cat "$logs/build-bench"; fi
-for launcher in "--gpus $gpus" ""; do
-  command=("$collectives" --only ours --sizes 8,4K,64K,1M,64M --rounds 3 --milliseconds 1 --seconds 20)
-  # shellcheck disable=SC2086
-  if [ -n "$launcher" ]; then add bench/forked 120 "${command[@]}" $launcher
-  else add bench/ncclrun 120 ncclrun -n "$gpus" "${command[@]}"; fi
-done
+if [ ! -x "$collectives" ]; then
+  collectives=$home/build-bench/gpu/collectives
+  "$home/bench/gpu/build.sh" "${collectives%/*}" >"$logs/build-bench" 2>&1 || cat "$logs/build-bench"
+fi
+collectives=("$collectives" --only ours --seconds 20)
+sizes=(--sizes 8,4K,64K,1M,64M --rounds 3 --milliseconds 1)
+add bench/forked 120 "${collectives[@]}" --gpus "$gpus" "${sizes[@]}"
+add bench/ncclrun 120 ncclrun -n "$gpus" "${collectives[@]}" "${sizes[@]}"
+add bench/barrier 60 "${collectives[@]}" --gpus "$gpus" --barrier --rounds 3
+add bench/init 60 "${collectives[@]}" --gpus "$gpus" --init --rounds 1
 
 # torch: one by one under ncclrun, all in one process group under the others
 together=(reductions moves point_to_point asynchronous graph ddp fsdp mesh)
