@@ -115,7 +115,7 @@ export const CONNECTION_HEADER_BYTES = 256;
 export const DEVICE_RECORD_BYTES = 384;
 /** Of one direction between two GPUs on one channel: before and behind its slots (native/device/cuda/launch_format.h). */
 export const REGION_HEADER_BYTES = 512;
-export const REGION_LINE_BYTES = 8 * 32 * 1024 + 8 * 64 * 1024;
+export const REGION_LINE_BYTES = 8 * 16 * 1024 + 8 * 32 * 1024;
 /** Of the lines of protocol LL, behind a connection's slots. */
 export const LOW_LATENCY_STEPS = 32;
 export const LOW_LATENCY_STEP_BYTES = 1024;

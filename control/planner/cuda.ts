@@ -8,14 +8,15 @@ import { isPreferred } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
 import { ringByHost } from './ring.ts';
 
-/** Blocks that the largest sizes use: 24 of 512 threads fill what NVLinks carry (4 × H200). */
-const CHANNELS = 24;
-const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
-const CHUNK_BYTES = 256 * 1024;
+/** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (4 × H200). */
+const CHANNELS = 48;
+const BUFFER = { steps: 4, stepBytes: 128 * 1024 } as const;
+const CHUNK_BYTES = 512 * 1024;
 const THREADS = 512;
+const LEAST_THREADS = 64;
 /** What the threads of a block move at once under protocol LL; with more, another channel takes part. */
 const LL_BYTES_PER_CHANNEL = 4 * 1024;
-const LL128_BYTES_PER_CHANNEL = 15 * 1024;
+const LL128_BYTES_PER_CHANNEL = 7680;
 const SPIN_NANOSECONDS = 50_000;
 
 interface Step {
@@ -58,19 +59,21 @@ function twoShot(upToBytes: number, protocol: Form['protocol']): Step {
 
 /** Sizes are those that a row is chosen by: of the larger of a rank's two buffers. */
 function stepsOf(ranks: number): Readonly<Record<CollectiveName, readonly Step[]>> {
-  const ringed = [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('ring')];
-  const rooted = [direct(64 * KiB, 'll'), direct(1 * MiB, 'll128'), simple('ring')];
-  const paired = [direct(64 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('directOneShot')];
+  const scattered = [direct(32 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('ring')];
+  const rooted = [direct(32 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('ring')];
+  const paired = [direct(32 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('directOneShot')];
+  // Two ranks send each other all they have in one step, with as many bytes as in two.
+  const inParts = ranks === 2 ? direct : twoShot;
   return {
-    allReduce: [direct(64 * KiB, 'll'), twoShot(256 * KiB, 'll'), twoShot(8 * MiB, 'll128'), simple('ring')],
-    allGather: ringed,
-    reduceScatter: ringed,
+    allReduce: [direct(32 * KiB, 'll'), inParts(4 * MiB, 'll128'), simple('ring')],
+    allGather: paired,
+    reduceScatter: scattered,
     broadcast: rooted,
     reduce: rooted,
     allToAll: paired,
     gather: paired,
     scatter: paired,
-    sendRecv: [direct(64 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('directOneShot')],
+    sendRecv: [direct(32 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('directOneShot')],
     barrier: [{ upToBytes: null, algorithm: 'directOneShot', protocol: 'll' }],
   };
 }
@@ -89,7 +92,7 @@ function tuningOnGpus(ranks: number, preferences: Preferences): TuningRow[] {
 function preferredOf(collective: CollectiveName, step: Step, preferences: Preferences): Step {
   if (collective === 'barrier') return step;
   const allowed = ({ algorithm, protocol }: Step): boolean =>
-    isPreferred(formOf({ algorithm, protocol, upToBytes: null }, 1), preferences);
+    isPreferred(formOf({ algorithm, protocol, upToBytes: null }, 1, THREADS), preferences);
   if (allowed(step)) return step;
   const algorithms = possible[collective];
   const protocols = ['simple', 'll128', 'll'] as const;
@@ -117,23 +120,32 @@ const possible: Readonly<Record<CollectiveName, readonly Form['algorithm'][]>> =
 /** A row for each number of channels: as many as the size keeps busy. */
 function rowsOf(collective: CollectiveName, step: Step, from: number, ranks: number): TuningRow[] {
   const perChannel = bytesPerChannel(collective, step, ranks);
-  const most = channelsFor(collective, ranks);
+  const most = channelsFor(collective, step, ranks);
   const rows: TuningRow[] = [];
+  // What one block's threads move at once needs no more of them.
+  for (let threads = LEAST_THREADS; step.protocol !== 'simple' && threads < THREADS; threads *= 2) {
+    const upToBytes = Math.floor((perChannel * threads) / THREADS);
+    if (upToBytes > from && (step.upToBytes === null || upToBytes < step.upToBytes))
+      rows.push(row(collective, upToBytes, step, 1, threads));
+  }
   for (let channels = 1; channels < most; channels *= 2) {
     const upToBytes = channels * perChannel;
     if (upToBytes <= from) continue;
     if (step.upToBytes !== null && upToBytes >= step.upToBytes) break;
-    rows.push(row(collective, upToBytes, step, channels));
+    rows.push(row(collective, upToBytes, step, channels, THREADS));
   }
   const enough = step.upToBytes === null ? most : Math.min(most, Math.ceil(step.upToBytes / perChannel));
-  rows.push(row(collective, step.upToBytes, step, Math.max(1, enough)));
+  const threads = collective === 'barrier' ? LEAST_THREADS : THREADS;
+  rows.push(row(collective, step.upToBytes, step, Math.max(1, enough), threads));
   return rows;
 }
 
 /** Sends and receives of a group share the multiprocessors. */
-function channelsFor(collective: CollectiveName, ranks: number): number {
+function channelsFor(collective: CollectiveName, { protocol }: Step, ranks: number): number {
   if (collective === 'barrier') return 1;
-  return collective === 'sendRecv' ? Math.max(1, Math.floor(CHANNELS / Math.max(1, ranks - 1))) : CHANNELS;
+  const inPairs =
+    collective === 'sendRecv' || (protocol === 'simple' && ['allGather', 'allToAll'].includes(collective));
+  return inPairs ? Math.max(1, Math.floor(CHANNELS / Math.max(1, ranks - 1))) : CHANNELS;
 }
 
 function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {
@@ -143,8 +155,14 @@ function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: St
   return bytes * parts;
 }
 
-function row(collective: CollectiveName, upToBytes: number | null, step: Step, channels: number): TuningRow {
-  const form = formOf(step, channels);
+function row(
+  collective: CollectiveName,
+  upToBytes: number | null,
+  step: Step,
+  channels: number,
+  threads: number,
+): TuningRow {
+  const form = formOf(step, channels, threads);
   if (step.protocol !== 'll128') return { collective, upToBytes, forms: [form] };
   return {
     collective,
@@ -156,13 +174,13 @@ function row(collective: CollectiveName, upToBytes: number | null, step: Step, c
   };
 }
 
-function formOf({ algorithm, protocol }: Step, channels: number): Form {
+function formOf({ algorithm, protocol }: Step, channels: number, threads: number): Form {
   return {
     algorithm,
     protocol,
     channels,
     chunkBytes: CHUNK_BYTES,
-    threads: THREADS,
+    threads,
     requires: [],
     predictedMicroseconds: 0,
   };

@@ -15,7 +15,7 @@ using plan::Collective;
 using plan::Protocol;
 
 // Blocks of one launch wait for each other's peers, so all must find a multiprocessor, beside those of other launches.
-constexpr uint32_t kMaxBlocks = 64;
+constexpr uint32_t kMaxBlocks = 96;
 constexpr uint32_t kMaxThreads = 512;
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
@@ -58,6 +58,7 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
   const uint32_t ranks = plan_.header().ranks;
   Shape shape{.kernel = {kBytesModule, 0},
               .protocol = Protocol(task.form.protocol),
+              .routine = routineOf(operation.collective, Algorithm(task.form.algorithm), ranks, true),
               .threads = std::min(task.form.threads / 32 * 32, kMaxThreads),
               .elementBytes = 1,
               .scalarAt = nullptr,
@@ -150,7 +151,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   Function function = nullptr;
-  Status status = load(gpu_, shape.kernel.module, shape.protocol, function);
+  Status status = load(gpu_, shape.kernel.module, shape.protocol, shape.routine, function);
   if (status.ok()) {
     void* parameters[] = {&launch_};
     status =
@@ -228,6 +229,31 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, Stream strea
   return {};
 }
 
+// Large moves from everybody to everybody: sends and receives on blocks of their own, which keep the links busy both
+// ways.
+bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
+  const auto& operation = task.operation;
+  const bool gathers = operation.collective == Collective::allGather;
+  // In place, what comes would overwrite what has not been sent.
+  const bool exchanges = operation.collective == Collective::allToAll && operation.send != operation.receive;
+  if (!gathers && !exchanges) return false;
+  if (Algorithm(task.form.algorithm) == Algorithm::ring || Protocol(task.form.protocol) != Protocol::simple)
+    return false;
+  const size_t bytes = operation.count * elementBytes(operation.type);
+  for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
+    Task transfer = task;
+    transfer.operation.collective = Collective::sendRecv;
+    transfer.operation.peer = peer;
+    transfer.operation.receive = nullptr;
+    transfer.operation.send = static_cast<const char*>(operation.send) + (gathers ? 0 : peer * bytes);
+    transfers.push_back(transfer);
+    transfer.operation.send = nullptr;
+    transfer.operation.receive = static_cast<char*>(operation.receive) + peer * bytes;
+    transfers.push_back(transfer);
+  }
+  return true;
+}
+
 Status Launcher::run(std::span<const Task> tasks, Stream stream) {
   std::vector<const Task*> pointToPoint;
   for (const Task& task : tasks) {
@@ -245,6 +271,14 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     const auto& operation = task.operation;
     if (operation.collective == Collective::sendRecv) continue;
     if (operation.count == 0 && operation.collective != Collective::barrier) continue;
+    if (std::vector<Task> transfers; expand(task, transfers)) {
+      Status status = launch();
+      std::vector<const Task*> all;
+      for (const Task& transfer : transfers) all.push_back(&transfer);
+      if (status.ok()) status = sendAndReceive(all, stream);
+      if (!status.ok()) return status;
+      continue;
+    }
     const Shape own = shapeOf(task);
     if (launch_.itemCount > 0 && (own != shape || launch_.itemCount == kMaxItems)) {
       if (Status status = launch(); !status.ok()) return status;

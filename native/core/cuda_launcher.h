@@ -27,6 +27,7 @@ class Launcher {
   struct Shape {
     Kernel kernel;
     plan::Protocol protocol;
+    Routine routine;  // send and receive are one
     uint32_t threads;
     uint8_t elementBytes;
     const void* scalarAt;
@@ -37,9 +38,9 @@ class Launcher {
   Shape shapeOf(const Task& task) const;
   Item itemOf(const Task& task, const Shape& shape) const;
   void connect(Item& item, const Task& task) const;
+  bool expand(const Task& task, std::vector<Task>& transfers) const;
   Status sendAndReceive(std::span<const Task* const> tasks, Stream stream);
   Status copyToSelf(std::span<const Task* const> sends, std::span<const Task* const> receives, Stream stream) const;
-  void addCollective(const Task& task, const Shape& shape);
   Status flush(const Shape& shape, uint32_t blocks, Stream stream);
 
   const Gpu gpu_;

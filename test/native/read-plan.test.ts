@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { ALGORITHMS, COLLECTIVES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from '../../control/plan/layout.ts';
 import { repository } from '../rig/cluster.ts';
-import { randomPlan, samplePlan } from '../rig/plans.ts';
+import { gpuPlan, randomPlan, samplePlan } from '../rig/plans.ts';
 import { seededRandom } from '../rig/random.ts';
 import { writeHostPlans } from '../rig/write-plan.ts';
 
@@ -33,7 +33,8 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 it('reads every plan as it was meant', () => {
   const random = seededRandom(21);
-  const plans = [samplePlan(), ...Array.from({ length: PLANS }, () => randomPlan(random))];
+  const gpus = [1, 2, 4, 16].map((ranks) => gpuPlan(ranks));
+  const plans = [samplePlan(), ...gpus, ...Array.from({ length: PLANS }, () => randomPlan(random))];
   for (const [index, plan] of plans.entries()) {
     const paths = writeHostPlans(plan, join(directory, String(index)));
     const read = spawnSync(reader, paths, { encoding: 'utf8' });

@@ -1,5 +1,7 @@
 /** CommPlans to test with. */
 import type { CommPlan, Form } from '../../control/plan/types.ts';
+import type { PlanInput } from '../../control/planner/input.ts';
+import { planCommunicator } from '../../control/planner/plan.ts';
 import { shuffled } from './random.ts';
 import type { Random } from './random.ts';
 
@@ -49,6 +51,26 @@ export function samplePlan(): CommPlan {
     spinNanoseconds: 20_000,
     token: '00112233445566778899aabbccddeeff',
   };
+}
+
+/** Ranks with a GPU each, dealt to so many hosts. */
+export function gpuInput(ranks: number, hosts = 1): PlanInput {
+  return {
+    hosts: Array.from({ length: hosts }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}`, cores: 64 })),
+    peers: Array.from({ length: ranks }, (_, rank) => ({
+      host: rank % hosts,
+      listenPort: hosts > 1 ? 4000 : 0,
+      device: 'cuda',
+      cudaDevice: rank,
+      busId: (0x1b_000 + rank * 0x10).toString(16),
+      pidHash: String(rank),
+    })),
+    token: '0123456789abcdef0123456789abcdef',
+  };
+}
+
+export function gpuPlan(ranks: number, hosts = 1): CommPlan {
+  return planCommunicator(gpuInput(ranks, hosts));
 }
 
 /** A valid plan of 1 to 24 ranks on up to 5 hosts. */

@@ -49,6 +49,7 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
   expect(segment.get('Doorbell')?.bytes).toBe(layout.DOORBELL_BYTES);
   expect(segment.get('NodeBarrier')?.bytes).toBe(layout.NODE_BARRIER_BYTES);
   const text = readFileSync(new URL('../../native/core/segment_format.h', import.meta.url), 'utf8');
+  expect(text).toContain(`sizeof(DeviceRecord) == ${layout.DEVICE_RECORD_BYTES}`);
   expect(text).toContain(`kConnectionHeaderBytes = ${layout.CONNECTION_HEADER_BYTES};`);
   expect(text).toContain(`kLowLatencySteps = ${layout.LOW_LATENCY_STEPS};`);
   expect(text).toContain(`kLowLatencyStepBytes = ${layout.LOW_LATENCY_STEP_BYTES};`);
@@ -58,6 +59,7 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
 test.each([
   ['Algorithm', layout.ALGORITHMS],
   ['Protocol', layout.PROTOCOLS],
+  ['Device', layout.DEVICES],
   ['Transport', layout.TRANSPORTS],
   ['Collective', layout.COLLECTIVES],
 ])('the numbers of %s are those of plan_format.h', (name, names) => {

@@ -130,18 +130,6 @@ class Folding {
       for (uint32_t e = 0; e < Packed::kCount; e++) sums_[e] = Op::apply(sums_[e], valueOf(pack.elements[e], scaled));
     }
   }
-  // The first or another.
-  __device__ __forceinline__ void take(const Packed& pack, bool scaled, bool isFirst) {
-    if (isFirst) first_ = pack;
-    if constexpr (Op::kFolds) {
-      alone_ = isFirst && !(Op::kScales && scaled);
-#pragma unroll
-      for (uint32_t e = 0; e < Packed::kCount; e++) {
-        const auto value = valueOf(pack.elements[e], scaled);
-        sums_[e] = isFirst ? value : Op::apply(sums_[e], value);
-      }
-    }
-  }
   __device__ __forceinline__ Packed result() const {
     Packed out = first_;
     if constexpr (Op::kFolds) {

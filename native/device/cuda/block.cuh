@@ -4,6 +4,7 @@
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
+#include "device/cuda/kinds.cuh"
 #include "device/cuda/primitives.cuh"
 
 namespace ncclrun::cuda {
@@ -113,7 +114,38 @@ __device__ __forceinline__ void spread(P& p, const Work& w, Routine routine) {
   }
 }
 
-template <class Protocol, class AllKinds>
+// All routines of a module: run(primitives, work, routine).
+struct Reduce {
+  static constexpr bool kInline = false;
+  static __device__ void run(auto& p, const Work& w, Routine routine) { reduce(p, w, routine); }
+};
+struct Spread {
+  static constexpr bool kInline = false;
+  static __device__ void run(auto& p, const Work& w, Routine routine) { spread(p, w, routine); }
+};
+// Those whose time counts most, each by itself.
+#define NCCLRUN_QUICK(Name, algorithm)                                               \
+  struct Name {                                                                      \
+    static constexpr bool kInline = true;                                            \
+    static __device__ void run(auto& p, const Work& w, Routine) { algorithm(p, w); } \
+  };
+NCCLRUN_QUICK(OneShot, directOneShotAllReduce)
+NCCLRUN_QUICK(TwoShot, directTwoShotAllReduce)
+NCCLRUN_QUICK(Scattering, directReduceScatter)
+NCCLRUN_QUICK(Gathering, directAllGather)
+NCCLRUN_QUICK(Broadcasting, directBroadcast)
+NCCLRUN_QUICK(Exchanging, directAllToAll)
+NCCLRUN_QUICK(Meeting, flatBarrier)
+#undef NCCLRUN_QUICK
+struct Passing {
+  static constexpr bool kInline = true;
+  static __device__ void run(auto& p, const Work& w, Routine routine) {
+    if (routine == Routine::send) return sendTo(p, w);
+    receiveFrom(p, w);
+  }
+};
+
+template <class Protocol, class Routines>
 __device__ __forceinline__ void runBlock(const Launch& launch) {
   __shared__ Ends ends;
   if (threadIdx.x == 0) ends.aborted = false;
@@ -126,13 +158,9 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
     const EndStore<Protocol::kProtocol> store(launch, item, channel, place);
     store.load(ends);
     __syncthreads();
-    Primitives<Protocol, AllKinds> primitives(launch, ends, item.receiveCount, item.sendCount);
+    Primitives<Protocol, Routines::kInline> primitives(launch, ends, item.receiveCount, item.sendCount);
     const Work work = workOf(launch, item, block, channel, place, Protocol::kProtocol == 1);
-    if constexpr (AllKinds::kReduces) {
-      reduce(primitives, work, item.routine);
-    } else {
-      spread(primitives, work, item.routine);
-    }
+    Routines::run(primitives, work, item.routine);
     primitives.finish();
     __syncthreads();
     store.store(ends);
@@ -142,14 +170,23 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
 
 }  // namespace ncclrun::cuda
 
-// The kernels of a module, one for each protocol. Grid: up to the plan's channels, or of sends and receives those times
-// connections; block: a multiple of 32 threads, 64 to 512.
-#define NCCLRUN_KERNEL(Protocol, ...)                                           \
-  extern "C" __global__ void __launch_bounds__(512, 1)                          \
-      ncclrun##Protocol(const __grid_constant__ ncclrun::cuda::Launch launch) { \
-    ncclrun::cuda::runBlock<ncclrun::cuda::Protocol, __VA_ARGS__>(launch);      \
+// Kernels of a module (kernels.cc knows their names): all routines under each protocol, and some routines by themselves
+// under LL and LL128. Grid: up to the plan's channels, or of sends and receives those times connections; block: a
+// multiple of 32 threads, 64 to 512.
+#define NCCLRUN_KERNEL(Name, Protocol, Routines, ...)                                               \
+  extern "C" __global__ void __launch_bounds__(512, 1)                                              \
+      ncclrun##Protocol##Name(const __grid_constant__ ncclrun::cuda::Launch launch) {               \
+    ncclrun::cuda::runBlock<ncclrun::cuda::Protocol<__VA_ARGS__>, ncclrun::cuda::Routines>(launch); \
   }
-#define NCCLRUN_MODULE(...)            \
-  NCCLRUN_KERNEL(Simple, __VA_ARGS__)  \
-  NCCLRUN_KERNEL(Lines64, __VA_ARGS__) \
-  NCCLRUN_KERNEL(Lines128, __VA_ARGS__)
+#define NCCLRUN_ALL_ROUTINES(Routines, ...)        \
+  NCCLRUN_KERNEL(, Simple, Routines, __VA_ARGS__)  \
+  NCCLRUN_KERNEL(, Lines64, Routines, __VA_ARGS__) \
+  NCCLRUN_KERNEL(, Lines128, Routines, __VA_ARGS__)
+#define NCCLRUN_ROUTINE_ALONE(Routine, ...)              \
+  NCCLRUN_KERNEL(Routine, Lines64, Routine, __VA_ARGS__) \
+  NCCLRUN_KERNEL(Routine, Lines128, Routine, __VA_ARGS__)
+#define NCCLRUN_REDUCTIONS(...)               \
+  NCCLRUN_ALL_ROUTINES(Reduce, __VA_ARGS__)   \
+  NCCLRUN_ROUTINE_ALONE(OneShot, __VA_ARGS__) \
+  NCCLRUN_ROUTINE_ALONE(TwoShot, __VA_ARGS__) \
+  NCCLRUN_ROUTINE_ALONE(Scattering, __VA_ARGS__)

@@ -49,6 +49,36 @@ Place placeOf(ncclDataType_t type) {
   }
 }
 
+// As device/cuda/block.cuh makes them: some routines have a kernel of their own under LL and LL128, not for types of
+// one byte.
+const char* nameOf(uint8_t module, plan::Protocol protocol, Routine routine) {
+  static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
+  const bool wide = protocol == plan::Protocol::ll128;
+  const bool none = module == kFloat8 || module == kInteger8;
+  if (none || protocol == plan::Protocol::simple) return kOfAll[uint8_t(protocol)];
+  switch (routine) {
+    case Routine::allReduceOneShot:
+      return wide ? "ncclrunLines128OneShot" : "ncclrunLines64OneShot";
+    case Routine::allReduceTwoShot:
+      return wide ? "ncclrunLines128TwoShot" : "ncclrunLines64TwoShot";
+    case Routine::reduceScatterDirect:
+      return wide ? "ncclrunLines128Scattering" : "ncclrunLines64Scattering";
+    case Routine::allGatherDirect:
+      return wide ? "ncclrunLines128Gathering" : "ncclrunLines64Gathering";
+    case Routine::broadcastDirect:
+      return wide ? "ncclrunLines128Broadcasting" : "ncclrunLines64Broadcasting";
+    case Routine::allToAll:
+      return wide ? "ncclrunLines128Exchanging" : "ncclrunLines64Exchanging";
+    case Routine::send:
+    case Routine::receive:
+      return wide ? "ncclrunLines128Passing" : "ncclrunLines64Passing";
+    case Routine::barrier:
+      return wide ? "ncclrunLines128Meeting" : "ncclrunLines64Meeting";
+    default:
+      return kOfAll[uint8_t(protocol)];
+  }
+}
+
 bool isWhole(uint8_t module) { return module == kInteger8 || module == kInteger32 || module == kInteger64; }
 
 }  // namespace
@@ -93,9 +123,8 @@ Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   return status;
 }
 
-Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Function& out) {
-  static constexpr const char* kNames[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
-  return load(gpu, module, kNames[uint8_t(protocol)], out);
+Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Routine routine, Function& out) {
+  return load(gpu, module, nameOf(module, protocol, routine), out);
 }
 
 }  // namespace ncclrun::cuda

@@ -4,6 +4,7 @@
 
 #include "core/plan_format.h"
 #include "device/cuda/gpu.h"
+#include "device/cuda/launch_format.h"
 #include "nccl.h"
 
 namespace ncclrun::cuda {
@@ -27,6 +28,6 @@ inline constexpr const char* kProbe = "ncclrunProbe";  // in the bytes' module
 // `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
 // where the build has no code for it.
 Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out);
-Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Function& out);
+Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Routine routine, Function& out);
 
 }  // namespace ncclrun::cuda

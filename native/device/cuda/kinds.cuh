@@ -11,6 +11,8 @@ namespace ncclrun::cuda {
 template <class First, class Second>
 struct Kinds {
   static constexpr bool kReduces = true;
+  using FirstType = First;
+  using SecondType = Second;
   static constexpr bool kWhole = std::is_integral_v<First>;
 
   // action.run<T, Op>()
@@ -49,6 +51,8 @@ struct Kinds {
 // For what only moves.
 struct Bytes {
   static constexpr bool kReduces = false;
+  using FirstType = uint8_t;
+  using SecondType = uint8_t;
   template <class Action>
   static __device__ __forceinline__ void choose(uint8_t, Action&& action) {
     action.template operator()<uint8_t, Copy>();

@@ -22,8 +22,8 @@ static_assert(sizeof(Region) <= kRegionHeaderBytes);
 
 // Slots of the other protocols, whose sizes the plan does not set. Bytes of lines, flags included.
 inline constexpr uint32_t kLineSteps = 8;
-inline constexpr uint32_t kLine64StepBytes = 32u << 10;   // LL: lines of 16 bytes carry 8
-inline constexpr uint32_t kLine128StepBytes = 64u << 10;  // LL128: lines of 128 bytes carry 120
+inline constexpr uint32_t kLine64StepBytes = 16u << 10;   // LL: lines of 16 bytes carry 8
+inline constexpr uint32_t kLine128StepBytes = 32u << 10;  // LL128: lines of 128 bytes carry 120
 inline constexpr uint32_t kLine64Payload = kLine64StepBytes / 16 * 8;
 inline constexpr uint32_t kLine128Payload = kLine128StepBytes / 128 * 120;
 

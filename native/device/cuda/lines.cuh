@@ -7,47 +7,60 @@
 // The flag is the step's number: what an earlier step has left is no message.
 #pragma once
 #include "algorithm/work.h"
-#include "device/cuda/arithmetic.cuh"
+#include "device/cuda/any_folding.cuh"
 #include "device/cuda/ends.cuh"
 #include "device/cuda/move.cuh"
 
 namespace ncclrun::cuda {
 
+// Small numbers by connection, in registers.
+class Counts {
+ public:
+  __device__ __forceinline__ uint32_t operator[](uint32_t i) const {
+    return uint32_t((i < 8 ? low_ : high_) >> (i % 8 * 8)) & 0xff;
+  }
+  __device__ __forceinline__ void increment(uint32_t i) { (i < 8 ? low_ : high_) += 1ull << (i % 8 * 8); }
+  __device__ __forceinline__ void clear() { low_ = high_ = 0; }
+
+ private:
+  uint64_t low_ = 0, high_ = 0;
+};
+
 // What the two have in common: which step a connection is at, credit, words of the user's memory.
-template <uint32_t kNumber, uint32_t kStepBytes, uint32_t kPayload>
+template <class AllKinds, uint32_t kNumber, uint32_t kStepBytes, uint32_t kPayload>
 class Lines {
  public:
   static constexpr uint32_t kProtocol = kNumber;
 
-  __device__ Lines(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends) {
-    for (uint32_t i = 0; i < kMaxPeers; i++) received_[i] = sent_[i] = 0;
-  }
+  __device__ Lines(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), fold_(launch) {}
 
   __device__ uint32_t slotBytes() const { return kPayload; }
 
   // A single rank's contribution; no barrier inside.
-  template <class T, class Op>
-  __device__ __noinline__ void copy(const void* source, void* target, size_t count) {
-    const size_t bytes = count * sizeof(T);
-    const Adjustment<T> adjust = adjustmentOf<T, Op>(launch_);
+  __device__ void copy(const void* source, void* target, size_t bytes) {
     for (size_t i = threadIdx.x; i * 8 < bytes; i += blockDim.x) {
-      Folding<T, Op, 8> folding(adjust);
-      folding.begin(loadWord<T>(source, i, bytes), true);
-      storeWord<T>(target, i, bytes, folding.result());
+      Folding folding;
+      folding.take(fold_, loadWord(source, i, bytes), true, true);
+      storeWord(target, i, bytes, folding.result(fold_, false));
     }
   }
 
-  // After the last move.
+  // After the last move: the steps are in the ends again.
   __device__ void finish() {
     __syncthreads();
-    if (threadIdx.x != 0) return;
-    for (uint32_t i = 0; i < kMaxPeers; i++) {
-      ends_.receives[i].step += received_[i];
-      ends_.sends[i].step += sent_[i];
+    if (threadIdx.x == 0) {
+      for (uint32_t i = 0; i < kMaxPeers; i++) {
+        ends_.receives[i].step += received_[i];
+        ends_.sends[i].step += sent_[i];
+      }
     }
+    received_.clear();
+    sent_.clear();
+    __syncthreads();
   }
 
  protected:
+  using Folding = typename WordFold<AllKinds>::Folding;
   // A sender fills whole slots once in a while: so no flag is ever as old as the counter's period.
   static constexpr uint32_t kRenewal = 1u << 30;
 
@@ -103,59 +116,116 @@ class Lines {
       }
       for (uint32_t i = move.to; i < move.to + move.tos; i++) ends_.sends[i].bytes += bytes;
     }
-    for (uint32_t i = move.from; i < move.from + move.froms; i++) received_[i]++;
-    for (uint32_t i = move.to; i < move.to + move.tos; i++) sent_[i]++;
+    bool many = false;
+    for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+      received_.increment(i);
+      many = many || received_[i] == kMany;
+    }
+    for (uint32_t i = move.to; i < move.to + move.tos; i++) {
+      sent_.increment(i);
+      many = many || sent_[i] == kMany;
+    }
+    if (many) finish();
   }
 
-  template <class T>
-  static __device__ __forceinline__ Pack<T, 8> loadWord(const void* from, size_t i, size_t bytes) {
+  static __device__ __forceinline__ uint64_t loadWord(const void* from, size_t i, size_t bytes) {
     const char* at = static_cast<const char*>(from) + i * 8;
-    if (reinterpret_cast<uintptr_t>(at) % 8 == 0 && i * 8 + 8 <= bytes) return *reinterpret_cast<const Pack<T, 8>*>(at);
-    Pack<T, 8> word;
-    for (uint32_t b = 0; b < 8 && i * 8 + b < bytes; b++) reinterpret_cast<char*>(&word)[b] = at[b];
+    if (reinterpret_cast<uintptr_t>(at) % 8 == 0 && i * 8 + 8 <= bytes) return *reinterpret_cast<const uint64_t*>(at);
+    uint64_t word = 0;
+    for (uint32_t b = 0; b < 8 && i * 8 + b < bytes; b++) word |= uint64_t(uint8_t(at[b])) << (8 * b);
     return word;
   }
-  template <class T>
-  static __device__ __forceinline__ void storeWord(void* to, size_t i, size_t bytes, const Pack<T, 8>& word) {
+  static __device__ __forceinline__ void storeWord(void* to, size_t i, size_t bytes, uint64_t word) {
     char* at = static_cast<char*>(to) + i * 8;
     if (reinterpret_cast<uintptr_t>(at) % 8 == 0 && i * 8 + 8 <= bytes) {
-      *reinterpret_cast<Pack<T, 8>*>(at) = word;
+      *reinterpret_cast<uint64_t*>(at) = word;
       return;
     }
-    for (uint32_t b = 0; b < 8 && i * 8 + b < bytes; b++) at[b] = reinterpret_cast<const char*>(&word)[b];
+    for (uint32_t b = 0; b < 8 && i * 8 + b < bytes; b++) at[b] = char(word >> (8 * b));
   }
-  template <class T>
-  static __device__ __forceinline__ uint64_t bitsOf(const Pack<T, 8>& word) {
-    return *reinterpret_cast<const uint64_t*>(&word);
+  // What is folded into a user's buffer is the result, which is divided.
+  static __device__ __forceinline__ bool divides(const Move& move) {
+    return move.own != nullptr && move.froms > 0 && move.target != nullptr;
   }
-  template <class T>
-  static __device__ __forceinline__ Pack<T, 8> wordOf(uint64_t bits) {
-    return *reinterpret_cast<const Pack<T, 8>*>(&bits);
-  }
+
+  static constexpr uint32_t kMany = 200;  // steps that Counts hold
 
   const Launch& launch_;
   Ends& ends_;
-  uint32_t received_[kMaxPeers], sent_[kMaxPeers];  // steps of this item so far
+  const WordFold<AllKinds> fold_;
+  Counts received_, sent_;  // steps since finish()
 };
 
 // How many connections are looked at together.
 inline constexpr uint32_t kTogether = 4;
 
-class Lines64 : public Lines<1, kLine64StepBytes, kLine64Payload> {
- public:
-  using Lines::Lines;
+template <class AllKinds>
+class Lines64 : public Lines<AllKinds, 1, kLine64StepBytes, kLine64Payload> {
+  using Base = Lines<AllKinds, 1, kLine64StepBytes, kLine64Payload>;
+  using Base::awaitCredits;
+  using Base::connectionAt;
+  using Base::contributionsOf;
+  using Base::divides;
+  using Base::ends_;
+  using Base::flagOf;
+  using Base::fold_;
+  using Base::handOn;
+  using Base::isOwnAt;
+  using Base::kRenewal;
+  using Base::launch_;
+  using Base::loadWord;
+  using Base::receiveStep;
+  using Base::sendStep;
+  using Base::slotAt;
+  using Base::storeWord;
+  using typename Base::Folding;
 
-  template <class T, class Op>
-  __device__ __noinline__ void move(const Move& move) {
+ public:
+  using Base::Base;
+
+  __device__ __forceinline__ void move(const Move& move) {
     awaitCredits(move);
     Patience patience(launch_, ends_);
-    const Adjustment<T> adjust = adjustmentFor<T, Op>(launch_, move);
-    const size_t bytes = move.empty ? 8 : move.count * sizeof(T);
+    const size_t bytes = move.empty ? 8 : move.count * launch_.elementBytes;
     const uint32_t contributions = contributionsOf(move);
+    if (contributions <= 1 && !fold_.scales(move.own != nullptr)) {
+      pass(move, bytes, patience);
+    } else if constexpr (AllKinds::kReduces) {
+      fold(move, bytes, contributions, patience);
+    }
+    renew(move, (bytes + 7) / 8);
+    handOn(move, launch_.elementBytes);
+  }
+
+ private:
+  // To all sends and the target.
+  __device__ __forceinline__ void put(const Move& move, size_t bytes, size_t i, uint64_t word) {
+    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
+      const uint32_t step = sendStep(k);
+      storeLine64(lineAt(ends_.sends[k], step, i), word, flagOf(step));
+    }
+    if (move.target != nullptr) storeWord(move.target, i, bytes, word);
+  }
+
+  // One contribution at most, as it is.
+  __device__ __forceinline__ void pass(const Move& move, size_t bytes, Patience& patience) {
     for (size_t i = threadIdx.x; i * 8 < bytes; i += blockDim.x) {
-      Folding<T, Op, 8> folding(adjust);
-      Pack<T, 8> mine;
-      if (move.own != nullptr) mine = loadWord<T>(move.own, i, bytes);
+      uint64_t word = move.own != nullptr ? loadWord(move.own, i, bytes) : 0;
+      if (move.froms > 0) {
+        const uint32_t step = receiveStep(move.from);
+        const uint4* const at = lineAt(ends_.receives[move.from], step, i);
+        uint4 line = loadLine64(at);
+        while ((line.y != flagOf(step) || line.w != flagOf(step)) && !patience.over()) line = loadLine64(at);
+        word = uint64_t(line.z) << 32 | line.x;
+      }
+      put(move, bytes, i, word);
+    }
+  }
+
+  __device__ __forceinline__ void fold(const Move& move, size_t bytes, uint32_t contributions, Patience& patience) {
+    for (size_t i = threadIdx.x; i * 8 < bytes; i += blockDim.x) {
+      Folding folding;
+      const uint64_t mine = move.own != nullptr ? loadWord(move.own, i, bytes) : 0;
       for (uint32_t first = 0; first < contributions; first += kTogether) {
         uint4 lines[kTogether];
         receive(move, first, contributions, i, lines, patience);
@@ -163,23 +233,14 @@ class Lines64 : public Lines<1, kLine64StepBytes, kLine64Payload> {
         for (uint32_t k = 0; k < kTogether; k++) {
           if (first + k >= contributions) break;
           const bool isOwn = isOwnAt(move, first + k);
-          const Pack<T, 8> word = isOwn ? mine : wordOf<T>(uint64_t(lines[k].z) << 32 | lines[k].x);
-          folding.take(word, isOwn, first + k == 0);
+          const uint64_t word = isOwn ? mine : uint64_t(lines[k].z) << 32 | lines[k].x;
+          folding.take(fold_, word, isOwn, first + k == 0);
         }
       }
-      Pack<T, 8> result;
-      if (contributions > 0) result = folding.result();
-      for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-        const uint32_t step = sendStep(k);
-        storeLine64(lineAt(ends_.sends[k], step, i), bitsOf<T>(result), flagOf(step));
-      }
-      if (move.target != nullptr) storeWord<T>(move.target, i, bytes, result);
+      put(move, bytes, i, folding.result(fold_, divides(move)));
     }
-    renew(move, (bytes + 7) / 8);
-    handOn(move, sizeof(T));
   }
 
- private:
   static __device__ __forceinline__ uint4* lineAt(const End& end, uint32_t step, size_t i) {
     return reinterpret_cast<uint4*>(slotAt(end, step)) + i;
   }
@@ -222,62 +283,50 @@ class Lines64 : public Lines<1, kLine64StepBytes, kLine64Payload> {
   }
 };
 
-class Lines128 : public Lines<2, kLine128StepBytes, kLine128Payload> {
+template <class AllKinds>
+class Lines128 : public Lines<AllKinds, 2, kLine128StepBytes, kLine128Payload> {
+  using Base = Lines<AllKinds, 2, kLine128StepBytes, kLine128Payload>;
+  using Base::awaitCredits;
+  using Base::connectionAt;
+  using Base::contributionsOf;
+  using Base::divides;
+  using Base::ends_;
+  using Base::flagOf;
+  using Base::fold_;
+  using Base::handOn;
+  using Base::isOwnAt;
+  using Base::kRenewal;
+  using Base::launch_;
+  using Base::loadWord;
+  using Base::receiveStep;
+  using Base::sendStep;
+  using Base::slotAt;
+  using Base::storeWord;
+  using typename Base::Folding;
+
   static constexpr uint32_t kWords = 15;  // of a line
   static constexpr uint32_t kAll = ~0u;
 
  public:
-  using Lines::Lines;
+  using Base::Base;
 
-  template <class T, class Op>
-  __device__ __noinline__ void move(const Move& move) {
+  __device__ __forceinline__ void move(const Move& move) {
     awaitCredits(move);
     Patience patience(launch_, ends_);
-    const Adjustment<T> adjust = adjustmentFor<T, Op>(launch_, move);
-    const size_t bytes = move.empty ? 8 : move.count * sizeof(T);
+    const size_t bytes = move.empty ? 8 : move.count * launch_.elementBytes;
     const size_t lines = (bytes + kWords * 8 - 1) / (kWords * 8);
     const uint32_t contributions = contributionsOf(move);
-    for (size_t first = threadIdx.x / 32 * 4; first < lines; first += blockDim.x / 32 * 4) {
-      const size_t line = first + threadIdx.x % 32 / 8;
-      const uint32_t part = threadIdx.x % 8;  // two words of the line; the last has one and the flag
-      const size_t word = line * kWords + part * 2;
-      const bool hasA = line < lines && word * 8 < bytes;
-      const bool hasB = part < 7 && hasA && (word + 1) * 8 < bytes;
-      Folding<T, Op, 8> foldingA(adjust), foldingB(adjust);
-      Pack<T, 8> mineA, mineB;
-      if (move.own != nullptr && hasA) mineA = loadWord<T>(move.own, word, bytes);
-      if (move.own != nullptr && hasB) mineB = loadWord<T>(move.own, word + 1, bytes);
-      for (uint32_t from = 0; from < contributions; from += kTogether) {
-        uint64_t a[kTogether], b[kTogether];
-        receive(move, from, contributions, line, line < lines, a, b, patience);
-#pragma unroll
-        for (uint32_t k = 0; k < kTogether; k++) {
-          if (from + k >= contributions) break;
-          const bool isOwn = isOwnAt(move, from + k);
-          foldingA.take(isOwn ? mineA : wordOf<T>(a[k]), isOwn, from + k == 0);
-          foldingB.take(isOwn ? mineB : wordOf<T>(b[k]), isOwn, from + k == 0);
-        }
-      }
-      Pack<T, 8> resultA, resultB;
-      if (contributions > 0) {
-        resultA = foldingA.result();
-        resultB = foldingB.result();
-      }
-      for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-        const uint32_t step = sendStep(k);
-        __syncwarp();
-        if (line < lines) {
-          storeLine128(partAt(ends_.sends[k], step, line), bitsOf<T>(resultA),
-                       part == 7 ? flagOf(step) : bitsOf<T>(resultB));
-        }
-      }
-      if (move.target != nullptr) {
-        if (hasA) storeWord<T>(move.target, word, bytes, resultA);
-        if (hasB) storeWord<T>(move.target, word + 1, bytes, resultB);
+    if (contributions <= 1 && !fold_.scales(move.own != nullptr)) {
+      pass(move, bytes, lines, patience);
+    } else if constexpr (AllKinds::kReduces) {
+      if (contributions == 2) {
+        fold<2, 2>(move, bytes, lines, patience);
+      } else {
+        fold<4, 1>(move, bytes, lines, patience);
       }
     }
     renew(move, lines);
-    handOn(move, sizeof(T));
+    handOn(move, launch_.elementBytes);
   }
 
  private:
@@ -285,22 +334,116 @@ class Lines128 : public Lines<2, kLine128StepBytes, kLine128Payload> {
     return reinterpret_cast<uint64_t*>(slotAt(end, step)) + line * 16 + threadIdx.x % 8 * 2;
   }
 
-  // Our part of a line of contributions [first, +kTogether) but our own; here: we have one.
-  __device__ __forceinline__ void receive(const Move& move, uint32_t first, uint32_t contributions, size_t line,
-                                          bool here, uint64_t (&a)[kTogether], uint64_t (&b)[kTogether],
-                                          Patience& patience) {
-    for (;;) {
-      bool missing = false;
+  // Where a lane stands: two words of a line, of which the last part has one, and the flag.
+  struct Part {
+    size_t line, word;
+    bool here, hasA, hasB;
+    __device__ __forceinline__ Part(size_t group, size_t bytes, size_t lines) {
+      line = group * 4 + threadIdx.x % 32 / 8;
+      word = line * kWords + threadIdx.x % 8 * 2;
+      here = line < lines;
+      hasA = here && word * 8 < bytes;
+      hasB = threadIdx.x % 8 < 7 && hasA && (word + 1) * 8 < bytes;
+    }
+  };
+  static __device__ __forceinline__ bool hasFlag() { return threadIdx.x % 8 == 7; }
+
+  // To all sends and the target.
+  __device__ __forceinline__ void put(const Move& move, size_t bytes, const Part& part, uint64_t a, uint64_t b) {
+    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
+      const uint32_t step = sendStep(k);
+      __syncwarp();
+      if (part.here) storeLine128(partAt(ends_.sends[k], step, part.line), a, hasFlag() ? flagOf(step) : b);
+    }
+    if (move.target == nullptr) return;
+    if (part.hasA) storeWord(move.target, part.word, bytes, a);
+    if (part.hasB) storeWord(move.target, part.word + 1, bytes, b);
+  }
+
+  // One contribution at most, as it is: four lines of each lane are under way at once.
+  __device__ __forceinline__ void pass(const Move& move, size_t bytes, size_t lines, Patience& patience) {
+    constexpr uint32_t kUnroll = 4;
+    const uint32_t warps = blockDim.x / 32;
+    for (size_t group = threadIdx.x / 32; group * 4 < lines; group += warps * kUnroll) {
+      uint64_t a[kUnroll], b[kUnroll];
+      if (move.own != nullptr) {
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
-        if (first + k >= contributions || isOwnAt(move, first + k)) continue;
-        const uint32_t end = connectionAt(move, first + k);
-        const uint32_t step = receiveStep(end);
-        if (here) loadLine128(partAt(ends_.receives[end], step, line), a[k], b[k]);
-        missing = missing || (here && threadIdx.x % 8 == 7 && b[k] != flagOf(step));
+        for (uint32_t u = 0; u < kUnroll; u++) {
+          const Part part(group + u * warps, bytes, lines);
+          a[u] = part.hasA ? loadWord(move.own, part.word, bytes) : 0;
+          b[u] = part.hasB ? loadWord(move.own, part.word + 1, bytes) : 0;
+        }
+      } else if (move.froms > 0) {
+        const uint32_t step = receiveStep(move.from);
+        const End& end = ends_.receives[move.from];
+        for (;;) {
+          bool missing = false;
+#pragma unroll
+          for (uint32_t u = 0; u < kUnroll; u++) {
+            const Part part(group + u * warps, bytes, lines);
+            if (part.here) loadLine128(partAt(end, step, part.line), a[u], b[u]);
+            missing = missing || (part.here && hasFlag() && b[u] != flagOf(step));
+          }
+          if (!__any_sync(kAll, missing) || __any_sync(kAll, patience.over())) break;
+        }
+      } else {
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) a[u] = b[u] = 0;
       }
-      if (!__any_sync(kAll, missing)) return;
-      if (__any_sync(kAll, patience.over())) return;
+#pragma unroll
+      for (uint32_t u = 0; u < kUnroll; u++) {
+        put(move, bytes, Part(group + u * warps, bytes, lines), a[u], b[u]);
+      }
+    }
+  }
+
+  // kTogether contributions are looked at together, of kUnroll lines of each lane.
+  template <uint32_t kTogether, uint32_t kUnroll>
+  __device__ __forceinline__ void fold(const Move& move, size_t bytes, size_t lines, Patience& patience) {
+    const uint32_t contributions = contributionsOf(move);
+    const uint32_t warps = blockDim.x / 32;
+    for (size_t group = threadIdx.x / 32; group * 4 < lines; group += warps * kUnroll) {
+      Folding foldingA[kUnroll], foldingB[kUnroll];
+      for (uint32_t first = 0; first < contributions; first += kTogether) {
+        uint64_t a[kTogether][kUnroll], b[kTogether][kUnroll];
+        for (;;) {
+          bool missing = false;
+#pragma unroll
+          for (uint32_t k = 0; k < kTogether; k++) {
+            if (first + k >= contributions) break;
+            const bool isOwn = isOwnAt(move, first + k);
+            const uint32_t end = connectionAt(move, first + k);
+            const uint32_t step = isOwn ? 0 : receiveStep(end);
+#pragma unroll
+            for (uint32_t u = 0; u < kUnroll; u++) {
+              const Part part(group + u * warps, bytes, lines);
+              if (isOwn) {
+                a[k][u] = part.hasA ? loadWord(move.own, part.word, bytes) : 0;
+                b[k][u] = part.hasB ? loadWord(move.own, part.word + 1, bytes) : 0;
+              } else {
+                if (part.here) loadLine128(partAt(ends_.receives[end], step, part.line), a[k][u], b[k][u]);
+                missing = missing || (part.here && hasFlag() && b[k][u] != flagOf(step));
+              }
+            }
+          }
+          if (!__any_sync(kAll, missing) || __any_sync(kAll, patience.over())) break;
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < kTogether; k++) {
+          if (first + k >= contributions) break;
+          const bool isOwn = isOwnAt(move, first + k);
+#pragma unroll
+          for (uint32_t u = 0; u < kUnroll; u++) {
+            foldingA[u].take(fold_, a[k][u], isOwn, first + k == 0);
+            foldingB[u].take(fold_, b[k][u], isOwn, first + k == 0);
+          }
+        }
+      }
+#pragma unroll
+      for (uint32_t u = 0; u < kUnroll; u++) {
+        put(move, bytes, Part(group + u * warps, bytes, lines), foldingA[u].result(fold_, divides(move)),
+            foldingB[u].result(fold_, divides(move)));
+      }
     }
   }
 

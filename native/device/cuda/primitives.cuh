@@ -1,14 +1,14 @@
 // The primitives of algorithm/work.h on a GPU: all threads of a block call each of them together.
 #pragma once
 #include "algorithm/work.h"
-#include "device/cuda/kinds.cuh"
 #include "device/cuda/lines.cuh"
 #include "device/cuda/simple.cuh"
 
 namespace ncclrun::cuda {
 
-// Over a protocol (Simple, Lines64 or Lines128) for what a module has (kinds.cuh).
-template <class Protocol, class AllKinds>
+// Over a protocol (Simple, Lines64 or Lines128). kInline: each step's code stands where it is used, without the cost of
+// a call; for algorithms of few steps.
+template <class Protocol, bool kInline>
 class Primitives {
  public:
   __device__ Primitives(const Launch& launch, Ends& ends, uint32_t receives, uint32_t sends)
@@ -16,59 +16,77 @@ class Primitives {
 
   __device__ size_t slotElements() const { return protocol_.slotBytes() / launch_.elementBytes; }
 
+  // Blocks that all send and then all receive, in step, would use the links half of the time: with steps of several
+  // sizes they drift apart.
+  __device__ size_t slotElements(uint32_t block) const {
+    const size_t whole = slotElements();
+    if (Protocol::kProtocol != 0) return whole;
+    return (whole - whole / 8 * (block % 4)) / 16 * 16;
+  }
+
   __device__ void copyAll(const char* source, char* target, size_t count, uint32_t block, uint32_t blocks) {
-    const bool scales = AllKinds::kReduces && launch_.kind % kFolds == uint8_t(Fold::preMulSum);
+    const bool scales = launch_.kind % kFolds == uint8_t(Fold::preMulSum);
     if (source == target && !scales) return;
     const size_t part = ((count + blocks - 1) / blocks + 15) / 16 * 16;
     const size_t begin = lesser(count, block * part);
-    copyPart(source + begin * launch_.elementBytes, target + begin * launch_.elementBytes, lesser(part, count - begin));
+    copyPart(source + begin * launch_.elementBytes, target + begin * launch_.elementBytes,
+             lesser(part, count - begin) * launch_.elementBytes);
   }
   __device__ void copy(const void* source, void* target, size_t count) {
-    if (source != target && count > 0) copyPart(source, target, count);
+    if (source != target && count > 0) copyPart(source, target, count * launch_.elementBytes);
   }
-  __device__ void send(uint32_t to, const void* source, size_t count) { move(0, 0, to, 1, source, 0, nullptr, count); }
-  __device__ void sendAll(const void* source, size_t count, uint32_t) {
+  __device__ __forceinline__ void send(uint32_t to, const void* source, size_t count) {
+    move(0, 0, to, 1, source, 0, nullptr, count);
+  }
+  __device__ __forceinline__ void sendAll(const void* source, size_t count, uint32_t) {
     move(0, 0, 0, sends_, source, 0, nullptr, count);
   }
-  __device__ void copySend(const void* source, void* target, uint32_t to, size_t count) {
+  __device__ __forceinline__ void copySend(const void* source, void* target, uint32_t to, size_t count) {
     move(0, 0, to, 1, source, 0, target == source ? nullptr : target, count);
   }
-  __device__ void receive(uint32_t from, void* target, size_t count) { move(from, 1, 0, 0, nullptr, 0, target, count); }
-  __device__ void receiveSend(uint32_t from, uint32_t to, void* target, size_t count) {
+  __device__ __forceinline__ void receive(uint32_t from, void* target, size_t count) {
+    move(from, 1, 0, 0, nullptr, 0, target, count);
+  }
+  __device__ __forceinline__ void receiveSend(uint32_t from, uint32_t to, void* target, size_t count) {
     move(from, 1, to, 1, nullptr, 0, target, count);
   }
-  __device__ void receiveReduceSend(uint32_t from, const void* own, uint32_t to, size_t count) {
+  __device__ __forceinline__ void receiveReduceSend(uint32_t from, const void* own, uint32_t to, size_t count) {
     move(from, 1, to, 1, own, 1, nullptr, count);
   }
-  __device__ void receiveReduceCopy(uint32_t from, const void* own, void* target, size_t count) {
+  __device__ __forceinline__ void receiveReduceCopy(uint32_t from, const void* own, void* target, size_t count) {
     move(from, 1, 0, 0, own, 1, target, count);
   }
-  __device__ void receiveReduceCopySend(uint32_t from, const void* own, void* target, uint32_t to, size_t count) {
+  __device__ __forceinline__ void receiveReduceCopySend(uint32_t from, const void* own, void* target, uint32_t to,
+                                                        size_t count) {
     move(from, 1, to, 1, own, 1, target, count);
   }
-  __device__ void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
+  __device__ __forceinline__ void reduceAll(const void* own, uint32_t place, void* target, bool forward, size_t count) {
     move(0, receives_, 0, forward ? sends_ : 0, own, place, target, count);
   }
-  __device__ void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos,
-                        size_t count) {
+  __device__ __forceinline__ void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to,
+                                        uint32_t tos, size_t count) {
     move(from, froms, to, tos, own, froms, target, count);
   }
   // After the last step.
   __device__ void finish() { protocol_.finish(); }
-  __device__ void signalAll() { carryOut({0, 0, 0, sends_, nullptr, 0, nullptr, 0, true}); }
-  __device__ void awaitAll() { carryOut({0, receives_, 0, 0, nullptr, 0, nullptr, 0, true}); }
+  __device__ __forceinline__ void signalAll() { carryOut({0, 0, 0, sends_, nullptr, 0, nullptr, 0, true}); }
+  __device__ __forceinline__ void awaitAll() { carryOut({0, receives_, 0, 0, nullptr, 0, nullptr, 0, true}); }
 
  private:
-  __device__ void move(uint32_t from, uint32_t froms, uint32_t to, uint32_t tos, const void* own, uint32_t place,
-                       void* target, size_t count) {
+  __device__ __forceinline__ void move(uint32_t from, uint32_t froms, uint32_t to, uint32_t tos, const void* own,
+                                       uint32_t place, void* target, size_t count) {
     if (count > 0) carryOut({from, froms, to, tos, own, place, target, count, false});
   }
-  // Not inlined: an algorithm has many steps.
-  __device__ __noinline__ void carryOut(const Move& move) {
-    AllKinds::choose(launch_.kind, [&]<class T, class Op>() { protocol_.template move<T, Op>(move); });
+  __device__ __forceinline__ void carryOut(const Move& move) {
+    if constexpr (kInline) {
+      protocol_.move(move);
+    } else {
+      carryOutApart(move);
+    }
   }
-  __device__ __noinline__ void copyPart(const void* source, void* target, size_t count) {
-    AllKinds::choose(launch_.kind, [&]<class T, class Op>() { protocol_.template copy<T, Op>(source, target, count); });
+  __device__ __noinline__ void carryOutApart(const Move& move) { protocol_.move(move); }
+  __device__ __noinline__ void copyPart(const void* source, void* target, size_t bytes) {
+    protocol_.copy(source, target, bytes);
   }
 
   Protocol protocol_;

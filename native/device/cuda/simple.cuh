@@ -3,10 +3,12 @@
 #pragma once
 #include "device/cuda/arithmetic.cuh"
 #include "device/cuda/ends.cuh"
+#include "device/cuda/kinds.cuh"
 #include "device/cuda/move.cuh"
 
 namespace ncclrun::cuda {
 
+template <class AllKinds>
 class Simple {
  public:
   static constexpr uint32_t kProtocol = 0;
@@ -15,8 +17,21 @@ class Simple {
 
   __device__ uint32_t slotBytes() const { return launch_.stepBytes; }
 
+  __device__ void move(const Move& move) {
+    AllKinds::choose(launch_.kind, [&]<class T, class Op>() { moveAs<T, Op>(move); });
+  }
+  // A single rank's contribution; no barrier inside.
+  __device__ void copy(const void* source, void* target, size_t bytes) {
+    AllKinds::choose(launch_.kind, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
+  }
+
+  __device__ void finish() {}
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+
   template <class T, class Op>
-  __device__ __noinline__ void move(const Move& move) {
+  __device__ __noinline__ void moveAs(const Move& move) {
     awaitAll(move);
     __syncthreads();
     const T* sources[kMaxPeers + 1];
@@ -37,18 +52,12 @@ class Simple {
     handOn(move, sizeof(T));
   }
 
-  // A single rank's contribution; no barrier inside.
   template <class T, class Op>
-  __device__ __noinline__ void copy(const void* source, void* target, size_t count) {
+  __device__ __noinline__ void copyAs(const void* source, void* target, size_t count) {
     const T* sources[1] = {static_cast<const T*>(source)};
     T* targets[1] = {static_cast<T*>(target)};
     fold<T, Op>(targets, 1, sources, 1, count, adjustmentOf<T, Op>(launch_), 0);
   }
-
-  __device__ void finish() {}
-
- private:
-  static constexpr uint32_t kNone = ~0u;
 
   // Lanes of the first warp wait, each for one slot.
   __device__ void awaitAll(const Move& move) {
@@ -108,7 +117,7 @@ class Simple {
                                                    uint32_t anySources, size_t begin, size_t packs,
                                                    const Adjustment<T>& adjust, uint32_t scaled, bool aligned) {
     using Packed = Pack<T, kBytes>;
-    constexpr uint32_t kUnroll = kBytes < 16 ? 1 : kSources > 1 || kTargets > 1 ? 4 : 8;
+    constexpr uint32_t kUnroll = kBytes < 16 ? 1 : kSources > 1 ? 4 : 8;
     const uint32_t sourceCount = kSources != 0 ? kSources : anySources;
     const uint32_t targetCount = kTargets != 0 ? kTargets : anyTargets;
     const auto load = [&](uint32_t s, size_t i) {

@@ -2,7 +2,12 @@
 #include "device/cuda/block.cuh"
 #include "device/cuda/probe.cuh"
 
-NCCLRUN_MODULE(ncclrun::cuda::Bytes)
+NCCLRUN_ALL_ROUTINES(Spread, ncclrun::cuda::Bytes)
+NCCLRUN_ROUTINE_ALONE(Gathering, ncclrun::cuda::Bytes)
+NCCLRUN_ROUTINE_ALONE(Broadcasting, ncclrun::cuda::Bytes)
+NCCLRUN_ROUTINE_ALONE(Exchanging, ncclrun::cuda::Bytes)
+NCCLRUN_ROUTINE_ALONE(Passing, ncclrun::cuda::Bytes)
+NCCLRUN_ROUTINE_ALONE(Meeting, ncclrun::cuda::Bytes)
 
 // Grid: a block per rank; block: 512 threads.
 extern "C" __global__ void __launch_bounds__(512, 1)

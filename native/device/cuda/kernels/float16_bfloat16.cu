@@ -1,3 +1,3 @@
 #include "device/cuda/block.cuh"
 
-NCCLRUN_MODULE(ncclrun::cuda::Kinds<__half, __nv_bfloat16>)
+NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<__half, __nv_bfloat16>)

@@ -1,3 +1,3 @@
 #include "device/cuda/block.cuh"
 
-NCCLRUN_MODULE(ncclrun::cuda::Kinds<float, double>)
+NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<float, double>)

@@ -1,3 +1,3 @@
 #include "device/cuda/block.cuh"
 
-NCCLRUN_MODULE(ncclrun::cuda::Kinds<uint32_t, int32_t>)
+NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint32_t, int32_t>)

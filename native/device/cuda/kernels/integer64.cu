@@ -1,3 +1,3 @@
 #include "device/cuda/block.cuh"
 
-NCCLRUN_MODULE(ncclrun::cuda::Kinds<uint64_t, int64_t>)
+NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint64_t, int64_t>)

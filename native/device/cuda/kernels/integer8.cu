@@ -1,3 +1,3 @@
 #include "device/cuda/block.cuh"
 
-NCCLRUN_MODULE(ncclrun::cuda::Kinds<uint8_t, int8_t>)
+NCCLRUN_ALL_ROUTINES(Reduce, ncclrun::cuda::Kinds<uint8_t, int8_t>)

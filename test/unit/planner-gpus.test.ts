@@ -1,0 +1,50 @@
+/** What the planner decides for the GPUs of one host. */
+import { describe, expect, test } from 'vitest';
+import { decodeHostPlan } from '../../control/plan/decode.ts';
+import { encodeHostPlan } from '../../control/plan/encode.ts';
+import type { TuningRow } from '../../control/plan/types.ts';
+import { validatePlan } from '../../control/plan/validate.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { gpuInput, gpuPlan } from '../rig/plans.ts';
+
+function rowsIn(environment: Readonly<Record<string, string>>): readonly TuningRow[] {
+  return new Planner(null, environment).plan(gpuInput(4), true).tuning;
+}
+
+describe('the planner, for GPUs,', () => {
+  test.each([1, 2, 3, 4, 8, 16])('makes a valid plan for %i of them, and the same one again', (ranks) => {
+    const plan = gpuPlan(ranks);
+    validatePlan(plan);
+    expect(plan).toEqual(gpuPlan(ranks));
+    expect(plan.device).toBe('cuda');
+    expect(decodeHostPlan(encodeHostPlan(plan, 0)).plan.tuning).toHaveLength(plan.tuning.length);
+  });
+
+  test('takes LL128 only where lines arrive whole, and has another form where they do not', () => {
+    for (const { forms } of gpuPlan(4).tuning) {
+      for (const [place, { protocol, requires }] of forms.entries()) {
+        if (protocol !== 'll128') continue;
+        expect(requires).toContain('wholeLines');
+        expect(forms[place + 1]?.protocol).toBe('simple');
+      }
+    }
+  });
+
+  test('needs no more threads and channels for a few bytes than move them at once', () => {
+    const [first, ...others] = gpuPlan(4).tuning.filter(({ collective }) => collective === 'allReduce');
+    expect(first?.forms[0]).toMatchObject({ algorithm: 'directOneShot', protocol: 'll', channels: 1, threads: 64 });
+    expect(others.at(-1)?.forms[0]).toMatchObject({ algorithm: 'ring', protocol: 'simple', threads: 512 });
+  });
+
+  test('does as NCCL_ALGO and NCCL_PROTO wish, where a collective has it', () => {
+    const barrierless = (rows: readonly TuningRow[]) => rows.filter(({ collective }) => collective !== 'barrier');
+    const protocols = barrierless(rowsIn({ NCCL_PROTO: 'simple' })).map(({ forms }) => forms[0]?.protocol);
+    expect(new Set(protocols)).toEqual(new Set(['simple']));
+    const allReduce = rowsIn({ NCCL_ALGO: 'tree' }).filter(({ collective }) => collective === 'allReduce');
+    expect(new Set(allReduce.map(({ forms }) => forms[0]?.algorithm))).toEqual(new Set(['tree']));
+  });
+
+  test('says what to do with GPUs of several hosts', () => {
+    expect(() => gpuPlan(4, 2)).toThrow(/the ranks use GPUs of 2 hosts: .* NCCLRUN_DEVICE=host/);
+  });
+});
