@@ -6,7 +6,8 @@ export class UnplannableError extends Error {
   override readonly name = 'UnplannableError';
 }
 
-export function checkDevices(input: PlanInput): void {
+/** `gpusShared`: several ranks may use one GPU, where they take turns: for tests. */
+export function checkDevices(input: PlanInput, gpusShared = false): void {
   const gpus = new Map<string, number>();
   input.peers.forEach((peer, rank) => {
     const [first] = input.peers;
@@ -16,7 +17,7 @@ export function checkDevices(input: PlanInput): void {
           'one communicator has one kind (NCCLRUN_DEVICE)',
       );
     }
-    if (peer.device === 'host') return;
+    if (peer.device === 'host' || gpusShared) return;
     const gpu = `${peer.host}:${peer.busId}`;
     const other = gpus.get(gpu);
     if (other !== undefined) {

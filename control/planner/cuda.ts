@@ -36,7 +36,7 @@ export function decideOnGpus(input: PlanInput, preferences: Preferences): Decisi
   return {
     device: 'cuda',
     channels: Array.from({ length: CHANNELS }, () => ({ ring })),
-    transports: { sameHost: 'p2p', otherHost: 'socket' },
+    transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
     ringBuffer: BUFFER,
     pairBuffer: BUFFER,
     tuning: tuningOnGpus(input.peers.length, preferences),

@@ -29,7 +29,7 @@ export class Planner {
 
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
-    checkDevices(input);
+    checkDevices(input, this.#environment['NCCLRUN_SHARE_GPUS'] === '1');
     return bindPlan(input, this.#givenFor(input, wholeJob) ?? this.#remembered(input));
   }
 

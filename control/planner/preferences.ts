@@ -1,4 +1,4 @@
-/** What the user wants the planner to choose from: NCCL_ALGO and NCCL_PROTO. */
+/** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO and NCCL_P2P_DISABLE. */
 import type { AlgorithmName, Form, ProtocolName } from '../plan/types.ts';
 import { UnplannableError } from './check.ts';
 
@@ -6,9 +6,11 @@ export interface Preferences {
   /** Null: all. */
   readonly algorithms: ReadonlySet<AlgorithmName> | null;
   readonly protocols: ReadonlySet<ProtocolName> | null;
+  /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE). */
+  readonly gpusReachEachOther: boolean;
 }
 
-export const NO_PREFERENCES: Preferences = { algorithms: null, protocols: null };
+export const NO_PREFERENCES: Preferences = { algorithms: null, protocols: null, gpusReachEachOther: true };
 
 const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
   ['direct', ['directOneShot', 'directTwoShot']],
@@ -27,6 +29,7 @@ export function preferencesFrom(environment: Readonly<Record<string, string | un
   return {
     algorithms: choice('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
     protocols: choice('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
+    gpusReachEachOther: environment['NCCL_P2P_DISABLE'] !== '1',
   };
 }
 

@@ -44,6 +44,15 @@ describe('the planner, for GPUs,', () => {
     expect(new Set(allReduce.map(({ forms }) => forms[0]?.algorithm))).toEqual(new Set(['tree']));
   });
 
+  test('refuses two ranks on one GPU, naming both, unless they may share it', () => {
+    const input = gpuInput(2);
+    const [first] = input.peers;
+    if (first === undefined) throw new Error('there are two');
+    const shared = { ...input, peers: [first, first] };
+    expect(() => new Planner(null).plan(shared, true)).toThrow(/duplicate GPU: ranks 0 and 1 both use .*1b000/);
+    expect(new Planner(null, { NCCLRUN_SHARE_GPUS: '1' }).plan(shared, true).device).toBe('cuda');
+  });
+
   test('says what to do with GPUs of several hosts', () => {
     expect(() => gpuPlan(4, 2)).toThrow(/the ranks use GPUs of 2 hosts: .* NCCLRUN_DEVICE=host/);
   });
