@@ -1,5 +1,10 @@
 /** From a call of the program to an operation of the engine: everything about its arguments is checked here. */
-import { elementType } from './elements.ts';
+import { DeviceBuffer, blockOf } from './device/buffer.ts';
+import type { Device } from './device/device.ts';
+import { placed } from './device/operands.ts';
+import type { NcclBuffer, OnDevice } from './device/operands.ts';
+import type { DeviceStream } from './device/stream.ts';
+import { elementType, elementTypes } from './elements.ts';
 import type { ElementType, NcclArray, Role } from './elements.ts';
 import type { CommHandle, Operation, OperationKind } from './engine/native.ts';
 import { operationKinds } from './engine/native.ts';
@@ -26,6 +31,8 @@ export interface OperationOptions {
    * with the signal's reason. If it was aborted before the call, nothing begins.
    */
   readonly signal?: Signal;
+  /** Of device buffers: in whose order it runs. Default: the device's own stream, `comm.device.stream`. */
+  readonly stream?: DeviceStream;
 }
 
 export interface ReduceOptions extends OperationOptions {
@@ -45,6 +52,7 @@ export interface Member {
   readonly handle: CommHandle;
   readonly rank: number;
   readonly size: number;
+  readonly device: Device;
 }
 
 /** How many parts a buffer has, a part being what one rank contributes or gets; and which buffer the root alone uses. */
@@ -68,40 +76,33 @@ const shapes = {
 /** A collective that moves data; the buffer that only the root uses may be null at the others. */
 export interface CollectiveCall {
   readonly kind: keyof typeof shapes;
-  readonly send: NcclArray | null;
-  readonly receive: NcclArray | null;
+  readonly send: NcclBuffer | null;
+  readonly receive: NcclBuffer | null;
   readonly options: RootReduceOptions;
 }
 
-export const barrierOf = ({ handle }: Member): Operation => [
-  handle,
-  operationKinds.barrier,
-  null,
-  null,
-  0,
-  0,
-  0,
-  0,
-  null,
-];
-
-/** @throws UsageError */
-export function transferOf(
-  { handle, size }: Member,
-  kind: 'send' | 'receive',
-  array: NcclArray,
-  peer: number,
-  options: OperationOptions,
-): Operation {
-  const call = kind === 'send' ? 'send' : 'recv';
-  const type = elementType(array, { call, use: call }, options.type);
-  checkRank(call, peer, size);
-  const [send, receive] = kind === 'send' ? [array, null] : [null, array];
-  return [handle, operationKinds[kind], send, receive, array.length, type, 0, peer, null];
+/** @throws UsageError for a stream of another device */
+export function barrierOf(member: Member, { stream }: OperationOptions): Operation | OnDevice {
+  return placed(member, 'barrier', stream, null, null, [operationKinds.barrier, 0, 0, 0, 0, null]);
 }
 
 /** @throws UsageError */
-export function collectiveOf(member: Member, call: CollectiveCall): Operation {
+export function transferOf(
+  member: Member,
+  kind: 'send' | 'receive',
+  array: NcclBuffer,
+  peer: number,
+  options: OperationOptions,
+): Operation | OnDevice {
+  const call = kind === 'send' ? 'send' : 'recv';
+  const type = typeOf(array, { call, use: call }, options.type);
+  checkRank(call, peer, member.size);
+  const [send, receive] = kind === 'send' ? [array, null] : [null, array];
+  return placed(member, call, options.stream, send, receive, [operationKinds[kind], array.length, type, 0, peer, null]);
+}
+
+/** @throws UsageError */
+export function collectiveOf(member: Member, call: CollectiveCall): Operation | OnDevice {
   const { kind, options } = call;
   const shape: Shape = shapes[kind];
   const root = options.root ?? 0;
@@ -111,14 +112,14 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation {
   const receive = shape.atRoot === 'receive' && !isRoot ? null : required(call.receive, kind, 'receive into');
   const part = shape.send === 'part' ? (send ?? receive) : receive;
   const single = required(part, kind, 'send');
-  const { buffer } = single;
+  const buffer = memoryOf(single);
   const singleUse = single === send ? 'send' : 'receive into';
-  const type = elementType(single, { call: kind, use: singleUse }, options.type, buffer);
+  const type = typeOf(single, { call: kind, use: singleUse }, options.type, buffer);
   if (send !== null && receive !== null && send !== receive) {
     const other = single === send ? receive : send;
     const use = other === send ? 'send' : 'receive into';
-    const otherBuffer = other.buffer;
-    const otherType = elementType(other, { call: kind, use }, options.type, otherBuffer);
+    const otherBuffer = memoryOf(other);
+    const otherType = typeOf(other, { call: kind, use }, options.type, otherBuffer);
     if (type !== otherType) throw unlike(kind, shape, member, send, receive);
     checkLengths(kind, shape, member, send, receive);
     if (buffer === otherBuffer) checkPlaces(kind, shape, member, send, receive);
@@ -127,10 +128,29 @@ export function collectiveOf(member: Member, call: CollectiveCall): Operation {
     throw new UsageError(`${kind}: ${describe(single)} cannot be cut into ${member.size} parts, one per rank`);
   const count = shape.send === 'part' || shape.receive === 'part' ? single.length : single.length / member.size;
   const { operator, factor } = operatorOf(options.op ?? 'sum', type);
-  return [member.handle, operationKinds[kind], send, receive, count, type, operator, root, factor];
+  const number = operationKinds[kind];
+  const { device, handle } = member;
+  // Written out, because a small operation takes no longer than the spreading of its arguments.
+  if (device.gpu === null && options.stream === undefined && isArray(send) && isArray(receive))
+    return [handle, number, send, receive, count, type, operator, root, factor];
+  const rest = [number, count, type, operator, root, factor] as const;
+  return placed(member, kind, options.stream, send, receive, rest);
 }
 
-function required(array: NcclArray | null, call: string, use: Role['use']): NcclArray {
+const isArray = (buffer: NcclBuffer | null): buffer is NcclArray | null => !(buffer instanceof DeviceBuffer);
+
+/** What two buffers share that may overlap; it takes V8 a while to say. */
+function memoryOf(array: NcclBuffer): object {
+  return array instanceof DeviceBuffer ? blockOf(array) : array.buffer;
+}
+
+function typeOf(array: NcclBuffer, role: Role, asked: ElementType | undefined, memory = memoryOf(array)): number {
+  if (!(array instanceof DeviceBuffer)) return elementType(array, role, asked, memory);
+  if (asked === undefined || asked === array.type) return elementTypes.indexOf(array.type);
+  throw new UsageError(`${role.call}: the buffer's elements are ${array.type}, not ${asked}`);
+}
+
+function required(array: NcclBuffer | null, call: string, use: Role['use']): NcclBuffer {
   if (array === null) throw new UsageError(`${call}: the array to ${use} is missing`);
   return array;
 }
@@ -141,14 +161,14 @@ function checkRank(call: string, rank: number, size: number): void {
   throw new UsageError(`${call}: rank ${rank} does not exist; this communicator has ranks 0 to ${size - 1}`);
 }
 
-function checkLengths(kind: string, shape: Shape, member: Member, send: NcclArray, receive: NcclArray): void {
+function checkLengths(kind: string, shape: Shape, member: Member, send: NcclBuffer, receive: NcclBuffer): void {
   const ranks = (parts: Shape['send']) => (parts === 'part' ? 1 : member.size);
   if (send.length * ranks(shape.receive) !== receive.length * ranks(shape.send))
     throw unlike(kind, shape, member, send, receive);
 }
 
 /** Of arrays over one buffer. In place means: where the part belongs. Any other overlap would be written while it is read. */
-function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclArray, receive: NcclArray): void {
+function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclBuffer, receive: NcclBuffer): void {
   const begin = { send: send.byteOffset, receive: receive.byteOffset };
   const apart = begin.send + send.byteLength <= begin.receive || begin.receive + receive.byteLength <= begin.send;
   if (apart || send.length === 0) return;
@@ -161,7 +181,7 @@ function checkPlaces(kind: string, shape: Shape, { rank }: Member, send: NcclArr
   throw new UsageError(`${kind}: ${describe(send)} and ${describe(receive)} overlap; in place, ${place}`);
 }
 
-function unlike(kind: string, shape: Shape, { size }: Member, send: NcclArray, receive: NcclArray): UsageError {
+function unlike(kind: string, shape: Shape, { size }: Member, send: NcclBuffer, receive: NcclBuffer): UsageError {
   const from = `${kind}: cannot go from ${describe(send)} into ${describe(receive)}`;
   if (shape.send === shape.receive) return new UsageError(`${from}; they must be alike`);
   const [smaller, larger] = shape.send === 'part' ? ['sent', 'received'] : ['received', 'sent'];
@@ -170,6 +190,7 @@ function unlike(kind: string, shape: Shape, { size }: Member, send: NcclArray, r
   );
 }
 
-function describe(array: NcclArray): string {
+function describe(array: NcclBuffer): string {
+  if (array instanceof DeviceBuffer) return `a device buffer of ${array.length} ${array.type}`;
   return `a ${array[Symbol.toStringTag]} of ${array.length}`;
 }

@@ -8,7 +8,12 @@ import type {
   RootReduceOptions,
   Signal,
 } from './calls.ts';
-import type { NcclArray } from './elements.ts';
+import { DeviceBuffer } from './device/buffer.ts';
+import type { Device } from './device/device.ts';
+import { isOnDevice } from './device/operands.ts';
+import type { NcclBuffer, OnDevice } from './device/operands.ts';
+import type { DeviceStream } from './device/stream.ts';
+import type { ElementType } from './elements.ts';
 import { Endings } from './endings.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
@@ -43,18 +48,23 @@ export class Communicator implements AsyncDisposable {
   readonly host: number;
   /** Names of all hosts that have ranks of this communicator. */
   readonly hosts: readonly string[];
+  /** Where its buffers lie: a GPU, or the host device. */
+  readonly device: Device;
 
   readonly #native: Native;
   readonly #handle: CommHandle;
   readonly #member: Member;
   readonly #endings = new Endings();
   readonly #exchange: ExchangeQueue;
+  /** On streams of the device. */
+  readonly #queued = new Set<Promise<void>>();
   #state: State = { type: 'open' };
   #lastSplit: Promise<unknown> = Promise.resolve();
 
   /** For `init`; programs do not call it. */
-  constructor(native: Native, handle: CommHandle) {
+  constructor(native: Native, handle: CommHandle, device: Device) {
     this.#native = native;
+    this.device = device;
     this.#handle = handle;
     this.#exchange = new ExchangeQueue(native, this.#endings);
     native.commWatch(handle, this.#endings.watcher);
@@ -65,16 +75,31 @@ export class Communicator implements AsyncDisposable {
     this.localSize = info.localSize;
     this.host = info.host;
     this.hosts = info.hosts;
-    this.#member = { handle, rank: info.rank, size: info.size };
+    this.#member = { handle, rank: info.rank, size: info.size, device };
+  }
+
+  /**
+   * A buffer of `length` elements in the memory of the communicator's device, zeroed.
+   *
+   * @throws UsageError for an unknown type or what is no length
+   * @throws NcclError if the device does not have as much
+   */
+  allocate(type: ElementType, length: number): DeviceBuffer {
+    return this.device.allocate(type, length);
+  }
+
+  /** A stream for operations on device buffers, which runs at the same time as others. Throws `NcclError` if the device gives none. */
+  stream(): DeviceStream {
+    return this.device.newStream();
   }
 
   /**
    * Combines the ranks' arrays element by element; every rank gets the result. With one array in place, with two from `send` into
    * `receive`, which have the same type and length. Resolves to the array that has the result.
    */
-  allReduce<T extends NcclArray>(array: T, options?: ReduceOptions): Promise<T>;
-  allReduce<T extends NcclArray>(send: T, receive: T, options?: ReduceOptions): Promise<T>;
-  async allReduce<T extends NcclArray>(send: T, second?: T | ReduceOptions, third?: ReduceOptions): Promise<T> {
+  allReduce<T extends NcclBuffer>(array: T, options?: ReduceOptions): Promise<T>;
+  allReduce<T extends NcclBuffer>(send: T, receive: T, options?: ReduceOptions): Promise<T>;
+  async allReduce<T extends NcclBuffer>(send: T, second?: T | ReduceOptions, third?: ReduceOptions): Promise<T> {
     const receive = isArray<T>(second) ? second : send;
     const options = (isArray<T>(second) ? third : second) ?? {};
     const waits = this.#collective({ kind: 'allReduce', send, receive, options });
@@ -86,7 +111,7 @@ export class Communicator implements AsyncDisposable {
    * Every rank gets the arrays of all, in order of rank: `receive` has `size` times the elements of `send`. In place where `send` is the
    * rank's own part of `receive`: `receive.subarray(rank * n, (rank + 1) * n)`. Resolves to `receive`.
    */
-  async allGather<T extends NcclArray>(send: T, receive: T, options: OperationOptions = {}): Promise<T> {
+  async allGather<T extends NcclBuffer>(send: T, receive: T, options: OperationOptions = {}): Promise<T> {
     const waits = this.#collective({ kind: 'allGather', send, receive, options });
     if (waits !== null) await waits;
     return receive;
@@ -96,7 +121,7 @@ export class Communicator implements AsyncDisposable {
    * Combines the ranks' arrays element by element; each rank gets its part of the result: `send` has `size` times the elements of
    * `receive`. In place where `receive` is the rank's own part of `send`. Resolves to `receive`.
    */
-  async reduceScatter<T extends NcclArray>(send: T, receive: T, options: ReduceOptions = {}): Promise<T> {
+  async reduceScatter<T extends NcclBuffer>(send: T, receive: T, options: ReduceOptions = {}): Promise<T> {
     const waits = this.#collective({ kind: 'reduceScatter', send, receive, options });
     if (waits !== null) await waits;
     return receive;
@@ -106,9 +131,9 @@ export class Communicator implements AsyncDisposable {
    * Every rank gets what rank `root` has. With one array in place, with two from `send` (null at the other ranks) into `receive`.
    * Resolves to the array that has the data.
    */
-  broadcast<T extends NcclArray>(array: T, options?: RootOptions): Promise<T>;
-  broadcast<T extends NcclArray>(send: T | null, receive: T, options?: RootOptions): Promise<T>;
-  async broadcast<T extends NcclArray>(first: T | null, second?: T | RootOptions, third?: RootOptions): Promise<T> {
+  broadcast<T extends NcclBuffer>(array: T, options?: RootOptions): Promise<T>;
+  broadcast<T extends NcclBuffer>(send: T | null, receive: T, options?: RootOptions): Promise<T>;
+  async broadcast<T extends NcclBuffer>(first: T | null, second?: T | RootOptions, third?: RootOptions): Promise<T> {
     const receive = isArray<T>(second) ? second : first;
     const options = (isArray<T>(second) ? third : second) ?? {};
     if (receive === null) throw new UsageError('broadcast: there is no array to receive into');
@@ -121,10 +146,10 @@ export class Communicator implements AsyncDisposable {
    * Combines the ranks' arrays element by element; rank `root` gets the result. With one array in place, with two from `send` into
    * `receive`, which is null at the other ranks. Resolves to the array that has the result at `root`, to null or the array elsewhere.
    */
-  reduce<T extends NcclArray>(array: T, options?: RootReduceOptions): Promise<T>;
-  reduce<T extends NcclArray>(send: T, receive: T, options?: RootReduceOptions): Promise<T>;
-  reduce<T extends NcclArray>(send: T, receive: T | null, options?: RootReduceOptions): Promise<T | null>;
-  async reduce<T extends NcclArray>(
+  reduce<T extends NcclBuffer>(array: T, options?: RootReduceOptions): Promise<T>;
+  reduce<T extends NcclBuffer>(send: T, receive: T, options?: RootReduceOptions): Promise<T>;
+  reduce<T extends NcclBuffer>(send: T, receive: T | null, options?: RootReduceOptions): Promise<T | null>;
+  async reduce<T extends NcclBuffer>(
     send: T,
     second?: T | null | RootReduceOptions,
     third?: RootReduceOptions,
@@ -140,9 +165,9 @@ export class Communicator implements AsyncDisposable {
    * Every rank gets one part of every rank's array: part `p` of `receive` is part `rank` of what rank `p` sends. Both arrays have a part per
    * rank, all of one length. In place with one array. Resolves to the array that has the result.
    */
-  allToAll<T extends NcclArray>(array: T, options?: OperationOptions): Promise<T>;
-  allToAll<T extends NcclArray>(send: T, receive: T, options?: OperationOptions): Promise<T>;
-  async allToAll<T extends NcclArray>(send: T, second?: T | OperationOptions, third?: OperationOptions): Promise<T> {
+  allToAll<T extends NcclBuffer>(array: T, options?: OperationOptions): Promise<T>;
+  allToAll<T extends NcclBuffer>(send: T, receive: T, options?: OperationOptions): Promise<T>;
+  async allToAll<T extends NcclBuffer>(send: T, second?: T | OperationOptions, third?: OperationOptions): Promise<T> {
     const receive = isArray<T>(second) ? second : send;
     const options = (isArray<T>(second) ? third : second) ?? {};
     const waits = this.#collective({ kind: 'allToAll', send, receive, options });
@@ -154,9 +179,9 @@ export class Communicator implements AsyncDisposable {
    * Rank `root` gets the arrays of all, in order of rank: its `receive` has `size` times the elements of `send`, and is null at the other
    * ranks. Resolves to `receive`.
    */
-  gather<T extends NcclArray>(send: T, receive: T, options?: RootOptions): Promise<T>;
-  gather<T extends NcclArray>(send: T, receive: T | null, options?: RootOptions): Promise<T | null>;
-  async gather<T extends NcclArray>(send: T, receive: T | null, options: RootOptions = {}): Promise<T | null> {
+  gather<T extends NcclBuffer>(send: T, receive: T, options?: RootOptions): Promise<T>;
+  gather<T extends NcclBuffer>(send: T, receive: T | null, options?: RootOptions): Promise<T | null>;
+  async gather<T extends NcclBuffer>(send: T, receive: T | null, options: RootOptions = {}): Promise<T | null> {
     const waits = this.#collective({ kind: 'gather', send, receive, options });
     if (waits !== null) await waits;
     return receive;
@@ -166,7 +191,7 @@ export class Communicator implements AsyncDisposable {
    * Every rank gets its part of what rank `root` has: its `send` has `size` times the elements of `receive`, and is null at the other ranks.
    * Resolves to `receive`.
    */
-  async scatter<T extends NcclArray>(send: T | null, receive: T, options: RootOptions = {}): Promise<T> {
+  async scatter<T extends NcclBuffer>(send: T | null, receive: T, options: RootOptions = {}): Promise<T> {
     const waits = this.#collective({ kind: 'scatter', send, receive, options });
     if (waits !== null) await waits;
     return receive;
@@ -177,22 +202,22 @@ export class Communicator implements AsyncDisposable {
    * (`await Promise.all([comm.send(a, next), comm.recv(b, previous)])`) make progress together; one that is awaited by itself
    * may have to wait until the peer receives.
    */
-  async send(array: NcclArray, peer: number, options: OperationOptions = {}): Promise<void> {
+  async send(array: NcclBuffer, peer: number, options: OperationOptions = {}): Promise<void> {
     this.#checkOpen('send');
     await this.#transfer(transferOf(this.#member, 'send', array, peer, options), options.signal);
   }
 
   /** Fills the array with what rank `peer` sends us; resolves to it. See `send`. */
-  async recv<T extends NcclArray>(array: T, peer: number, options: OperationOptions = {}): Promise<T> {
+  async recv<T extends NcclBuffer>(array: T, peer: number, options: OperationOptions = {}): Promise<T> {
     this.#checkOpen('recv');
     await this.#transfer(transferOf(this.#member, 'receive', array, peer, options), options.signal);
     return array;
   }
 
   /** Resolves when all ranks of the communicator have come here, and everything they called before has ended. */
-  async barrier({ signal }: Pick<OperationOptions, 'signal'> = {}): Promise<void> {
+  async barrier(options: Pick<OperationOptions, 'signal' | 'stream'> = {}): Promise<void> {
     this.#checkOpen('barrier');
-    const waits = this.#begin(barrierOf(this.#member), signal);
+    const waits = this.#begin(barrierOf(this.#member, options), options.signal);
     if (waits !== null) await waits;
   }
 
@@ -219,7 +244,7 @@ export class Communicator implements AsyncDisposable {
     const split = this.#lastSplit.then(() => translated(() => this.#native.commSplit(this.#handle, color, key)));
     this.#lastSplit = split.catch(() => null);
     const handle = await split;
-    return handle === null ? null : new Communicator(this.#native, handle);
+    return handle === null ? null : new Communicator(this.#native, handle, this.device);
   }
 
   /**
@@ -241,7 +266,7 @@ export class Communicator implements AsyncDisposable {
   close(): Promise<void> {
     if (this.#state.type !== 'closed') {
       this.#exchange.flush();
-      this.#state = { type: 'closed', ended: translated(() => this.#native.commClose(this.#handle)) };
+      this.#state = { type: 'closed', ended: this.#leave() };
     }
     return this.#state.ended;
   }
@@ -256,14 +281,22 @@ export class Communicator implements AsyncDisposable {
     return this.#begin(collectiveOf(this.#member, call), call.options.signal);
   }
 
-  #transfer(operation: Operation, signal: Signal | undefined): Promise<void> | null {
+  async #leave(): Promise<void> {
+    if (this.#queued.size > 0) await Promise.allSettled(this.#queued);
+    await translated(() => this.#native.commClose(this.#handle));
+  }
+
+  #transfer(operation: Operation | OnDevice, signal: Signal | undefined): Promise<void> | null {
     if (inGroup()) return this.#begin(operation, signal);
-    return this.#guarded(signal, () => this.#exchange.add(operation));
+    if (!isOnDevice(operation)) return this.#guarded(signal, () => this.#exchange.add(operation));
+    this.#exchange.flush();
+    return this.#guarded(signal, () => this.#underWay(operation.queue.transfer(operation.operation)));
   }
 
   /** null: it has ended. Throws what the operation would reject with. */
-  #begin(operation: Operation, signal: Signal | undefined): Promise<void> | null {
+  #begin(operation: Operation | OnDevice, signal: Signal | undefined): Promise<void> | null {
     this.#exchange.flush();
+    if (isOnDevice(operation)) return this.#guarded(signal, () => this.#underWay(this.#queue(operation)));
     if (inGroup()) return this.#guarded(signal, () => addToGroup(this.#native, this.#endings, operation));
     if (signal !== undefined) return this.#guarded(signal, () => this.#operate(operation) ?? Promise.resolve());
     try {
@@ -272,6 +305,21 @@ export class Communicator implements AsyncDisposable {
     } catch (error) {
       throw translateError(error);
     }
+  }
+
+  #queue({ queue, operation }: OnDevice): Promise<void> {
+    if (!inGroup()) return queue.operate(operation);
+    queue.flush();
+    const endings = { of: () => queue.ended(this.#handle) };
+    return addToGroup(this.#native, endings, [...operation, queue.handle]);
+  }
+
+  /** Notes what has to end before the communicator is left. */
+  #underWay(ended: Promise<void>): Promise<void> {
+    this.#queued.add(ended);
+    const forget = () => this.#queued.delete(ended);
+    ended.then(forget, forget);
+    return ended;
   }
 
   #operate(operation: Operation): Promise<void> | null {
@@ -316,6 +364,6 @@ function isSplitNumber(value: number, least: number): boolean {
   return Number.isInteger(value) && value >= least && value <= LARGEST;
 }
 
-function isArray<T extends NcclArray>(value: T | RootReduceOptions | null | undefined): value is T {
-  return ArrayBuffer.isView(value);
+function isArray<T extends NcclBuffer>(value: T | RootReduceOptions | null | undefined): value is T {
+  return ArrayBuffer.isView(value) || value instanceof DeviceBuffer;
 }

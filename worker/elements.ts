@@ -70,10 +70,17 @@ const numbers: Readonly<Record<string, number>> = Object.fromEntries(
   Object.entries(ofArray).map(([name, type]) => [name, type === null ? -1 : elementTypes.indexOf(type)]),
 );
 
+/** The number of the type of an array that is copied to or from elements of `type`, whose bits it may hold where no array has such elements. */
+export function typeOfArray(array: NcclArray, call: string, type: ElementType): number {
+  const own = ofArray[array[Symbol.toStringTag]];
+  const bits = !Object.values(ofArray).includes(type) || own === null;
+  return elementType(array, { call, use: 'copy' }, bits ? type : undefined);
+}
+
 /** What an array is to its call, for messages. */
 export interface Role {
   readonly call: string;
-  readonly use: 'send' | 'receive into' | 'recv';
+  readonly use: 'send' | 'receive into' | 'recv' | 'copy';
 }
 
 function roleName({ call, use }: Role): string {
@@ -86,9 +93,12 @@ function roleName({ call, use }: Role): string {
  *
  * @throws UsageError for an array that the engine cannot use
  */
-export function elementType(array: NcclArray, role: Role, asked?: ElementType, buffer = array.buffer): number {
+export function elementType(array: NcclArray, role: Role, asked?: ElementType, buffer: object = array.buffer): number {
   const number = numbers[array[Symbol.toStringTag]];
-  const fixed = buffer instanceof ArrayBuffer ? !buffer.resizable && !buffer.detached : !buffer.growable;
+  const fixed =
+    buffer instanceof ArrayBuffer
+      ? !buffer.resizable && !buffer.detached
+      : !(buffer instanceof SharedArrayBuffer && buffer.growable);
   if (asked === undefined && fixed && number !== undefined && number >= 0) return number;
   return unusualType(array, roleName(role), asked);
 }

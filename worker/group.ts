@@ -1,12 +1,16 @@
 /** Operations that begin together and make progress together, of one communicator or of several. */
-import type { Endings } from './endings.ts';
-import type { Native, Operation } from './engine/native.ts';
+import type { Native, Operation, StreamOperation } from './engine/native.ts';
 import { translateError } from './errors.ts';
+
+/** Promises for operations that have begun: `number` is what native code calls one. null: it has ended. */
+interface Ends<T> {
+  of(number: number, operation: T): Promise<void> | null;
+}
 
 interface Queued {
   readonly native: Native;
-  readonly endings: Endings;
-  readonly operation: Operation;
+  readonly operation: Operation | StreamOperation;
+  readonly begun: (number: number) => Promise<void> | null;
   readonly ended: PromiseWithResolvers<void>;
 }
 
@@ -32,9 +36,13 @@ export function group<T>(body: () => T): T {
 export const inGroup = () => depth > 0;
 
 /** Resolves when the operation, which begins with its group, has ended. */
-export function addToGroup(native: Native, endings: Endings, operation: Operation): Promise<void> {
+export function addToGroup<T extends Operation | StreamOperation>(
+  native: Native,
+  endings: Ends<T>,
+  operation: T,
+): Promise<void> {
   const ended = Promise.withResolvers<void>();
-  queued.push({ native, endings, operation, ended });
+  queued.push({ native, operation, begun: (number) => endings.of(number, operation), ended });
   return ended.promise;
 }
 
@@ -45,8 +53,8 @@ function begin(): void {
   if (first === undefined) return;
   try {
     const numbers = first.native.group(all.map(({ operation }) => operation));
-    for (const [index, { endings, operation, ended }] of all.entries()) {
-      const waits = endings.of(numbers[index] ?? 0, operation);
+    for (const [index, { begun, ended }] of all.entries()) {
+      const waits = begun(numbers[index] ?? 0);
       if (waits === null) ended.resolve();
       else waits.then(ended.resolve, ended.reject);
     }

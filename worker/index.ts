@@ -7,6 +7,11 @@
  */
 export { Communicator } from './communicator.ts';
 export type { OperationOptions, ReduceOptions, RootOptions, RootReduceOptions, Signal } from './calls.ts';
+export { Device } from './device/device.ts';
+export { DeviceBuffer } from './device/buffer.ts';
+export type { StreamOptions } from './device/buffer.ts';
+export { DeviceEvent, DeviceGraph, DeviceStream } from './device/stream.ts';
+export type { NcclBuffer } from './device/operands.ts';
 export type { ElementType, NcclArray } from './elements.ts';
 export { NativeLoadError } from './engine/load.ts';
 export { NcclError, UsageError } from './errors.ts';
@@ -14,5 +19,5 @@ export type { NcclErrorCode } from './errors.ts';
 export type { PreMultipliedSum, ReduceOperator } from './operators.ts';
 export { Memory, allocate } from './memory.ts';
 export { group } from './group.ts';
-export { init, uniqueId } from './init.ts';
+export { gpuCount, init, uniqueId } from './init.ts';
 export type { InitOptions, Membership } from './init.ts';

@@ -1,7 +1,8 @@
 import type { Signal } from './calls.ts';
 import { Communicator } from './communicator.ts';
+import { Device } from './device/device.ts';
 import { loadNative } from './engine/load.ts';
-import type { CommHandle, Job, Native } from './engine/native.ts';
+import type { CommHandle, Native } from './engine/native.ts';
 import { UsageError, translateError, translated } from './errors.ts';
 
 /** Names a communicator of your own among some ranks of the job; without it, `init` makes the one of all ranks. */
@@ -19,6 +20,10 @@ export interface InitOptions {
    * (NcclError `remoteError`).
    */
   readonly signal?: Signal;
+  /** Where the communicator's buffers lie: in ordinary memory ('host', the default; typed arrays serve too), or on GPUs. All ranks say the same. */
+  readonly device?: 'cuda' | 'host';
+  /** With `device: 'cuda'`: CUDA's number of the GPU. Default: our number among the ranks of this host (NCCLRUN_LOCAL_RANK). */
+  readonly gpu?: number;
 }
 
 /** The unique id of the job's communicator can be used once per process. */
@@ -29,8 +34,8 @@ let joinedJob = false;
  * all pass the same unique id (128 bytes, from `uniqueId()` at one of them) and each its own rank in it.
  *
  * @throws NcclError `invalidUsage` outside a job (start the program with `ncclrun -n 4 program.ts`), `remoteError` if a rank ended
- * before it joined
- * @throws UsageError if the job's communicator was joined before by this process
+ * before it joined, `invalidUsage` or `unhandledCudaError` where there is no such GPU
+ * @throws UsageError if the job's communicator was joined before by this process, or for a device that does not exist
  */
 export async function init(options: InitOptions | (Membership & InitOptions) = {}): Promise<Communicator> {
   options.signal?.throwIfAborted();
@@ -39,19 +44,38 @@ export async function init(options: InitOptions | (Membership & InitOptions) = {
   if (membership === null && joinedJob) {
     throw new UsageError('init: this process has joined the communicator of the job before; pass that one around');
   }
-  const { uniqueId, size, rank } = membership ?? jobOf(native);
+  const gpu = gpuOf(options);
+  const { uniqueId, size, rank } = membership ?? begin(() => native.getJob());
+  const handle = begin(() => native.commInit(uniqueId, size, rank, gpu));
   joinedJob ||= membership === null;
-  const handle = await translated(() => join(native, { uniqueId, size, rank }, options.signal));
+  await translated(() => ready(native, handle, options.signal));
   try {
-    return new Communicator(native, handle);
+    return new Communicator(native, handle, new Device(native, gpu));
   } catch (error) {
     await native.commClose(handle); // it broke in this moment
     throw translateError(error);
   }
 }
 
-async function join(native: Native, { uniqueId, size, rank }: Membership, signal?: Signal): Promise<CommHandle> {
-  const handle = native.commInit(uniqueId, size, rank);
+function gpuOf({ device = 'host', gpu }: InitOptions): number | null {
+  if (device !== 'cuda' && device !== 'host')
+    throw new UsageError(`init: device '${String(device)}' is unknown; known are cuda and host`);
+  if (device === 'host') {
+    if (gpu !== undefined) throw new UsageError(`init: gpu ${gpu} is given, but not device: 'cuda'`);
+    return null;
+  }
+  const number = gpu ?? Number(process.env['NCCLRUN_LOCAL_RANK'] ?? 0);
+  if (!Number.isInteger(number) || number < 0 || number >= 2 ** 31)
+    throw new UsageError(`init: gpu ${number} is no number of a GPU; it must be a whole number from 0`);
+  return number;
+}
+
+/** How many GPUs this process can use, with `device: 'cuda'`; 0 where there is no CUDA. */
+export function gpuCount(): number {
+  return begin(() => loadNative().gpuCount());
+}
+
+async function ready(native: Native, handle: CommHandle, signal?: Signal): Promise<void> {
   let left = false;
   const leave = () => {
     left = true;
@@ -68,21 +92,16 @@ async function join(native: Native, { uniqueId, size, rank }: Membership, signal
   } finally {
     signal?.removeEventListener('abort', leave);
   }
-  return handle;
 }
 
 /** 128 bytes that name a communicator to be. Made by one rank, sent to the others, passed to `init` by all. */
 export function uniqueId(): Uint8Array {
-  try {
-    return loadNative().getUniqueId();
-  } catch (error) {
-    throw translateError(error);
-  }
+  return begin(() => loadNative().getUniqueId());
 }
 
-function jobOf(native: Native): Job {
+function begin<T>(work: () => T): T {
   try {
-    return native.getJob();
+    return work();
   } catch (error) {
     throw translateError(error);
   }

@@ -95,6 +95,12 @@ NCCLRUN_EXPORT ncclResult_t ncclrunGpuStreamQuery(cudaStream_t stream) {
   return underWay ? ncclInProgress : result;
 }
 
+NCCLRUN_EXPORT ncclResult_t ncclrunGpuStreamCallback(cudaStream_t stream, void (*function)(void*), void* argument) {
+  return withDriver("ncclrunGpuStreamCallback", [&](const cuda::Driver& driver) {
+    return driver.launchHostFunction(raw(stream), function, argument);
+  });
+}
+
 NCCLRUN_EXPORT ncclResult_t ncclrunGpuEventCreate(ncclrunGpuEvent_t* event) {
   if (const auto bad = checkPointer("ncclrunGpuEventCreate", "event", event); bad != ncclSuccess) return bad;
   return withDriver("ncclrunGpuEventCreate", [&](const cuda::Driver& driver) { return driver.eventCreate(event, 0); });

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "binding/arguments.h"
+#include "binding/device.h"
 #include "binding/error.h"
 #include "binding/module.h"
 
@@ -55,7 +56,7 @@ std::function<ncclResult_t()> closing(const std::shared_ptr<Comm>& comm) {
 
 // Nobody can call anything of it any more. One with operations under way ends with its environment.
 void collected(const std::shared_ptr<Settler>& settler, const std::shared_ptr<Comm>& comm) {
-  const bool used = comm->underWay > 0 || !comm->endings.allEnded();
+  const bool used = comm->underWay > 0 || comm->queued || !comm->endings.allEnded();
   if (used || (comm->state != Comm::State::open && comm->state != Comm::State::aborted)) return;
   settler->inBackground([settler, comm, close = closing(comm)] {
     close();
@@ -87,9 +88,10 @@ void checkOpen(Napi::Env env, const Comm& comm) {
 
 // A promise for what `make`, which may block, makes; null where it makes none.
 template <typename Make>
-Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending, Make&& make) {
+Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending, int gpu, Make&& make) {
   const auto settler = Settler::of(env);
   const auto comm = std::make_shared<Comm>();
+  comm->gpu = gpu;
   pending->value = [comm, settler](Napi::Env there) -> Napi::Value {
     if (comm->comm == nullptr) return there.Null();
     return handleOf(there, settler, comm);
@@ -98,6 +100,7 @@ Napi::Value promiseOfNew(Napi::Env env, const std::shared_ptr<Pending>& pending,
     if (comm->comm != nullptr) ncclCommAbort(comm->comm);
   };
   settler->block(pending, [comm, make] {
+    if (comm->gpu >= 0) ncclrunGpuUse(comm->gpu);
     ncclResult_t result = make(&comm->comm);
     if (result != ncclSuccess || comm->comm == nullptr) return result;
     int size = 0;
@@ -116,7 +119,7 @@ void Comm::stopNow() {
     ncclCommAbort(comm);
     return closing.wait();
   }
-  if (state == State::open && underWay == 0 && endings.allEnded()) {
+  if (state == State::open && underWay == 0 && !queued && endings.allEnded()) {
     ncclCommFinalize(comm);
     ncclCommDestroy(comm);
   } else if (state != State::aborted && state != State::closed) {
@@ -185,10 +188,12 @@ Napi::Value commInit(const Napi::CallbackInfo& call) {
   memcpy(id.internal, bytes.data(), sizeof id.internal);
 
   const auto comm = std::make_shared<Comm>();
+  comm->gpu = gpuArgument(call[3]);
+  useGpu(call.Env(), comm->gpu);
   comm->state = Comm::State::joining;
   comm->size = static_cast<size_t>(size);
   check(call.Env(), ncclrunStreamCreate(&comm->stream), nullptr);
-  const ncclResult_t begun = ncclrunCommBegin(&comm->comm, size, id, rank, ncclrunDeviceHost);
+  const ncclResult_t begun = ncclrunCommBegin(&comm->comm, size, id, rank, deviceOf(comm->gpu));
   if (begun != ncclSuccess) ncclrunStreamDestroy(comm->stream);
   check(call.Env(), begun, nullptr);
   return handleOf(call.Env(), Settler::of(call.Env()), comm);
@@ -221,7 +226,7 @@ Napi::Value commSplit(const Napi::CallbackInfo& call) {
   const auto parent = openComm(call[0]);
   const auto color = call[1].IsNull() ? NCCL_SPLIT_NOCOLOR : integerArgument<int32_t>(call[1], "color");
   const auto key = integerArgument<int32_t>(call[2], "key");
-  return promiseOfNew(call.Env(), pendingOf(call.Env(), parent), [parent, color, key](ncclComm_t* made) {
+  return promiseOfNew(call.Env(), pendingOf(call.Env(), parent), parent->gpu, [parent, color, key](ncclComm_t* made) {
     return ncclCommSplit(parent->comm, color, key, made, nullptr);
   });
 }

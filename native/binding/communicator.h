@@ -22,8 +22,10 @@ struct Comm {
   ncclComm_t comm = nullptr;
   ncclrunStream_t stream = nullptr;
   size_t size = 0;
+  int gpu = -1;  // -1: on the host device
   State state = State::open;
   size_t underWay = 0;   // promises
+  bool queued = false;   // an operation on a device stream has no promise yet
   uint64_t stop = 0;     // Settler::forget
   uint64_t watcher = 0;  // Settler::wake, for the endings
   uint64_t gone = 0;     // Settler::wake, once it was closed because it was collected

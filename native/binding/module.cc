@@ -51,10 +51,26 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 
   EXPORT(commWatch);
   exports.Set("operate", functionOf(env, "operate", operate));
+  EXPORT(streamOperate);
   EXPORT(group);
 
   EXPORT(memoryAllocate);
   EXPORT(memoryFree);
+
+  EXPORT(gpuCount);
+  EXPORT(deviceAllocate);
+  EXPORT(deviceFree);
+
+  EXPORT(streamCreate);
+  EXPORT(streamCopy);
+  EXPORT(streamFill);
+  EXPORT(streamEnded);
+  EXPORT(streamRecord);
+  EXPORT(streamWait);
+  EXPORT(eventElapsed);
+  EXPORT(captureBegin);
+  EXPORT(captureEnd);
+  EXPORT(graphLaunch);
 #undef EXPORT
   return exports;
 }

@@ -48,10 +48,28 @@ Napi::Value commClose(const Napi::CallbackInfo& call);
 // operation.cc
 Napi::Value commWatch(const Napi::CallbackInfo& call);
 napi_value operate(napi_env env, napi_callback_info call);
+Napi::Value streamOperate(const Napi::CallbackInfo& call);
 Napi::Value group(const Napi::CallbackInfo& call);
 
 // memory.cc
 Napi::Value memoryAllocate(const Napi::CallbackInfo& call);
 Napi::Value memoryFree(const Napi::CallbackInfo& call);
+
+// device.cc
+Napi::Value gpuCount(const Napi::CallbackInfo& call);
+Napi::Value deviceAllocate(const Napi::CallbackInfo& call);
+Napi::Value deviceFree(const Napi::CallbackInfo& call);
+
+// device_stream.cc
+Napi::Value streamCreate(const Napi::CallbackInfo& call);
+Napi::Value streamCopy(const Napi::CallbackInfo& call);
+Napi::Value streamFill(const Napi::CallbackInfo& call);
+Napi::Value streamEnded(const Napi::CallbackInfo& call);
+Napi::Value streamRecord(const Napi::CallbackInfo& call);
+Napi::Value streamWait(const Napi::CallbackInfo& call);
+Napi::Value eventElapsed(const Napi::CallbackInfo& call);
+Napi::Value captureBegin(const Napi::CallbackInfo& call);
+Napi::Value captureEnd(const Napi::CallbackInfo& call);
+Napi::Value graphLaunch(const Napi::CallbackInfo& call);
 
 }  // namespace ncclrun::binding

@@ -6,6 +6,7 @@
 
 #include "binding/arguments.h"
 #include "binding/communicator.h"
+#include "binding/device.h"
 #include "binding/error.h"
 #include "binding/module.h"
 #include "device/element.h"
@@ -52,7 +53,8 @@ constexpr Extents kExtents[] = {
 };
 static_assert(std::size(kExtents) == static_cast<size_t>(Kind::kinds));
 
-constexpr size_t kArguments = 9;  // of Operation in native.ts
+constexpr size_t kArguments = 9;         // of Operation in native.ts
+constexpr size_t kStreamArguments = 10;  // of StreamOperation
 
 struct Operation {
   Comm* comm;  // the arguments keep it
@@ -64,13 +66,32 @@ struct Operation {
   ncclRedOp_t op;
   int peer;
   std::vector<uint8_t> factor;  // of a pre-multiplied sum, else empty
+  // Of a StreamOperation: the rest keeps what it uses.
+  std::shared_ptr<DeviceStream> stream = nullptr;
+  std::shared_ptr<Comm> held = nullptr;
+  Kept kept = {};
 };
+
+// [memory, offset] on the stream's device.
+void* place(const Napi::Value& value, const char* name, Operation& operation, size_t parts) {
+  const auto pair = value.As<Napi::Array>();
+  const auto block = objectArgument<DeviceBlock>(pair.Get(0u), name);
+  const auto offset = integerArgument<uint64_t>(pair.Get(1u), name);
+  const auto& memory = block->memory;
+  if (memory == nullptr || offset > memory->bytes ||
+      operation.count > (memory->bytes - offset) / elementBytes(operation.type) / parts)
+    throw wrongArgument(value.Env(), name, "large enough for `count` elements, or it was freed");
+  operation.kept.push_back(memory);
+  return static_cast<char*>(memory->address) + offset;
+}
 
 // The memory of a typed array that must hold `count` elements per extent; null for a rank that has no such buffer. That
 // its elements have the operation's size was checked before (worker/elements.ts): asking for their type would take as
 // long as all the rest of this.
-void* buffer(const Napi::Value& value, const char* name, const Operation& operation, Extent extent) {
+void* buffer(const Napi::Value& value, const char* name, Operation& operation, Extent extent) {
   if (extent == Extent::none) return nullptr;
+  if (operation.stream != nullptr && value.IsArray())
+    return place(value, name, operation, extent == Extent::perRank ? operation.comm->size : 1);
   void* data = nullptr;
   size_t length = 0;
   if (napi_get_typedarray_info(value.Env(), value, nullptr, &length, &data, nullptr, nullptr) != napi_ok) {
@@ -84,9 +105,13 @@ void* buffer(const Napi::Value& value, const char* name, const Operation& operat
 
 // `at(i)` is argument i of operate() in native.ts.
 template <typename At>
-Operation read(Napi::Env env, At&& at) {
+Operation read(Napi::Env env, At&& at, std::shared_ptr<DeviceStream> stream = nullptr) {
   Operation operation;
   operation.comm = &openOperand(at(0));
+  if ((stream == nullptr ? -1 : stream->gpu) != operation.comm->gpu)
+    throw ncclError(env, ncclInvalidUsage, "the communicator is of another device than the operation's stream");
+  if (stream != nullptr) operation.held = openComm(at(0));
+  operation.stream = std::move(stream);
   const auto kind = integerArgument<uint32_t>(at(1), "kind");
   operation.count = integerArgument<uint64_t>(at(4), "count");
   const auto type = integerArgument<uint32_t>(at(5), "type");
@@ -110,10 +135,10 @@ Operation read(Napi::Env env, At&& at) {
 
 ncclResult_t queueWith(const Operation& one, ncclRedOp_t op) {
   ncclComm_t comm = one.comm->comm;
-  const cudaStream_t stream = one.comm->queue();
+  const cudaStream_t stream = one.stream == nullptr ? one.comm->queue() : one.stream->queue();
   switch (one.kind) {
     case Kind::barrier:
-      return ncclrunBarrier(comm, one.comm->stream);
+      return ncclrunBarrier(comm, reinterpret_cast<ncclrunStream_t>(stream));
     case Kind::send:
       return ncclSend(one.send, one.count, one.type, one.peer, comm, stream);
     case Kind::receive:
@@ -201,6 +226,59 @@ uint64_t begin(Napi::Env env, Comm& comm, ncclResult_t queued, size_t bytes) {
   return number;
 }
 
+template <typename At>
+Operation readOnStream(Napi::Env env, At&& at) {
+  const auto stream = objectArgument<DeviceStream>(at(kStreamArguments - 1), "stream");
+  useGpu(env, stream->gpu);
+  return read(env, at, stream);
+}
+
+// The stream keeps what the operation uses until it has come so far, or its graph does.
+void hold(const Operation& operation) {
+  DeviceStream& stream = *operation.stream;
+  stream.kept.insert(stream.kept.end(), operation.kept.begin(), operation.kept.end());
+  if (stream.capturing) {
+    stream.comms.push_back(operation.held);
+  } else {
+    operation.held->queued = true;
+  }
+}
+
+// The stream of the host device whose graph the group becomes a part of; null: it runs.
+DeviceStream* recorderOf(Napi::Env env, const std::vector<Operation>& operations) {
+  DeviceStream* recorder = nullptr;
+  for (const Operation& operation : operations)
+    if (operation.stream != nullptr && operation.stream->gpu < 0 && operation.stream->capturing)
+      recorder = operation.stream.get();
+  for (const Operation& operation : operations)
+    if (recorder != nullptr && operation.stream.get() != recorder)
+      throw ncclError(env, ncclInvalidUsage, "a group in a graph has operations of the captured stream only");
+  return recorder;
+}
+
+struct Queued {
+  ncclResult_t ended;   // of the group
+  ncclResult_t queued;  // of the operations
+  std::string sentence;
+};
+
+Queued queueAll(std::vector<Operation>& operations) {
+  Queued result{ncclSuccess, ncclGroupStart(), {}};
+  for (Operation& operation : operations) {
+    if (result.queued != ncclSuccess) break;
+    result.queued = queue(operation);
+    if (result.queued != ncclSuccess) result.sentence = ncclGetLastError(operation.comm->comm);
+  }
+  result.ended = ncclGroupEnd();  // ends the group whatever happened in it
+  return result;
+}
+
+Napi::Array zeros(Napi::Env env, size_t count) {
+  auto array = Napi::Array::New(env, count);
+  for (uint32_t i = 0; i < count; ++i) array.Set(i, Napi::Number::New(env, 0));
+  return array;
+}
+
 }  // namespace
 
 Napi::Value commWatch(const Napi::CallbackInfo& call) {
@@ -228,6 +306,16 @@ napi_value operate(napi_env env, napi_callback_info call) {
   }
 }
 
+Napi::Value streamOperate(const Napi::CallbackInfo& call) {
+  const Napi::Env env = call.Env();
+  Operation operation = readOnStream(env, [&](size_t i) { return call[i]; });
+  const auto comm = operation.held;
+  const auto stream = operation.stream;
+  hold(operation);
+  check(env, stream->submit([operation]() mutable { return queue(operation); }), comm->comm);
+  return env.Undefined();
+}
+
 Napi::Value group(const Napi::CallbackInfo& call) {
   const Napi::Env env = call.Env();
   if (!call[0].IsArray()) throw wrongArgument(env, "operations", "an array");
@@ -237,32 +325,36 @@ Napi::Value group(const Napi::CallbackInfo& call) {
     const Napi::Value entry = list.Get(i);
     if (!entry.IsArray()) throw wrongArgument(env, "operations", "an array of arrays");
     const auto values = entry.As<Napi::Array>();
-    operations.push_back(read(env, [&](size_t at) { return values.Get(static_cast<uint32_t>(at)); }));
+    const auto at = [&](size_t index) { return values.Get(static_cast<uint32_t>(index)); };
+    operations.push_back(values.Length() == kStreamArguments ? readOnStream(env, at) : read(env, at));
+  }
+  DeviceStream* const recorder = recorderOf(env, operations);
+  for (const Operation& operation : operations)
+    if (operation.stream != nullptr) hold(operation);
+  if (recorder != nullptr) {
+    recorder->submit([operations]() mutable { return queueAll(operations).queued; });
+    return zeros(env, operations.size());
   }
 
-  ncclResult_t queued = ncclGroupStart();
-  std::string sentence;
-  for (Operation& operation : operations) {
-    if (queued != ncclSuccess) break;
-    queued = queue(operation);
-    if (queued != ncclSuccess) sentence = ncclGetLastError(operation.comm->comm);
-  }
-  const ncclResult_t ended = ncclGroupEnd();  // ends the group whatever happened in it
+  const auto [ended, queued, sentence] = queueAll(operations);
   if (queued != ncclSuccess) throw ncclError(env, queued, sentence);
 
   // Operations of one communicator end together.
   std::map<Comm*, uint64_t> numbers;
   size_t bytes = 0;
   for (const Operation& operation : operations) {
+    if (operation.stream != nullptr) continue;
     numbers[operation.comm] = 0;
     bytes += bytesOf(operation);
   }
   // Whoever tries one of several communicators would hold up the others.
   if (numbers.size() > 1) bytes = SIZE_MAX;
   for (auto& [comm, number] : numbers) number = begin(env, *comm, ended, bytes);
-  auto result = Napi::Array::New(env, operations.size());
+  if (numbers.empty() && ended != ncclSuccess) throw ncclError(env, ended, ncclGetLastError(nullptr));
+  Napi::Array result = zeros(env, operations.size());
   for (uint32_t i = 0; i < operations.size(); ++i)
-    result.Set(i, Napi::Number::New(env, static_cast<double>(numbers.at(operations[i].comm))));
+    if (operations[i].stream == nullptr)
+      result.Set(i, Napi::Number::New(env, static_cast<double>(numbers.at(operations[i].comm))));
   return result;
 }
 

@@ -36,7 +36,9 @@ void Settler::open(Napi::Env env) {
 
 void Settler::close() {
   for (const auto& [number, stop] : stops_) stop();
+  for (const auto& [number, stop] : lastStops_) stop();
   stops_.clear();
+  lastStops_.clear();
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
@@ -168,14 +170,21 @@ uint64_t Settler::onEnvironmentEnd(std::function<void()> stop) {
   return lastNumber_;
 }
 
+uint64_t Settler::afterEnvironmentEnd(std::function<void()> stop) {
+  lastStops_.emplace_back(++lastNumber_, std::move(stop));
+  return lastNumber_;
+}
+
 uint64_t Settler::onWake(std::function<void(Napi::Env)> watcher) {
   watchers_.emplace(++lastNumber_, std::move(watcher));
   return lastNumber_;
 }
 
-void Settler::forget(uint64_t number) {
-  watchers_.erase(number);
-  std::erase_if(stops_, [number](const auto& entry) { return entry.first == number; });
+bool Settler::forget(uint64_t number) {
+  size_t forgotten = watchers_.erase(number);
+  for (auto* const stops : {&stops_, &lastStops_})
+    forgotten += std::erase_if(*stops, [number](const auto& entry) { return entry.first == number; });
+  return forgotten > 0;
 }
 
 }  // namespace ncclrun::binding

@@ -45,9 +45,12 @@ class Settler : public std::enable_shared_from_this<Settler> {
   // Called when the environment goes, while there are promises under way: what has to stop before their buffers are
   // freed. Returns a number for forget().
   uint64_t onEnvironmentEnd(std::function<void()> stop);
+  // The same, behind all of those: for what waits for them.
+  uint64_t afterEnvironmentEnd(std::function<void()> stop);
   // What wake() makes run on the event loop. Returns a number for wake() and forget().
   uint64_t onWake(std::function<void(Napi::Env)> watcher);
-  void forget(uint64_t number);
+  // False: it is not known any more.
+  bool forget(uint64_t number);
   // From any thread.
   void wake(uint64_t number);
 
@@ -71,7 +74,8 @@ class Settler : public std::enable_shared_from_this<Settler> {
   Bridge bridge_;
   std::set<std::shared_ptr<Pending>> underWay_;                    // of the event loop
   std::vector<std::pair<uint64_t, std::function<void()>>> stops_;  // of the event loop
-  std::map<uint64_t, std::function<void(Napi::Env)>> watchers_;    // of the event loop
+  std::vector<std::pair<uint64_t, std::function<void()>>> lastStops_;
+  std::map<uint64_t, std::function<void(Napi::Env)>> watchers_;  // of the event loop
   uint64_t lastNumber_ = 0;
   size_t holds_ = 0;
   std::vector<std::function<void()>> whenQuiet_;

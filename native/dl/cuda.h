@@ -78,6 +78,7 @@ inline constexpr unsigned kCaptureAddDependencies = 0;
   F(moduleGetFunction, "cuModuleGetFunction", (Function*, Module, const char*))                                       \
   F(launchKernel, "cuLaunchKernel",                                                                                   \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))         \
+  F(launchHostFunction, "cuLaunchHostFunc", (Stream, void (*)(void*), void*))                                         \
   F(streamCreate, "cuStreamCreate", (Stream*, unsigned))                                                              \
   F(streamDestroy, "cuStreamDestroy_v2", (Stream))                                                                    \
   F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                               \

@@ -75,6 +75,9 @@ ncclResult_t ncclrunGpuStreamDestroy(cudaStream_t stream);
 ncclResult_t ncclrunGpuStreamSynchronize(cudaStream_t stream);
 /* ncclSuccess: all has ended; ncclInProgress otherwise. */
 ncclResult_t ncclrunGpuStreamQuery(cudaStream_t stream);
+/* Calls function(argument) on a thread of the driver when everything queued before has ended, whether it failed or not.
+ * It must not call CUDA or this interface, and what is queued behind waits for it. */
+ncclResult_t ncclrunGpuStreamCallback(cudaStream_t stream, void (*function)(void* argument), void* argument);
 
 ncclResult_t ncclrunGpuEventCreate(ncclrunGpuEvent_t* event);
 ncclResult_t ncclrunGpuEventDestroy(ncclrunGpuEvent_t event);

@@ -53,6 +53,12 @@ describe('examples', () => {
     expect((await lines(['-n', '4', 'examples/all-reduce.ts'])).join()).toContain('every element is 10, as it must be');
   });
 
+  it('gpu-all-reduce.ts', async () => {
+    const output = (await lines(['-n', '2', 'examples/gpu-all-reduce.ts'])).join('\n');
+    expect(output).toMatch(/^\[0\] 2 (GPUs|ranks of the host device) summed 1048576 floats in [\d.]+ ms$/m);
+    expect(output).toContain('every element is 6, as it must be');
+  });
+
   it('ring.ts', async () => {
     expect(await lines(['-n', '4', 'examples/ring.ts'])).toEqual([
       '[0] the word came back from rank 3 having seen ranks 0, 1, 2, 3',

@@ -50,7 +50,7 @@ describe('a communicator', () => {
       'may end without closing',
     ]);
     expect(status).toBe(0);
-    expect(stderr).toMatch(/^ncclrun native \[\d+\] commInit\(Uint8Array\(128 bytes\), 1, 0\) took [\d.]+ us$/m);
+    expect(stderr).toMatch(/^ncclrun native \[\d+\] commInit\(Uint8Array\(128 bytes\), 1, 0, null\) took [\d.]+ us$/m);
     expect(stderr).toMatch(
       /operate\(handle, 3, Float32Array\(4 bytes\), Float32Array\(4 bytes\), 1, 7, 0, 0, null\) took [\d.]+ us$/m,
     );

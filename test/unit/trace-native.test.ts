@@ -18,9 +18,9 @@ it('tells what was called, with what, and how it went', () => {
   const lines: string[] = [];
   const native = traceTo(loadNative(), (line) => lines.push(line));
   expect(native.freePorts(1)).toHaveLength(1);
-  expect(() => native.commInit(new Uint8Array(3), 1, 0)).toThrow('uniqueId is not 128 bytes long');
+  expect(() => native.commInit(new Uint8Array(3), 1, 0, null)).toThrow('uniqueId is not 128 bytes long');
   expect(lines).toEqual([
     expect.stringMatching(/^ncclrun native \[\d+\] freePorts\(1\) took [\d.]+ us\n$/),
-    expect.stringMatching(/ commInit\(Uint8Array\(3 bytes\), 1, 0\) threw \(TypeError: .*\) after [\d.]+ us\n$/),
+    expect.stringMatching(/ commInit\(Uint8Array\(3 bytes\), 1, 0, null\) threw \(TypeError: .*\) after [\d.]+ us\n$/),
   ]);
 });

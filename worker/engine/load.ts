@@ -40,9 +40,23 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'commClose',
   'commWatch',
   'operate',
+  'streamOperate',
   'group',
   'memoryAllocate',
   'memoryFree',
+  'gpuCount',
+  'deviceAllocate',
+  'deviceFree',
+  'streamCreate',
+  'streamCopy',
+  'streamFill',
+  'streamEnded',
+  'streamRecord',
+  'streamWait',
+  'eventElapsed',
+  'captureBegin',
+  'captureEnd',
+  'graphLaunch',
 ];
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */

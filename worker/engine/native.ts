@@ -84,6 +84,30 @@ export type Operation = readonly [
   factor: Uint8Array | null,
 ];
 
+/** Memory of a device. The device is a GPU by CUDA's number, or null: the host device. */
+export type MemoryHandle = { readonly __deviceMemory: unique symbol };
+
+/** Where a buffer begins in memory of a device; `offset` in bytes. */
+export type DevicePlace = readonly [memory: MemoryHandle, offset: number];
+
+export type StreamHandle = { readonly __deviceStream: unique symbol };
+export type EventHandle = { readonly __deviceEvent: unique symbol };
+export type GraphHandle = { readonly __deviceGraph: unique symbol };
+
+/** An operation on buffers of a device, in its turn on a stream of that device. */
+export type StreamOperation = readonly [
+  comm: CommHandle,
+  kind: number,
+  send: DevicePlace | null,
+  receive: DevicePlace | null,
+  count: number,
+  type: number,
+  operator: number,
+  peer: number,
+  factor: Uint8Array | null,
+  stream: StreamHandle,
+];
+
 /** All operations up to number `ended` have ended; `failures` has the numbers of those that failed. */
 export type Watcher = (ended: number, failures: readonly (readonly [number: number, error: Error])[]) => void;
 
@@ -179,8 +203,8 @@ export interface Native {
   getUniqueId(): Uint8Array;
   /** The communicator of all ranks of the job, as ncclrun's environment names it; invalid usage outside a job. */
   getJob(): Job;
-  /** The engine connects to NCCLRUN_AGENT and begins to join. Until it is ready, the communicator can only be aborted. */
-  commInit(uniqueId: Uint8Array, size: number, rank: number): CommHandle;
+  /** The engine connects to NCCLRUN_AGENT and begins to join, on a GPU by CUDA's number, or null: the host device. Until it is ready, the communicator can only be aborted. */
+  commInit(uniqueId: Uint8Array, size: number, rank: number, gpu: number | null): CommHandle;
   /** Once after commInit; resolves when the communicator is ready. */
   commReady(comm: CommHandle): Promise<void>;
   /** All ranks with one colour get a communicator; a rank whose colour is null gets null. Splits of one communicator follow one another. */
@@ -199,12 +223,47 @@ export interface Native {
    * the watcher will hear. What is small is given a moment (0.2 ms at most) to end.
    */
   operate(...operation: Operation): number;
-  /** Begins operations that make progress together, in whatever order they are listed; for each what `operate` would say. */
-  group(operations: readonly Operation[]): readonly number[];
+  /** Queues an operation, or adds it to the graph that is being captured. */
+  streamOperate(...operation: StreamOperation): void;
+  /** Begins operations that make progress together, in whatever order they are listed; for each what `operate` would say, 0 of one on a stream. */
+  group(operations: readonly (Operation | StreamOperation)[]): readonly number[];
 
   // memory.cc
   /** Zeroed memory of the engine, freed when the buffer is collected. */
   memoryAllocate(bytes: number): ArrayBuffer;
   /** Detaches such a buffer. Its memory stays until no operation is under way. */
   memoryFree(buffer: ArrayBuffer): void;
+
+  // device.cc
+  /** How many GPUs CUDA shows; 0 where it cannot be used. */
+  gpuCount(): number;
+  /** Zeroed. Freed when it is collected. */
+  deviceAllocate(gpu: number | null, bytes: number): MemoryHandle;
+  /** What is queued or in a graph still finds it. */
+  deviceFree(memory: MemoryHandle): void;
+
+  // device_stream.cc
+  streamCreate(gpu: number | null): StreamHandle;
+  /** Queues a copy of all of `array`, which must stay, to or from memory of the stream's device. */
+  streamCopy(
+    stream: StreamHandle,
+    memory: MemoryHandle,
+    offset: number,
+    array: ArrayBufferView,
+    toDevice: boolean,
+  ): void;
+  /** Queues the setting of all bytes to `value`, 0 to 255. */
+  streamFill(stream: StreamHandle, memory: MemoryHandle, offset: number, bytes: number, value: number): void;
+  /** Resolves when all that is queued now has ended; with a communicator, rejects if that broke. */
+  streamEnded(stream: StreamHandle, comm: CommHandle | null): Promise<void>;
+  /** An event that happens when all that is queued now has ended. */
+  streamRecord(stream: StreamHandle): EventHandle;
+  /** What is queued from now on begins after the event. */
+  streamWait(stream: StreamHandle, event: EventHandle): void;
+  /** Milliseconds between two events that have happened. */
+  eventElapsed(from: EventHandle, to: EventHandle): number;
+  /** What is queued from now on, up to captureEnd, becomes a graph instead of running. */
+  captureBegin(stream: StreamHandle): void;
+  captureEnd(stream: StreamHandle): GraphHandle;
+  graphLaunch(graph: GraphHandle, stream: StreamHandle): void;
 }

@@ -4,6 +4,7 @@ import { abort } from './abort.ts';
 import type { Cases } from './common.ts';
 import { communicators } from './communicators.ts';
 import { data } from './data.ts';
+import { devices } from './devices.ts';
 import { exit } from './exit.ts';
 import { garbage } from './garbage.ts';
 import { joining } from './joining.ts';
@@ -16,6 +17,7 @@ const cases: Cases = {
   ...abort,
   ...communicators,
   ...data,
+  ...devices,
   ...exit,
   ...garbage,
   ...joining,
