@@ -1,9 +1,11 @@
 #include "core/cuda_data_path.h"
 
 #include <cstring>
+#include <new>
 #include <system_error>
 #include <thread>
 
+#include "core/clock.h"
 #include "core/descriptor.h"
 #include "core/node_barrier.h"
 #include "core/thread.h"
@@ -25,7 +27,7 @@ Resources::~Resources() {
     driver().streamSynchronize(stream);
     driver().streamDestroy(stream);
   }
-  if (aborted != nullptr) driver().memFreeHost(aborted);
+  if (words != nullptr) driver().memFreeHost(words);
 }
 
 CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
@@ -67,12 +69,12 @@ Status CudaDataPath::start() {
     return status;
   if (Status status = statusOf(cuda.eventCreate(&mine.last, kEventNoTiming), "cuEventCreate"); !status.ok())
     return status;
-  void* word = nullptr;
-  if (Status status = statusOf(cuda.memHostAlloc(&word, 64, kHostPortable | kHostMapped), "cuMemHostAlloc");
+  void* words = nullptr;
+  if (Status status =
+          statusOf(cuda.memHostAlloc(&words, sizeof(HostWords), kHostPortable | kHostMapped), "cuMemHostAlloc");
       !status.ok())
     return status;
-  mine.aborted = static_cast<uint32_t*>(word);
-  mine.aborted[0] = mine.aborted[1] = 0;
+  mine.words = new (words) HostWords{};
   if (Status status = mine.abortPages.pin(mine.gpu, &mine.segment.abortBlock(), sizeof(AbortBlock)); !status.ok())
     return status;
   mine.regions = std::make_unique<Regions>(mine.gpu, plan(), mine.segment, setup_.rank);
@@ -140,7 +142,7 @@ Status CudaDataPath::makeLauncher() {
   Pointer word = 0;
   if (Status status = mine.abortPages.pointerTo(&mine.segment.abortBlock().word, word); !status.ok()) return status;
   at(word, launch.aborted);
-  launch.aborted2 = mine.aborted;
+  launch.aborted2 = &mine.words->aborted;
   launch.regionStride = mine.regions->regionStride();
   launch.steps = header.pairSteps;
   launch.stepBytes = header.pairStepBytes;
@@ -149,6 +151,19 @@ Status CudaDataPath::makeLauncher() {
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
   launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch);
+  return {};
+}
+
+// From the first kernel, which has just ended, on.
+Status CudaDataPath::reportWaits() {
+  if (setup_.telemetry == nullptr) return {};
+  Pointer state = 0, since = 0;
+  Status status = pinnedForever(resources_->gpu, &setup_.telemetry->state, state);
+  if (status.ok()) status = pinnedForever(resources_->gpu, &setup_.telemetry->lastProgressNs, since);
+  if (!status.ok()) return status;
+  const uint64_t clock = std::atomic_ref(resources_->words->clock).load(std::memory_order_acquire);
+  launcher_->reportTo({reinterpret_cast<uint32_t*>(state), reinterpret_cast<uint64_t*>(since), nowNanoseconds() - clock,
+                       ncclrunStateIdle, ncclrunStateWaiting});
   return {};
 }
 
@@ -163,8 +178,9 @@ Status CudaDataPath::beginProbe() {
   if (probe_ != Probe::none) return {};
   Function function = nullptr;
   if (Status status = load(mine.gpu, kBytesModule, kProbe, function); !status.ok()) return status;
-  uint32_t* wrong = mine.aborted + 1;
-  void* parameters[] = {&constants_, &wrong};
+  uint32_t* wrong = &mine.words->splitWords;
+  uint64_t* clock = &mine.words->clock;
+  void* parameters[] = {&constants_, &wrong, &clock};
   Status status = statusOf(driver().launchKernel(function, ranks, 1, 1, 512, 1, 1, 0, mine.stream, parameters, nullptr),
                            "cuLaunchKernel");
   if (status.ok()) status = statusOf(driver().eventRecord(mine.last, mine.stream), "cuEventRecord");
@@ -178,7 +194,8 @@ Status CudaDataPath::endProbe() {
     const Result result = driver().eventQuery(mine.last);
     if (result == kNotReady) return {ncclInProgress, {}};
     if (result != kSuccess) return statusOf(result, "the first kernel");
-    mine.regions->publishSplitLines(std::atomic_ref(mine.aborted[1]).load(std::memory_order_acquire));
+    mine.regions->publishSplitLines(std::atomic_ref(mine.words->splitWords).load(std::memory_order_acquire));
+    if (Status status = reportWaits(); !status.ok()) return status;
     probe_ = Probe::told;
   }
   if (probe_ == Probe::agreed) return {};
@@ -253,7 +270,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
 
 void CudaDataPath::abort(const Status& status) {
   interrupt_->raise(status);
-  if (resources_->aborted != nullptr) std::atomic_ref(*resources_->aborted).store(2, std::memory_order_release);
+  if (resources_->words != nullptr) std::atomic_ref(resources_->words->aborted).store(2, std::memory_order_release);
 }
 
 bool CudaDataPath::idle() const {

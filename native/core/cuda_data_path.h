@@ -15,6 +15,12 @@
 
 namespace ncclrun::cuda {
 
+struct HostWords {
+  uint32_t aborted;     // not 0: every wait of this rank's kernels ends
+  uint32_t splitWords;  // what the look at lines of 128 bytes counted
+  uint64_t clock;       // the GPU's, at its end
+};
+
 // What kernels under way may still use: it outlives the DataPath until they have ended.
 struct Resources {
   explicit Resources(const Gpu& onGpu) : gpu(onGpu) {}
@@ -28,7 +34,7 @@ struct Resources {
   std::unique_ptr<Regions> regions;
   Memory tables;
   PinnedPages abortPages;
-  uint32_t* aborted = nullptr;  // pinned memory of the host: a word that ends every wait of this rank's kernels
+  HostWords* words = nullptr;  // pinned memory of the host
 };
 
 class CudaDataPath final : public DataPath {
@@ -59,6 +65,7 @@ class CudaDataPath final : public DataPath {
 
   Status makeTables();
   Status makeLauncher();
+  Status reportWaits();
   Status beginProbe();
   Status endProbe();
   Status orderAfterLast(Stream stream, Capture& capture);

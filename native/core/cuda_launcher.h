@@ -18,6 +18,8 @@ class Launcher {
   Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants)
       : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants) {}
 
+  void reportTo(const WaitReport& report) { launch_.report = report; }
+
   // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
   // context, which is current.
   Status run(std::span<const Task> tasks, Stream stream);

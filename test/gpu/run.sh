@@ -65,6 +65,12 @@ for algorithm in direct ring tree; do
       env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol ncclrun -n "$gpus" "$programs/matrix" 2
   done
 done
+# programs of test/gpu/native: they start their ranks themselves, on a private agent
+if cc -O1 -I"$home/native/include" -o "$logs/lose_peer" "$here/native/lose_peer.c" -L"$home/build" -l:libnccl.so.2; then
+  for state in small lines large graph idle; do
+    add "native/lose-peer-$state" 40 "$logs/lose_peer" "$gpus" "$state"
+  done
+fi
 # further native programs: add native/NAME SECONDS ncclrun -n "$gpus" "$programs/PROGRAM" ARGUMENTS
 
 collectives=$home/bench/gpu/bin/collectives # a bundle's

@@ -29,7 +29,8 @@ export function isStuck(slot: DataView): { readonly stuck: boolean; readonly wai
 }
 
 function isBusy(slot: TelemetrySlot): boolean {
-  return slot.operation > slot.completed && slot.state !== 'failed';
+  // A kernel only says that it waits.
+  return slot.state === 'waiting' || (slot.operation > slot.completed && slot.state !== 'failed');
 }
 
 function slotsOf(page: TelemetryPage | null, key: Key): TelemetrySlot[] {

@@ -148,7 +148,7 @@ struct Passing {
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runBlock(const Launch& launch) {
   __shared__ Ends ends;
-  if (threadIdx.x == 0) ends.aborted = false;
+  if (threadIdx.x == 0) ends.aborted = ends.reported = false;
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     const uint32_t block = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
@@ -166,6 +166,7 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
     store.store(ends);
     __syncthreads();
   }
+  if (threadIdx.x == 0 && ends.reported) storeVolatile(launch.report.state, launch.report.idle);
 }
 
 }  // namespace ncclrun::cuda

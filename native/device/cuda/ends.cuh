@@ -17,7 +17,8 @@ struct End {
 struct Ends {
   End receives[kMaxPeers];
   End sends[kMaxPeers];
-  bool aborted;  // once true, every wait ends at once
+  bool aborted;   // once true, every wait ends at once
+  bool reported;  // a wait was long enough to be told
 };
 
 // Waits give up when the host has raised one of its words. Those are far away: a warp looks once in a while only.
@@ -42,6 +43,12 @@ class Patience {
     last_ = now;
     // One lane for all that wait.
     if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return false;
+    if (launch_.report.state != nullptr) {
+      *static_cast<volatile bool*>(&ends_.reported) = true;
+      if (begun_ == 0) begun_ = now;
+      storeVolatile(launch_.report.since, begun_ + launch_.report.clockOffset);
+      storeVolatile(launch_.report.state, launch_.report.waiting);
+    }
     const bool aborted = (launch_.aborted != nullptr && loadVolatile(launch_.aborted) > 1) ||
                          (launch_.aborted2 != nullptr && loadVolatile(launch_.aborted2) > 1);
     if (aborted) *static_cast<volatile bool*>(&ends_.aborted) = true;
@@ -52,6 +59,7 @@ class Patience {
   Ends& ends_;
   uint32_t rounds_ = 0;
   uint64_t last_ = 0;
+  uint64_t begun_ = 0;  // when it was first told of this wait
 };
 
 // Steps are counted modulo 2^32.

@@ -6,7 +6,7 @@
 namespace ncclrun::cuda {
 
 inline constexpr uint32_t kMaxPeers = 16;  // GPUs of one communicator on one host
-inline constexpr uint32_t kMaxItems = 40;  // operations of one launch
+inline constexpr uint32_t kMaxItems = 39;  // operations of one launch
 inline constexpr uint32_t kProtocols = 3;  // by plan::Protocol
 
 // One direction between two ranks on one channel, in memory of the rank that receives (or of the host): all of it is
@@ -107,6 +107,15 @@ struct Item {
 };
 static_assert(sizeof(Item) == 80);
 
+// Where a kernel that waits long says so, in memory of the host: fields of the communicator's slot in the telemetry
+// page.
+struct WaitReport {
+  uint32_t* state;         // null: nobody reads it
+  uint64_t* since;         // CLOCK_MONOTONIC, ns
+  uint64_t clockOffset;    // what the GPU's clock lacks to that one
+  uint32_t idle, waiting;  // values of `state`
+};
+
 struct Launch {
   char* out[kMaxPeers];  // regions of the directions from us to each peer, channel 0; as this GPU sees them
   char* in[kMaxPeers];   // from each peer to us
@@ -118,6 +127,7 @@ struct Launch {
   const uint32_t* aborted2;  // the same
   const void* scalarAt;      // of a pre-multiplied sum: one element; null: it is `scalar`
   uint64_t scalar;
+  WaitReport report;
   uint64_t regionStride;  // from channel to channel
   uint32_t steps;         // of protocol Simple
   uint32_t stepBytes;

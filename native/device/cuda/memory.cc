@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <map>
+#include <mutex>
+
 namespace ncclrun::cuda {
 
 Memory& Memory::operator=(Memory&& other) noexcept {
@@ -58,6 +61,17 @@ Status PinnedPages::pin(const Gpu& gpu, void* address, size_t bytes) {
 Status PinnedPages::pointerTo(void* address, Pointer& out) const {
   const OnGpu here(gpu_);
   return statusOf(driver().memHostGetDevicePointer(&out, address, 0), "cuMemHostGetDevicePointer");
+}
+
+Status pinnedForever(const Gpu& gpu, void* address, Pointer& out) {
+  static std::mutex mutex;
+  static auto& pinned = *new std::map<uintptr_t, PinnedPages>;
+  std::lock_guard lock(mutex);
+  PinnedPages& pages = pinned[reinterpret_cast<uintptr_t>(address) / uintptr_t(sysconf(_SC_PAGESIZE))];
+  if (!pages.pinned()) {
+    if (Status status = pages.pin(gpu, address, 1); !status.ok()) return status;
+  }
+  return pages.pointerTo(address, out);
 }
 
 }  // namespace ncclrun::cuda

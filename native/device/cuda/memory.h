@@ -35,6 +35,7 @@ class PinnedPages {
 
   // The pages that hold [address, +bytes).
   Status pin(const Gpu& gpu, void* address, size_t bytes);
+  bool pinned() const { return host_ != nullptr; }
   // Of an address in them, as the GPU sees it.
   Status pointerTo(void* address, Pointer& out) const;
 
@@ -42,5 +43,8 @@ class PinnedPages {
   Gpu gpu_;
   void* host_ = nullptr;
 };
+
+// The same of an address whose page stays as long as the process, and may be pinned for several communicators.
+Status pinnedForever(const Gpu& gpu, void* address, Pointer& out);
 
 }  // namespace ncclrun::cuda

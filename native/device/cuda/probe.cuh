@@ -10,12 +10,13 @@ __device__ __forceinline__ uint64_t probeWord(uint32_t from, uint32_t to, uint32
 }
 
 // Fills the LL128 slots of channel 0 in every peer's memory, a line at a time, and looks at what comes from them. Block
-// p: of peer p. Counts the words that did not arrive with their line's flag.
-__device__ __forceinline__ void probe(const Launch& launch, uint32_t* wrong) {
+// p: of peer p. Counts the words that did not arrive with their line's flag, and says what the GPU's clock is at the
+// end.
+__device__ __forceinline__ void probe(const Launch& launch, uint32_t* wrong, uint64_t* clock) {
   __shared__ Ends ends;
   const uint32_t peer = blockIdx.x;
   if (peer == launch.rank) return;
-  if (threadIdx.x == 0) ends.aborted = false;
+  if (threadIdx.x == 0) ends.aborted = ends.reported = false;
   __syncthreads();
   constexpr uint32_t kLines = kLineSteps * kLine128StepBytes / 128;
   constexpr uint64_t kFlag = 0x70726f62ull << 32;  // never a step's
@@ -38,6 +39,8 @@ __device__ __forceinline__ void probe(const Launch& launch, uint32_t* wrong) {
     } while (__any_sync(~0u, part == 7 && b != kFlag) && !__any_sync(~0u, patience.over()));
     if (a != word(part * 2) || (part < 7 && b != word(part * 2 + 1))) atomicAdd_system(wrong, 1);
   }
+  __syncthreads();
+  if (threadIdx.x == 0) storeVolatile(clock, nanoseconds());
 }
 
 }  // namespace ncclrun::cuda

@@ -11,6 +11,6 @@ NCCLRUN_ROUTINE_ALONE(Meeting, ncclrun::cuda::Bytes)
 
 // Grid: a block per rank; block: 512 threads.
 extern "C" __global__ void __launch_bounds__(512, 1)
-    ncclrunProbe(const __grid_constant__ ncclrun::cuda::Launch launch, uint32_t* wrong) {
-  ncclrun::cuda::probe(launch, wrong);
+    ncclrunProbe(const __grid_constant__ ncclrun::cuda::Launch launch, uint32_t* wrong, uint64_t* clock) {
+  ncclrun::cuda::probe(launch, wrong, clock);
 }
