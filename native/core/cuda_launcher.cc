@@ -14,8 +14,9 @@ using plan::Algorithm;
 using plan::Collective;
 using plan::Protocol;
 
-// Blocks of one launch wait for each other's peers, so all must find a multiprocessor, beside those of other launches.
-constexpr uint32_t kMaxBlocks = 96;
+// Blocks of one launch wait for each other's peers, so all must find a multiprocessor, and those of another
+// communicator's launch beside them (132 of an H200, a block on each).
+constexpr uint32_t kMaxBlocks = 64;
 constexpr uint32_t kMaxThreads = 512;
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
