@@ -11,6 +11,16 @@
 
 namespace ncclrun {
 
+const std::string& bootId() {
+  static const auto& id = *new std::string([] {
+    std::string line;
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::getline(file, line);
+    return line;
+  }());
+  return id;
+}
+
 uint64_t hostIdentity() {
   Fnv hash;
   if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
@@ -19,10 +29,7 @@ uint64_t hostIdentity() {
     char name[HOST_NAME_MAX + 1] = {};
     gethostname(name, HOST_NAME_MAX);
     hash.add(name);
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::string boot;
-    std::getline(file, boot);
-    hash.add(boot);
+    hash.add(bootId());
   }
   char network[64];
   const ssize_t length = readlink("/proc/self/ns/net", network, sizeof network);

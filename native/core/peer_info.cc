@@ -9,37 +9,20 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "core/descriptor.h"
+#include "core/fnv.h"
+#include "core/host_identity.h"
 
 namespace ncclrun {
 namespace {
 
 constexpr int kBacklog = 4096;
 
-class Hash {
- public:
-  explicit Hash(const ncclUniqueId& salt) { add(salt.internal, sizeof salt); }
-  void add(const void* data, size_t bytes) {
-    const auto* first = static_cast<const unsigned char*>(data);
-    for (size_t i = 0; i < bytes; i++) value_ = (value_ ^ first[i]) * 0x100000001b3;
-  }
-  void add(const std::string& text) { add(text.data(), text.size()); }
-  uint64_t value() const { return value_; }
-
- private:
-  uint64_t value_ = 0xcbf29ce484222325;
-};
-
-const std::string& bootId() {
-  static const auto& id = *new std::string([] {
-    std::string line;
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::getline(file, line);
-    return line;
-  }());
-  return id;
+Fnv saltedBy(const ncclUniqueId& id) {
+  Fnv hash;
+  hash.add(id.internal, sizeof id);
+  return hash;
 }
 
 // Process ids repeat in pid namespaces; the namespace and the pid together do not.
@@ -57,13 +40,13 @@ Status systemError(const char* what) {
 
 PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort,
                       const std::optional<cuda::Gpu>& gpu) {
-  Hash host(id);
+  Fnv host = saltedBy(id);
   if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
-    host.add(std::string(given));
+    host.add(given);
   } else {
     host.add(hostName + bootId());
   }
-  Hash process(id);
+  Fnv process = saltedBy(id);
   const pid_t pid = getpid();
   process.add(hostName + bootId() + pidNamespace());
   process.add(&pid, sizeof pid);
