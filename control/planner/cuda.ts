@@ -1,12 +1,12 @@
 /** What a plan decides for the GPUs of one host. */
 import { COLLECTIVES } from '../plan/layout.ts';
-import type { CollectiveName, Form, TuningRow } from '../plan/types.ts';
+import type { CollectiveName, Form, ProtocolName, TuningRow } from '../plan/types.ts';
 import { UnplannableError } from './check.ts';
 import type { PlanInput } from './input.ts';
 import type { Decisions } from './plan.ts';
-import { isPreferred } from './preferences.ts';
-import type { Preferences } from './preferences.ts';
+import type { Preferences, Way } from './preferences.ts';
 import { ringByHost } from './ring.ts';
+import { preferredWay } from './wish.ts';
 
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (4 × H200). */
 const CHANNELS = 48;
@@ -19,10 +19,11 @@ const LL_BYTES_PER_CHANNEL = 4 * 1024;
 const LL128_BYTES_PER_CHANNEL = 7680;
 const SPIN_NANOSECONDS = 50_000;
 
-interface Step {
+/** Protocols of GPUs, the one for all sizes first. */
+const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll128', 'll'];
+
+interface Step extends Way {
   readonly upToBytes: number | null;
-  readonly algorithm: Form['algorithm'];
-  readonly protocol: Form['protocol'];
 }
 
 export function decideOnGpus(input: PlanInput, preferences: Preferences): Decisions {
@@ -81,41 +82,15 @@ function stepsOf(ranks: number): Readonly<Record<CollectiveName, readonly Step[]
 function tuningOnGpus(ranks: number, preferences: Preferences): TuningRow[] {
   const steps = stepsOf(ranks);
   return COLLECTIVES.flatMap((collective) => {
-    const chosen = steps[collective].map((step) => preferredOf(collective, step, preferences));
+    const chosen = steps[collective].map(
+      (step): Step =>
+        collective === 'barrier' ? step : { ...step, ...preferredWay(collective, step, PROTOCOLS, preferences) },
+    );
     return chosen.flatMap((step, place) =>
       rowsOf(collective, step, chosen[place - 1]?.upToBytes ?? 0, collective === 'barrier' ? 1 : ranks),
     );
   });
 }
-
-/** The user's wish where the collective has what it asks for. */
-function preferredOf(collective: CollectiveName, step: Step, preferences: Preferences): Step {
-  if (collective === 'barrier') return step;
-  const allowed = ({ algorithm, protocol }: Step): boolean =>
-    isPreferred(formOf({ algorithm, protocol, upToBytes: null }, 1, THREADS), preferences);
-  if (allowed(step)) return step;
-  const algorithms = possible[collective];
-  const protocols = ['simple', 'll128', 'll'] as const;
-  const others = algorithms.flatMap((algorithm) =>
-    protocols.map((protocol): Step => ({ ...step, algorithm, protocol })),
-  );
-  const sameAlgorithm = others.filter(({ algorithm }) => algorithm === step.algorithm).find(allowed);
-  const sameProtocol = others.filter(({ protocol }) => protocol === step.protocol).find(allowed);
-  return sameAlgorithm ?? sameProtocol ?? others.find(allowed) ?? step;
-}
-
-const possible: Readonly<Record<CollectiveName, readonly Form['algorithm'][]>> = {
-  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
-  allGather: ['ring', 'directOneShot'],
-  reduceScatter: ['ring', 'directOneShot'],
-  broadcast: ['ring', 'tree', 'directOneShot'],
-  reduce: ['ring', 'tree', 'directOneShot'],
-  allToAll: ['directOneShot'],
-  gather: ['directOneShot'],
-  scatter: ['directOneShot'],
-  sendRecv: ['directOneShot'],
-  barrier: ['directOneShot'],
-};
 
 /** A row for each number of channels: as many as the size keeps busy. */
 function rowsOf(collective: CollectiveName, step: Step, from: number, ranks: number): TuningRow[] {

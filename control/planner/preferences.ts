@@ -1,6 +1,12 @@
 /** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO and NCCL_P2P_DISABLE. */
-import type { AlgorithmName, Form, ProtocolName } from '../plan/types.ts';
+import type { AlgorithmName, ProtocolName } from '../plan/types.ts';
 import { UnplannableError } from './check.ts';
+
+/** A form, as far as a user chooses it. */
+export interface Way {
+  readonly algorithm: AlgorithmName;
+  readonly protocol: ProtocolName;
+}
 
 export interface Preferences {
   /** Null: all. */
@@ -33,7 +39,7 @@ export function preferencesFrom(environment: Readonly<Record<string, string | un
   };
 }
 
-export function isPreferred(form: Form, { algorithms, protocols }: Preferences): boolean {
+export function isPreferred(form: Way, { algorithms, protocols }: Preferences): boolean {
   return (algorithms?.has(form.algorithm) ?? true) && (protocols?.has(form.protocol) ?? true);
 }
 

@@ -14,33 +14,18 @@ import {
   TREE_BYTES,
 } from './constants.ts';
 import { isPreferred, NO_PREFERENCES } from './preferences.ts';
-import type { Preferences } from './preferences.ts';
+import type { Preferences, Way } from './preferences.ts';
+import { preferredWay } from './wish.ts';
 
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
-interface Choice {
+interface Choice extends Way {
   readonly upToBytes: number | null;
-  readonly algorithm: AlgorithmName;
-  readonly protocol: ProtocolName;
 }
 
 /** Protocols of the host device, the one for all sizes first. */
 const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll'];
 
 const inPairs: readonly CollectiveName[] = ['allToAll', 'gather', 'scatter'];
-
-/** What the host device has, beside what the sizes make best: the first that the user prefers serves all sizes. */
-const possible: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
-  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
-  allGather: ['ring', 'directOneShot'],
-  reduceScatter: ['ring', 'directOneShot'],
-  broadcast: ['ring', 'tree', 'directOneShot'],
-  reduce: ['ring', 'tree', 'directOneShot'],
-  allToAll: ['directOneShot'],
-  gather: ['directOneShot'],
-  scatter: ['directOneShot'],
-  barrier: ['directOneShot'],
-  sendRecv: ['directOneShot'],
-};
 
 export function hostTuning(ranks: number, hosts: number, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
   const choices: readonly (readonly [CollectiveName, readonly Choice[]])[] = [
@@ -114,20 +99,10 @@ function withLowLatency(best: readonly Choice[], bytes: number): Choice[] {
 }
 
 function preferred(collective: CollectiveName, best: readonly Choice[], preferences: Preferences): readonly Choice[] {
-  const allowed = (choice: Choice): boolean => isPreferred(form(choice), preferences);
-  if (best.every(allowed)) return best;
-  const others = possible[collective]
-    .flatMap((algorithm) => PROTOCOLS.map((protocol): Choice => ({ upToBytes: null, algorithm, protocol })))
-    .filter(allowed);
-  const kept = best.map((choice) => {
-    if (allowed(choice)) return choice;
-    const instead =
-      others.find(({ algorithm }) => algorithm === choice.algorithm) ??
-      others.find(({ protocol }) => protocol === choice.protocol) ??
-      others[0] ??
-      choice; // where nothing is left that the user prefers, the wish is about other collectives
-    return { ...instead, upToBytes: choice.upToBytes };
-  });
+  if (best.every((choice) => isPreferred(choice, preferences))) return best;
+  const kept = best.map(
+    (choice): Choice => ({ ...choice, ...preferredWay(collective, choice, PROTOCOLS, preferences) }),
+  );
   return kept.filter(({ algorithm, protocol }, place) => {
     const next = kept[place + 1];
     return next?.algorithm !== algorithm || next.protocol !== protocol;

@@ -1,0 +1,37 @@
+/** What takes the place of a choice that the user does not prefer, on either device. */
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../plan/types.ts';
+import { isPreferred } from './preferences.ts';
+import type { Preferences, Way } from './preferences.ts';
+
+/** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
+const possible: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
+  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
+  allGather: ['ring', 'directOneShot'],
+  reduceScatter: ['ring', 'directOneShot'],
+  broadcast: ['ring', 'tree', 'directOneShot'],
+  reduce: ['ring', 'tree', 'directOneShot'],
+  allToAll: ['directOneShot'],
+  gather: ['directOneShot'],
+  scatter: ['directOneShot'],
+  barrier: ['directOneShot'],
+  sendRecv: ['directOneShot'],
+};
+
+/** `protocols`: of the device, the one for all sizes first. */
+export function preferredWay(
+  collective: CollectiveName,
+  best: Way,
+  protocols: readonly ProtocolName[],
+  preferences: Preferences,
+): Way {
+  if (isPreferred(best, preferences)) return best;
+  const others = possible[collective]
+    .flatMap((algorithm) => protocols.map((protocol): Way => ({ algorithm, protocol })))
+    .filter((way) => isPreferred(way, preferences));
+  return (
+    others.find(({ algorithm }) => algorithm === best.algorithm) ??
+    others.find(({ protocol }) => protocol === best.protocol) ??
+    others[0] ??
+    best // where nothing is left that the user prefers, the wish is about other collectives
+  );
+}
