@@ -42,6 +42,7 @@ export LD_LIBRARY_PATH=$home/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # of the
 
 # --- the tests: name, seconds, command (one word per argument)
 names=() limits=() commands=()
+shown='' # those whose output is shown of a passed one too
 ours=(ncclrun --engine ncclrun -n "$gpus" python3)
 preload=(env LD_PRELOAD="$library")
 exported=(-x LD_PRELOAD="$library")
@@ -85,6 +86,13 @@ add bench/ncclrun 120 ncclrun -n "$gpus" "${collectives[@]}" "${sizes[@]}"
 add bench/barrier 60 "${collectives[@]}" --gpus "$gpus" --barrier --rounds 3
 add bench/init 60 "${collectives[@]}" --gpus "$gpus" --init --rounds 1
 
+nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
+if "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
+  "$home"/examples/overlap/*.cu "$home"/examples/overlap/*.cc -L"$home/build" -Xlinker -l:libnccl.so.2; then
+  add example/overlap 60 ncclrun -n "$gpus" "$logs/overlap"
+  shown+=" example/overlap "
+fi
+
 # torch: one by one under ncclrun, all in one process group under the others
 together=(reductions moves point_to_point asynchronous graph ddp fsdp mesh)
 alone=(eager split nonblocking)
@@ -120,6 +128,7 @@ for i in "${!names[@]}"; do
   if [ $status = 0 ]; then
     passed=$((passed + 1))
     echo "PASS $name (${seconds} s)"
+    [[ $shown != *" $name "* ]] || sed 's/^/    /' "$log"
   else
     failed=$((failed + 1))
     why="status $status"
