@@ -16,7 +16,9 @@
  *                                processes that have a CUDA context already
  *   --json FILE                  the same as JSON, a line per row, appended
  *
- * Times are by CUDA events, of the slowest rank: the median over the rounds. Each result is checked once per case,
+ * Times are by CUDA events, of the slowest rank: the median over the rounds. Of what is captured in a graph the blocks
+ * are counted too: so many multiprocessors it takes. What the machine can do at best is measured in the same run and
+ * stands above the rows: an empty kernel's time, and what copy engines move. Each result is checked once per case,
  * element by element. Status 1 if anything was wrong, failed or hung. NVLink multicast stays off unless
  * NCCL_NVLS_ENABLE says otherwise: a fault there puts all GPUs of a host out of service. */
 #define _GNU_SOURCE

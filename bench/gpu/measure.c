@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "wrong.h"
 
 enum { MOST_ROUNDS = 101 };
@@ -62,7 +63,7 @@ static int fails(Library* library, Case one, cudaStream_t on) {
 }
 
 /* A graph of OPERATIONS_PER_GRAPH operations; NULL after a failure. */
-static cudaGraphExec_t capture(Library* library, Case one) {
+static cudaGraphExec_t capture(Library* library, Case one, int* blocks) {
   cudaGraph_t graph = NULL;
   cudaGraphExec_t ready = NULL;
   int bad = 0;
@@ -72,6 +73,7 @@ static cudaGraphExec_t capture(Library* library, Case one) {
   if (!bad && end == cudaSuccess) {
     const cudaError_t made = cudaGraphInstantiate(&ready, graph, 0);
     if (made != cudaSuccess) ready = NULL;
+    *blocks = blocks_of(graph);
   }
   if (!bad && !ready) {
     library_failed(library, "cudaGraphInstantiate", ncclUnhandledCudaError);
@@ -129,7 +131,7 @@ static int prepare(Library* library, Case one, Series* series, Figure* figure) {
   if (graphs) {
     /* What is done at a first operation only is behind us; what is checked is the graph's result. */
     clear(library, one);
-    series->graph = capture(library, one);
+    series->graph = capture(library, one, &figure->blocks);
     if (any(series->graph == NULL)) return -1;
     CUDA(cudaGraphLaunch(series->graph, stream));
     if (any(stream_wait(library) != 0)) return -1;
@@ -172,6 +174,7 @@ void measure(Case one, Figure figures[LIBRARIES]) {
   static Series series[LIBRARIES];
   int good[LIBRARIES];
   memset(figures, 0, LIBRARIES * sizeof *figures);
+  figures[OURS].blocks = figures[THEIRS].blocks = -1;
   for (int n = 0; n < LIBRARIES; n++) {
     Library* library = &libraries[n];
     if (!(good[n] = may(library, one, &figures[n]))) continue;

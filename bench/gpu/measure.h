@@ -22,6 +22,7 @@ typedef struct {
   double median, fastest, slowest; /* µs per operation, of the slowest rank, over the rounds */
   double first_rank;               /* median on rank 0 */
   unsigned long long wrong;        /* elements, over all ranks */
+  int blocks;                      /* blocks_of the operation, seen in a graph; -1: not seen */
 } Figure;
 
 extern cudaStream_t stream;

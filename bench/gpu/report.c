@@ -39,7 +39,7 @@ void report_machine(double eager_floor, double graph_floor, double copies) {
   else
     printf("n/a\n");
   printf("%-14s %11s %-12s %10s %10s %7s %9s %9s %6s %s\n", "collective", "bytes", "mode", "theirs/us", "ours/us",
-         "ratio", "theirs/GBs", "ours/GBs", "of cop", "wrong (theirs, ours)");
+         "ratio", "theirs/GBs", "ours/GBs", "of cop", "wrong, blocks (theirs, ours)");
   json("{\"empty_kernel_us\":%.3f,\"empty_kernel_graph_us\":%.3f,\"copies_gbs\":%.2f}\n", eager_floor, graph_floor,
        copies);
   fflush(stdout);
@@ -56,13 +56,14 @@ static void json_figure(const char* name, const Figure* figure, double bus) {
     json(",\"%s\":{\"why_not\":\"%s\",\"wrong\":%llu}", name, figure->why_not, figure->wrong);
     return;
   }
-  json(
-      ",\"%s\":{\"us\":%.3f,\"least_us\":%.3f,\"most_us\":%.3f,\"first_rank_us\":%.3f,\"bus_gbs\":%.3f,\"wrong\":%llu}",
-      name, figure->median, figure->fastest, figure->slowest, figure->first_rank, bus, figure->wrong);
+  json(",\"%s\":{\"us\":%.3f,\"least_us\":%.3f,\"most_us\":%.3f,\"first_rank_us\":%.3f,\"bus_gbs\":%.3f,\"wrong\":%llu",
+       name, figure->median, figure->fastest, figure->slowest, figure->first_rank, bus, figure->wrong);
+  if (figure->blocks >= 0) json(",\"blocks\":%d", figure->blocks);
+  json("}");
 }
 
 void report_row(Case one, const Figure figures[LIBRARIES]) {
-  char text[6][32];
+  char text[8][32];
   double bus[LIBRARIES];
   const double ceiling = shared->copy_ceiling;
   const Figure *ours = &figures[OURS], *theirs = &figures[THEIRS];
@@ -73,14 +74,15 @@ void report_row(Case one, const Figure figures[LIBRARIES]) {
     bus[n] = figures[n].measured ? (double)one.bytes * bus_factor(one.kind) / figures[n].median / 1e3 : 0;
   }
   const int both = ours->measured && theirs->measured;
-  printf("%-14s %11zu %-12s %10s %10s %7s %9s %9s %6s %llu %llu", kind_names[one.kind], one.bytes, mode_names[one.mode],
-         number(text[0], 32, theirs->measured, theirs->median, "%.2f"),
+  printf("%-14s %11zu %-12s %10s %10s %7s %9s %9s %6s %llu %llu %3s %3s", kind_names[one.kind], one.bytes,
+         mode_names[one.mode], number(text[0], 32, theirs->measured, theirs->median, "%.2f"),
          number(text[1], 32, ours->measured, ours->median, "%.2f"),
          number(text[2], 32, both, both ? ours->median / theirs->median : 0, "%.3f"),
          number(text[3], 32, theirs->measured, bus[THEIRS], "%.2f"),
          number(text[4], 32, ours->measured, bus[OURS], "%.2f"),
          number(text[5], 32, ours->measured && ceiling > 0, ceiling > 0 ? bus[OURS] / ceiling : 0, "%.3f"),
-         theirs->wrong, ours->wrong);
+         theirs->wrong, ours->wrong, number(text[6], 32, theirs->blocks >= 0, theirs->blocks, "%.0f"),
+         number(text[7], 32, ours->blocks >= 0, ours->blocks, "%.0f"));
   for (int n = 0; n < LIBRARIES; n++) {
     if (libraries[n].path && !figures[n].measured) printf("  (%s: %s)", libraries[n].name, figures[n].why_not);
   }
