@@ -11,8 +11,8 @@
 namespace {
 
 void printHead(const Collective& collective, const Session& session) {
-  std::printf("{\"collective\":\"%s\",\"device\":\"host\",\"ranks\":%d,\"hosts\":%d}\n", collective.name,
-              session.ranks(), session.hosts());
+  std::printf("{\"collective\":\"%s\",\"device\":\"%s\",\"ranks\":%d,\"hosts\":%d}\n", collective.name,
+              session.device(), session.ranks(), session.hosts());
 }
 
 void printRow(const Subject& subject, int root, const Measurement& row) {
@@ -49,7 +49,7 @@ void measureAll(const Options& options) {
   const auto types = elementTypesNamed(options.type);
   auto operators = operatorsNamed(options.op);
   if (!collective.reduces) operators = operators.first(1);
-  Session session;
+  Session session(options.device);
   if (options.root >= session.ranks()) {
     throw std::invalid_argument("the root is " + std::to_string(options.root) + "; there are ranks 0 to " +
                                 std::to_string(session.ranks() - 1));

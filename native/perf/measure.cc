@@ -2,23 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <vector>
 
 namespace {
-
-constexpr size_t kPageBytes = 4096;
-
-// Touched once here, so that no measurement pays for the kernel's first look at a page.
-std::byte* pages(size_t bytes) {
-  const size_t whole = std::max(bytes + kPageBytes - 1, kPageBytes) / kPageBytes * kPageBytes;
-  void* memory = std::aligned_alloc(kPageBytes, whole);
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, whole);
-  return static_cast<std::byte*>(memory);
-}
 
 // The engine's operator; one made for the occasion is given back at the end.
 class EngineOperator {
@@ -46,10 +32,7 @@ class EngineOperator {
 }  // namespace
 
 Measure::Measure(const Options& options, Session& session)
-    : options_(options),
-      session_(session),
-      send_(pages(options.end), std::free),
-      receive_(pages(options.end), std::free) {}
+    : options_(options), session_(session), send_(session, options.end), receive_(session, options.end) {}
 
 size_t Measure::parts(Extent extent) const {
   return extent == Extent::once ? 1 : static_cast<size_t>(session_.ranks());
@@ -82,8 +65,8 @@ Measure::Place Measure::placeOf(const Case& one, int iteration) const {
   const size_t bytes = std::max(one.sendBytes, one.receiveBytes);
   const size_t places = bytes == 0 ? 1 : std::max<size_t>(options_.end / bytes, 1);
   const size_t shift = bytes * (static_cast<size_t>(iteration) % places);
-  std::byte* receive = receive_.get() + shift;
-  if (!one.inPlace) return {send_.get() + shift, receive};
+  std::byte* receive = receive_.data() + shift;
+  if (!one.inPlace) return {send_.data() + shift, receive};
   const size_t own = static_cast<size_t>(session_.rank()) * std::min(one.sendBytes, one.receiveBytes);
   if (one.sendBytes < one.receiveBytes) return {receive + own, receive};
   return {receive, one.sendBytes > one.receiveBytes ? receive + own : receive};
@@ -119,18 +102,22 @@ int64_t Measure::wrongElements(const Case& one) {
                          ++seed_};
   const size_t partBytes = one.count * type.bytes;
   const Place place = placeOf(one, 0);
-  std::memset(receive_.get(), 0, std::max(one.sendBytes, one.receiveBytes));
+  session_.clear(receive_.data(), std::max(one.sendBytes, one.receiveBytes));
+  HostView sent(session_, place.send, one.sendBytes);
   for (size_t part = 0; part < parts(collective.sends); part++) {
-    spread(contribution(rule, session_.rank(), static_cast<int>(part), one.count), place.send + part * partBytes,
+    spread(contribution(rule, session_.rank(), static_cast<int>(part), one.count), sent.data() + part * partBytes,
            partBytes);
   }
+  sent.store();
   start(one, place);
   session_.synchronize();
   int64_t wrong = 0;
   const bool receives = !collective.onlyRootReceives || session_.rank() == options_.root;
+  HostView received(session_, place.receive, receives ? one.receiveBytes : 0);
+  received.load();
   for (size_t part = 0; receives && part < parts(collective.receives); part++) {
     const auto expected = collective.expected(rule, options_.root, session_.rank(), static_cast<int>(part), one.count);
-    wrong += countWrong(rule, expected, place.receive + part * partBytes, partBytes);
+    wrong += countWrong(rule, expected, received.data() + part * partBytes, partBytes);
   }
   session_.barrier();
   return wrong;

@@ -3,10 +3,10 @@
 // the largest size.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "collective.h"
+#include "memory.h"
 #include "options.h"
 #include "session.h"
 
@@ -58,7 +58,7 @@ class Measure {
 
   const Options& options_;
   Session& session_;
-  std::unique_ptr<std::byte, void (*)(void*)> send_;
-  std::unique_ptr<std::byte, void (*)(void*)> receive_;
+  const Memory send_;
+  const Memory receive_;
   uint64_t seed_ = 0;
 };

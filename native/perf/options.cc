@@ -37,6 +37,8 @@ void setOption(Options& options, std::string_view name, std::string_view text) {
     options.type = text;
   } else if (name == "--op") {
     options.op = text;
+  } else if (name == "--device") {
+    options.device = text;
   } else {
     throw std::invalid_argument("unknown option " + std::string(name));
   }

@@ -15,6 +15,7 @@ struct Options {
   int root = 0;
   std::string type = "float";  // or "all"
   std::string op = "sum";      // or "all"
+  std::string device = "auto";
 };
 
 // Throws std::invalid_argument with a sentence.

@@ -86,6 +86,10 @@ add bench/ncclrun 120 ncclrun -n "$gpus" "${collectives[@]}" "${sizes[@]}"
 add bench/barrier 60 "${collectives[@]}" --gpus "$gpus" --barrier --rounds 3
 add bench/init 60 "${collectives[@]}" --gpus "$gpus" --init --rounds 1
 
+for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv; do
+  add "perf/$collective" 60 ncclrun perf "$collective" -n "$gpus" --device cuda -e 16M -f 32 -o all --check
+done
+add perf/types 120 ncclrun perf all_reduce -n "$gpus" --device cuda -b 0 -e 100003 -f 313 -d all -o all --check
 nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
 if "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
   "$home"/examples/overlap/*.cu "$home"/examples/overlap/*.cc -L"$home/build" -Xlinker -l:libnccl.so.2; then

@@ -64,6 +64,7 @@ function measureArguments(settings: Settings<MeasureOptionName>): string[] {
     ['--root', settings.text('root') ?? ''],
     ['--type', settings.text('type') ?? ''],
     ['--op', settings.text('op') ?? ''],
+    ['--device', settings.text('device') ?? ''],
   ];
   return pairs.flat();
 }

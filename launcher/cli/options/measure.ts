@@ -111,6 +111,16 @@ export const measureOptions = [
     default: 'sum',
   },
   {
+    name: 'device',
+    flags: ['--device'],
+    environment: ['NCCLRUN_DEVICE'],
+    kind: { type: 'choice', choices: ['auto', 'cuda', 'host'] },
+    argument: 'DEVICE',
+    group: 'measure',
+    help: 'where buffers lie: cuda, a GPU per rank; host, ordinary memory; auto, GPUs if every rank has its own on one host',
+    default: 'auto',
+  },
+  {
     name: 'check',
     flags: ['--check'],
     environment: [],
