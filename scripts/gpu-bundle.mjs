@@ -26,6 +26,7 @@ const parts = new Map([
   ['examples', true],
   ['bench/gpu', true],
   ['test/gpu', true],
+  ['test/local/interface', true],
 ]);
 /** Of the native build with tests; carried without the ones that are not built. */
 const programs = ['matrix', 'init_barrier'];

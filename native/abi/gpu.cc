@@ -55,6 +55,19 @@ NCCLRUN_EXPORT ncclResult_t ncclrunGpuUse(int device) {
   });
 }
 
+NCCLRUN_EXPORT ncclResult_t ncclrunGpuHostAlloc(void** memory, size_t bytes) {
+  if (const auto bad = checkPointer("ncclrunGpuHostAlloc", "memory", memory); bad != ncclSuccess) return bad;
+  *memory = nullptr;
+  return withDriver("ncclrunGpuHostAlloc", [&](const cuda::Driver& driver) {
+    return driver.memHostAlloc(memory, bytes, cuda::kHostPortable);
+  });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunGpuHostFree(void* memory) {
+  if (memory == nullptr) return ncclSuccess;
+  return withDriver("ncclrunGpuHostFree", [&](const cuda::Driver& driver) { return driver.memFreeHost(memory); });
+}
+
 NCCLRUN_EXPORT ncclResult_t ncclrunGpuCopy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return ncclSuccess;
   return withDriver("ncclrunGpuCopy", [&](const cuda::Driver& driver) {

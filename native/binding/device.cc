@@ -46,8 +46,14 @@ ncclResult_t DeviceStream::run(std::function<void()> function) {
   return result;
 }
 
-ncclResult_t DeviceStream::copy(void* to, const void* from, size_t bytes) {
-  if (gpu >= 0) return ncclrunGpuCopy(to, from, bytes, cuda);
+ncclResult_t DeviceStream::copy(char* memory, char* array, size_t bytes, bool toDevice) {
+  if (gpu >= 0) {
+    const std::shared_ptr<Staging>& way = capturing ? graphStaging : staging;
+    kept.push_back(way);
+    return toDevice ? way->copyTo(memory, array, bytes, cuda, kept) : way->copyFrom(memory, array, bytes, cuda, kept);
+  }
+  char* const to = toDevice ? memory : array;
+  const char* const from = toDevice ? array : memory;
   return submit([this, to, from, bytes] { return run([=] { memmove(to, from, bytes); }); });
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "binding/communicator.h"
+#include "binding/staging.h"
 #include "ncclrun.h"
 
 namespace ncclrun::binding {
@@ -53,11 +54,14 @@ struct DeviceStream {
   bool capturing = false;                    // what is queued goes into a graph
   std::vector<Step> steps;                   // on the host device: of that graph
   std::vector<std::shared_ptr<Comm>> comms;  // of that graph
+  std::shared_ptr<Staging> staging;          // on a GPU
+  std::shared_ptr<Staging> graphStaging;     // of the graph that is captured now, or next
 
   cudaStream_t queue() const { return gpu < 0 ? reinterpret_cast<cudaStream_t>(host) : cuda; }
   // Does it now, or at each launch of the graph that is being captured.
   ncclResult_t submit(Step&& step);
-  ncclResult_t copy(void* to, const void* from, size_t bytes);
+  // Between memory of the device and an array.
+  ncclResult_t copy(char* memory, char* array, size_t bytes, bool toDevice);
   ncclResult_t fill(void* to, int value, size_t bytes);
   // Host device: the function runs on the stream's thread in its turn.
   ncclResult_t run(std::function<void()> function);

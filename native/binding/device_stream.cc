@@ -65,6 +65,14 @@ char* rangeArgument(const Napi::CallbackInfo& call, size_t first, size_t bytes, 
   return static_cast<char*>(block->memory->address) + offset;
 }
 
+// Made before it is needed: a driver may let whoever pins memory wait for what the GPU does.
+void makeStaging(Napi::Env env, const DeviceStream& stream, std::shared_ptr<Staging>& staging) {
+  if (stream.gpu < 0 || staging != nullptr) return;
+  const auto made = std::make_shared<Staging>();
+  check(env, made->allocate(), nullptr);
+  staging = made;
+}
+
 // Behind the communicators', for whose operations a stream waits.
 void destroy(const std::shared_ptr<DeviceStream>& stream) {
   if (stream->gpu < 0) {
@@ -83,6 +91,7 @@ Napi::Value streamCreate(const Napi::CallbackInfo& call) {
   const auto stream = std::make_shared<DeviceStream>();
   stream->gpu = gpuArgument(call[0]);
   useGpu(env, stream->gpu);
+  makeStaging(env, *stream, stream->staging);
   check(env, stream->gpu < 0 ? ncclrunStreamCreate(&stream->host) : ncclrunGpuStreamCreate(&stream->cuda), nullptr);
   const auto settler = Settler::of(env);
   const uint64_t stop = settler->afterEnvironmentEnd([stream] { destroy(stream); });
@@ -101,9 +110,7 @@ Napi::Value streamCopy(const Napi::CallbackInfo& call) {
   const auto array = viewArgument(call[3], "array");
   char* const memory = rangeArgument(call, 1, array.size(), *stream);
   const bool toDevice = call[4].ToBoolean();
-  check(call.Env(),
-        toDevice ? stream->copy(memory, array.data(), array.size()) : stream->copy(array.data(), memory, array.size()),
-        nullptr);
+  check(call.Env(), stream->copy(memory, reinterpret_cast<char*>(array.data()), array.size(), toDevice), nullptr);
   return call.Env().Undefined();
 }
 
@@ -194,6 +201,7 @@ Napi::Value eventElapsed(const Napi::CallbackInfo& call) {
 
 Napi::Value captureBegin(const Napi::CallbackInfo& call) {
   const auto stream = streamArgument(call[0]);
+  makeStaging(call.Env(), *stream, stream->graphStaging);
   if (stream->gpu >= 0) check(call.Env(), ncclrunGpuCaptureBegin(stream->cuda), nullptr);
   stream->capturing = true;
   return call.Env().Undefined();
@@ -206,6 +214,7 @@ Napi::Value captureEnd(const Napi::CallbackInfo& call) {
   graph->gpu = stream->gpu;
   graph->steps = std::exchange(stream->steps, {});
   graph->kept = std::exchange(stream->kept, {});
+  if (stream->graphStaging.use_count() > 1) stream->graphStaging = nullptr;  // the graph has it
   graph->comms = std::exchange(stream->comms, {});
   if (stream->gpu < 0) graph->kept.push_back(stream);
   if (stream->gpu >= 0) check(call.Env(), ncclrunGpuCaptureEnd(stream->cuda, &graph->cuda), nullptr);

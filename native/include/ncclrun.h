@@ -64,7 +64,11 @@ typedef struct ncclrunGpuGraph* ncclrunGpuGraph_t;
 ncclResult_t ncclrunGpuCount(int* count);
 /* The calling thread's current GPU, by CUDA's number. */
 ncclResult_t ncclrunGpuUse(int device);
-/* Queues a copy between any two of host and GPU memory; memory of the host must stay until the copy has ended. */
+/* Pinned memory of the host, which GPUs reach by themselves; freeing it may wait for the current GPU. */
+ncclResult_t ncclrunGpuHostAlloc(void** memory, size_t bytes);
+ncclResult_t ncclrunGpuHostFree(void* memory);
+/* Queues a copy between any two of host and GPU memory; memory of the host must stay until the copy has ended. With
+ * memory of the host that is not pinned the call may wait until the stream has come to the copy. */
 ncclResult_t ncclrunGpuCopy(void* to, const void* from, size_t bytes, cudaStream_t stream);
 /* Queues the setting of all bytes to `value`. */
 ncclResult_t ncclrunGpuSet(void* to, int value, size_t bytes, cudaStream_t stream);

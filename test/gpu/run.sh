@@ -97,6 +97,12 @@ if "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/n
   shown+=" example/overlap "
 fi
 
+# the interface for TypeScript programs: each case is a job
+while read -r name; do
+  add "typescript/${name// /-}" 30 env NCCLRUN_TEST_DEVICE=cuda ncclrun -n "$gpus" "$home/test/local/interface/program.ts" "$name"
+done < <(sed -n "s/^  async '\\(.*\\)'() {\$/\\1/p" "$home/test/local/interface/devices.ts")
+add typescript/example 30 ncclrun -n "$gpus" "$home/examples/gpu-all-reduce.ts"
+
 # torch: one by one under ncclrun, all in one process group under the others
 together=(reductions moves point_to_point asynchronous graph ddp fsdp mesh)
 alone=(eager split nonblocking)

@@ -72,7 +72,7 @@ export class DeviceBuffer implements Disposable {
 
   /**
    * Copies an array of the buffer's type and length into it. Resolves to the buffer when that has ended; until then the array must not be
-   * changed. On a GPU the driver may hold up the event loop until the stream has come to the copy: await what takes long before it.
+   * changed. Copies of several streams run at the same time; the event loop stays free.
    *
    * @throws UsageError for an array of another type or length, or after `close`
    * @throws NcclError if the device fails

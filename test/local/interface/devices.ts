@@ -103,6 +103,54 @@ export const devices: Cases = {
     assert.equal(event.since(event), 0);
   },
 
+  async 'copies without holding up the event loop'() {
+    await using comm = await join();
+    await using other = await comm.split(0, comm.rank);
+    const received = comm.allocate('float32', 2);
+    const ready = other.allocate('float32', 1);
+    if (comm.rank === 0) {
+      // Rank 1 sends once it is told so, behind the copy: who waits for the copy in its call never tells it.
+      const ended = [comm.recv(received, 1), received.copyFrom(Float32Array.of(5, 6))];
+      const copied = received.copyTo(new Float32Array(2));
+      await setImmediate();
+      await other.send(ready, 1, { stream: other.stream() });
+      assert.deepEqual(await copied, Float32Array.of(5, 6));
+      await Promise.all(ended);
+    } else if (comm.rank === 1) {
+      await other.recv(ready, 0);
+      await comm.send(received, 0);
+    }
+  },
+
+  async 'copies arrays of any size'() {
+    await using comm = await join();
+    const streams = [comm.stream(), comm.stream()];
+    const graphs = await Promise.all(
+      [1, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 1_234_567].map(async (length, i) => {
+        const stream = streams[i % 2];
+        assert.ok(stream);
+        const given = Float32Array.from({ length }, (_, at) => at % 8191);
+        const buffer = comm.allocate('float32', length);
+        const [whole, part] = [new Float32Array(length), new Float32Array(length >> 1)];
+        void buffer.copyFrom(given, { stream });
+        void buffer.copyTo(whole, { stream });
+        await buffer.slice(length - part.length).copyTo(part, { stream });
+        assert.equal(Buffer.compare(new Uint8Array(whole.buffer), new Uint8Array(given.buffer)), 0);
+        assert.ok(part.every((value, at) => value === given[length - part.length + at]));
+        return { stream, given, buffer, whole };
+      }),
+    );
+    for (const { stream, given, buffer, whole } of graphs) {
+      const graph = await stream.capture(() => {
+        void buffer.copyFrom(given, { stream });
+        void buffer.copyTo(whole, { stream });
+      });
+      given.fill(comm.rank + 7);
+      await graph.launch();
+      assert.ok(whole.every((value) => value === comm.rank + 7));
+    }
+  },
+
   async 'repeats what it captured'() {
     await using comm = await join();
     const { rank, size } = comm;
