@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <string_view>
+
 namespace ncclrun::cuda {
 namespace {
 
@@ -10,11 +12,18 @@ struct Opened {
   std::string why;  // not empty: there is none
 };
 
+// A function by its name, or by the one it had before with the same parameters. Names are those of CUDA 12.0, to which
+// cuStreamGetId came last, but for one.
+void* lookUp(void* library, std::string_view symbol) {
+  if (void* const found = dlsym(library, symbol.data()); found != nullptr) return found;
+  return symbol == "cuEventElapsedTime_v2" ? dlsym(library, "cuEventElapsedTime") : nullptr;  // before CUDA 12.8
+}
+
 std::string open(Driver& functions) {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return "libcuda.so.1 (NVIDIA's driver) cannot be opened";
-#define NCCLRUN_CUDA_LOOK_UP(member, symbol, parameters)                                   \
-  functions.member = reinterpret_cast<decltype(functions.member)>(dlsym(library, symbol)); \
+#define NCCLRUN_CUDA_LOOK_UP(member, symbol, parameters)                                    \
+  functions.member = reinterpret_cast<decltype(functions.member)>(lookUp(library, symbol)); \
   if (functions.member == nullptr) return "libcuda.so.1 has no " symbol ": the driver is older than CUDA 12";
   NCCLRUN_CUDA_FUNCTIONS(NCCLRUN_CUDA_LOOK_UP)
 #undef NCCLRUN_CUDA_LOOK_UP
