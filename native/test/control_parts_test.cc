@@ -1,11 +1,16 @@
 // The small parts of the control side, one by one.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "core/base64.h"
 #include "core/config.h"
+#include "core/debug.h"
 #include "core/device_choice.h"
 #include "core/environment.h"
 #include "core/lanes.h"
@@ -93,6 +98,32 @@ void devices() {
   setenv("NCCLRUN_DEVICE", "gpu", 1);
   EXPECT(chooseDevice(ncclrunDeviceAutomatic, gpu).code == ncclInvalidUsage);
   unsetenv("NCCLRUN_DEVICE");
+}
+
+// What tellInfo writes to stderr.
+std::string told(const char* level) {
+  setenv("NCCL_DEBUG", level, 1);
+  int pipe[2];
+  EXPECT(::pipe(pipe) == 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(pipe[1], STDERR_FILENO);
+  tellInfo("so it is");
+  dup2(before, STDERR_FILENO);
+  close(before);
+  close(pipe[1]);
+  char text[512];
+  const ssize_t bytes = read(pipe[0], text, sizeof text);
+  close(pipe[0]);
+  unsetenv("NCCL_DEBUG");
+  return {text, static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
+void debugging() {
+  for (const char* silent : {"", "VERSION", "WARN", "INFORMATION"}) EXPECT(told(silent).empty());
+  for (const char* level : {"INFO", "info", "TRACE"}) {
+    const std::string line = told(level);
+    EXPECT(line.ends_with(formatSentence(":%d:%d NCCL INFO so it is\n", getpid(), gettid())));
+  }
 }
 
 // What a caller compiled with an older header passes: the first `bytes` bytes, and rubbish behind them.
@@ -197,6 +228,7 @@ int main() {
   job();
   lanes();
   devices();
+  debugging();
   configs();
   messages();
   peers();

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <random>
 
+#include "core/debug.h"
+
 namespace ncclrun::cuda {
 namespace {
 
@@ -71,6 +73,8 @@ Status Regions::connect() {
   if (state_ == State::opened) {
     if (!alone && !allAt(2)) return {ncclInProgress, {}};
     if (Status status = decide(); !status.ok()) return status;
+    if (!why_.empty())
+      tellInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()));
     state_ = State::connected;
   }
   return {};
@@ -102,7 +106,7 @@ Status Regions::openAll() {
     if (plan_.header().sameHostTransport == uint8_t(plan::Transport::p2p)) {
       status = open(peer);
     } else {
-      status = {ncclInvalidUsage, "the plan says so"};
+      status = {ncclInvalidUsage, "the plan says so (NCCL_P2P_DISABLE)"};
     }
     if (status.ok()) {
       reached |= 1ull << localOf(peer);
