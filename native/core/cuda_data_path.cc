@@ -282,7 +282,8 @@ bool CudaDataPath::idle() const {
 
 ncclResult_t CudaDataPath::nodeBarrier() {
   const auto& header = plan().header();
-  return result(meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds));
+  return result(
+      meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds, telemetry_));
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

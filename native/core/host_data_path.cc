@@ -138,7 +138,7 @@ bool HostCommunicator::idle() const {
 }
 
 Status HostCommunicator::nodeBarrier() {
-  return meetOnHost(segment_, plan_.header().localRanks, *interrupt_, ownBell(), spinNanoseconds());
+  return meetOnHost(segment_, plan_.header().localRanks, *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
 }
 
 const char* HostCommunicator::hostName(uint32_t index) const {

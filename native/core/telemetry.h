@@ -34,6 +34,15 @@ class Telemetry {
     set(slot_->waitingFor, rank);
     set(slot_->state, uint32_t(ncclrunStateWaiting));
   }
+  // The calling thread is about to sleep beside the queue, which has more to say if it does anything. True if that is
+  // said now, until rested().
+  bool waitingIdly(uint64_t sinceNanoseconds) {
+    if (slot_ == nullptr || get(slot_->state) != ncclrunStateIdle) return false;
+    set(slot_->lastProgressNs, sinceNanoseconds);
+    set(slot_->waitingFor, ~0u);
+    return exchange(ncclrunStateIdle, ncclrunStateWaiting);
+  }
+  void rested() { exchange(ncclrunStateWaiting, ncclrunStateIdle); }
   // The program is told that it failed because `rank` was lost.
   void lost(uint32_t rank) {
     if (slot_ != nullptr) set(slot_->lostPeer, rank + 1);
@@ -47,6 +56,9 @@ class Telemetry {
   template <class T>
   static T get(T& field) {
     return std::atomic_ref<T>(field).load(std::memory_order_relaxed);
+  }
+  bool exchange(uint32_t from, uint32_t to) {
+    return std::atomic_ref(slot_->state).compare_exchange_strong(from, to, std::memory_order_relaxed);
   }
   ncclrunTelemetrySlot* const slot_;
 };
