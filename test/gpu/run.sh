@@ -67,10 +67,20 @@ for algorithm in direct ring tree; do
   done
 done
 # programs of test/gpu/native: they start their ranks themselves, on a private agent
-if cc -O1 -I"$home/native/include" -o "$logs/lose_peer" "$here/native/lose_peer.c" -L"$home/build" -l:libnccl.so.2; then
-  for state in small lines large graph idle; do
-    add "native/lose-peer-$state" 40 "$logs/lose_peer" "$gpus" "$state"
+bin=$logs/native
+if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
+  for state in small lines large graph idle queued running moving finalize barrier node-barrier split send receive group \
+    group-late graph-late init; do
+    add "native/lose-peer-$state" 40 "$bin/lose_peer" "$gpus" "$state"
   done
+  for what in collectives messages; do
+    add "native/two-streams-$what" 250 "$bin/two_streams" "$gpus" 4000 1024 "$what"
+  done
+  for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$gpus" 1000000 "$group"; done
+  add native/graphs 130 "$bin/graphs" "$gpus" 1000 $((64 << 20))
+else
+  cat "$logs/build-native"
+  add native/build 10 false
 fi
 # further native programs: add native/NAME SECONDS ncclrun -n "$gpus" "$programs/PROGRAM" ARGUMENTS
 

@@ -1,128 +1,206 @@
-/* A rank is killed while the others' kernels wait for it: each of them has to be told within a second, the kernels have
- * to end, and ncclCommAbort has to return.
+/* The last rank is killed while the others wait for it: each of them has to be told, within a second on GPUs; what
+ * runs on its stream has to end, ncclCommAbort to return, and a communicator of those that are left to work.
  *
- *   lose_peer GPUS STATE    STATE: small, lines (LL128), large (Simple), graph, idle. Starts a process per GPU itself.
+ *   lose_peer RANKS STATE...    of the states below; all: each in turn
  *
- * Prints how long each survivor waited. Status 1 if one was told something else, or nothing. */
-#include <errno.h>
-#include <signal.h>
-#include <stdint.h>
+ * A line for each survivor and state says how long it waited. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "ncclrun.h"
+#include "device.h"
+#include "rank.h"
+#include "work.h"
 
-enum { mostRanks = 16, secondsToWait = 10 };
+enum { grouped = 16, groups = 250, aMoment = 100000 /* microseconds: by then the others wait */ };
 
-/* Between the processes. */
 typedef struct {
-  volatile int made;
-  ncclUniqueId id;
-  volatile int ready[mostRanks];
-  volatile double killedAt;
-} Shared;
-static Shared* shared;
-static int ranks;
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static void must(int rank, const char* what, ncclResult_t result) {
-  if (result == ncclSuccess) return;
-  fprintf(stderr, "rank %d: %s: %s\n", rank, what, ncclGetLastError(NULL));
-  exit(1);
-}
-
-static size_t bytesOf(const char* state) {
-  if (strcmp(state, "large") == 0) return (size_t)256 << 20;
-  return strcmp(state, "lines") == 0 ? (size_t)1 << 20 : 64;
-}
-
-static int beRank(int rank, const char* state) {
-  must(rank, "ncclrunGpuUse", ncclrunGpuUse(rank));
-  if (rank == 0) {
-    ncclUniqueId id;
-    must(rank, "ncclGetUniqueId", ncclGetUniqueId(&id));
-    shared->id = id;
-    __sync_synchronize();
-    shared->made = 1;
-  }
-  while (!shared->made) usleep(100);
   ncclComm_t comm;
   cudaStream_t stream;
-  void* buffer;
-  const size_t count = bytesOf(state) / sizeof(float);
-  must(rank, "ncclCommInitRank", ncclCommInitRank(&comm, ranks, shared->id, rank));
-  must(rank, "stream", ncclrunGpuStreamCreate(&stream));
-  must(rank, "ncclMemAlloc", ncclMemAlloc(&buffer, count * sizeof(float)));
-  must(rank, "ncclAllReduce", ncclAllReduce(buffer, buffer, count, ncclFloat32, ncclSum, comm, stream));
-  ncclrunGpuGraph_t graph = NULL;
-  if (strcmp(state, "graph") == 0) {
-    must(rank, "capture", ncclrunGpuCaptureBegin(stream));
-    must(rank, "ncclAllReduce", ncclAllReduce(buffer, buffer, count, ncclFloat32, ncclSum, comm, stream));
-    must(rank, "capture", ncclrunGpuCaptureEnd(stream, &graph));
+  char *send, *receive;
+  size_t bytes; /* of each */
+  Graph* graph;
+  atomic_int gate;
+  ncclResult_t answer; /* of the last call; an error that a call answers is one that was told */
+} Scene;
+
+static void reduce(Scene* scene, size_t bytes) {
+  if (scene->answer != ncclSuccess) return;
+  scene->answer = ncclAllReduce(scene->send, scene->receive, bytes / sizeof(float), ncclFloat32, ncclSum, scene->comm,
+                                scene->stream);
+}
+
+static void reduceSmall(void* scene) { reduce(scene, 64); }
+static void small(Scene* scene) { reduce(scene, 64); }
+static void lines(Scene* scene) { reduce(scene, scene->bytes / 16); }
+static void large(Scene* scene) { reduce(scene, scene->bytes); }
+static void replay(Scene* scene) { launch(scene->graph, scene->stream); }
+
+static void many(Scene* scene) {
+  for (int i = 0; i < groups && scene->answer == ncclSuccess; i++) {
+    MUST(ncclGroupStart());
+    for (int k = 0; k < grouped; k++) reduce(scene, 64);
+    scene->answer = ncclGroupEnd();
   }
-  must(rank, "synchronize", ncclrunGpuStreamSynchronize(stream));
-  shared->ready[rank] = 1;
+}
+
+/* Nothing has begun when the rank dies; on a private agent, who waits for nobody is not told. */
+static void queued(Scene* scene) {
+  hold(scene->stream, &scene->gate);
+  many(scene);
+}
+
+static void finalize(Scene* scene) {
+  reduce(scene, 64);
+  if (scene->answer == ncclSuccess) scene->answer = ncclCommFinalize(scene->comm);
+}
+
+static void barrier(Scene* scene) { scene->answer = ncclrunBarrier(scene->comm, (ncclrunStream_t)scene->stream); }
+static void nodeBarrier(Scene* scene) { scene->answer = ncclrunNodeBarrier(scene->comm); }
+
+static void split(Scene* scene) {
+  ncclComm_t part;
+  scene->answer = ncclCommSplit(scene->comm, 0, 0, &part, NULL);
+}
+
+static void sendLarge(Scene* scene) {
+  scene->answer = ncclSend(scene->send, scene->bytes, ncclInt8, ranks - 1, scene->comm, scene->stream);
+}
+
+static void receiveSmall(Scene* scene) {
+  scene->answer = ncclRecv(scene->receive, 64, ncclInt8, ranks - 1, scene->comm, scene->stream);
+}
+
+static void group(Scene* scene) {
+  const size_t part = scene->bytes / mostRanks;
+  MUST(ncclGroupStart());
+  for (int peer = 0; peer < ranks; peer++) {
+    const size_t from = (size_t)peer * part;
+    MUST(ncclSend(scene->send + from, part, ncclInt8, peer, scene->comm, scene->stream));
+    MUST(ncclRecv(scene->receive + from, part, ncclInt8, peer, scene->comm, scene->stream));
+  }
+  scene->answer = ncclGroupEnd();
+}
+
+typedef struct {
+  const char* name;
+  void (*suffer)(Scene* scene); /* what the others call before the rank dies */
+  int victimToo;                /* and the rank itself */
+  int late;                     /* they call it when it is dead */
+} State;
+static const State states[] = {
+    {"small", small, 0, 0},      {"lines", lines, 0, 0},       {"large", large, 0, 0},
+    {"graph", replay, 0, 0},     {"idle", small, 0, 1},        {"queued", queued, 0, 0},
+    {"running", many, 1, 0},     {"moving", large, 1, 0},      {"finalize", finalize, 0, 0},
+    {"barrier", barrier, 0, 0},  {"split", split, 0, 0},       {"node-barrier", nodeBarrier, 0, 0},
+    {"send", sendLarge, 0, 0},   {"group", group, 0, 0},       {"receive", receiveSmall, 0, 0},
+    {"group-late", group, 0, 1}, {"graph-late", replay, 0, 1}, {"init", NULL, 1, 0},
+};
+enum { stateCount = sizeof states / sizeof *states };
+static const State* state;
+
+static ncclResult_t beginToJoin(ncclComm_t* comm, ncclUniqueId id, int blocking) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = blocking;
+  return ncclCommInitRankConfig(comm, ranks, id, rank, &config);
+}
+
+/* The last rank joins another communicator and dies before rank 0 joins it. */
+static void init(Scene* scene) {
+  ncclComm_t other = NULL;
+  const ncclUniqueId id = nextId();
+  meet();
   if (rank == ranks - 1) {
-    for (;;) pause(); /* until the parent kills it */
+    REFUSED(beginToJoin(&other, id, 0), ncclInProgress);
+    usleep(aMoment);
+    die();
   }
-  while (strcmp(state, "idle") == 0 && shared->killedAt == 0) usleep(1000);
-  if (graph != NULL) {
-    must(rank, "graph", ncclrunGpuGraphLaunch(graph, stream));
-  } else {
-    must(rank, "ncclAllReduce", ncclAllReduce(buffer, buffer, count, ncclFloat32, ncclSum, comm, stream));
-  }
-  ncclResult_t told = ncclSuccess;
-  const double begun = now();
-  while (told == ncclSuccess && now() - begun < secondsToWait) ncclCommGetAsyncError(comm, &told);
-  const double toldAt = now();
-  ncclResult_t running = ncclInProgress;
-  while (running == ncclInProgress && now() - toldAt < secondsToWait) running = ncclrunGpuStreamQuery(stream);
-  const double endedAt = now();
-  const ncclResult_t aborted = ncclCommAbort(comm);
-  const double abortedAt = now();
-  printf("rank %d, %s: told %.0f ms after the kill: %s; the stream ended %.0f ms later; ncclCommAbort took %.0f ms\n",
-         rank, state, (toldAt - shared->killedAt) * 1e3, ncclGetErrorString(told), (endedAt - toldAt) * 1e3,
-         (abortedAt - endedAt) * 1e3);
+  while (rank == 0 && page->lostAt == 0) usleep(100);
+  scene->answer = beginToJoin(&other, id, 1);
+  HOLDS(other == NULL);
+}
+
+static void beVictim(Scene* scene) {
+  if (state->victimToo) state->suffer(scene);
+  usleep(state->victimToo ? aMoment / 50 : aMoment);
+  die();
+}
+
+static void report(double toldAt, double endedAt, double abortedAt) {
+  printf("rank %d, %s: told %.0f ms after the kill; the stream ended %.0f ms later; ncclCommAbort took %.0f ms\n", rank,
+         state->name, (toldAt - page->lostAt) * 1e3, (endedAt - toldAt) * 1e3, (abortedAt - endedAt) * 1e3);
   fflush(stdout);
-  return told == ncclRemoteError && running == ncclSuccess && aborted == ncclSuccess && toldAt - shared->killedAt < 1
-             ? 0
-             : 1;
+  if (onGpus()) HOLDS(toldAt - page->lostAt < 1);
+}
+
+static void goOn(void) {
+  ncclComm_t left;
+  at("%s: a communicator of those who are left", state->name);
+  MUST(ncclCommInitRank(&left, ranks - 1, nextId(), rank));
+  const cudaStream_t stream = makeStream();
+  tryOut(left, stream, 1000, 3);
+  MUST(ncclCommDestroy(left));
+  endStream(stream);
+}
+
+static void survive(Scene* scene) {
+  at("%s: with the rank that dies", state->name);
+  while (state->late && page->lostAt == 0) usleep(100);
+  if (state->suffer == NULL) {
+    init(scene);
+  } else {
+    state->suffer(scene);
+    while (page->lostAt == 0) usleep(100);
+    atomic_store(&scene->gate, 1);
+    at("%s: waiting to be told", state->name);
+    if (scene->answer == ncclSuccess) scene->answer = told(scene->comm);
+  }
+  const double toldAt = now();
+  must("what was told", scene->answer, ncclRemoteError);
+  at("%s: waiting for the stream to end", state->name);
+  while (running(scene->stream) == ncclInProgress) usleep(50);
+  const double endedAt = now();
+  at("%s: aborting", state->name);
+  MUST(ncclCommAbort(scene->comm));
+  report(toldAt, endedAt, now());
+}
+
+static void body(void) {
+  at("%s: joining", state->name);
+  Scene scene = {.comm = joinAll(), .stream = makeStream(), .bytes = (size_t)(onGpus() ? 256 : 8) << 20};
+  scene.send = makeMemory(scene.bytes);
+  scene.receive = makeMemory(scene.bytes);
+  tryOut(scene.comm, scene.stream, 1000, 1);
+  scene.graph = capture(scene.stream, reduceSmall, &scene);
+  meet();
+  if (rank == ranks - 1 && state->suffer != NULL) beVictim(&scene);
+  if (rank == ranks - 1) init(&scene);
+  survive(&scene);
+  endGraph(scene.graph);
+  endStream(scene.stream);
+  freeMemory(scene.send);
+  freeMemory(scene.receive);
+  goOn();
 }
 
 int main(int argc, char** argv) {
-  ranks = argc == 3 ? atoi(argv[1]) : 0;
-  if (ranks < 2 || ranks > mostRanks) {
-    fprintf(stderr, "usage: lose_peer GPUS small|lines|large|graph|idle   (2 GPUs at least)\n");
-    return 2;
+  const int count = argc > 2 ? atoi(argv[1]) : 0;
+  int bad = count < 2, known = 0;
+  for (int i = 0; i < stateCount && !bad; i++) {
+    state = &states[i];
+    int wanted = 0;
+    for (int k = 2; k < argc; k++) wanted = wanted || strcmp(argv[k], state->name) == 0 || strcmp(argv[k], "all") == 0;
+    if (!wanted) continue;
+    known = 1;
+    bad = startProcesses(count, 20, body);
   }
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  pid_t children[mostRanks];
-  for (int rank = 0; rank < ranks; rank++) {
-    children[rank] = fork();
-    if (children[rank] == 0) _exit(beRank(rank, argv[2]));
+  if (count >= 2 && known) {
+    if (!bad) printf("lose_peer: %d ranks: each was told, and went on\n", count);
+    return bad;
   }
-  for (int rank = 0; rank < ranks; rank++) {
-    while (!shared->ready[rank] && waitpid(-1, NULL, WNOHANG) == 0) usleep(1000);
-  }
-  usleep(100000); /* the others' kernels are waiting by now */
-  shared->killedAt = now();
-  kill(children[ranks - 1], SIGKILL);
-  int failed = 0;
-  for (int rank = 0; rank < ranks; rank++) {
-    int status = 0;
-    waitpid(children[rank], &status, 0);
-    if (rank < ranks - 1 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) failed = 1;
-  }
-  printf("%s\n", failed ? "FAIL" : "PASS");
-  return failed;
+  fprintf(stderr, "usage: lose_peer RANKS STATE...   (2 ranks at least)   states: all");
+  for (int i = 0; i < stateCount; i++) fprintf(stderr, ", %s", states[i].name);
+  fprintf(stderr, "\n");
+  return 2;
 }

@@ -1,0 +1,37 @@
+/** The programs of test/gpu/native, which test/gpu/run.sh runs on GPUs, here on the host device and with small numbers. */
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeIf } from '../rig/capability.ts';
+import { repository } from '../rig/cluster.ts';
+
+const execFileAsync = promisify(execFile);
+const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
+
+describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
+  let directory = '';
+  beforeAll(async () => {
+    directory = await mkdtemp(join(repository, 'build/test-gpu-programs-'));
+    await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  it.each([
+    ['two_streams 2 150 64 collectives', 'two_streams: 2 ranks, 150 rounds of collectives: right'],
+    ['two_streams 4 60 32 collectives', 'two_streams: 4 ranks, 60 rounds of collectives: right'],
+    ['two_streams 3 60 32 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
+    ['many 2 20000 1', 'many: 2 ranks, 20000 operations in groups of 1: right'],
+    ['many 3 20000 16', 'many: 3 ranks, 20000 operations in groups of 16: right'],
+    ['graphs 2 500 262144', 'graphs: 2 ranks, 500 replays, up to 262144 bytes: right'],
+    ['graphs 4 50 65536', 'graphs: 4 ranks, 50 replays, up to 65536 bytes: right'],
+    ['lose_peer 2 all', 'lose_peer: 2 ranks: each was told, and went on'],
+    ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
+  ])('%s', async (line, says) => {
+    const [program = '', ...argv] = line.split(' ');
+    const env = { ...process.env, NCCLRUN_DEVICE: 'host' };
+    const { stdout, stderr } = await execFileAsync(join(directory, program), argv, { env });
+    expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
+  });
+});
