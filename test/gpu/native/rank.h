@@ -8,7 +8,7 @@
 
 #include "ncclrun.h"
 
-enum { mostRanks = 16, mostIds = 128 };
+enum { mostRanks = 16, mostIds = 1024 };
 
 /* Shared by all ranks and the process that watches. */
 typedef struct {
