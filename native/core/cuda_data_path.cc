@@ -282,8 +282,7 @@ bool CudaDataPath::idle() const {
 
 ncclResult_t CudaDataPath::nodeBarrier() {
   const auto& header = plan().header();
-  return result(
-      meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds, telemetry_));
+  return result(meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds));
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

@@ -26,6 +26,10 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['many 3 20000 16', 'many: 3 ranks, 20000 operations in groups of 16: right'],
     ['graphs 2 500 262144', 'graphs: 2 ranks, 500 replays, up to 262144 bytes: right'],
     ['graphs 4 50 65536', 'graphs: 4 ranks, 50 replays, up to 65536 bytes: right'],
+    ['abort 2', 'abort: 2 ranks: all ended, were told, and went on'],
+    ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+    ['teams 2', 'teams: 2 ranks: right'],
+    ['teams 4', 'teams: 4 ranks: right'],
     ['lose_peer 2 all', 'lose_peer: 2 ranks: each was told, and went on'],
     ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
   ])('%s', async (line, says) => {
