@@ -77,6 +77,10 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add "native/two-streams-$what" 250 "$bin/two_streams" "$gpus" 4000 1024 "$what"
   done
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$gpus" 1000000 "$group"; done
+  add native/threads 250 "$bin/threads" "$gpus" 1000
+  add native/options 70 "$bin/options" "$gpus"
+  add native/hidden 180 "$bin/hidden" "$gpus" alone $((64 << 20))
+  add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$gpus" all $((64 << 20))
   add native/abort 130 "$bin/abort" "$gpus" 3
   add native/teams 130 "$bin/teams" "$gpus"
   add native/graphs 130 "$bin/graphs" "$gpus" 1000 $((64 << 20))

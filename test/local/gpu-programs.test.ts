@@ -30,6 +30,11 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
     ['teams 2', 'teams: 2 ranks: right'],
     ['teams 4', 'teams: 4 ranks: right'],
+    ['threads 2 200', 'threads: 2 ranks, 200 rounds: right'],
+    ['threads 4 60', 'threads: 4 ranks, 60 rounds: right'],
+    ['options 2', 'options: 2 ranks: right'],
+    ['options 4', 'options: 4 ranks: right'],
+    ['hidden 3 alone 65536', 'hidden: 3 ranks, up to 65536 bytes through memory of the host: right'],
     ['lose_peer 2 all', 'lose_peer: 2 ranks: each was told, and went on'],
     ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
   ])('%s', async (line, says) => {
