@@ -94,5 +94,6 @@ function decodeForm(reader: PlanReader, forms: SectionReader, index: number): Fo
     threads: reader.u32(at + FORM_RECORD.threads),
     requires: PRECONDITIONS.filter((_, place) => (bits & (1 << place)) !== 0),
     predictedMicroseconds: reader.f32(at + FORM_RECORD.predictedMicroseconds),
+    predictedMicrosecondsPerMebibyte: reader.f32(at + FORM_RECORD.predictedMicrosecondsPerMebibyte),
   };
 }

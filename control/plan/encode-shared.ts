@@ -133,4 +133,6 @@ function writeForm(view: DataView, at: number, form: Form): void {
   const bits = form.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
   view.setUint32(at + FORM_RECORD.requires, bits, true);
   view.setFloat32(at + FORM_RECORD.predictedMicroseconds, form.predictedMicroseconds, true);
+  const perMebibyte = at + FORM_RECORD.predictedMicrosecondsPerMebibyte;
+  view.setFloat32(perMebibyte, form.predictedMicrosecondsPerMebibyte, true);
 }

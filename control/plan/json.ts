@@ -15,6 +15,7 @@ const form = v.strictObject({
   threads: count,
   requires: v.optional(v.array(v.picklist(PRECONDITIONS)), []),
   predictedMicroseconds: v.optional(v.number(), 0),
+  predictedMicrosecondsPerMebibyte: v.optional(v.number(), 0),
 });
 
 const planSchema = v.strictObject({

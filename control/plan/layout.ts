@@ -77,9 +77,11 @@ export const FORM_RECORD = {
   chunkBytes: 8,
   requires: 16,
   predictedMicroseconds: 20,
+  predictedMicrosecondsPerMebibyte: 24,
+  reserved: 28,
 } as const;
 /** Bytes of one record of each section; a ring entry is one u32, a string one byte. */
-export const STRIDE = { host: 16, peer: 16, local: 16, ring: 4, edge: 24, tuning: 24, form: 24, string: 1 } as const;
+export const STRIDE = { host: 16, peer: 16, local: 16, ring: 4, edge: 24, tuning: 24, form: 32, string: 1 } as const;
 
 /** Numbers on the wire: the place in these lists. */
 export const ALGORITHMS: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'collnet'];

@@ -33,8 +33,10 @@ export interface Form {
   /** Threads of a block; also the granularity of chunks (row 19). At least 64 for Simple. */
   readonly threads: number;
   readonly requires: readonly Precondition[];
-  /** The planner's estimate at the row's upper size, or 0. */
+  /** The planner's estimate of an operation of no bytes, or 0: it has none. */
   readonly predictedMicroseconds: number;
+  /** What each MiB of the size by which the row is chosen adds to it. */
+  readonly predictedMicrosecondsPerMebibyte: number;
 }
 
 /** Rows of a collective are ordered by size; a row serves sizes up to and including `upToBytes` (null: all larger ones). */

@@ -102,8 +102,8 @@ function validateForm(form: Form, at: string, channels: number): void {
   checkWhole(`${at}.channels`, form.channels, 1, channels);
   checkWhole(`${at}.chunkBytes`, form.chunkBytes, 1, MAX_CHUNK_BYTES);
   checkWhole(`${at}.threads`, form.threads, MIN_THREADS, MAX_THREADS);
-  const isTime = Number.isFinite(form.predictedMicroseconds) && form.predictedMicroseconds >= 0;
-  check(isTime, `${at}.predictedMicroseconds: ${form.predictedMicroseconds} is no time`);
+  for (const name of ['predictedMicroseconds', 'predictedMicrosecondsPerMebibyte'] as const)
+    check(Number.isFinite(form[name]) && form[name] >= 0, `${at}.${name}: ${form[name]} is no time`);
 }
 
 function checkWhole(name: string, value: number, least: number, most: number): void {

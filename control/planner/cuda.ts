@@ -158,5 +158,6 @@ function formOf({ algorithm, protocol }: Step, channels: number, threads: number
     threads,
     requires: [],
     predictedMicroseconds: 0,
+    predictedMicrosecondsPerMebibyte: 0,
   };
 }

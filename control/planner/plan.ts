@@ -10,6 +10,7 @@ import {
 } from './constants.ts';
 import { decideOnGpus } from './cuda.ts';
 import type { PlanInput } from './input.ts';
+import { withPredictions } from './prediction.ts';
 import { NO_PREFERENCES } from './preferences.ts';
 import type { Preferences } from './preferences.ts';
 import { ringByHost } from './ring.ts';
@@ -46,6 +47,11 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
 }
 
 export function decide(input: PlanInput, preferences: Preferences = NO_PREFERENCES): Decisions {
+  const among = { ranks: input.peers.length, hosts: input.hosts.length, ranksPerCore: ranksPerCore(input) };
+  return withPredictions(decideForms(input, preferences), among);
+}
+
+function decideForms(input: PlanInput, preferences: Preferences): Decisions {
   if (input.peers[0]?.device === 'cuda') return decideOnGpus(input, preferences);
   return {
     device: 'host',

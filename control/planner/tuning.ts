@@ -122,5 +122,6 @@ function form({ algorithm, protocol }: Choice): Form {
     threads: HOST_THREADS,
     requires: [],
     predictedMicroseconds: 0,
+    predictedMicrosecondsPerMebibyte: 0,
   };
 }

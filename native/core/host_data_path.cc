@@ -171,7 +171,7 @@ class HostDataPath final : public DataPath {
   Status predict(const Operation& operation, double& microseconds) const override {
     Task task{.operation = operation};
     Status status = chooseForm(communicator_->plan(), plan::kRequiresNotCaptured, task);
-    microseconds = status.ok() ? double(task.form.predictedMicroseconds) : 0;
+    microseconds = status.ok() ? predictedMicroseconds(task) : 0;
     return status;
   }
   void info(ncclrunCommInfo& out) const override {

@@ -122,4 +122,10 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
           name + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which};
 }
 
+double predictedMicroseconds(const Task& task) {
+  constexpr double kMebibyte = 1 << 20;
+  return double(task.form.predictedMicroseconds) +
+         double(task.form.predictedMicrosecondsPerMebibyte) * double(task.bytes) / kMebibyte;
+}
+
 }  // namespace ncclrun

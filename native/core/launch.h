@@ -40,6 +40,9 @@ uint64_t deciding(const Operation& operation, uint32_t ranks);
 // row of the operation's collective and size. ncclInvalidUsage if the plan has none, or its device cannot carry it out.
 Status chooseForm(const PlanView& plan, uint32_t given, Task& task);
 
+// What the plan predicts for the task's form and bytes; 0 where it predicts nothing.
+double predictedMicroseconds(const Task& task);
+
 // It combines the ranks' elements by an operator.
 bool reduces(plan::Collective collective);
 const char* nameOf(plan::Collective collective);

@@ -131,12 +131,14 @@ struct FormRecord {
   uint32_t threads;
   uint64_t chunkBytes;
   uint32_t requires_;
-  float predictedMicroseconds;
+  float predictedMicroseconds;             // of an operation of no bytes; 0: nothing is predicted
+  float predictedMicrosecondsPerMebibyte;  // more, of the size by which the row is chosen
+  uint32_t reserved;
 };
 
 static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 16 && sizeof(PeerRecord) == 16 &&
               sizeof(LocalRecord) == 16);
-static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 24);
+static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 32);
 static_assert(sizeof(Header) == 256);
 
 }  // namespace ncclrun::plan

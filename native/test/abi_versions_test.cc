@@ -15,14 +15,15 @@ namespace {
 
 using namespace ncclrun;
 
-// One rank, whose plan predicts this many microseconds for everything.
+// One rank, whose plan predicts this many microseconds for everything, and for each MiB so many more.
 struct Alone {
   int segment;
   ncclComm_t comm = nullptr;
 
-  explicit Alone(float microseconds) {
+  explicit Alone(float microseconds, float perMebibyte = 0) {
     auto form = test::form(plan::Algorithm::ring, 1, 4096);
     form.predictedMicroseconds = microseconds;
+    form.predictedMicrosecondsPerMebibyte = perMebibyte;
     const auto bytes = test::encode(test::oneHost(1, form), 0);
     plan::Header header;
     std::memcpy(&header, bytes.data(), sizeof header);
@@ -143,6 +144,12 @@ void simulation() {
   EXPECT_RESULT(queue(silent.comm), ncclSuccess, "");
   EXPECT_RESULT(ncclGroupSimulateEnd(&info), ncclSuccess, "");
   EXPECT(info.estimatedTime == NCCL_UNDEF_FLOAT);
+
+  Alone growing(7.5F, 2);
+  EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
+  EXPECT_RESULT(ncclAllReduce(&value, &result, 3 << 18, ncclFloat32, ncclSum, growing.comm, nullptr), ncclSuccess, "");
+  EXPECT_RESULT(ncclGroupSimulateEnd(&info), ncclSuccess, "");
+  EXPECT(info.estimatedTime == 13.5);
 
   ncclSimInfo_t wrong{};
   EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");

@@ -22,6 +22,7 @@ const form: Form = {
   threads: 64,
   requires: [],
   predictedMicroseconds: 0,
+  predictedMicrosecondsPerMebibyte: 0,
 };
 const plan: CommPlan = {
   formatVersion: 1,

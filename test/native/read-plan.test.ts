@@ -89,7 +89,8 @@ function factsOf(bytes: Uint8Array): string[] {
       ...forms.map((form) => {
         const bits = form.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
         const kind = `${ALGORITHMS.indexOf(form.algorithm)} ${PROTOCOLS.indexOf(form.protocol)}`;
-        return `form ${kind} ${form.channels} ${form.threads} ${form.chunkBytes} ${bits} ${form.predictedMicroseconds}`;
+        const times = `${form.predictedMicroseconds} ${form.predictedMicrosecondsPerMebibyte}`;
+        return `form ${kind} ${form.channels} ${form.threads} ${form.chunkBytes} ${bits} ${times}`;
       }),
     ]),
   ];

@@ -13,6 +13,7 @@ const form: Form = {
   threads: 64,
   requires: [],
   predictedMicroseconds: 0,
+  predictedMicrosecondsPerMebibyte: 0,
 };
 
 /** Five ranks on two hosts, three channels, every kind of entry. */
@@ -42,7 +43,7 @@ export function samplePlan(): CommPlan {
         upToBytes: 65_536,
         forms: [
           { ...form, algorithm: 'directTwoShot', protocol: 'll', requires: ['registeredBuffers', 'notCaptured'] },
-          { ...form, channels: 2, threads: 512, predictedMicroseconds: 12.5 },
+          { ...form, channels: 2, threads: 512, predictedMicroseconds: 12.5, predictedMicrosecondsPerMebibyte: 0.25 },
         ],
       },
       { collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 3 }] },

@@ -157,7 +157,8 @@ PlanSpec oneHost(uint32_t ranks, const plan::FormRecord& form) {
     Row row{collective, ~0ull, form};
     if (!serves(plan::Algorithm(form.algorithm), collective)) {
       const bool ring = serves(plan::Algorithm::ring, collective);
-      row.form = {uint8_t(ring ? plan::Algorithm::ring : plan::Algorithm::directOneShot), 0, 1, 64, 1 << 16, 0, 0};
+      row.form = {
+          uint8_t(ring ? plan::Algorithm::ring : plan::Algorithm::directOneShot), 0, 1, 64, 1 << 16, 0, 0, 0, 0};
     }
     spec.rows.push_back(row);
   }

@@ -15,7 +15,7 @@ struct Row {
 };
 
 inline plan::FormRecord form(plan::Algorithm algorithm, uint16_t channels, uint64_t chunkBytes, uint32_t threads = 64) {
-  return {uint8_t(algorithm), uint8_t(plan::Protocol::simple), channels, threads, chunkBytes, 0, 0};
+  return {uint8_t(algorithm), uint8_t(plan::Protocol::simple), channels, threads, chunkBytes, 0, 0, 0, 0};
 }
 
 struct PlanSpec {

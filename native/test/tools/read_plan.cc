@@ -51,8 +51,9 @@ static void printTuning(const PlanView& view) {
     std::printf("tuning %u %llu\n", row.collective, ull(row.upToBytes));
     for (uint32_t f = row.firstForm; f < row.firstForm + row.formCount; ++f) {
       const plan::FormRecord form = view.form(f);
-      std::printf("form %u %u %u %u %llu %u %g\n", form.algorithm, form.protocol, form.channels, form.threads,
-                  ull(form.chunkBytes), form.requires_, double(form.predictedMicroseconds));
+      std::printf("form %u %u %u %u %llu %u %.17g %.17g\n", form.algorithm, form.protocol, form.channels, form.threads,
+                  ull(form.chunkBytes), form.requires_, double(form.predictedMicroseconds),
+                  double(form.predictedMicrosecondsPerMebibyte));
     }
   }
 }

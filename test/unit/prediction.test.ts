@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import type { CollectiveName, CommPlan } from '../../control/plan/types.ts';
+import { planCommunicator } from '../../control/planner/plan.ts';
+import { gpuInput } from '../rig/plans.ts';
+
+/** Microseconds of an operation under the first form of its row. */
+function predicted({ tuning }: CommPlan, collective: CollectiveName, bytes: number): number {
+  const row = tuning.find((one) => one.collective === collective && (one.upToBytes ?? Infinity) >= bytes);
+  const form = row?.forms[0];
+  if (form === undefined) throw new Error(`no form for ${collective} of ${bytes} bytes`);
+  return form.predictedMicroseconds + (form.predictedMicrosecondsPerMebibyte * bytes) / 2 ** 20;
+}
+
+const KiB = 2 ** 10;
+const MiB = 2 ** 20;
+
+describe('predicted times', () => {
+  const gpus = planCommunicator(gpuInput(2));
+  // docs/performance.md, two H200 in a graph.
+  test.each([
+    ['allReduce', 8, 5],
+    ['allReduce', 64 * KiB, 9.6],
+    ['allReduce', MiB, 14.5],
+    ['allReduce', 64 * MiB, 286.6],
+    ['allReduce', 1024 * MiB, 4193],
+    ['allGather', MiB, 8.7],
+    ['allGather', 64 * MiB, 128.7],
+    ['reduceScatter', 256 * MiB, 612.2],
+    ['broadcast', 8 * KiB, 4],
+    ['broadcast', 256 * MiB, 871.9],
+    ['sendRecv', 16 * MiB, 61.6],
+    ['allToAll', 256 * MiB, 466.9],
+    ['barrier', 0, 4],
+  ] as const)('are near what two GPUs take: %s of %d bytes in %d µs', (collective, bytes, measured) => {
+    const ratio = predicted(gpus, collective, bytes) / measured;
+    expect(ratio).toBeGreaterThan(0.5);
+    expect(ratio).toBeLessThan(2);
+  });
+
+  const host = { ...gpuInput(2), peers: gpuInput(2).peers.map((peer) => ({ ...peer, device: 'host' as const })) };
+  test.each([
+    ['allReduce', 64, 0.45],
+    ['allReduce', 64 * KiB, 5.9],
+    ['allReduce', MiB, 78.9],
+    ['allReduce', 64 * MiB, 4880],
+  ] as const)('are near what two ranks take in memory: %s of %d bytes in %d µs', (collective, bytes, measured) => {
+    const ratio = predicted(planCommunicator(host), collective, bytes) / measured;
+    expect(ratio).toBeGreaterThan(0.5);
+    expect(ratio).toBeLessThan(2);
+  });
+
+  test('grow with the bytes and the ranks', () => {
+    for (const collective of ['allReduce', 'allGather', 'broadcast', 'reduce', 'allToAll'] as const) {
+      for (const ranks of [2, 4, 8]) {
+        const plan = planCommunicator(gpuInput(ranks));
+        const times = [8, 4 * KiB, MiB, 64 * MiB, 1024 * MiB].map((bytes) => predicted(plan, collective, bytes));
+        expect(times).toEqual(times.toSorted((one, other) => one - other));
+      }
+    }
+  });
+
+  test('are not made up for ways that nobody has measured', () => {
+    const { hosts, peers } = host;
+    const apart = { ...host, hosts: [...hosts, ...hosts], peers: peers.map((peer, i) => ({ ...peer, host: i })) };
+    expect(predicted(planCommunicator(apart), 'allReduce', MiB)).toBe(0);
+  });
+});
