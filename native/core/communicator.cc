@@ -309,7 +309,8 @@ void Communicator::brokenByAgent(const AbortedMessage& message) {
 void Communicator::tellDiffering(const Status& status) {
   {
     std::lock_guard lock(mutex_);
-    if (status.code != ncclInvalidUsage || state() == State::aborted || !joined_ || toldDiffering_) return;
+    const bool ownEnd = state() == State::aborted || state() == State::revoked;  // which is told as what it is
+    if (status.code != ncclInvalidUsage || ownEnd || !joined_ || toldDiffering_) return;
     toldDiffering_ = true;
   }
   AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, LeaveHow::differed, status.sentence, kJoinRound));

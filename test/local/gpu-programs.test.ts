@@ -29,6 +29,7 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['abort 2', 'abort: 2 ranks: all ended, were told, and went on'],
     ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
     ['teams 2', 'teams: 2 ranks: right'],
+    ['teams 3', 'teams: 3 ranks: right'],
     ['teams 4', 'teams: 4 ranks: right'],
     ['threads 2 200', 'threads: 2 ranks, 200 rounds: right'],
     ['threads 4 60', 'threads: 4 ranks, 60 rounds: right'],

@@ -127,8 +127,14 @@ static void shrinksOfTheLiving(ncclComm_t world) {
   }
   meet();
   expectMembers(whole, members, list(members, 0, ranks, 1)); /* it stays in use */
+  MUST(ncclCommDestroy(whole));
   meet();
+}
+
+static void shrinkThatEndsOperations(ncclComm_t world) {
+  int members[mostRanks];
   at("shrink that ends operations, resources shared: %d", shares);
+  ncclComm_t whole = split(world, 0, 0);
   float* const memory = makeMemory(64);
   if (rank < ranks - 1) MUST(ncclAllReduce(memory, memory, 16, ncclFloat32, ncclSum, whole, streams[1]));
   meet();
@@ -174,6 +180,7 @@ static void body(void) {
   for (int i = 0; i < 2; i++) streams[i] = makeStream();
   splits(world);
   shrinksOfTheLiving(world);
+  for (int i = 0; i < 20; i++) shrinkThatEndsOperations(world);
   shrinkOfTheDead(world);
   for (int i = 0; i < 2; i++) endStream(streams[i]);
 }
