@@ -12,7 +12,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { grouped = 16, groups = 250, aMoment = 50000 /* microseconds: by then the others wait */ };
+enum { grouped = 16, groups = 128, aMoment = 50000 /* microseconds: by then the others wait */ };
 
 static int rounds = 1;
 
@@ -88,7 +88,7 @@ static void fresh(cudaStream_t stream) {
 }
 
 static void awaitEnd(const Scene* scene) {
-  while (running(scene->stream) == ncclInProgress) usleep(50);
+  awaitIdle(scene->stream);
   ended(scene->stream); /* on the host device: what the operations ended with */
 }
 

@@ -102,8 +102,13 @@ void endStream(cudaStream_t stream) {
   MUST(onGpus() ? ncclrunGpuStreamDestroy(stream) : ncclrunStreamDestroy(host(stream)));
 }
 
-ncclResult_t running(cudaStream_t stream) {
-  return onGpus() ? ncclrunGpuStreamQuery(stream) : ncclrunStreamQuery(host(stream));
+void awaitIdle(cudaStream_t stream) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    usleep(50);
+    state = onGpus() ? ncclrunGpuStreamQuery(stream) : ncclrunStreamQuery(host(stream));
+  }
+  MUST(state);
 }
 
 void* makeMemory(size_t bytes) {

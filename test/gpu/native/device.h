@@ -16,8 +16,8 @@ void endStream(cudaStream_t stream);
 /* Waits until all that is queued has ended; what became of it. On GPUs an operation's failure is told by its
  * communicator only. */
 ncclResult_t ended(cudaStream_t stream);
-/* The same without waiting: ncclInProgress, else ncclSuccess. */
-ncclResult_t running(cudaStream_t stream);
+/* Waits for the same without giving the thread away; what became of it is no matter to the host device. */
+void awaitIdle(cudaStream_t stream);
 
 void* makeMemory(size_t bytes);
 void freeMemory(void* memory);

@@ -47,7 +47,7 @@ static void doOnTwoStreams(void* argument) {
 static int placeAll(Arena* arena, Work* works, uint64_t seed) {
   int count = 0;
   clearArena(arena);
-  for (size_t bytes = 8; bytes <= mostBytes && count < mostWorks - workKinds; bytes *= 4) {
+  for (size_t bytes = 8; bytes <= mostBytes && count < mostWorks - workKinds; bytes *= 2) {
     works[count] = (Work){.kind = workAllReduce, .count = bytes / 4, .seed = draw(&seed), .rank = rank, .ranks = ranks};
     HOLDS(place(arena, &works[count++]));
   }

@@ -13,7 +13,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { grouped = 16, groups = 250, aMoment = 100000 /* microseconds: by then the others wait */ };
+enum { grouped = 16, groups = 128, aMoment = 100000 /* microseconds: by then the others wait */ };
 
 typedef struct {
   ncclComm_t comm;
@@ -159,7 +159,7 @@ static void survive(Scene* scene) {
   const double toldAt = now();
   must("what was told", scene->answer, ncclRemoteError);
   at("%s: waiting for the stream to end", state->name);
-  while (running(scene->stream) == ncclInProgress) usleep(50);
+  awaitIdle(scene->stream);
   const double endedAt = now();
   at("%s: aborting", state->name);
   MUST(ncclCommAbort(scene->comm));
@@ -173,6 +173,7 @@ static void body(void) {
   scene.receive = makeMemory(scene.bytes);
   tryOut(scene.comm, scene.stream, 1000, 1);
   scene.graph = capture(scene.stream, reduceSmall, &scene);
+  MUST(scene.answer);
   meet();
   if (rank == ranks - 1 && state->suffer != NULL) beVictim(&scene);
   if (rank == ranks - 1) init(&scene);
