@@ -151,6 +151,7 @@ static void survive(Scene* scene) {
     init(scene);
   } else {
     state->suffer(scene);
+    if (state->victimToo) reduce(scene, 64); /* all that both call may have ended before the kill */
     while (page->lostAt == 0) usleep(100);
     atomic_store(&scene->gate, 1);
     at("%s: waiting to be told", state->name);
