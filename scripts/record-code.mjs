@@ -18,7 +18,10 @@ sh -c "$command"
 const jobs = [
   ['main', ['-n', '2', '/bin/true']],
   ['main,remote,agent', ['--rsh', 'openssh', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
-  ['agent', ['perf', 'all_reduce', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8']],
+  [
+    'agent',
+    ['perf', 'all_reduce', '--device', 'host', '--rsh', 'openssh', '-H', 'here:2', '-n', '2', '-b', '8', '-e', '8'],
+  ],
   ['remote,ssh2', ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
 ];
 const PATIENCE_MS = 20_000;

@@ -62,7 +62,17 @@ async function ours(collective: string, { begin, end, warmup, iterations }: Rang
   const ranks = ['-n', String(ranksOf(place)), ...(hosts.length > 0 ? ['-H', hosts.join(',')] : [])];
   const sizes = ['-b', String(begin), '-e', String(end), '-f', String(FACTOR)];
   const repeats = ['--warmup', String(warmup), '--iters', String(iterations)];
-  const argv = [join(repository, 'bin/ncclrun'), 'perf', collective, ...ranks, ...sizes, ...repeats, '--json'];
+  const argv = [
+    join(repository, 'bin/ncclrun'),
+    'perf',
+    collective,
+    '--device',
+    'host',
+    ...ranks,
+    ...sizes,
+    ...repeats,
+    '--json',
+  ];
   const finished = await runCommand(argv, { cluster: place.cluster });
   if (finished.status !== 0) {
     process.stderr.write(`  ncclrun perf: status ${finished.status}: ${finished.stderr.trim().split('\n')[0] ?? ''}\n`);

@@ -20,7 +20,19 @@ async function fromC({ ranks, bytes, awaited }: Case): Promise<number | null> {
   const sizes = ['-b', String(bytes), '-e', String(bytes)];
   const repeats = ['--warmup', String(5 * ITERATIONS), '--iters', String(ITERATIONS)];
   const waits = awaited ? ['--blocking'] : [];
-  const argv = [command, 'perf', 'all_reduce', '-n', String(ranks), ...sizes, ...repeats, ...waits, '--json'];
+  const argv = [
+    command,
+    'perf',
+    'all_reduce',
+    '--device',
+    'host',
+    '-n',
+    String(ranks),
+    ...sizes,
+    ...repeats,
+    ...waits,
+    '--json',
+  ];
   const { status, stdout } = await runCommand(argv);
   if (status !== 0) return null;
   return v.parse(perfDocument, JSON.parse(stdout)).rows.find((row) => !row.inPlace)?.timeUs ?? null;

@@ -96,7 +96,23 @@ describe('a communicator of all ranks', () => {
 const operators = ['sum', 'prod', 'max', 'min', 'avg', 'mulsum'];
 
 describe('perf', () => {
-  const measure = ['perf', 'all_reduce', '-n', '4', '-b', '8', '-e', '1M', '-f', '8', '--iters', '5', '--check'];
+  const measure = [
+    'perf',
+    'all_reduce',
+    '--device',
+    'host',
+    '-n',
+    '4',
+    '-b',
+    '8',
+    '-e',
+    '1M',
+    '-f',
+    '8',
+    '--iters',
+    '5',
+    '--check',
+  ];
 
   it('prints JSON rows whose every element was right', async () => {
     const { status, stdout } = await Command.run([...measure, '--json']);
@@ -119,7 +135,7 @@ describe('perf', () => {
   it.each(collectives)('measures %s with every type and operator, and every element is right', async (collective) => {
     const sizes = ['-b', '0', '-e', '100003', '-f', '313'];
     const repeats = ['-r', '1', '--iters', '2', '--warmup', '1', '--check', '--json'];
-    const argv = ['perf', collective, '-n', '3', ...sizes, '-d', 'all', '-o', 'all', ...repeats];
+    const argv = ['perf', collective, '--device', 'host', '-n', '3', ...sizes, '-d', 'all', '-o', 'all', ...repeats];
     const { status, stdout, stderr } = await Command.run(argv);
     const { rows }: { rows: Record<string, unknown>[] } = JSON.parse(stdout);
     expect({ status, stderr, wrong: rows.filter((row) => row['wrong'] !== 0) }).toEqual({
@@ -133,6 +149,17 @@ describe('perf', () => {
     expect(new Set(rows.map((row) => row['inPlace'])).size).toBe(collective === 'sendrecv' ? 1 : 2);
     const hasRoot = ['broadcast', 'reduce', 'gather', 'scatter'].includes(collective);
     expect(new Set(rows.map((row) => row['root']))).toEqual(new Set([hasRoot ? 1 : -1]));
+  });
+
+  it('takes ordinary memory by itself where there is no GPU for each rank, and says so where it is to take GPUs', async () => {
+    // CUDA hides all GPUs from who asks for none.
+    const argv = ['perf', 'all_reduce', '-n', '2', '-x', 'CUDA_VISIBLE_DEVICES=', '-e', '8', '--json'];
+    const { status, stdout } = await Command.run(argv);
+    const document: { device: string } = JSON.parse(stdout);
+    expect({ status, device: document.device }).toEqual({ status: 0, device: 'host' });
+    const { status: refused, stderr } = await Command.run([...argv, '--device', 'cuda']);
+    expect(refused).toBe(1);
+    expect(stderr).toMatch(/ncclrun-perf: .*; without GPUs: --device host/);
   });
 
   it('refuses a root that is no rank', async () => {
