@@ -17,6 +17,8 @@ export interface PeerInfo {
   /** PCI bus id of the GPU as a number in hexadecimal; '0' without one. */
   readonly busId: string;
   readonly gpuDirect: boolean;
+  /** Of the GPU; 0 on the host device. */
+  readonly multiprocessors: number;
 }
 
 export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
@@ -30,6 +32,7 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
   if (listenPort > 0xffff) throw reader.malformed(`${listenPort} is no TCP port`);
   const [hostHash, pidHash, shmDevice, busId] = [hex(reader), hex(reader), hex(reader), hex(reader)];
   const gpuDirect = (reader.u32('flags') & 1) !== 0;
+  const multiprocessors = reader.u32('multiprocessors');
   return {
     device: device === 0 ? 'host' : 'cuda',
     cudaDevice,
@@ -39,6 +42,7 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
     shmDevice,
     busId,
     gpuDirect,
+    multiprocessors,
   };
 }
 
@@ -52,7 +56,7 @@ export function encodePeerInfo(info: PeerInfo): Uint8Array {
   }
   return writer
     .u32(info.gpuDirect ? 1 : 0)
-    .u32(0)
+    .u32(info.multiprocessors)
     .u64(0)
     .finish();
 }

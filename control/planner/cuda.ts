@@ -8,10 +8,14 @@ import type { Preferences, Way } from './preferences.ts';
 import { ringByHost } from './ring.ts';
 import { preferredWay } from './wish.ts';
 
-/** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (4 × H200). */
-const CHANNELS = 48;
-const BUFFER = { steps: 4, stepBytes: 128 * 1024 } as const;
-const CHUNK_BYTES = 512 * 1024;
+/** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
+const MOST_CHANNELS = 64;
+/** All blocks of a launch wait for peers, so each must find a multiprocessor, and those of another communicator's launch beside them. */
+const LAUNCHES_AT_ONCE = 2;
+/** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
+const COPYING = 5;
+const BUFFER = { steps: 3, stepBytes: 256 * 1024 } as const;
+const CHUNK_BYTES = 768 * 1024;
 const THREADS = 512;
 const LEAST_THREADS = 64;
 /** What the threads of a block move at once under protocol LL; with more, another channel takes part. */
@@ -34,13 +38,15 @@ export function decideOnGpus(input: PlanInput, preferences: Preferences): Decisi
     );
   }
   const ring = ringByHost(input.peers);
+  const fewest = Math.min(...input.peers.map((peer) => peer.multiprocessors));
+  const channels = Math.max(1, Math.min(MOST_CHANNELS, Math.floor(fewest / LAUNCHES_AT_ONCE)));
   return {
     device: 'cuda',
-    channels: Array.from({ length: CHANNELS }, () => ({ ring })),
+    channels: Array.from({ length: channels }, () => ({ ring })),
     transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
     ringBuffer: BUFFER,
     pairBuffer: BUFFER,
-    tuning: tuningOnGpus(input.peers.length, preferences),
+    tuning: tuningOnGpus({ ranks: input.peers.length, channels }, preferences),
     spinNanoseconds: SPIN_NANOSECONDS,
   };
 }
@@ -60,13 +66,22 @@ function twoShot(upToBytes: number, protocol: Form['protocol']): Step {
 
 /** Sizes are those that a row is chosen by: of the larger of a rank's two buffers. */
 function stepsOf(ranks: number): Readonly<Record<CollectiveName, readonly Step[]>> {
-  const scattered = [direct(32 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('ring')];
-  const rooted = [direct(32 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('ring')];
-  const paired = [direct(32 * KiB * ranks, 'll'), direct(2 * MiB * ranks, 'll128'), simple('directOneShot')];
+  const two = ranks === 2; // measured; of more, a rank sends more
+  const scattered = [
+    direct((two ? 256 : 64) * KiB * ranks, 'll'),
+    direct((two ? 16 : 2) * MiB * ranks, 'll128'),
+    simple(two ? 'directOneShot' : 'ring'),
+  ];
+  const rooted = [direct(32 * KiB, 'll'), direct(4 * MiB, 'll128'), simple(two ? 'directOneShot' : 'ring')];
+  const paired = [
+    direct(32 * KiB * ranks, 'll'),
+    direct((two ? 16 : 2) * MiB * ranks, 'll128'),
+    simple('directOneShot'),
+  ];
   // Two ranks send each other all they have in one step, with as many bytes as in two.
-  const inParts = ranks === 2 ? direct : twoShot;
+  const inParts = two ? direct : twoShot;
   return {
-    allReduce: [direct(32 * KiB, 'll'), inParts(4 * MiB, 'll128'), simple('ring')],
+    allReduce: [direct((two ? 256 : 64) * KiB, 'll'), inParts(4 * MiB, 'll128'), simple('ring')],
     allGather: paired,
     reduceScatter: scattered,
     broadcast: rooted,
@@ -74,12 +89,18 @@ function stepsOf(ranks: number): Readonly<Record<CollectiveName, readonly Step[]
     allToAll: paired,
     gather: paired,
     scatter: paired,
-    sendRecv: [direct(32 * KiB, 'll'), direct(2 * MiB, 'll128'), simple('directOneShot')],
+    sendRecv: [direct(32 * KiB, 'll'), direct(32 * MiB, 'll128'), simple('directOneShot')],
     barrier: [{ upToBytes: null, algorithm: 'directOneShot', protocol: 'll' }],
   };
 }
 
-function tuningOnGpus(ranks: number, preferences: Preferences): TuningRow[] {
+interface Among {
+  readonly ranks: number;
+  /** Of the plan. */
+  readonly channels: number;
+}
+
+function tuningOnGpus({ ranks, channels }: Among, preferences: Preferences): TuningRow[] {
   const steps = stepsOf(ranks);
   return COLLECTIVES.flatMap((collective) => {
     const chosen = steps[collective].map(
@@ -87,15 +108,18 @@ function tuningOnGpus(ranks: number, preferences: Preferences): TuningRow[] {
         collective === 'barrier' ? step : { ...step, ...preferredWay(collective, step, PROTOCOLS, preferences) },
     );
     return chosen.flatMap((step, place) =>
-      rowsOf(collective, step, chosen[place - 1]?.upToBytes ?? 0, collective === 'barrier' ? 1 : ranks),
+      rowsOf(collective, step, chosen[place - 1]?.upToBytes ?? 0, {
+        ranks: collective === 'barrier' ? 1 : ranks,
+        channels,
+      }),
     );
   });
 }
 
 /** A row for each number of channels: as many as the size keeps busy. */
-function rowsOf(collective: CollectiveName, step: Step, from: number, ranks: number): TuningRow[] {
-  const perChannel = bytesPerChannel(collective, step, ranks);
-  const most = channelsFor(collective, step, ranks);
+function rowsOf(collective: CollectiveName, step: Step, from: number, among: Among): TuningRow[] {
+  const perChannel = bytesPerChannel(collective, step, among.ranks);
+  const most = channelsFor(collective, step, among);
   const rows: TuningRow[] = [];
   // What one block's threads move at once needs no more of them.
   for (let threads = LEAST_THREADS; step.protocol !== 'simple' && threads < THREADS; threads *= 2) {
@@ -115,12 +139,26 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, ranks: num
   return rows;
 }
 
-/** Sends and receives of a group share the multiprocessors. */
-function channelsFor(collective: CollectiveName, { protocol }: Step, ranks: number): number {
+function channelsFor(collective: CollectiveName, step: Step, { ranks, channels }: Among): number {
   if (collective === 'barrier') return 1;
-  const inPairs =
-    collective === 'sendRecv' || (protocol === 'simple' && ['allGather', 'allToAll'].includes(collective));
-  return inPairs ? Math.max(1, Math.floor(CHANNELS / Math.max(1, ranks - 1))) : CHANNELS;
+  return isInPairs(collective, step, ranks) ? channelsOfMessage(collective, ranks, channels) : channels;
+}
+
+/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc). */
+export function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ranks: number): boolean {
+  if (collective === 'sendRecv') return true;
+  if (protocol !== 'simple' || algorithm !== 'directOneShot') return false;
+  return collective === 'allGather' || collective === 'allToAll' || (collective === 'broadcast' && ranks === 2);
+}
+
+/**
+ * Of a plan's channels what a message has: those of a group share the multiprocessors, and copies have theirs. Only of a broadcast's message is
+ * it known that the ranks have no other.
+ */
+export function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
+  const copying = Math.max(1, Math.floor(channels / COPYING));
+  const messages = collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
+  return Math.max(1, Math.floor((channels - copying) / messages));
 }
 
 function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {

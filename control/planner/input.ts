@@ -15,6 +15,8 @@ export interface PlannedPeer {
   readonly cudaDevice: number;
   /** Of the GPU, hexadecimal; '0' on the host device. */
   readonly busId: string;
+  /** Of the GPU; 0 on the host device. */
+  readonly multiprocessors: number;
   /** Equal for ranks of one process. */
   readonly pidHash: string;
 }

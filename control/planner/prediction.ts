@@ -4,6 +4,7 @@
  * that do not reach each other.
  */
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../plan/types.ts';
+import { channelsOfMessage, isInPairs } from './cuda.ts';
 import type { Decisions } from './plan.ts';
 
 /** Microseconds of the first hand-over and of each further one, and what a rank sends on all channels of the plan, in bytes per microsecond. */
@@ -22,9 +23,9 @@ const SPEEDS: Readonly<Record<'memory' | 'gpus', Readonly<Record<ProtocolName, S
   },
   /** Two H200 with 18 NVLinks each, operations of a graph. */
   gpus: {
-    ll: { first: 4.5, further: 1.5, bytes: 100_000 },
-    ll128: { first: 7.5, further: 3, bytes: 165_000 },
-    simple: { first: 12, further: 16, bytes: 270_000 },
+    ll: { first: 3.6, further: 1.5, bytes: 100_000 },
+    ll128: { first: 5.5, further: 3, bytes: 230_000 },
+    simple: { first: 12, further: 10, bytes: 330_000 },
   },
 };
 
@@ -49,7 +50,11 @@ export function withPredictions(decisions: Decisions, among: Ranks): Decisions {
     upToBytes,
     forms: forms.map((form): Form => {
       const { first, further, bytes } = speeds[form.protocol];
-      const share = Math.min(1, (form.channels * pairsOf(collective, form, among.ranks)) / channels.length);
+      const most =
+        device === 'cuda' && isInPairs(collective, form, among.ranks)
+          ? channelsOfMessage(collective, among.ranks, channels.length)
+          : channels.length;
+      const share = Math.min(1, form.channels / most);
       const sent = sentBytes(collective, form, among.ranks) * MEBIBYTE;
       return {
         ...form,
@@ -92,10 +97,4 @@ function sentBytes(collective: CollectiveName, { algorithm }: Form, ranks: numbe
     default:
       return others;
   }
-}
-
-/** Where every pair has channels of its own, they are all at work. */
-function pairsOf(collective: CollectiveName, { algorithm, protocol }: Form, ranks: number): number {
-  const inPairs = algorithm === 'directOneShot' && protocol === 'simple' && collective !== 'sendRecv';
-  return inPairs ? Math.max(1, ranks - 1) : 1;
 }

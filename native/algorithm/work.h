@@ -2,9 +2,8 @@
 //
 // An algorithm is a template over Primitives P, compiled for the host (device/host/primitives.h) and for the GPU
 // (device/cuda/primitives.cuh). A block has receiving and sending connections, numbered from 0. All counts are in
-// elements and at most p.slotElements(), or p.slotElements(block) where blocks need not step alike; a step of no
-// elements is left out, by both ends alike. Every primitive waits for the slots it needs, then moves, then hands slots
-// on:
+// elements and at most p.slotElements(); a step of no elements is left out, by both ends alike. Every primitive waits
+// for the slots it needs, then moves, then hands slots on:
 //
 //   p.copy(source, target, n)                                  target = source
 //   p.copyAll(source, target, n, block, blocks)                target = source, of a single rank, shared by the blocks
@@ -86,7 +85,7 @@ NCCLRUN_FN void forEachStep(const P& p, const Work& w, Step&& step) {
 // turn, and the others lie `chunk` elements apart. All may reach beyond the data: within() says how far.
 template <class P, class Step>
 NCCLRUN_FN void forEachTurn(const P& p, const Work& w, size_t parts, Step&& step) {
-  const size_t slot = p.slotElements(w.block);
+  const size_t slot = p.slotElements();
   size_t chunk = 0;
   for (size_t turn = 0; turn < w.count; turn += w.blocks * parts * chunk) {
     chunk = turnChunk(w, w.count - turn, w.blocks * parts);

@@ -63,6 +63,7 @@ Status CudaDataPath::start() {
   if (Status status = mine.segment.map(setup_.segmentFd, plan()); !status.ok()) return status;
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
   interrupt_ = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry);
+  startLoading();
   const OnGpu here(mine.gpu);
   const Driver& cuda = driver();
   if (Status status = statusOf(cuda.streamCreate(&mine.stream, kStreamNonBlocking), "cuStreamCreate"); !status.ok())
@@ -82,6 +83,21 @@ Status CudaDataPath::start() {
   if (Status status = makeTables(); !status.ok()) return status;
   if (Status status = statusOf(cuda.streamSynchronize(mine.stream), "cuStreamSynchronize"); !status.ok()) return status;
   return mine.regions->publish();
+}
+
+// While the ranks find each other.
+void CudaDataPath::startLoading() {
+  const auto loaded = std::make_shared<std::promise<Status>>();
+  loading_ = loaded->get_future();
+  const auto load = [loaded, gpu = resources_->gpu] {
+    const OnGpu here(gpu);
+    loaded->set_value(loadAll(gpu));
+  };
+  try {
+    startThread("ncclrun-load", load).detach();
+  } catch (const std::system_error&) {
+    load();
+  }
 }
 
 // What the kernels need beside the regions, in one piece of memory: states of the connections, places in the rings.
@@ -116,6 +132,9 @@ Status CudaDataPath::makeTables() {
 Status CudaDataPath::connect() {
   Resources& mine = *resources_;
   const OnGpu here(mine.gpu);
+  if (loading_.valid()) {
+    if (Status status = loading_.get(); !status.ok()) return status;
+  }
   if (launcher_ == nullptr) {
     if (Status status = mine.regions->connect(); !status.ok()) return status;
     if (Status status = makeLauncher(); !status.ok()) return status;
@@ -231,7 +250,6 @@ Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
     last_ = capture;
     return statusOf(driver().eventRecord(resources_->last, stream), "cuEventRecord");
   }
-  captured_ = capture;
   const GraphNode* nodes = nullptr;
   size_t count = 0;
   int active = kCaptureNone;
@@ -240,11 +258,20 @@ Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
   Status status =
       statusOf(driver().streamGetCaptureInfo(stream, &active, &id, &graph, &nodes, &count), "cuStreamGetCaptureInfo");
   if (!status.ok() || count == 0) return status;
-  capturedNode_ = nodes[0];
-  // Beside the stream's own order: what follows in the graph need not wait for it.
-  GraphNode record = nullptr;
-  return statusOf(driver().graphAddEventRecordNode(&record, graph, &capturedNode_, 1, resources_->last),
-                  "cuGraphAddEventRecordNode");
+  const GraphNode node = nodes[0];
+  // Beside the stream's own order: what follows in the graph need not wait for it. A graph records once, at its end.
+  if (captured_.id != capture.id) {
+    status = statusOf(driver().graphAddEventRecordNode(&recordNode_, graph, &node, 1, resources_->last),
+                      "cuGraphAddEventRecordNode");
+  } else if (node != capturedNode_) {
+    status =
+        statusOf(driver().graphRemoveDependencies(graph, &capturedNode_, &recordNode_, 1), "cuGraphRemoveDependencies");
+    if (status.ok())
+      status = statusOf(driver().graphAddDependencies(graph, &node, &recordNode_, 1), "cuGraphAddDependencies");
+  }
+  captured_ = capture;
+  capturedNode_ = node;
+  return status;
 }
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
@@ -280,9 +307,19 @@ bool CudaDataPath::idle() const {
   return driver().eventQuery(resources_->last) != kNotReady;
 }
 
+// Nothing where memory of the host stands between GPUs, against what the plan took for granted.
+Status CudaDataPath::predict(const Operation& operation, double& microseconds) const {
+  Task task{.operation = operation};
+  const uint32_t given = (wholeLines_ ? plan::kRequiresWholeLines : 0) | plan::kRequiresNotCaptured;
+  Status status = chooseForm(plan(), given, task);
+  microseconds = status.ok() && resources_->regions->why().empty() ? predictedMicroseconds(task) : 0;
+  return status;
+}
+
 ncclResult_t CudaDataPath::nodeBarrier() {
   const auto& header = plan().header();
-  return result(meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds));
+  return result(
+      meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds, telemetry_));
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

@@ -1,5 +1,6 @@
 // DataPath of GPUs: operations become kernels on the user's own streams; no thread of ours runs meanwhile.
 #pragma once
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,6 +52,7 @@ class CudaDataPath final : public DataPath {
   void abort(const Status& status) override;
   Status asyncError() const override { return interrupt_->status(); }
   bool idle() const override;
+  Status predict(const Operation& operation, double& microseconds) const override;
   void info(ncclrunCommInfo& out) const override;
   const char* hostName(uint32_t index) const override;
   size_t edges(std::span<ncclrunEdge> out) const override;
@@ -63,6 +65,7 @@ class CudaDataPath final : public DataPath {
   };
   enum class Probe { none, running, useless, told, agreed };
 
+  void startLoading();
   Status makeTables();
   Status makeLauncher();
   Status reportWaits();
@@ -77,6 +80,7 @@ class CudaDataPath final : public DataPath {
   std::unique_ptr<Resources> resources_;
   Telemetry telemetry_;
   std::unique_ptr<Interrupt> interrupt_;
+  std::future<Status> loading_;  // of the kernels
   std::unique_ptr<Launcher> launcher_;
   std::vector<std::string> hostNames_;
 
@@ -88,6 +92,7 @@ class CudaDataPath final : public DataPath {
   bool everCaptured_ = false;
   Capture captured_;  // where the last launch went that was, and its node
   GraphNode capturedNode_ = nullptr;
+  GraphNode recordNode_ = nullptr;  // of that graph: records `last` after that node
 };
 
 }  // namespace ncclrun::cuda

@@ -14,10 +14,8 @@ using plan::Algorithm;
 using plan::Collective;
 using plan::Protocol;
 
-// Blocks of one launch wait for each other's peers, so all must find a multiprocessor, and those of another
-// communicator's launch beside them (132 of an H200, a block on each).
-constexpr uint32_t kMaxBlocks = 64;
 constexpr uint32_t kMaxThreads = 512;
+constexpr uint32_t kLeastThreadsOfSimple = 128;  // two of its warps do not fold
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
   const bool ring = algorithm == Algorithm::ring;
@@ -65,6 +63,7 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
               .scalarAt = nullptr,
               .scalar = 0,
               .divisor = 1};
+  if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kLeastThreadsOfSimple);
   if (!reduces(operation.collective)) return shape;
   shape.elementBytes = uint8_t(elementBytes(operation.type));
   shape.kernel = kernelFor(operation.type, ranks == 1 && operation.op == ncclAvg ? ncclSum : operation.op);
@@ -152,7 +151,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   Function function = nullptr;
-  Status status = load(gpu_, shape.kernel.module, shape.protocol, shape.routine, function);
+  Status status = load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
   if (status.ok()) {
     void* parameters[] = {&launch_};
     status =
@@ -164,8 +163,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
 }
 
 // The k-th send to oneself meets the k-th receive from oneself.
-Status Launcher::copyToSelf(std::span<const Task* const> sends, std::span<const Task* const> receives,
-                            Stream stream) const {
+Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const {
   if (sends.size() != receives.size()) {
     return {ncclInvalidUsage, formatSentence("rank %u sends to itself %zu times and receives from itself %zu times in "
                                              "one group: these numbers must be equal",
@@ -179,41 +177,44 @@ Status Launcher::copyToSelf(std::span<const Task* const> sends, std::span<const 
       return {ncclInvalidUsage,
               formatSentence("rank %u sends itself %zu bytes and receives another number of bytes", rank_, bytes)};
     }
-    if (bytes == 0 || send.send == receive.receive) continue;
-    const auto pointer = [](const void* address) { return reinterpret_cast<Pointer>(address); };
-    Status status =
-        statusOf(driver().memcpyAsync(pointer(receive.receive), pointer(send.send), bytes, stream), "cuMemcpyAsync");
-    if (!status.ok()) return status;
   }
   return {};
 }
 
-// In rounds: all ranks put the k-th messages of a pair into the same round, and those of one protocol into the same
-// launch of it. So whatever waits in a launch waits for what others have in theirs.
-Status Launcher::sendAndReceive(std::span<const Task* const> tasks, Stream stream) {
+// `messages`: of a round, as far as all ranks know. In rounds: all ranks put the k-th messages of a pair into the same
+// round, and those of one protocol into the same launch of it. So whatever waits in a launch waits for what others have
+// in theirs.
+Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream) {
   const uint32_t ranks = plan_.header().ranks;
   std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
   for (const Task* task : tasks) (isSend(*task) ? sends : receives)[task->operation.peer].push_back(task);
-  if (Status status = copyToSelf(sends[rank_], receives[rank_], stream); !status.ok()) return status;
-  if (ranks == 1) return {};
-  const size_t perRound = std::max<size_t>(kMaxItems / (2 * (ranks - 1)), 1);
+  if (Status status = checkCopies(sends[rank_], receives[rank_]); !status.ok()) return status;
+  const size_t perRound = std::max<size_t>(kMaxItems / (2 * ranks - 1), 1);
   size_t most = 0;
-  for (uint32_t peer = 0; peer < ranks; peer++) {
-    if (peer != rank_) most = std::max({most, sends[peer].size(), receives[peer].size()});
-  }
-  const uint32_t mostBlocks = std::max(kMaxBlocks / (2 * (ranks - 1)), 1u);
+  for (uint32_t peer = 0; peer < ranks; peer++) most = std::max({most, sends[peer].size(), receives[peer].size()});
+  // Both ends of a message have to come to the same number of blocks.
+  const uint32_t channels = plan_.header().channels;
+  const uint32_t copyBlocks = std::max(channels / 5, 1u);
+  const uint32_t mostBlocks = std::max((channels - std::min(copyBlocks, channels)) / std::max(messages, 1u), 1u);
   for (size_t first = 0; first < most; first += perRound) {
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
       uint32_t blocks = 0;
       Shape shape{};
-      const auto add = [&](const std::vector<const Task*>& messages) {
+      // `to`: of a copy to oneself, what receives it.
+      const auto add = [&](const std::vector<const Task*>& queue, uint32_t limit,
+                           const std::vector<const Task*>* to = nullptr) {
         uint32_t used = 0;
-        for (size_t i = first; i < std::min(messages.size(), first + perRound); i++) {
-          const Shape own = shapeOf(*messages[i]);
-          if (own.protocol != protocol || messages[i]->operation.count == 0) continue;
+        for (size_t i = first; i < std::min(queue.size(), first + perRound); i++) {
+          const Shape own = shapeOf(*queue[i]);
+          if (own.protocol != protocol || queue[i]->operation.count == 0) continue;
           shape = launch_.itemCount == 0 || own.threads > shape.threads ? own : shape;
-          Item item = itemOf(*messages[i], own);
-          item.blocks = uint16_t(std::min<uint32_t>(item.blocks, mostBlocks));
+          Item item = itemOf(*queue[i], own);
+          if (to != nullptr) {
+            item.routine = Routine::copy;
+            item.sendCount = 0;
+            item.receive = static_cast<char*>((*to)[i]->operation.receive);
+          }
+          item.blocks = uint16_t(std::min<uint32_t>(item.blocks, limit));
           item.firstBlock = uint16_t(blocks);
           used = std::max<uint32_t>(used, item.blocks);
           launch_.items[launch_.itemCount++] = item;
@@ -221,47 +222,69 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, Stream strea
         blocks += used;
       };
       for (uint32_t distance = 1; distance < ranks; distance++) {
-        add(sends[(rank_ + distance) % ranks]);
-        add(receives[(rank_ + ranks - distance) % ranks]);
+        add(sends[(rank_ + distance) % ranks], mostBlocks);
+        add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
       }
+      add(sends[rank_], copyBlocks, &receives[rank_]);
       if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
     }
   }
   return {};
 }
 
-// Large moves from everybody to everybody: sends and receives on blocks of their own, which keep the links busy both
-// ways.
+// Large moves from everybody to everybody, or of the only other rank: sends, receives and copies on blocks of their
+// own, which keep the links busy both ways.
 bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   const auto& operation = task.operation;
-  const bool gathers = operation.collective == Collective::allGather;
-  // In place, what comes would overwrite what has not been sent.
-  const bool exchanges = operation.collective == Collective::allToAll && operation.send != operation.receive;
-  if (!gathers && !exchanges) return false;
-  if (Algorithm(task.form.algorithm) == Algorithm::ring || Protocol(task.form.protocol) != Protocol::simple)
+  const uint32_t ranks = plan_.header().ranks;
+  if (Algorithm(task.form.algorithm) != Algorithm::directOneShot || Protocol(task.form.protocol) != Protocol::simple)
     return false;
-  const size_t bytes = operation.count * elementBytes(operation.type);
-  for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
+  const auto* const source = static_cast<const char*>(operation.send);
+  auto* const target = static_cast<char*>(operation.receive);
+  const auto add = [&](uint32_t peer, const char* from, char* to) {
     Task transfer = task;
     transfer.operation.collective = Collective::sendRecv;
     transfer.operation.peer = peer;
-    transfer.operation.receive = nullptr;
-    transfer.operation.send = static_cast<const char*>(operation.send) + (gathers ? 0 : peer * bytes);
+    transfer.operation.send = from;
+    transfer.operation.receive = to;
     transfers.push_back(transfer);
-    transfer.operation.send = nullptr;
-    transfer.operation.receive = static_cast<char*>(operation.receive) + peer * bytes;
-    transfers.push_back(transfer);
+  };
+  const size_t bytes = operation.count * elementBytes(operation.type);
+  switch (operation.collective) {
+    case Collective::allToAll:
+      if (source == target) return false;  // what comes would overwrite what has not been sent
+      [[fallthrough]];
+    case Collective::allGather:
+      for (uint32_t peer = 0; peer < ranks; peer++) {
+        add(peer, operation.collective == Collective::allGather ? source : source + peer * bytes, nullptr);
+        add(peer, nullptr, target + peer * bytes);
+      }
+      return true;
+    case Collective::broadcast:
+      if (ranks != 2) return false;
+      if (rank_ == operation.peer) {
+        add(1 - rank_, source, nullptr);
+        if (source != target) {
+          add(rank_, source, nullptr);
+          add(rank_, nullptr, target);
+        }
+      } else {
+        add(operation.peer, nullptr, target);
+      }
+      return true;
+    default:
+      return false;
   }
-  return true;
 }
 
 Status Launcher::run(std::span<const Task> tasks, Stream stream) {
+  const uint32_t messagesOfGroup = 2 * (plan_.header().ranks - 1);
   std::vector<const Task*> pointToPoint;
   for (const Task& task : tasks) {
     if (task.operation.collective == Collective::sendRecv) pointToPoint.push_back(&task);
   }
   if (!pointToPoint.empty()) {
-    if (Status status = sendAndReceive(pointToPoint, stream); !status.ok()) return status;
+    if (Status status = sendAndReceive(pointToPoint, messagesOfGroup, stream); !status.ok()) return status;
   }
   // Neighbours of one shape share a launch, in which they go round the channels.
   const uint32_t channels = plan_.header().channels;
@@ -276,7 +299,8 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
       Status status = launch();
       std::vector<const Task*> all;
       for (const Task& transfer : transfers) all.push_back(&transfer);
-      if (status.ok()) status = sendAndReceive(all, stream);
+      const bool alone = operation.collective == Collective::broadcast;
+      if (status.ok()) status = sendAndReceive(all, alone ? 1 : messagesOfGroup, stream);
       if (!status.ok()) return status;
       continue;
     }

@@ -41,8 +41,8 @@ class Launcher {
   Item itemOf(const Task& task, const Shape& shape) const;
   void connect(Item& item, const Task& task) const;
   bool expand(const Task& task, std::vector<Task>& transfers) const;
-  Status sendAndReceive(std::span<const Task* const> tasks, Stream stream);
-  Status copyToSelf(std::span<const Task* const> sends, std::span<const Task* const> receives, Stream stream) const;
+  Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
+  Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
   Status flush(const Shape& shape, uint32_t blocks, Stream stream);
 
   const Gpu gpu_;

@@ -34,7 +34,7 @@ struct PeerInfo {
   uint64_t shmDevice;
   uint64_t busId;
   uint32_t flags;
-  uint32_t reserved;
+  uint32_t multiprocessors;  // of the GPU
   uint64_t reserved2;
 };
 static_assert(sizeof(PeerInfo) == 64);

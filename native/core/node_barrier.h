@@ -8,7 +8,7 @@ namespace ncclrun {
 
 // Success, or what interrupted it. `own`: this rank's doorbell.
 inline Status meetOnHost(const Segment& segment, uint32_t localRanks, Interrupt& interrupt, Doorbell& own,
-                         uint64_t spinNanoseconds, Telemetry telemetry = Telemetry(nullptr)) {
+                         uint64_t spinNanoseconds, Telemetry telemetry) {
   NodeBarrier& barrier = segment.barrier();
   const uint32_t generation = barrier.generation.load(std::memory_order_seq_cst);
   if (interrupt.raised()) return interrupt.status();

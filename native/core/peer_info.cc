@@ -62,7 +62,7 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
       .shmDevice = known ? static_cast<uint64_t>(sharedMemory.st_dev) : 0,
       .busId = gpu.has_value() ? gpu->busId : 0,
       .flags = 0,
-      .reserved = 0,
+      .multiprocessors = gpu.has_value() ? gpu->multiprocessors : 0,
       .reserved2 = 0,
   };
 }

@@ -30,6 +30,7 @@ inline constexpr Result kNotReady = 600;
 inline constexpr Result kPeerAccessAlreadyEnabled = 704;
 
 inline constexpr int kAttributeMultiprocessors = 16;
+inline constexpr int kFunctionRegisters = 4;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr unsigned kEventNoTiming = 2;
@@ -76,6 +77,7 @@ inline constexpr unsigned kCaptureAddDependencies = 0;
   F(ipcCloseMemHandle, "cuIpcCloseMemHandle", (Pointer))                                                              \
   F(moduleLoadData, "cuModuleLoadData", (Module*, const void*))                                                       \
   F(moduleGetFunction, "cuModuleGetFunction", (Function*, Module, const char*))                                       \
+  F(funcGetAttribute, "cuFuncGetAttribute", (int*, int, Function))                                                    \
   F(launchKernel, "cuLaunchKernel",                                                                                   \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))         \
   F(launchHostFunction, "cuLaunchHostFunc", (Stream, void (*)(void*), void*))                                         \
@@ -93,6 +95,8 @@ inline constexpr unsigned kCaptureAddDependencies = 0;
   F(graphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))                         \
   F(graphLaunch, "cuGraphLaunch", (GraphExec, Stream))                                                                \
   F(graphAddEventRecordNode, "cuGraphAddEventRecordNode", (GraphNode*, Graph, const GraphNode*, size_t, Event))       \
+  F(graphAddDependencies, "cuGraphAddDependencies", (Graph, const GraphNode*, const GraphNode*, size_t))              \
+  F(graphRemoveDependencies, "cuGraphRemoveDependencies", (Graph, const GraphNode*, const GraphNode*, size_t))        \
   F(graphDestroy, "cuGraphDestroy", (Graph))                                                                          \
   F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec))                                                              \
   F(eventElapsedTime, "cuEventElapsedTime_v2", (float*, Event, Event))                                                \

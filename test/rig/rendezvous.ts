@@ -26,6 +26,7 @@ export function peerInfo(changes: Partial<PeerInfo> = {}): Uint8Array {
     pidHash: '2',
     shmDevice: '3',
     busId: '0',
+    multiprocessors: 0,
     gpuDirect: false,
     ...changes,
   });

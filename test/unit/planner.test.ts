@@ -12,7 +12,15 @@ function input(hostOf: readonly number[], cores = 64): PlanInput {
   const hosts = Math.max(...hostOf) + 1;
   return {
     hosts: Array.from({ length: hosts }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}`, cores })),
-    peers: hostOf.map((host) => ({ host, listenPort: 4000, device: 'host', cudaDevice: 0, busId: '0', pidHash: '1' })),
+    peers: hostOf.map((host) => ({
+      host,
+      listenPort: 4000,
+      device: 'host',
+      cudaDevice: 0,
+      busId: '0',
+      multiprocessors: 0,
+      pidHash: '1',
+    })),
     token: '0123456789abcdef0123456789abcdef',
   };
 }
@@ -162,7 +170,12 @@ describe('the planner', () => {
 
   test('refuses two ranks on one GPU, naming both', () => {
     const facts = input([0, 0, 1]);
-    const peers = facts.peers.map((peer) => ({ ...peer, device: 'cuda' as const, busId: '1b000' }));
+    const peers = facts.peers.map((peer) => ({
+      ...peer,
+      device: 'cuda' as const,
+      busId: '1b000',
+      multiprocessors: 132,
+    }));
     expect(() => planCommunicator({ ...facts, peers })).toThrow(UnplannableError);
     expect(() => planCommunicator({ ...facts, peers })).toThrow(
       /duplicate GPU: ranks 0 and 1 both use .* 1b000 .* of n0/,

@@ -95,10 +95,22 @@ describe('payloads of the rendezvous', () => {
 describe('facts of a rank', () => {
   test('come back as they were, hashes above 2^53 too', () => {
     const info = decodePeerInfo(
-      peerInfo({ device: 'cuda', hostHash: 'fedcba9876543210', busId: '1b0000', gpuDirect: true }),
+      peerInfo({
+        device: 'cuda',
+        hostHash: 'fedcba9876543210',
+        busId: '1b0000',
+        gpuDirect: true,
+        multiprocessors: 132,
+      }),
       'facts',
     );
-    expect(info).toMatchObject({ device: 'cuda', hostHash: 'fedcba9876543210', busId: '1b0000', gpuDirect: true });
+    expect(info).toMatchObject({
+      device: 'cuda',
+      hostHash: 'fedcba9876543210',
+      busId: '1b0000',
+      gpuDirect: true,
+      multiprocessors: 132,
+    });
     expect(decodePeerInfo(encodePeerInfo(info), 'facts')).toEqual(info);
   });
 

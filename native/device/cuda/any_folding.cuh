@@ -1,12 +1,13 @@
-// Folding of words whose operator is chosen when the kernel runs: less code than a kernel each, for protocols whose
-// time is not arithmetic's.
+// Folding of words of 8 bytes under protocols LL and LL128: of a module's two types by an operator chosen when the
+// kernel runs, which is less code than a kernel each, and of one type by sums, whose time counts most.
 #pragma once
 #include "device/cuda/arithmetic.cuh"
+#include "device/cuda/kinds.cuh"
 #include "device/cuda/launch_format.h"
 
 namespace ncclrun::cuda {
 
-// Of one type. As Folding (arithmetic.cuh), for words of 8 bytes.
+// Of one type, from left to right as Folding (arithmetic.cuh).
 template <class T>
 class AnyFolding {
  public:
@@ -14,18 +15,15 @@ class AnyFolding {
   using Value = typename Wide<T>::Type;
 
   __device__ __forceinline__ void take(const Word& word, bool scaled, bool isFirst, Fold fold, Value scalar) {
-    if (isFirst) first_ = word;
-    alone_ = isFirst && !scaled;
 #pragma unroll
     for (uint32_t e = 0; e < Word::kCount; e++) {
       Value value = Wide<T>::widen(word.elements[e]);
-      if (scaled) value = Wide<T>::widen(Wide<T>::narrow(value * scalar));
+      if (scaled) value = Wide<T>::widen(Wide<T>::narrow(times(value, scalar)));
       sums_[e] = isFirst ? value : apply(sums_[e], value, fold);
     }
   }
   __device__ __forceinline__ Word result(uint32_t divisor) const {
-    Word out = first_;
-    if (alone_) return out;
+    Word out;
 #pragma unroll
     for (uint32_t e = 0; e < Word::kCount; e++) {
       out.elements[e] = Wide<T>::narrow(sums_[e]);
@@ -51,8 +49,6 @@ class AnyFolding {
     }
   }
   Value sums_[Word::kCount];
-  Word first_;
-  bool alone_ = true;
 };
 
 __device__ __forceinline__ uint64_t bitsOf(const auto& word) { return *reinterpret_cast<const uint64_t*>(&word); }
@@ -60,69 +56,91 @@ template <class Word>
 __device__ __forceinline__ Word wordOf(uint64_t bits) {
   return *reinterpret_cast<const Word*>(&bits);
 }
+template <class T>
+__device__ __forceinline__ typename Wide<T>::Type scalarOf(const Launch& launch) {
+  return launch.scalarAt != nullptr ? Wide<T>::widen(*static_cast<const T*>(launch.scalarAt))
+                                    : *reinterpret_cast<const typename Wide<T>::Type*>(&launch.scalar);
+}
+// A contribution of our own is multiplied before anything.
+__device__ __forceinline__ bool isScaling(const Launch& launch) {
+  return launch.kind % kFolds == uint8_t(Fold::preMulSum);
+}
 
-// What one launch folds by.
+// What one launch folds by: nothing, in a module that only moves.
 template <class AllKinds>
 class WordFold {
  public:
-  __device__ explicit WordFold(const Launch& launch)
-      : second_(launch.kind >= kFolds), fold_(Fold(launch.kind % kFolds)), divisor_(launch.divisor) {
-    if constexpr (AllKinds::kReduces) {
-      if (fold_ != Fold::preMulSum) return;
-      scalar_.load(launch);
-      otherScalar_.load(launch);
-    }
-  }
+  static constexpr bool kFolds = false;
+  __device__ explicit WordFold(const Launch&) {}
+  __device__ bool scales() const { return false; }
+};
 
-  // A contribution of our own is multiplied before anything.
-  __device__ bool scales(bool own) const { return AllKinds::kReduces && own && fold_ == Fold::preMulSum; }
+// By the operator of the launch.
+template <class First, class Second>
+class WordFold<Kinds<First, Second>> {
+ public:
+  static constexpr bool kFolds = true;
+  __device__ explicit WordFold(const Launch& launch)
+      : second_(launch.kind >= cuda::kFolds), fold_(Fold(launch.kind % cuda::kFolds)), divisor_(launch.divisor) {
+    if (fold_ != Fold::preMulSum) return;
+    if (second_) secondScalar_ = scalarOf<Second>(launch);
+    if (!second_) firstScalar_ = scalarOf<First>(launch);
+  }
+  __device__ bool scales() const { return fold_ == Fold::preMulSum; }
 
   class Folding {
    public:
     __device__ __forceinline__ void take(const WordFold& by, uint64_t word, bool isOwn, bool isFirst) {
-      if constexpr (AllKinds::kReduces) {
-        const bool scaled = isOwn && by.fold_ == Fold::preMulSum;
-        if (by.second_) {
-          second_.take(wordOf<Pack<Second, 8>>(word), scaled, isFirst, by.fold_, by.otherScalar_.value);
-        } else {
-          first_.take(wordOf<Pack<First, 8>>(word), scaled, isFirst, by.fold_, by.scalar_.value);
-        }
+      const bool scaled = isOwn && by.scales();
+      if (by.second_) {
+        second_.take(wordOf<Pack<Second, 8>>(word), scaled, isFirst, by.fold_, by.secondScalar_);
       } else {
-        only_ = word;
+        first_.take(wordOf<Pack<First, 8>>(word), scaled, isFirst, by.fold_, by.firstScalar_);
       }
     }
     // divides: it goes into a user's buffer.
     __device__ __forceinline__ uint64_t result(const WordFold& by, bool divides) const {
-      if constexpr (AllKinds::kReduces) {
-        const uint32_t divisor = divides ? by.divisor_ : 1;
-        return by.second_ ? bitsOf(second_.result(divisor)) : bitsOf(first_.result(divisor));
-      } else {
-        return only_;
-      }
+      const uint32_t divisor = divides ? by.divisor_ : 1;
+      return by.second_ ? bitsOf(second_.result(divisor)) : bitsOf(first_.result(divisor));
     }
 
    private:
-    using First = typename AllKinds::FirstType;
-    using Second = typename AllKinds::SecondType;
     AnyFolding<First> first_;
     AnyFolding<Second> second_;
-    uint64_t only_ = 0;
   };
 
  private:
-  template <class T>
-  struct Scalar {
-    typename Wide<T>::Type value{};
-    __device__ void load(const Launch& launch) {
-      value = launch.scalarAt != nullptr ? Wide<T>::widen(*static_cast<const T*>(launch.scalarAt))
-                                         : *reinterpret_cast<const typename Wide<T>::Type*>(&launch.scalar);
-    }
-  };
   const bool second_;
   const Fold fold_;
   const uint32_t divisor_;
-  Scalar<typename AllKinds::FirstType> scalar_;
-  Scalar<typename AllKinds::SecondType> otherScalar_;
+  typename Wide<First>::Type firstScalar_{};
+  typename Wide<Second>::Type secondScalar_{};
+};
+
+// Sums and pre-multiplied sums of one type.
+template <class T>
+class WordFold<Sums<T>> {
+ public:
+  static constexpr bool kFolds = true;
+  __device__ explicit WordFold(const Launch& launch) : scales_(isScaling(launch)) {
+    if (scales_) scalar_ = scalarOf<T>(launch);
+  }
+  __device__ bool scales() const { return scales_; }
+
+  class Folding {
+   public:
+    __device__ __forceinline__ void take(const WordFold& by, uint64_t word, bool isOwn, bool isFirst) {
+      folding_.take(wordOf<Pack<T, 8>>(word), isOwn && by.scales_, isFirst, Fold::sum, by.scalar_);
+    }
+    __device__ __forceinline__ uint64_t result(const WordFold&, bool) const { return bitsOf(folding_.result(1)); }
+
+   private:
+    AnyFolding<T> folding_;
+  };
+
+ private:
+  const bool scales_;
+  typename Wide<T>::Type scalar_{};
 };
 
 }  // namespace ncclrun::cuda

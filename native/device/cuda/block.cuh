@@ -55,7 +55,6 @@ NCCLRUN_ROUTINE(directGather)
 NCCLRUN_ROUTINE(directScatter)
 NCCLRUN_ROUTINE(sendTo)
 NCCLRUN_ROUTINE(receiveFrom)
-NCCLRUN_ROUTINE(flatBarrier)
 #undef NCCLRUN_ROUTINE
 
 template <class P>
@@ -107,8 +106,6 @@ __device__ __forceinline__ void spread(P& p, const Work& w, Routine routine) {
       return sendToRoutine(p, w);
     case Routine::receive:
       return receiveFromRoutine(p, w);
-    case Routine::barrier:
-      return flatBarrierRoutine(p, w);
     default:
       return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   }
@@ -135,13 +132,13 @@ NCCLRUN_QUICK(Scattering, directReduceScatter)
 NCCLRUN_QUICK(Gathering, directAllGather)
 NCCLRUN_QUICK(Broadcasting, directBroadcast)
 NCCLRUN_QUICK(Exchanging, directAllToAll)
-NCCLRUN_QUICK(Meeting, flatBarrier)
 #undef NCCLRUN_QUICK
 struct Passing {
   static constexpr bool kInline = true;
   static __device__ void run(auto& p, const Work& w, Routine routine) {
     if (routine == Routine::send) return sendTo(p, w);
-    receiveFrom(p, w);
+    if (routine == Routine::receive) return receiveFrom(p, w);
+    p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   }
 };
 
@@ -154,7 +151,7 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
     const uint32_t block = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
     if (block >= item.blocks) continue;
     const uint32_t channel = (item.firstChannel + block) % launch.channels;
-    const RingPlace place = launch.places[channel];
+    const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
     const EndStore<Protocol::kProtocol> store(launch, item, channel, place);
     store.load(ends);
     __syncthreads();
@@ -186,8 +183,16 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
 #define NCCLRUN_ROUTINE_ALONE(Routine, ...)              \
   NCCLRUN_KERNEL(Routine, Lines64, Routine, __VA_ARGS__) \
   NCCLRUN_KERNEL(Routine, Lines128, Routine, __VA_ARGS__)
-#define NCCLRUN_REDUCTIONS(...)               \
-  NCCLRUN_ALL_ROUTINES(Reduce, __VA_ARGS__)   \
-  NCCLRUN_ROUTINE_ALONE(OneShot, __VA_ARGS__) \
-  NCCLRUN_ROUTINE_ALONE(TwoShot, __VA_ARGS__) \
-  NCCLRUN_ROUTINE_ALONE(Scattering, __VA_ARGS__)
+// Of the types of a module. Of the routines by themselves only the all-reduce of few bytes has them all: the others
+// compile as long as they do for sums, and are seldom wanted.
+#define NCCLRUN_REDUCTIONS(...)             \
+  NCCLRUN_ALL_ROUTINES(Reduce, __VA_ARGS__) \
+  NCCLRUN_ROUTINE_ALONE(OneShot, __VA_ARGS__)
+// Sums of one type (whole numbers': the unsigned one).
+#define NCCLRUN_SUM_ALONE(Which, Routine, Type)                               \
+  NCCLRUN_KERNEL(Routine##Which, Lines64, Routine, ncclrun::cuda::Sums<Type>) \
+  NCCLRUN_KERNEL(Routine##Which, Lines128, Routine, ncclrun::cuda::Sums<Type>)
+#define NCCLRUN_SUMS(Which, Type)         \
+  NCCLRUN_SUM_ALONE(Which, OneShot, Type) \
+  NCCLRUN_SUM_ALONE(Which, TwoShot, Type) \
+  NCCLRUN_SUM_ALONE(Which, Scattering, Type)

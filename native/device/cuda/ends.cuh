@@ -14,20 +14,23 @@ struct End {
   uint64_t bytes;
 };
 
-struct Ends {
-  End receives[kMaxPeers];
-  End sends[kMaxPeers];
+// What the waits of a block have in common, in shared memory.
+struct Waits {
   bool aborted;   // once true, every wait ends at once
   bool reported;  // a wait was long enough to be told
+};
+struct Ends : Waits {
+  End receives[kMaxPeers];
+  End sends[kMaxPeers];
 };
 
 // Waits give up when the host has raised one of its words. Those are far away: a warp looks once in a while only.
 class Patience {
  public:
-  __device__ Patience(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends) {}
+  __device__ Patience(const Launch& launch, Waits& waits) : launch_(launch), waits_(waits) {}
   // To be called each time that something was not there yet. True: give up.
   __device__ __forceinline__ bool over() {
-    if (*static_cast<volatile bool*>(&ends_.aborted)) return true;
+    if (*static_cast<volatile bool*>(&waits_.aborted)) return true;
     if (++rounds_ % kRoundsPerLook != 0) return false;
     return look();
   }
@@ -44,19 +47,19 @@ class Patience {
     // One lane for all that wait.
     if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return false;
     if (launch_.report.state != nullptr) {
-      *static_cast<volatile bool*>(&ends_.reported) = true;
+      *static_cast<volatile bool*>(&waits_.reported) = true;
       if (begun_ == 0) begun_ = now;
       storeVolatile(launch_.report.since, begun_ + launch_.report.clockOffset);
       storeVolatile(launch_.report.state, launch_.report.waiting);
     }
     const bool aborted = (launch_.aborted != nullptr && loadVolatile(launch_.aborted) > 1) ||
                          (launch_.aborted2 != nullptr && loadVolatile(launch_.aborted2) > 1);
-    if (aborted) *static_cast<volatile bool*>(&ends_.aborted) = true;
+    if (aborted) *static_cast<volatile bool*>(&waits_.aborted) = true;
     return aborted;
   }
 
   const Launch& launch_;
-  Ends& ends_;
+  Waits& waits_;
   uint32_t rounds_ = 0;
   uint64_t last_ = 0;
   uint64_t begun_ = 0;  // when it was first told of this wait
@@ -65,68 +68,82 @@ class Patience {
 // Steps are counted modulo 2^32.
 __device__ __forceinline__ bool reached(uint32_t counter, uint32_t wanted) { return int32_t(counter - wanted) >= 0; }
 
-// Waits until a sender's next step has a free slot among `steps`. By one thread.
-__device__ __forceinline__ void awaitCredit(End& end, uint32_t steps, Patience& patience) {
-  while (!reached(end.freed + steps, end.step + 1)) {
-    end.freed = loadAcquire(end.head);
-    if (!reached(end.freed + steps, end.step + 1) && patience.over()) return;
+// Waits until a sender's step has a free slot among `steps`. By one thread.
+__device__ __forceinline__ void awaitCredit(End& end, uint32_t step, uint32_t steps, Patience& patience) {
+  uint32_t freed = end.freed;
+  if (reached(freed + steps, step + 1)) return;
+  const uint32_t* const head = end.head;
+  do {
+    freed = loadVolatile(head);
+  } while (!reached(freed + steps, step + 1) && !patience.over());
+  end.freed = loadAcquire(head);
+}
+
+// One end of the connection with `peer`, from the GPU's memory and back.
+template <uint32_t kProtocol>
+__device__ __forceinline__ End loadEnd(const Launch& launch, uint32_t channel, uint32_t peer, bool receives) {
+  const uint64_t at = channel * launch.regionStride;
+  char* const in = launch.in[peer] + at;
+  char* const out = launch.out[peer] + at;
+  char* const data = (receives ? in : out) + slotOffset(kProtocol, launch.steps, launch.stepBytes);
+  auto* const tail = &reinterpret_cast<Region*>(receives ? in : out)->tail;
+  auto* const head = &reinterpret_cast<Region*>(receives ? out : in)->head[kProtocol];
+  const uint32_t index = channel * launch.ranks + peer;
+  if (receives) {
+    const ReceiveState& state = launch.receives[index];
+    return {data, tail, head, state.step[kProtocol], 0, state.bytes};
+  }
+  const SendState& state = launch.sends[index];
+  return {data, tail, head, state.step[kProtocol], state.head[kProtocol], state.bytes};
+}
+template <uint32_t kProtocol>
+__device__ __forceinline__ void storeEnd(const Launch& launch, uint32_t channel, uint32_t peer, bool receives,
+                                         const End& end) {
+  const uint32_t index = channel * launch.ranks + peer;
+  if (receives) {
+    ReceiveState& state = launch.receives[index];
+    state.step[kProtocol] = end.step;
+    state.bytes = end.bytes;
+  } else {
+    SendState& state = launch.sends[index];
+    state.step[kProtocol] = end.step;
+    state.head[kProtocol] = end.freed;
+    state.bytes = end.bytes;
   }
 }
 
-// An end of each of the item's connections on one channel, from the GPU's memory and back. By the first two warps; the
-// barriers before and after are the caller's.
+// An end of each of the item's connections on one channel. By the first two warps; the barriers before and after are
+// the caller's.
 template <uint32_t kProtocol>
 class EndStore {
  public:
   __device__ EndStore(const Launch& launch, const Item& item, uint32_t channel, RingPlace place)
-      : launch_(launch), channel_(channel) {
-    const uint32_t i = threadIdx.x & 31;
-    receives_ = threadIdx.x < 32 && i < item.receiveCount;
-    sends_ = threadIdx.x >= 32 && threadIdx.x < 64 && i < item.sendCount;
-    if (receives_) peer_ = item.usesRing ? place.previous : item.receives[i];
-    if (sends_) peer_ = item.usesRing ? place.next : item.sends[i];
+      : launch_(launch), channel_(channel), lane_(threadIdx.x & 31), receives_(threadIdx.x < 32) {
+    mine_ = receives_ ? lane_ < item.receiveCount : threadIdx.x < 64 && lane_ < item.sendCount;
+    if (!mine_) return;
+    if (item.usesRing) {
+      peer_ = receives_ ? place.previous : place.next;
+    } else {
+      peer_ = receives_ ? item.receives[lane_] : item.sends[lane_];
+    }
   }
 
   __device__ void load(Ends& ends) const {
-    if (!receives_ && !sends_) return;
-    const uint64_t at = channel_ * launch_.regionStride;
-    char* const in = launch_.in[peer_] + at;
-    char* const out = launch_.out[peer_] + at;
-    char* const data = (receives_ ? in : out) + slotOffset(kProtocol, launch_.steps, launch_.stepBytes);
-    auto* const tail = &reinterpret_cast<Region*>(receives_ ? in : out)->tail;
-    auto* const head = &reinterpret_cast<Region*>(receives_ ? out : in)->head[kProtocol];
-    if (receives_) {
-      const ReceiveState& state = launch_.receives[index()];
-      ends.receives[threadIdx.x] = {data, tail, head, state.step[kProtocol], 0, state.bytes};
-    } else {
-      const SendState& state = launch_.sends[index()];
-      ends.sends[threadIdx.x & 31] = {data, tail, head, state.step[kProtocol], state.head[kProtocol], state.bytes};
-    }
+    if (mine_) endOf(ends) = loadEnd<kProtocol>(launch_, channel_, peer_, receives_);
   }
-
-  __device__ void store(const Ends& ends) const {
-    if (receives_) {
-      const End& end = ends.receives[threadIdx.x];
-      ReceiveState& state = launch_.receives[index()];
-      state.step[kProtocol] = end.step;
-      state.bytes = end.bytes;
-    }
-    if (sends_) {
-      const End& end = ends.sends[threadIdx.x & 31];
-      SendState& state = launch_.sends[index()];
-      state.step[kProtocol] = end.step;
-      state.head[kProtocol] = end.freed;
-      state.bytes = end.bytes;
-    }
+  __device__ void store(Ends& ends) const {
+    if (mine_) storeEnd<kProtocol>(launch_, channel_, peer_, receives_, endOf(ends));
   }
 
  private:
-  __device__ uint32_t index() const { return channel_ * launch_.ranks + peer_; }
+  __device__ End& endOf(Ends& ends) const { return (receives_ ? ends.receives : ends.sends)[lane_]; }
 
   const Launch& launch_;
   const uint32_t channel_;
+  const uint32_t lane_;
+  const bool receives_;
+  bool mine_;
   uint32_t peer_ = 0;
-  bool receives_, sends_;
 };
 
 }  // namespace ncclrun::cuda

@@ -2,7 +2,7 @@
 
 #include <map>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <tuple>
 
 #include "device/cuda/launch_format.h"
@@ -49,33 +49,36 @@ Place placeOf(ncclDataType_t type) {
   }
 }
 
-// As device/cuda/block.cuh makes them: some routines have a kernel of their own under LL and LL128, not for types of
-// one byte.
-const char* nameOf(uint8_t module, plan::Protocol protocol, Routine routine) {
+// As device/cuda/block.cuh makes them: some routines have a kernel of their own under LL and LL128, and another one for
+// sums; not for types of one byte.
+std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
   static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
-  const bool wide = protocol == plan::Protocol::ll128;
-  const bool none = module == kFloat8 || module == kInteger8;
-  if (none || protocol == plan::Protocol::simple) return kOfAll[uint8_t(protocol)];
+  if (routine == Routine::barrier) return "ncclrunMeeting";
+  const std::string name = kOfAll[uint8_t(protocol)];
+  const bool none = kernel.module == kFloat8 || kernel.module == kInteger8;
+  if (none || protocol == plan::Protocol::simple) return name;
+  const Fold fold = Fold(kernel.kind % kFolds);
+  const bool second = kernel.kind >= kFolds;
+  const bool sums = fold == Fold::sum || fold == Fold::preMulSum;
+  const char* const sum = !sums ? "" : second ? "SecondSum" : "FirstSum";
   switch (routine) {
     case Routine::allReduceOneShot:
-      return wide ? "ncclrunLines128OneShot" : "ncclrunLines64OneShot";
+      return name + "OneShot" + sum;
     case Routine::allReduceTwoShot:
-      return wide ? "ncclrunLines128TwoShot" : "ncclrunLines64TwoShot";
+      return sums ? name + "TwoShot" + sum : name;
     case Routine::reduceScatterDirect:
-      return wide ? "ncclrunLines128Scattering" : "ncclrunLines64Scattering";
+      return sums ? name + "Scattering" + sum : name;
     case Routine::allGatherDirect:
-      return wide ? "ncclrunLines128Gathering" : "ncclrunLines64Gathering";
+      return name + "Gathering";
     case Routine::broadcastDirect:
-      return wide ? "ncclrunLines128Broadcasting" : "ncclrunLines64Broadcasting";
+      return name + "Broadcasting";
     case Routine::allToAll:
-      return wide ? "ncclrunLines128Exchanging" : "ncclrunLines64Exchanging";
+      return name + "Exchanging";
     case Routine::send:
     case Routine::receive:
-      return wide ? "ncclrunLines128Passing" : "ncclrunLines64Passing";
-    case Routine::barrier:
-      return wide ? "ncclrunLines128Meeting" : "ncclrunLines64Meeting";
+      return name + "Passing";
     default:
-      return kOfAll[uint8_t(protocol)];
+      return name;
   }
 }
 
@@ -108,23 +111,55 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
 Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   static std::mutex mutex;
   static auto& modules = *new std::map<std::pair<Context, uint8_t>, Module>;
-  static auto& functions = *new std::map<std::tuple<Context, uint8_t, std::string_view>, Function>;
+  static auto& functions = *new std::map<std::tuple<Context, uint8_t, std::string>, Function>;
   std::lock_guard lock(mutex);
   auto& function = functions[{gpu.context, module, name}];
-  out = function;
-  if (out != nullptr) return {};
-  auto& loaded = modules[{gpu.context, module}];
-  if (loaded == nullptr) {
-    Status status = statusOf(driver().moduleLoadData(&loaded, kFatbins[module]), "the kernels cannot be loaded");
+  if (function == nullptr) {
+    auto& loaded = modules[{gpu.context, module}];
+    Status status;
+    if (loaded == nullptr)
+      status = statusOf(driver().moduleLoadData(&loaded, kFatbins[module]), "the kernels cannot be loaded");
+    if (status.ok()) status = statusOf(driver().moduleGetFunction(&function, loaded, name), name);
+    int registers = 0;  // the driver really loads a function when something is asked of it
+    if (status.ok()) status = statusOf(driver().funcGetAttribute(&registers, kFunctionRegisters, function), name);
     if (!status.ok()) return status;
   }
-  Status status = statusOf(driver().moduleGetFunction(&function, loaded, name), name);
   out = function;
-  return status;
+  return {};
 }
 
-Status load(const Gpu& gpu, uint8_t module, plan::Protocol protocol, Routine routine, Function& out) {
-  return load(gpu, module, nameOf(module, protocol, routine), out);
+Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, Function& out) {
+  static std::mutex mutex;
+  using Key = std::tuple<Context, uint8_t, uint8_t, plan::Protocol, Routine>;
+  static auto& functions = *new std::map<Key, Function>;
+  std::lock_guard lock(mutex);
+  auto& function = functions[{gpu.context, kernel.module, kernel.kind, protocol, routine}];
+  if (function == nullptr) {
+    Status status = load(gpu, kernel.module, nameOf(kernel, protocol, routine).c_str(), function);
+    if (!status.ok()) return status;
+  }
+  out = function;
+  return {};
+}
+
+Status loadAll(const Gpu& gpu) {
+  const auto loadRoutines = [&](const Kernel& kernel, Routine first, Routine last) {
+    for (const auto protocol : {plan::Protocol::simple, plan::Protocol::ll, plan::Protocol::ll128}) {
+      for (uint8_t routine = uint8_t(first); routine <= uint8_t(last); routine++) {
+        Function function = nullptr;
+        if (Status status = load(gpu, kernel, protocol, Routine(routine), function); !status.ok()) return status;
+      }
+    }
+    return Status{};
+  };
+  Status status = loadRoutines({kBytesModule, 0}, Routine::allGatherDirect, Routine::barrier);
+  for (int type = 0; type < ncclNumTypes; type++) {
+    for (int op = 0; op <= ncclNumOps && status.ok(); op++) {  // the last: a pre-multiplied sum
+      const auto kernel = kernelFor(ncclDataType_t(type), ncclRedOp_t(op));
+      status = loadRoutines(kernel, Routine::copy, Routine::reduceTree);
+    }
+  }
+  return status;
 }
 
 }  // namespace ncclrun::cuda

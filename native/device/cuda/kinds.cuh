@@ -48,6 +48,10 @@ struct Kinds {
   }
 };
 
+// Of one type: sums and pre-multiplied sums.
+template <class T>
+struct Sums {};
+
 // For what only moves.
 struct Bytes {
   static constexpr bool kReduces = false;

@@ -4,6 +4,7 @@
 
 namespace ncclrun::cuda {
 
+// Empties the multiprocessor's first cache: for the last look of a wait, not for those before.
 __device__ __forceinline__ uint32_t loadAcquire(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");

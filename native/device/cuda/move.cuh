@@ -13,8 +13,38 @@ struct Move {
   uint32_t place;
   void* target;
   size_t count;  // elements
-  bool empty;    // a step without payload
 };
+
+// What a move folds: what it receives, and our own in between. All ranks run the same instruction on the same
+// contributions: only then have they the same bits, a NaN's too.
+class Contributions {
+ public:
+  __device__ __forceinline__ explicit Contributions(const Move& move)
+      : from_(move.from),
+        own_(move.own == nullptr       ? ~0u
+             : move.place < move.froms ? move.place
+                                       : move.froms),
+        count_(move.froms + (move.own != nullptr ? 1 : 0)) {}
+  __device__ __forceinline__ uint32_t count() const { return count_; }
+  __device__ __forceinline__ bool has(uint32_t number) const { return number < count_; }
+  __device__ __forceinline__ bool isOwn(uint32_t number) const { return number == own_; }
+  __device__ __forceinline__ bool isReceived(uint32_t number) const { return has(number) && !isOwn(number); }
+  __device__ __forceinline__ uint32_t connection(uint32_t number) const {
+    return from_ + number - (number > own_ ? 1 : 0);
+  }
+
+ private:
+  const uint32_t from_, own_, count_;
+};
+// What is folded into a user's buffer is the result, which is divided.
+__device__ __forceinline__ bool isResult(const Move& move) {
+  return move.own != nullptr && move.froms > 0 && move.target != nullptr;
+}
+// Whether there is anything to fold by `fold` (WordFold).
+__device__ __forceinline__ bool isFolded(const Move& move, const auto& fold) {
+  const bool own = move.own != nullptr;
+  return move.froms + own > 1 || (own && fold.scales());
+}
 
 template <class T, class Op>
 __device__ __forceinline__ Adjustment<T> adjustmentOf(const Launch& launch) {
@@ -28,11 +58,10 @@ __device__ __forceinline__ Adjustment<T> adjustmentOf(const Launch& launch) {
   return adjust;
 }
 
-// What is folded into a user's buffer is the result, which is divided.
 template <class T, class Op>
 __device__ __forceinline__ Adjustment<T> adjustmentFor(const Launch& launch, const Move& move) {
   Adjustment<T> adjust = adjustmentOf<T, Op>(launch);
-  if (move.own == nullptr || move.froms == 0 || move.target == nullptr) adjust.divisor = 1;
+  if (!isResult(move)) adjust.divisor = 1;
   return adjust;
 }
 

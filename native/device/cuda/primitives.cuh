@@ -1,7 +1,8 @@
 // The primitives of algorithm/work.h on a GPU: all threads of a block call each of them together.
 #pragma once
 #include "algorithm/work.h"
-#include "device/cuda/lines.cuh"
+#include "device/cuda/lines128.cuh"
+#include "device/cuda/lines64.cuh"
 #include "device/cuda/simple.cuh"
 
 namespace ncclrun::cuda {
@@ -15,14 +16,6 @@ class Primitives {
       : protocol_(launch, ends), launch_(launch), receives_(receives), sends_(sends) {}
 
   __device__ size_t slotElements() const { return protocol_.slotBytes() / launch_.elementBytes; }
-
-  // Blocks that all send and then all receive, in step, would use the links half of the time: with steps of several
-  // sizes they drift apart.
-  __device__ size_t slotElements(uint32_t block) const {
-    const size_t whole = slotElements();
-    if (Protocol::kProtocol != 0) return whole;
-    return (whole - whole / 8 * (block % 4)) / 16 * 16;
-  }
 
   __device__ void copyAll(const char* source, char* target, size_t count, uint32_t block, uint32_t blocks) {
     const bool scales = launch_.kind % kFolds == uint8_t(Fold::preMulSum);
@@ -69,13 +62,11 @@ class Primitives {
   }
   // After the last step.
   __device__ void finish() { protocol_.finish(); }
-  __device__ __forceinline__ void signalAll() { carryOut({0, 0, 0, sends_, nullptr, 0, nullptr, 0, true}); }
-  __device__ __forceinline__ void awaitAll() { carryOut({0, receives_, 0, 0, nullptr, 0, nullptr, 0, true}); }
 
  private:
   __device__ __forceinline__ void move(uint32_t from, uint32_t froms, uint32_t to, uint32_t tos, const void* own,
                                        uint32_t place, void* target, size_t count) {
-    if (count > 0) carryOut({from, froms, to, tos, own, place, target, count, false});
+    if (count > 0) carryOut({from, froms, to, tos, own, place, target, count});
   }
   __device__ __forceinline__ void carryOut(const Move& move) {
     if constexpr (kInline) {

@@ -1,10 +1,14 @@
-// Protocol Simple: a step is a slot full of data, handed over by a counter beside the slots. The block works on one
-// step at a time.
+// Protocol Simple: a step is a slot full of data, handed over by a counter beside the slots.
+//
+// Three kinds of warps of a block go through the moves of its algorithm: one waits for slots, one hands them on, the
+// others, the workers, fold. So what a move waits for is looked at while the one before is folded, and the workers do
+// not wait until what they have written is visible to the peer.
 #pragma once
 #include "device/cuda/arithmetic.cuh"
 #include "device/cuda/ends.cuh"
 #include "device/cuda/kinds.cuh"
 #include "device/cuda/move.cuh"
+#include "device/cuda/steps.cuh"
 
 namespace ncclrun::cuda {
 
@@ -13,200 +17,251 @@ class Simple {
  public:
   static constexpr uint32_t kProtocol = 0;
 
-  __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends) {}
+  __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
 
   __device__ uint32_t slotBytes() const { return launch_.stepBytes; }
 
   __device__ void move(const Move& move) {
-    AllKinds::choose(launch_.kind, [&]<class T, class Op>() { moveAs<T, Op>(move); });
+    const uint32_t number = moves_++;
+    if (isWorker()) {
+      meet(kReady, number, blockDim.x);
+      if (!ends_.aborted) AllKinds::choose(launch_.kind, [&]<class T, class Op>() { moveAs<T, Op>(move); });
+      tell(kDone, number, workers() + 32);
+    } else if (threadIdx.x / 32 == workers() / 32) {
+      awaitAll(move);
+      meet(kReady, number, blockDim.x);
+    } else {
+      // Workers may begin the next move before this one is handed on, but not the one after.
+      if (!announced_) tell(kReady, number, blockDim.x);
+      tell(kReady, number + 1, blockDim.x);
+      announced_ = true;
+      meet(kDone, number, workers() + 32);
+      handOn(move);
+    }
+    if (!steps_.advance(move)) finish();
   }
   // A single rank's contribution; no barrier inside.
   __device__ void copy(const void* source, void* target, size_t bytes) {
+    if (!isWorker()) return;
     AllKinds::choose(launch_.kind, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
   }
 
-  __device__ void finish() {}
+  __device__ void finish() {
+    // What the last warp has announced is met.
+    if (moves_ > 0 && threadIdx.x / 32 != workers() / 32 + 1) meet(kReady, moves_, blockDim.x);
+    moves_ = 0;
+    announced_ = false;
+    steps_.write();
+  }
 
  private:
   static constexpr uint32_t kNone = ~0u;
 
+  // Barriers of the block, two of each kind in turn.
+  static constexpr uint32_t kReady = 1;  // all: what the move waits for is there
+  static constexpr uint32_t kDone = 3;   // workers and the last warp: it is folded
+
+  static __device__ __forceinline__ void meet(uint32_t barrier, uint32_t number, uint32_t threads) {
+    asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(barrier + number % 2), "r"(threads) : "memory");
+  }
+  static __device__ __forceinline__ void tell(uint32_t barrier, uint32_t number, uint32_t threads) {
+    __threadfence_block();
+    asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(barrier + number % 2), "r"(threads) : "memory");
+  }
+  static __device__ __forceinline__ uint32_t workers() { return blockDim.x - 64; }
+  static __device__ __forceinline__ bool isWorker() { return threadIdx.x < workers(); }
+
   template <class T, class Op>
   __device__ __noinline__ void moveAs(const Move& move) {
-    awaitAll(move);
-    __syncthreads();
     const T* sources[kMaxPeers + 1];
     T* targets[kMaxPeers + 1];
     uint32_t sourceCount = 0, targetCount = 0;
     for (uint32_t i = 0; i < move.froms; i++) {
       if (move.own != nullptr && sourceCount == move.place) sources[sourceCount++] = static_cast<const T*>(move.own);
-      sources[sourceCount++] = slotOf<T>(ends_.receives[move.from + i]);
+      sources[sourceCount++] = slotOf<T>(ends_.receives[move.from + i], steps_.receive(move.from + i));
     }
     if (move.own != nullptr && sourceCount == move.froms) sources[sourceCount++] = static_cast<const T*>(move.own);
-    for (uint32_t i = 0; i < move.tos; i++) targets[targetCount++] = slotOf<T>(ends_.sends[move.to + i]);
+    for (uint32_t i = 0; i < move.tos; i++)
+      targets[targetCount++] = slotOf<T>(ends_.sends[move.to + i], steps_.send(move.to + i));
     if (move.target != nullptr) targets[targetCount++] = static_cast<T*>(move.target);
-    if (!move.empty && !ends_.aborted) {
-      const uint32_t scaled = move.own != nullptr ? move.place : kNone;
-      fold<T, Op>(targets, targetCount, sources, sourceCount, move.count, adjustmentFor<T, Op>(launch_, move), scaled);
-    }
-    __syncthreads();
-    handOn(move, sizeof(T));
+    const uint32_t scaled = move.own != nullptr ? move.place : kNone;
+    fold<T, Op>(targets, targetCount, sources, sourceCount, uint32_t(move.count), adjustmentFor<T, Op>(launch_, move),
+                scaled);
   }
 
   template <class T, class Op>
   __device__ __noinline__ void copyAs(const void* source, void* target, size_t count) {
-    const T* sources[1] = {static_cast<const T*>(source)};
-    T* targets[1] = {static_cast<T*>(target)};
-    fold<T, Op>(targets, 1, sources, 1, count, adjustmentOf<T, Op>(launch_), 0);
-  }
-
-  // Lanes of the first warp wait, each for one slot.
-  __device__ void awaitAll(const Move& move) {
-    if (threadIdx.x >= 32) return;
-    Patience patience(launch_, ends_);
-    const uint32_t lane = threadIdx.x;
-    if (lane < move.froms) {
-      End& end = ends_.receives[move.from + lane];
-      while (!reached(loadAcquire(end.tail), end.step + 1) && !patience.over()) continue;
-    } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
-      awaitCredit(ends_.sends[move.to + lane - kMaxPeers], launch_.steps, patience);
+    constexpr size_t kMost = size_t(1) << 28;  // elements, which fold counts in 32 bits
+    for (size_t begin = 0; begin < count; begin += kMost) {
+      const T* sources[1] = {static_cast<const T*>(source) + begin};
+      T* targets[1] = {static_cast<T*>(target) + begin};
+      const auto part = uint32_t(lesser(kMost, count - begin));
+      fold<T, Op>(targets, 1, sources, 1, part, adjustmentOf<T, Op>(launch_), 0);
     }
   }
-  // The same lanes; all threads' accesses happen before.
-  __device__ void handOn(const Move& move, size_t elementBytes) {
-    if (threadIdx.x >= 32) return;
-    const uint32_t lane = threadIdx.x;
+
+  // A lane for each slot.
+  __device__ void awaitAll(const Move& move) {
+    Patience patience(launch_, ends_);
+    const uint32_t lane = threadIdx.x % 32;
+    if (lane < move.froms) {
+      const End& end = ends_.receives[move.from + lane];
+      const uint32_t wanted = steps_.receive(move.from + lane) + 1;
+      while (!reached(loadVolatile(end.tail), wanted) && !patience.over()) continue;
+      loadAcquire(end.tail);
+    } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
+      const uint32_t i = move.to + lane - kMaxPeers;
+      awaitCredit(ends_.sends[i], steps_.send(i), launch_.steps, patience);
+    }
+    __syncwarp();
+  }
+  // The same lanes; all workers' accesses happen before.
+  __device__ void handOn(const Move& move) {
+    const uint32_t lane = threadIdx.x % 32;
+    const uint64_t bytes = move.count * launch_.elementBytes;
     if (lane < move.froms) {
       End& end = ends_.receives[move.from + lane];
-      end.bytes += move.count * elementBytes;
-      storeRelease(end.head, ++end.step);
+      end.bytes += bytes;
+      storeRelease(end.head, steps_.receive(move.from + lane) + 1);
     } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
       End& end = ends_.sends[move.to + lane - kMaxPeers];
-      end.bytes += move.count * elementBytes;
-      storeRelease(end.tail, ++end.step);
+      end.bytes += bytes;
+      storeRelease(end.tail, steps_.send(move.to + lane - kMaxPeers) + 1);
     }
     __syncwarp();
   }
 
   template <class T>
-  __device__ T* slotOf(const End& end) const {
-    return reinterpret_cast<T*>(end.slots + uint64_t(end.step % launch_.steps) * launch_.stepBytes);
+  __device__ T* slotOf(const End& end, uint32_t step) const {
+    return reinterpret_cast<T*>(end.slots + uint64_t(step % launch_.steps) * launch_.stepBytes);
   }
 
-  // aligned: to the pack's size.
-  template <class Packed>
-  static __device__ __forceinline__ Packed loadPack(const Packed* from, bool aligned) {
-    if (aligned || sizeof(Packed) == 1) return *from;
-    Packed pack;
-    for (uint32_t b = 0; b < sizeof(Packed); b++)
-      reinterpret_cast<char*>(&pack)[b] = reinterpret_cast<const char*>(from)[b];
-    return pack;
-  }
-  template <class Packed>
-  static __device__ __forceinline__ void storePack(Packed* to, const Packed& pack, bool aligned) {
-    if (aligned || sizeof(Packed) == 1) {
-      *to = pack;
-      return;
-    }
-    for (uint32_t b = 0; b < sizeof(Packed); b++)
-      reinterpret_cast<char*>(to)[b] = reinterpret_cast<const char*>(&pack)[b];
+  // What one element or piece of every target becomes. load(s): that of source s.
+  template <class T, class Op, uint32_t kBytes>
+  static __device__ __forceinline__ Pack<T, kBytes> foldOne(uint32_t sourceCount, const Adjustment<T>& adjust,
+                                                            uint32_t scaled, auto&& load) {
+    Folding<T, Op, kBytes> folding(adjust);
+    folding.begin(load(0), scaled == 0);
+#pragma unroll
+    for (uint32_t s = 1; s < sourceCount; s++) folding.add(load(s), scaled == s);
+    return folding.result();
   }
 
-  // kSources, kTargets: how many there are, known when compiled, so that the pointers stay in registers; 0: any number.
-  template <class T, class Op, uint32_t kBytes, uint32_t kSources, uint32_t kTargets>
-  static __device__ __forceinline__ void foldPacks(T* const* targets, uint32_t anyTargets, const T* const* sources,
-                                                   uint32_t anySources, size_t begin, size_t packs,
-                                                   const Adjustment<T>& adjust, uint32_t scaled, bool aligned) {
-    using Packed = Pack<T, kBytes>;
-    constexpr uint32_t kUnroll = kBytes < 16 ? 1 : kSources > 1 ? 4 : 8;
-    const uint32_t sourceCount = kSources != 0 ? kSources : anySources;
-    const uint32_t targetCount = kTargets != 0 ? kTargets : anyTargets;
-    const auto load = [&](uint32_t s, size_t i) {
-      return loadPack(reinterpret_cast<const Packed*>(sources[s] + begin) + i, aligned);
-    };
-    size_t i = threadIdx.x;
-    if constexpr (kSources != 0 && kTargets != 0 && kUnroll > 1) {
-      for (; i + (kUnroll - 1) * blockDim.x < packs; i += kUnroll * blockDim.x) {
-        Packed loaded[kSources][kUnroll];
+  // In pieces that one access takes. kSources, kTargets: how many there are, known when compiled, so that the pointers
+  // stay in registers. A worker has several pieces under way at once, in the last round too.
+  template <class T, class Op, class Piece, uint32_t kSources, uint32_t kTargets>
+  static __device__ __forceinline__ void foldPieces(T* const* targets, const T* const* sources, uint32_t pieces,
+                                                    const Adjustment<T>& adjust, uint32_t scaled) {
+    constexpr uint32_t kUnroll = kSources > 1 ? 4 : 8;
+    for (uint32_t first = threadIdx.x; first < pieces; first += kUnroll * workers()) {
+      const auto at = [&](uint32_t u) { return first + u * workers(); };
+      Piece loaded[kSources][kUnroll]{};
 #pragma unroll
-        for (uint32_t s = 0; s < kSources; s++) {
-#pragma unroll
-          for (uint32_t u = 0; u < kUnroll; u++) loaded[s][u] = load(s, i + u * blockDim.x);
-        }
+      for (uint32_t s = 0; s < kSources; s++) {
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) {
-          Folding<T, Op, kBytes> folding(adjust);
-          folding.begin(loaded[0][u], scaled == 0);
-#pragma unroll
-          for (uint32_t s = 1; s < kSources; s++) folding.add(loaded[s][u], scaled == s);
-          loaded[0][u] = folding.result();
+          if (at(u) < pieces) loaded[s][u] = reinterpret_cast<const Piece*>(sources[s])[at(u)];
         }
+      }
+      if constexpr (Op::kFolds) {
+        using Packed = Pack<T, sizeof(Piece)>;
 #pragma unroll
-        for (uint32_t t = 0; t < kTargets; t++) {
+        for (uint32_t u = 0; u < kUnroll; u++) {
+          const Packed packed = foldOne<T, Op, sizeof(Piece)>(
+              kSources, adjust, scaled, [&](uint32_t s) { return *reinterpret_cast<const Packed*>(&loaded[s][u]); });
+          loaded[0][u] = *reinterpret_cast<const Piece*>(&packed);
+        }
+      }
 #pragma unroll
-          for (uint32_t u = 0; u < kUnroll; u++)
-            reinterpret_cast<Packed*>(targets[t] + begin)[i + u * blockDim.x] = loaded[0][u];
+      for (uint32_t t = 0; t < kTargets; t++) {
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) {
+          if (at(u) < pieces) reinterpret_cast<Piece*>(targets[t])[at(u)] = loaded[0][u];
         }
       }
     }
+  }
+
+  // The same of any number of them, one piece after the other.
+  template <class T, class Op, uint32_t kBytes>
+  static __device__ __forceinline__ void foldAnyPieces(T* const* targets, uint32_t targetCount, const T* const* sources,
+                                                       uint32_t sourceCount, uint32_t pieces,
+                                                       const Adjustment<T>& adjust, uint32_t scaled) {
+    using Packed = Pack<T, kBytes>;
 #pragma unroll 1
-    for (; i < packs; i += blockDim.x) {
-      Folding<T, Op, kBytes> folding(adjust);
-      folding.begin(load(0, i), scaled == 0);
+    for (uint32_t i = threadIdx.x; i < pieces; i += workers()) {
+      const Packed packed = foldOne<T, Op, kBytes>(
+          sourceCount, adjust, scaled, [&](uint32_t s) { return reinterpret_cast<const Packed*>(sources[s])[i]; });
+      for (uint32_t t = 0; t < targetCount; t++) reinterpret_cast<Packed*>(targets[t])[i] = packed;
+    }
+  }
+
+  // Elements [begin, end), at any address.
+  template <class T, class Op>
+  static __device__ __noinline__ void foldElements(T* const* targets, uint32_t targetCount, const T* const* sources,
+                                                   uint32_t sourceCount, uint32_t begin, uint32_t end,
+                                                   const Adjustment<T>& adjust, uint32_t scaled) {
+    using Element = Pack<T, sizeof(T)>;
 #pragma unroll 1
-      for (uint32_t s = 1; s < sourceCount; s++) folding.add(load(s, i), scaled == s);
-      const Packed value = folding.result();
+    for (uint32_t i = begin + threadIdx.x; i < end; i += workers()) {
+      const Element element = foldOne<T, Op, sizeof(T)>(sourceCount, adjust, scaled, [&](uint32_t s) {
+        Element loaded;
+        memcpy(&loaded, reinterpret_cast<const char*>(sources[s]) + i * sizeof(T), sizeof(T));
+        return loaded;
+      });
       for (uint32_t t = 0; t < targetCount; t++)
-        storePack(reinterpret_cast<Packed*>(targets[t] + begin) + i, value, aligned);
+        memcpy(reinterpret_cast<char*>(targets[t]) + i * sizeof(T), &element, sizeof(T));
     }
   }
 
-  template <class T, class Op, uint32_t kSources, uint32_t kTargets>
-  static __device__ __forceinline__ void foldCounted(T* const* targets, uint32_t targetCount, const T* const* sources,
-                                                     uint32_t sourceCount, size_t count, const Adjustment<T>& adjust,
-                                                     uint32_t scaled) {
-    uintptr_t bits = 0;
-    for (uint32_t t = 0; t < (kTargets != 0 ? kTargets : targetCount); t++)
-      bits |= reinterpret_cast<uintptr_t>(targets[t]);
-    for (uint32_t s = 0; s < (kSources != 0 ? kSources : sourceCount); s++)
-      bits |= reinterpret_cast<uintptr_t>(sources[s]);
-    size_t done = 0;
-    if (bits % 16 == 0) {
-      const size_t packs = count * sizeof(T) / 16;
-      foldPacks<T, Op, 16, kSources, kTargets>(targets, targetCount, sources, sourceCount, 0, packs, adjust, scaled,
-                                               true);
-      done = packs * 16 / sizeof(T);
+  // What all of it takes in whole pieces. Counts of elements.
+  template <class T, class Op, class Piece>
+  static __device__ __forceinline__ uint32_t foldBy(T* const* targets, uint32_t targetCount, const T* const* sources,
+                                                    uint32_t sourceCount, uint32_t count, const Adjustment<T>& adjust,
+                                                    uint32_t scaled) {
+    const uint32_t pieces = count / (sizeof(Piece) / sizeof(T));
+    const auto counted = [&]<uint32_t kSources, uint32_t kTargets>() {
+      foldPieces<T, Op, Piece, kSources, kTargets>(targets, sources, pieces, adjust, scaled);
+    };
+    // Sixteen elements to a piece make long code, which is not worth having for every number of sources.
+    constexpr bool kLong = Op::kFolds && sizeof(T) == 1;
+    if (!kLong && sourceCount == 1 && targetCount == 1) {
+      counted.template operator()<1, 1>();
+    } else if (!kLong && sourceCount == 1 && targetCount == 2) {
+      counted.template operator()<1, 2>();
+    } else if (!kLong && Op::kFolds && sourceCount == 2 && targetCount == 1) {
+      counted.template operator()<2, 1>();
+    } else if (!kLong && Op::kFolds && sourceCount == 2 && targetCount == 2) {
+      counted.template operator()<2, 2>();
+    } else {
+      foldAnyPieces<T, Op, sizeof(Piece)>(targets, targetCount, sources, sourceCount, pieces, adjust, scaled);
     }
-    foldPacks<T, Op, sizeof(T), kSources, kTargets>(targets, targetCount, sources, sourceCount, done, count - done,
-                                                    adjust, scaled, bits % sizeof(T) == 0);
+    return pieces * (sizeof(Piece) / sizeof(T));
   }
 
-  // By all threads of the block. No barrier inside. scaled: number of the source to be multiplied.
+  // By all workers. No barrier inside. scaled: number of the source to be multiplied.
   template <class T, class Op>
   static __device__ __forceinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
-                                              uint32_t sourceCount, size_t count, const Adjustment<T>& adjust,
+                                              uint32_t sourceCount, uint32_t count, const Adjustment<T>& adjust,
                                               uint32_t scaled) {
-    const auto counted = [&]<uint32_t kSources, uint32_t kTargets>() {
-      foldCounted<T, Op, kSources, kTargets>(targets, targetCount, sources, sourceCount, count, adjust, scaled);
-    };
-    // Sixteen elements to a load make long code, which is not worth having for every number of sources.
-    constexpr bool kLong = Op::kFolds && sizeof(T) == 1;
-    if constexpr (kLong) {
-      counted.template operator()<0, 0>();
-    } else if constexpr (!Op::kFolds) {
-      if (targetCount == 1) return counted.template operator()<1, 1>();
-      if (targetCount == 2) return counted.template operator()<1, 2>();
-      return counted.template operator()<1, 0>();
-    } else {
-      if (sourceCount == 1 && targetCount == 1) return counted.template operator()<1, 1>();
-      if (sourceCount == 1 && targetCount == 2) return counted.template operator()<1, 2>();
-      if (sourceCount == 2 && targetCount == 1) return counted.template operator()<2, 1>();
-      if (sourceCount == 2 && targetCount == 2) return counted.template operator()<2, 2>();
-      counted.template operator()<0, 0>();
+    uintptr_t bits = 0;
+    for (uint32_t t = 0; t < targetCount; t++) bits |= reinterpret_cast<uintptr_t>(targets[t]);
+    for (uint32_t s = 0; s < sourceCount; s++) bits |= reinterpret_cast<uintptr_t>(sources[s]);
+    using Narrow = std::conditional_t<sizeof(T) == 8, uint2, uint32_t>;
+    uint32_t done = 0;
+    if (bits % 16 == 0) {
+      done = foldBy<T, Op, uint4>(targets, targetCount, sources, sourceCount, count, adjust, scaled);
+    } else if (bits % sizeof(Narrow) == 0) {
+      done = foldBy<T, Op, Narrow>(targets, targetCount, sources, sourceCount, count, adjust, scaled);
     }
+    if (done < count) foldElements<T, Op>(targets, targetCount, sources, sourceCount, done, count, adjust, scaled);
   }
 
   const Launch& launch_;
   Ends& ends_;
+  Steps steps_;
+  uint32_t moves_ = 0;  // since finish()
+  bool announced_ = false;
 };
 
 }  // namespace ncclrun::cuda

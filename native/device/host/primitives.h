@@ -26,7 +26,6 @@ class HostPrimitives {
   HostPrimitives(Blocks& blocks, const Setup& setup);
 
   size_t slotElements() const { return slotElements_; }
-  size_t slotElements(uint32_t) const { return slotElements_; }
 
   void copy(const void* source, void* target, size_t count);
   // The whole result of a single rank, by the first of the blocks.

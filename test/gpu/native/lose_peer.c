@@ -13,7 +13,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { grouped = 16, groups = 128, aMoment = 100000 /* microseconds: by then the others wait */ };
+enum { grouped = 16, groups = 128, aMoment = 100000 /* microseconds: by then the others wait */, joining = 1000000 /* by then it has joined */ };
 
 typedef struct {
   ncclComm_t comm;
@@ -113,7 +113,7 @@ static void init(Scene* scene) {
   meet();
   if (rank == ranks - 1) {
     REFUSED(beginToJoin(&other, id, 0), ncclInProgress);
-    usleep(aMoment);
+    usleep(joining);
     die();
   }
   while (rank == 0 && page->lostAt == 0) usleep(100);

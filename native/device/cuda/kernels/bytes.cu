@@ -1,5 +1,6 @@
 // What only moves: bytes are enough.
 #include "device/cuda/block.cuh"
+#include "device/cuda/meeting.cuh"
 #include "device/cuda/probe.cuh"
 
 NCCLRUN_ALL_ROUTINES(Spread, ncclrun::cuda::Bytes)
@@ -7,7 +8,12 @@ NCCLRUN_ROUTINE_ALONE(Gathering, ncclrun::cuda::Bytes)
 NCCLRUN_ROUTINE_ALONE(Broadcasting, ncclrun::cuda::Bytes)
 NCCLRUN_ROUTINE_ALONE(Exchanging, ncclrun::cuda::Bytes)
 NCCLRUN_ROUTINE_ALONE(Passing, ncclrun::cuda::Bytes)
-NCCLRUN_ROUTINE_ALONE(Meeting, ncclrun::cuda::Bytes)
+
+// Block: 32 threads.
+extern "C" __global__ void __launch_bounds__(64, 1)
+    ncclrunMeeting(const __grid_constant__ ncclrun::cuda::Launch launch) {
+  ncclrun::cuda::meetAll(launch);
+}
 
 // Grid: a block per rank; block: 512 threads.
 extern "C" __global__ void __launch_bounds__(512, 1)

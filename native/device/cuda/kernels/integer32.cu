@@ -1,3 +1,4 @@
 #include "device/cuda/block.cuh"
 
 NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint32_t, int32_t>)
+NCCLRUN_SUMS(FirstSum, uint32_t)

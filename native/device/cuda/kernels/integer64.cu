@@ -1,3 +1,4 @@
 #include "device/cuda/block.cuh"
 
 NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint64_t, int64_t>)
+NCCLRUN_SUMS(FirstSum, uint64_t)

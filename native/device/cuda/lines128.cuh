@@ -1,0 +1,199 @@
+// Protocol LL128. A line of 128 bytes is eight lanes': 120 of data, then the flag. Only where 128 bytes arrive whole.
+#pragma once
+#include "device/cuda/line_steps.cuh"
+#include "device/cuda/words.cuh"
+
+namespace ncclrun::cuda {
+
+template <class AllKinds>
+class Lines128 {
+ public:
+  static constexpr uint32_t kProtocol = 2;
+
+  __device__ Lines128(const Launch& launch, Ends& ends)
+      : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
+
+  __device__ uint32_t slotBytes() const { return kLine128Payload; }
+  // A single rank's contribution; no barrier inside.
+  __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
+  __device__ void finish() { steps_.finish(); }
+
+  __device__ __forceinline__ void move(const Move& move) {
+    steps_.awaitCredits(move);
+    Patience patience(launch_, ends_);
+    const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
+    const uint32_t lines = (bytes + kWords * 8 - 1) / (kWords * 8);
+    const Span span{bytes, wholeWords(move.own, move.target, bytes), lines};
+    if (!isFolded(move, fold_)) {
+      forEachGroup<4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+        pass<kUnroll, kWhole>(move, span, group, patience);
+      });
+    } else if constexpr (WordFold<AllKinds>::kFolds) {
+      if (move.froms == 1) {
+        forEachGroup<4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+          fold<2, kUnroll, kWhole>(move, span, group, patience);
+        });
+      } else {
+        forEachGroup<2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+          fold<4, kUnroll, kWhole>(move, span, group, patience);
+        });
+      }
+    }
+    renew(move, lines);
+    steps_.handOn(move, bytes);
+  }
+
+ private:
+  static constexpr uint32_t kWords = 15;  // of a line
+  static constexpr uint32_t kAll = ~0u;
+
+  struct Span {
+    uint32_t bytes;
+    uint32_t whole;  // words that one access each can take
+    uint32_t lines;
+  };
+  // Two words of a line, of which the last lane has one and the flag.
+  struct Pair {
+    uint64_t a, b;
+  };
+  static __device__ __forceinline__ bool hasFlag() { return threadIdx.x % 8 == 7; }
+  static __device__ __forceinline__ uint32_t lineOf(uint32_t group) { return group * 4 + threadIdx.x % 32 / 8; }
+  static __device__ __forceinline__ uint32_t wordOf(uint32_t group) {
+    return lineOf(group) * kWords + threadIdx.x % 8 * 2;
+  }
+  static __device__ __forceinline__ uint32_t partOf(uint32_t group) { return lineOf(group) * 16 + threadIdx.x % 8 * 2; }
+  static __device__ __forceinline__ uint32_t warps() { return blockDim.x / 32; }
+
+  // A warp's groups of four lines: kMost at once as long as all their lines are whole.
+  template <uint32_t kMost>
+  static __device__ __forceinline__ void forEachGroup(const Span& span, auto&& step) {
+    uint32_t group = threadIdx.x / 32;
+    for (; ((group + (kMost - 1) * warps()) * 4 + 4) * kWords <= span.whole; group += kMost * warps())
+      step.template operator()<kMost, true>(group);
+    for (; group * 4 < span.lines; group += warps()) step.template operator()<1, false>(group);
+  }
+
+  template <bool kWhole>
+  static __device__ __forceinline__ Pair load(const void* from, uint32_t group, const Span& span) {
+    const uint32_t word = wordOf(group);
+    if (kWhole || word + 2 <= span.whole) return {loadWord(from, word), hasFlag() ? 0 : loadWord(from, word + 1)};
+    if (word * 8 >= span.bytes) return {0, 0};
+    return {loadPart(from, word, span.bytes), hasFlag() ? 0 : loadPart(from, word + 1, span.bytes)};
+  }
+
+  // To all sends and the target.
+  template <bool kWhole>
+  __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group, const Pair& pair) {
+    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
+      __syncwarp();
+      if (kWhole || lineOf(group) < span.lines)
+        storeLine128(steps_.template sendSlot<uint64_t>(k) + partOf(group), pair.a,
+                     hasFlag() ? steps_.sendFlag(k) : pair.b);
+    }
+    if (move.target == nullptr) return;
+    const uint32_t word = wordOf(group);
+    if (kWhole || word + 2 <= span.whole) {
+      storeWord(move.target, word, pair.a);
+      if (!hasFlag()) storeWord(move.target, word + 1, pair.b);
+    } else if (word * 8 < span.bytes) {
+      storePart(move.target, word, span.bytes, pair.a);
+      if (!hasFlag()) storePart(move.target, word + 1, span.bytes, pair.b);
+    }
+  }
+
+  // Lines of contributions [first, +kTogether) that are received, all looked at together.
+  template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
+  __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, const Span& span,
+                                          uint32_t group, Pair (&pairs)[kTogether][kUnroll], Patience& patience) {
+    bool missing;
+    do {
+      missing = false;
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; k++) {
+        if (!contributions.isReceived(first + k)) continue;
+        const auto* const slot = steps_.template receiveSlot<const uint64_t>(contributions.connection(first + k));
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) {
+          const uint32_t at = group + u * warps();
+          if (kWhole || lineOf(at) < span.lines) loadLine128(slot + partOf(at), pairs[k][u].a, pairs[k][u].b);
+        }
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; k++) {
+        if (!contributions.isReceived(first + k)) continue;
+        const uint32_t flag = steps_.receiveFlag(contributions.connection(first + k));
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) {
+          const bool here = kWhole || lineOf(group + u * warps()) < span.lines;
+          missing = missing || (here && hasFlag() && pairs[k][u].b != flag);
+        }
+      }
+    } while (__any_sync(kAll, missing) && !__any_sync(kAll, patience.over()));
+  }
+
+  template <uint32_t kUnroll, bool kWhole>
+  __device__ __forceinline__ void loadOwn(const Move& move, const Span& span, uint32_t group,
+                                          Pair (&pairs)[kUnroll]) const {
+#pragma unroll
+    for (uint32_t u = 0; u < kUnroll; u++) pairs[u] = load<kWhole>(move.own, group + u * warps(), span);
+  }
+
+  // One contribution at most, as it is.
+  template <uint32_t kUnroll, bool kWhole>
+  __device__ __forceinline__ void pass(const Move& move, const Span& span, uint32_t group, Patience& patience) {
+    Pair pairs[1][kUnroll]{};
+    if (move.own != nullptr) {
+      loadOwn<kUnroll, kWhole>(move, span, group, pairs[0]);
+    } else if (move.froms > 0) {
+      receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, patience);
+    }
+#pragma unroll
+    for (uint32_t u = 0; u < kUnroll; u++) put<kWhole>(move, span, group + u * warps(), pairs[0][u]);
+  }
+
+  template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
+  __device__ __forceinline__ void fold(const Move& move, const Span& span, uint32_t group, Patience& patience) {
+    const Contributions contributions(move);
+    typename WordFold<AllKinds>::Folding foldings[kUnroll][2];
+    for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
+      Pair pairs[kTogether][kUnroll]{};
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; k++) {
+        if (contributions.isOwn(first + k)) loadOwn<kUnroll, kWhole>(move, span, group, pairs[k]);
+      }
+      receive<kTogether, kUnroll, kWhole>(contributions, first, span, group, pairs, patience);
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; k++) {
+        if (!contributions.has(first + k)) break;
+        const bool own = contributions.isOwn(first + k);
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) {
+          foldings[u][0].take(fold_, pairs[k][u].a, own, first + k == 0);
+          foldings[u][1].take(fold_, pairs[k][u].b, own, first + k == 0);
+        }
+      }
+    }
+#pragma unroll
+    for (uint32_t u = 0; u < kUnroll; u++) {
+      put<kWhole>(move, span, group + u * warps(),
+                  {foldings[u][0].result(fold_, isResult(move)), foldings[u][1].result(fold_, isResult(move))});
+    }
+  }
+
+  __device__ __forceinline__ void renew(const Move& move, uint32_t lines) {
+    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
+      if (!steps_.isRenewal(k)) continue;
+      for (uint32_t line = lines + threadIdx.x / 8; line < kLine128StepBytes / 128; line += blockDim.x / 8) {
+        storeLine128(steps_.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
+                     hasFlag() ? steps_.sendFlag(k) : 0);
+      }
+    }
+  }
+
+  const Launch& launch_;
+  Ends& ends_;
+  const WordFold<AllKinds> fold_;
+  LineSteps<kLine128StepBytes> steps_;
+};
+
+}  // namespace ncclrun::cuda
