@@ -7,6 +7,7 @@
 #include "core/lanes.h"
 #include "core/operation_hash.h"
 #include "core/stream.h"
+#include "core/telemetry.h"
 #include "core/unique_id.h"
 
 namespace ncclrun {
@@ -50,6 +51,7 @@ void Communicator::failWith(Status status, bool tellOthers) {
     if (now == State::failed || now == State::aborted || now == State::revoked || now == State::finalized) return;
     tell = tellOthers && joined_;
     path = dataPath_.get();
+    if (now == State::wiring || now == State::closing) Telemetry(telemetry_).rested();  // it waits for nobody any more
     status_ = std::move(status);
     state_.store(State::failed, std::memory_order_release);
   }

@@ -111,6 +111,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool settled() const;
   bool mayBeFull() const { return !queueGrows_.load(std::memory_order_relaxed); }
   bool enter(State from, State to);
+  void becomeReady(State from);
   void failWith(Status status, bool tellOthers);
   Status statusNow();
   Status told();  // statusNow() on its way to the program, which the telemetry page says from then on

@@ -9,6 +9,7 @@
 #include "core/communicator.h"
 #include "core/control_thread.h"
 #include "core/peer_info.h"
+#include "core/telemetry.h"
 #include "core/thread.h"
 
 namespace ncclrun {
@@ -160,6 +161,9 @@ void Communicator::onPlan(Answer answer) {
     return failWith({status.code, context() + ": " + status.sentence}, true);
   }
   if (!enter(State::joining, State::wiring)) return;
+  // For the other ranks, one way or another, until it is ready: an agent that cannot tell how a rank died looks whether
+  // others wait.
+  Telemetry(telemetry_).waitingIdly(nowNanoseconds());
   ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
 }
 
@@ -196,6 +200,11 @@ Status Communicator::openPlan(Answer& answer) {
   return {};
 }
 
+void Communicator::becomeReady(State from) {
+  Telemetry(telemetry_).rested();  // first: from then on operations write it
+  enter(from, State::ready);
+}
+
 bool Communicator::stepWiring() {
   if (state() != State::wiring) return true;
   Status status = dataPath_->connect();
@@ -208,7 +217,7 @@ bool Communicator::stepWiring() {
   } else if (usesAgent_) {
     beginClosing();
   } else {
-    enter(State::wiring, State::ready);  // a plan given by hand: nobody says that its ranks are there at the same time
+    becomeReady(State::wiring);  // a plan given by hand: nobody says that its ranks are there at the same time
   }
   return true;
 }
@@ -229,7 +238,7 @@ void Communicator::runClosing() {
     return failWith({status.code, context() + ": " + status.sentence}, true);
   }
   if (hosts_ == 1) {
-    enter(State::closing, State::ready);
+    becomeReady(State::closing);
     return;
   }
   ControlThread::get().post([self = shared_from_this()] { self->finishClosing(); });
@@ -240,7 +249,7 @@ void Communicator::finishClosing() {
       FrameKind::gather, encodeBarrier(membership_, kSetUpRound), FrameKind::table, 0,
       [self = shared_from_this()](const Answer& answer) {
         if (answer.status.ok()) {
-          self->enter(State::closing, State::ready);
+          self->becomeReady(State::closing);
         } else {
           self->failWith({answer.status.code, self->context() + ": " + answer.status.sentence}, false);
         }

@@ -42,7 +42,9 @@ class Telemetry {
     set(slot_->waitingFor, ~0u);
     return exchange(ncclrunStateIdle, ncclrunStateWaiting);
   }
-  void rested() { exchange(ncclrunStateWaiting, ncclrunStateIdle); }
+  void rested() {
+    if (slot_ != nullptr) exchange(ncclrunStateWaiting, ncclrunStateIdle);
+  }
   // The program is told that it failed because `rank` was lost.
   void lost(uint32_t rank) {
     if (slot_ != nullptr) set(slot_->lostPeer, rank + 1);

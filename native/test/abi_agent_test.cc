@@ -1,6 +1,9 @@
 // What an engine makes of its agent's words: refusals, aborts, broken streams, and users who abort meanwhile.
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -8,8 +11,11 @@
 #include "expect.h"
 #include "ncclrun.h"
 #include "scripted_agent.h"
+#include "support/plan_builder.h"
 
 namespace {
+
+using namespace ncclrun;
 
 constexpr uint8_t kWelcome = 0x51, kJoin = 0x52, kPlan = 0x53, kRefused = 0x59, kLeave = 0x5a, kAborted = 0x5b;
 constexpr double kAbortMilliseconds = 100;
@@ -211,6 +217,78 @@ void telemetryAndThreads() {
   EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
+uint32_t stateOf(const ncclrunTelemetryPage& page, int slot) {
+  return std::atomic_ref(const_cast<uint32_t&>(page.slots[slot].state)).load();
+}
+
+// Where somebody listens and says nothing.
+uint32_t silentPort() {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  EXPECT(bind(listener, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 && listen(listener, 8) == 0);
+  EXPECT(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes) == 0);
+  return ntohs(address.sin_port);
+}
+
+// The plan of host 0 and an empty segment for it.
+std::vector<int> planOf(const std::vector<uint32_t>& hostOf) {
+  auto spec = test::oneHost(2, test::form(plan::Algorithm::ring, 1, 4096));
+  spec.hostOf = hostOf;
+  spec.ports = {silentPort(), silentPort()};
+  const std::vector<std::byte> encoded = test::encode(spec, 0);
+  plan::Header header;
+  std::memcpy(&header, encoded.data(), sizeof header);
+  const int plan = memoryOf(encoded.size());
+  EXPECT(pwrite(plan, encoded.data(), encoded.size(), 0) == static_cast<ssize_t>(encoded.size()));
+  return {plan, memoryOf(header.segmentBytes)};
+}
+
+// An agent that cannot tell how a rank died looks whether others wait for it: those that are being set up do.
+void waitsWhileItIsSetUp() {
+  ScriptedAgent agent;
+  Joining joining;
+  const int memory = agent.greet(2);
+  const AgentFrame join = agent.read();
+  const void* address = mmap(nullptr, NCCLRUN_TELEMETRY_BYTES, PROT_READ, MAP_SHARED, memory, 0);
+  EXPECT(address != MAP_FAILED);
+  const auto& page = *static_cast<const ncclrunTelemetryPage*>(address);
+  agent.send(kPlan, join.request, u32(0), planOf({0, 1}));  // rank 1 never connects
+  while (stateOf(page, 0) != ncclrunStateWaiting) std::this_thread::yield();
+  EXPECT(page.slots[0].lastProgressNs != 0);
+  agent.send(kAborted, 0,
+             bytesOf(joining.id) + u32(0) + u32(1) + u32(ncclRemoteError) + text("rank 1 on node8 was killed"));
+  joining.expect(ncclRemoteError, "rank 1 on node8 was killed");
+}
+
+void waitsNoLongerWhenItIsReady() {
+  ScriptedAgent agent;
+  const ncclUniqueId id = freshId();
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comms[2];
+  for (int rank = 0; rank < 2; rank++) {
+    EXPECT(ncclCommInitRankConfig(&comms[rank], 2, id, rank, &config) == ncclInProgress);
+  }
+  const int memory = agent.greet();
+  const void* address = mmap(nullptr, NCCLRUN_TELEMETRY_BYTES, PROT_READ, MAP_SHARED, memory, 0);
+  EXPECT(address != MAP_FAILED);
+  const auto& page = *static_cast<const ncclrunTelemetryPage*>(address);
+  const std::vector<int> planAndSegment = planOf({0, 0});
+  const AgentFrame joins[] = {agent.read(), agent.read()};
+  agent.send(kPlan, joins[0].request, u32(0), planAndSegment);
+  while (stateOf(page, 0) != ncclrunStateWaiting) std::this_thread::yield();
+  agent.send(kPlan, joins[1].request, u32(1), planAndSegment);
+  for (const ncclComm_t comm : comms) {
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) EXPECT_RESULT(ncclCommGetAsyncError(comm, &state), ncclSuccess, "");
+    EXPECT(state == ncclSuccess);
+  }
+  EXPECT(stateOf(page, 0) == ncclrunStateIdle && stateOf(page, 1) == ncclrunStateIdle);
+}
+
 void anotherJobsId() {
   setenv("NCCLRUN_JOB_ID", "one", 1);
   ncclUniqueId id = freshId();
@@ -255,6 +333,8 @@ int main() {
   ok &= scenario("abort while waiting", abortWhileWaiting);
   ok &= scenario("aborted by the agent", abortedByAgent);
   ok &= scenario("telemetry, fork", telemetryAndThreads);
+  ok &= scenario("waits while it is set up", waitsWhileItIsSetUp);
+  ok &= scenario("waits no longer when it is ready", waitsNoLongerWhenItIsReady);
   ok &= scenario("another job's id", anotherJobsId);
   return ok ? 0 : 1;
 }
