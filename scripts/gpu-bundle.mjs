@@ -59,6 +59,9 @@ for (const name of programs) {
 if (!run(join(root, 'bench/gpu/build.sh'), join(home, 'bench/gpu/bin'))) {
   console.error('gpu-bundle: the benchmark is not compiled here; test/gpu/run.sh tries again there');
 }
+if (!run('cmake', '--build', join(root, 'build-test'), '--target', 'delayed-kernels'))
+  end('the kernels with delays do not compile');
+cpSync(join(root, 'build/kernels-delayed'), join(home, 'tests/kernels-delayed'), { recursive: true });
 for (const folder of ['build', 'tests']) {
   for (const name of readdirSync(join(home, folder))) run('strip', join(home, folder, name));
 }

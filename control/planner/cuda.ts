@@ -14,7 +14,8 @@ const MOST_CHANNELS = 64;
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
 const COPYING = 5;
-const BUFFER = { steps: 3, stepBytes: 256 * 1024 } as const;
+/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
+const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
 const CHUNK_BYTES = 768 * 1024;
 const THREADS = 512;
 const LEAST_THREADS = 64;

@@ -1,5 +1,8 @@
 #include "core/cuda_data_path.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <system_error>
@@ -17,17 +20,33 @@ ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : f
 
 }  // namespace
 
+// Held while memory is freed, and for good from when the process ends: the driver is about to end too.
+static std::mutex& freeing() {
+  static auto& mutex = *new std::mutex;
+  static const int registered = std::atexit([] { freeing().lock(); });
+  (void)registered;
+  return mutex;
+}
+
 Resources::~Resources() {
   const OnGpu here(gpu);
-  if (last != nullptr) {
-    driver().eventSynchronize(last);
-    driver().eventDestroy(last);
-  }
-  if (stream != nullptr) {
-    driver().streamSynchronize(stream);
-    driver().streamDestroy(stream);
-  }
+  if (last != nullptr) driver().eventDestroy(last);
+  if (stream != nullptr) driver().streamDestroy(stream);
   if (words != nullptr) driver().memFreeHost(words);
+}
+
+// Until no kernel uses what is here. Peers' kernels that are under way still store into our memory; one that died, or
+// keeps its communicator, is not waited for much longer than an abort takes.
+void Resources::rest() const {
+  const OnGpu here(gpu);
+  if (last != nullptr) driver().eventSynchronize(last);
+  if (stream != nullptr) driver().streamSynchronize(stream);
+  if (regions == nullptr) return;
+  regions->publishRest();
+  constexpr auto kMost = std::chrono::seconds(5);
+  const auto until = std::chrono::steady_clock::now() + kMost;
+  while (!regions->allRest() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
@@ -37,11 +56,16 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
 // idle: that must not keep the caller, who may have more communicators to end.
 CudaDataPath::~CudaDataPath() {
   if (!idle()) abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
-  Resources* const resources = resources_.release();
-  try {
-    startThread("ncclrun-free", [resources] { delete resources; }).detach();
-  } catch (const std::system_error&) {
+  std::mutex& mutex = freeing();
+  const auto free = [resources = resources_.release(), &mutex] {
+    resources->rest();
+    std::lock_guard lock(mutex);
     delete resources;
+  };
+  try {
+    startThread("ncclrun-free", free).detach();
+  } catch (const std::system_error&) {
+    free();
   }
 }
 
@@ -133,6 +157,7 @@ Status CudaDataPath::connect() {
   Resources& mine = *resources_;
   const OnGpu here(mine.gpu);
   if (loading_.valid()) {
+    if (loading_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {ncclInProgress, {}};
     if (Status status = loading_.get(); !status.ok()) return status;
   }
   if (launcher_ == nullptr) {
@@ -189,9 +214,7 @@ Status CudaDataPath::reportWaits() {
 Status CudaDataPath::beginProbe() {
   Resources& mine = *resources_;
   const uint32_t ranks = plan().header().ranks;
-  for (uint32_t peer = 0; peer < ranks; peer++) {
-    if (peer != setup_.rank && mine.regions->transport(peer) != plan::Transport::p2p) probe_ = Probe::useless;
-  }
+  if (!mine.regions->allReach()) probe_ = Probe::useless;
   if (ranks == 1) probe_ = Probe::agreed;
   if (probe_ == Probe::useless) mine.regions->publishSplitLines(~0u);
   if (probe_ != Probe::none) return {};
@@ -276,6 +299,10 @@ Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
   if (interrupt_->raised()) return result(interrupt_->status());
+  const auto isEmpty = [](const Operation& one) {
+    return one.count == 0 && one.collective != plan::Collective::barrier;
+  };
+  if (std::all_of(operations.begin(), operations.end(), isEmpty)) return ncclSuccess;
   std::lock_guard lock(mutex_);
   const OnGpu here(resources_->gpu);
   const auto cudaStream = reinterpret_cast<Stream>(stream);

@@ -26,6 +26,7 @@ struct HostWords {
 struct Resources {
   explicit Resources(const Gpu& onGpu) : gpu(onGpu) {}
   ~Resources();
+  void rest() const;
 
   const Gpu gpu;
   PlanView plan;

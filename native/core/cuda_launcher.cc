@@ -50,6 +50,13 @@ Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bo
 
 bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
+bool isExpandable(const Task& task) {
+  return Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
+         Protocol(task.form.protocol) == Protocol::simple &&
+         (task.operation.collective == Collective::allToAll || task.operation.collective == Collective::allGather ||
+          task.operation.collective == Collective::broadcast);
+}
+
 }  // namespace
 
 Launcher::Shape Launcher::shapeOf(const Task& task) const {
@@ -63,6 +70,7 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
               .scalarAt = nullptr,
               .scalar = 0,
               .divisor = 1};
+  if (operation.collective == Collective::barrier) shape.threads = 32;
   if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kLeastThreadsOfSimple);
   if (!reduces(operation.collective)) return shape;
   shape.elementBytes = uint8_t(elementBytes(operation.type));
@@ -162,6 +170,13 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   return status;
 }
 
+// Both ends of a message have to come to the same number of blocks.
+uint32_t Launcher::copyBlocks() const { return std::max(plan_.header().channels / 5, 1u); }
+uint32_t Launcher::blocksOfMessage(uint32_t messages) const {
+  const uint32_t channels = plan_.header().channels;
+  return std::max((channels - std::min(copyBlocks(), channels)) / std::max(messages, 1u), 1u);
+}
+
 // The k-th send to oneself meets the k-th receive from oneself.
 Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const {
   if (sends.size() != receives.size()) {
@@ -192,10 +207,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   const size_t perRound = std::max<size_t>(kMaxItems / (2 * ranks - 1), 1);
   size_t most = 0;
   for (uint32_t peer = 0; peer < ranks; peer++) most = std::max({most, sends[peer].size(), receives[peer].size()});
-  // Both ends of a message have to come to the same number of blocks.
-  const uint32_t channels = plan_.header().channels;
-  const uint32_t copyBlocks = std::max(channels / 5, 1u);
-  const uint32_t mostBlocks = std::max((channels - std::min(copyBlocks, channels)) / std::max(messages, 1u), 1u);
+  const uint32_t mostBlocks = blocksOfMessage(messages);
   for (size_t first = 0; first < most; first += perRound) {
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
       uint32_t blocks = 0;
@@ -225,7 +237,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
         add(sends[(rank_ + distance) % ranks], mostBlocks);
         add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
       }
-      add(sends[rank_], copyBlocks, &receives[rank_]);
+      add(sends[rank_], copyBlocks(), &receives[rank_]);
       if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
     }
   }
@@ -237,8 +249,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
 bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
   const auto& operation = task.operation;
   const uint32_t ranks = plan_.header().ranks;
-  if (Algorithm(task.form.algorithm) != Algorithm::directOneShot || Protocol(task.form.protocol) != Protocol::simple)
-    return false;
+  if (!isExpandable(task)) return false;
   const auto* const source = static_cast<const char*>(operation.send);
   auto* const target = static_cast<char*>(operation.receive);
   const auto add = [&](uint32_t peer, const char* from, char* to) {
@@ -305,14 +316,20 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
       continue;
     }
     const Shape own = shapeOf(task);
-    if (launch_.itemCount > 0 && (own != shape || launch_.itemCount == kMaxItems)) {
+    // Whether operations share a launch decides on their channels, so all ranks have to see it alike: a user's scalar
+    // is a rank's own, and so is whether an all-to-all is in place.
+    const bool alone = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
+    if (launch_.itemCount > 0 && (own != shape || alone || launch_.itemCount == kMaxItems)) {
       if (Status status = launch(); !status.ok()) return status;
     }
     shape = own;
     Item item = itemOf(task, own);
+    if (isExpandable(task)) item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
     item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
     launch_.items[launch_.itemCount++] = item;
     blocks += item.blocks;
+    if (!alone) continue;
+    if (Status status = launch(); !status.ok()) return status;
   }
   return launch();
 }

@@ -110,6 +110,8 @@ Status PlanView::checkSegment() const {
     return wrong("has pair connections of %llu bytes", (unsigned long long)h.pairStride);
   const bool onGpus = h.device == uint8_t(plan::Device::cuda);
   const bool pairsInSegment = (onGpus || h.sameHostTransport == uint8_t(plan::Transport::shm)) && h.localRanks > 1;
+  if (onGpus && (h.pairSteps & (h.pairSteps - 1)) != 0)
+    return wrong("has connections of %u steps; on GPUs it has to be a power of two", h.pairSteps);
   const uint64_t pairBytes = onGpus ? h.channels * cuda::regionBytes(h.pairSteps, h.pairStepBytes)
                                     : connectionBytes(h.pairSteps, h.pairStepBytes);
   if (pairsInSegment && h.pairStride < pairBytes) {

@@ -66,6 +66,13 @@ for algorithm in direct ring tree; do
       env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol ncclrun -n "$gpus" "$programs/matrix" 2
   done
 done
+# kernels that wait now and then before they hand data on or look for it
+if [ -d "$programs/kernels-delayed" ]; then
+  for protocol in simple ll ll128; do
+    add "native/matrix-delays-$protocol" 120 env NCCLRUN_KERNELS="$programs/kernels-delayed" NCCL_PROTO=$protocol \
+      ncclrun -n "$gpus" "$programs/matrix" 3
+  done
+fi
 # programs of test/gpu/native: they start their ranks themselves, on a private agent
 bin=$logs/native
 if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then

@@ -85,7 +85,8 @@ class Lines128 {
   template <bool kWhole>
   __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group, const Pair& pair) {
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-      __syncwarp();
+      maybeDelay();
+      __syncwarp();  // only then do the lanes of a line store together
       if (kWhole || lineOf(group) < span.lines)
         storeLine128(steps_.template sendSlot<uint64_t>(k) + partOf(group), pair.a,
                      hasFlag() ? steps_.sendFlag(k) : pair.b);

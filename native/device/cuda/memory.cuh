@@ -4,16 +4,28 @@
 
 namespace ncclrun::cuda {
 
+// In kernels for tests (test/gpu), now and then for some microseconds: before what hands data on, and before a look for
+// it.
+__device__ __forceinline__ void maybeDelay() {
+#ifdef NCCLRUN_TEST_DELAYS
+  const uint32_t number = (uint32_t(clock64()) + threadIdx.x * 7919) * 2654435761u;
+  if (number >> 27 == 0) __nanosleep(number >> 12 & 0x3fff);
+#endif
+}
+
 // Empties the multiprocessor's first cache: for the last look of a wait, not for those before.
 __device__ __forceinline__ uint32_t loadAcquire(const uint32_t* from) {
+  maybeDelay();
   uint32_t value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
 __device__ __forceinline__ void storeRelease(uint32_t* to, uint32_t value) {
+  maybeDelay();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 __device__ __forceinline__ uint32_t loadVolatile(const uint32_t* from) {
+  maybeDelay();
   uint32_t value;
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
@@ -25,6 +37,7 @@ __device__ __forceinline__ void storeVolatile(uint64_t* to, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 __device__ __forceinline__ uint4 loadLine64(const uint4* from) {
+  maybeDelay();
   uint4 v;
   asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -33,6 +46,7 @@ __device__ __forceinline__ uint4 loadLine64(const uint4* from) {
   return v;
 }
 __device__ __forceinline__ void storeLine64(uint4* to, uint64_t data, uint32_t flag) {
+  maybeDelay();
   asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%2};" ::"l"(to), "r"(uint32_t(data)), "r"(flag),
                "r"(uint32_t(data >> 32))
                : "memory");

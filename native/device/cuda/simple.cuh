@@ -115,8 +115,9 @@ class Simple {
     }
     __syncwarp();
   }
-  // The same lanes; all workers' accesses happen before.
+  // The same lanes; all workers' accesses happen before. After an abort nothing was folded.
   __device__ void handOn(const Move& move) {
+    if (ends_.aborted) return;
     const uint32_t lane = threadIdx.x % 32;
     const uint64_t bytes = move.count * launch_.elementBytes;
     if (lane < move.froms) {

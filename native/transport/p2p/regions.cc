@@ -23,6 +23,7 @@ Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, u
       plan_(plan),
       segment_(segment),
       rank_(rank),
+      ownLocal_(localOf(rank)),
       regionStride_(regionBytes(plan.header().pairSteps, plan.header().pairStepBytes)) {}
 
 Regions::~Regions() {
@@ -126,6 +127,11 @@ Status Regions::decide() {
   const uint32_t ranks = plan_.header().ranks;
   const uint32_t own = localOf(rank_);
   const uint64_t reached = ranks == 1 ? 0 : segment_.deviceRecord(own).reached.load(std::memory_order_relaxed);
+  const uint64_t all = ranks == 64 ? ~0ull : (1ull << ranks) - 1;
+  for (uint32_t local = 0; ranks > 1 && local < ranks; local++) {
+    const uint64_t reaches = segment_.deviceRecord(local).reached.load(std::memory_order_relaxed);
+    allReach_ = allReach_ && (reaches | 1ull << local) == all;
+  }
   for (uint32_t peer = 0; peer < ranks; peer++) {
     if (peer == rank_) continue;
     const uint32_t theirs = localOf(peer);
@@ -147,6 +153,11 @@ void Regions::publishSplitLines(uint32_t words) {
   DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
   record.splitLines = words;
   record.stage.store(3, std::memory_order_release);
+}
+
+void Regions::publishRest() {
+  if (state_ != State::unpublished && plan_.header().ranks > 1)
+    segment_.deviceRecord(ownLocal_).stage.store(4, std::memory_order_release);
 }
 
 Status Regions::agreeOnLines(bool& whole) const {

@@ -30,11 +30,17 @@ class Regions {
   void publishSplitLines(uint32_t words);
   // ncclInProgress until all have told; then whether lines arrive whole between all ranks.
   Status agreeOnLines(bool& whole) const;
+  // This rank's kernels have ended, and with them what they store into peers' memory.
+  // The plan's text may be gone by then.
+  void publishRest();
+  bool allRest() const { return allAt(4); }
 
   // Of all channels, as this GPU sees them: from us to a peer, and back.
   Pointer out(uint32_t peer) const { return out_[peer]; }
   Pointer in(uint32_t peer) const { return in_[peer]; }
   plan::Transport transport(uint32_t peer) const { return transports_[peer]; }
+  // Whether every GPU reaches every other: all ranks come to the same answer.
+  bool allReach() const { return allReach_; }
   // Why a peer is reached through memory of the host; empty if none is.
   const std::string& why() const { return why_; }
   uint64_t regionStride() const { return regionStride_; }
@@ -53,7 +59,7 @@ class Regions {
   const Gpu gpu_;
   const PlanView& plan_;
   const Segment& segment_;
-  const uint32_t rank_;
+  const uint32_t rank_, ownLocal_;
   const uint64_t regionStride_;
   enum class State { unpublished, published, opened, connected } state_ = State::unpublished;
   Memory own_;
@@ -62,6 +68,7 @@ class Regions {
   std::array<Pointer, kMaxPeers> out_{}, in_{};
   std::array<plan::Transport, kMaxPeers> transports_{};
   std::vector<PinnedPages> pinned_;
+  bool allReach_ = true;
   std::string why_;
 };
 

@@ -13,7 +13,12 @@
 #include "rank.h"
 #include "work.h"
 
-enum { grouped = 16, groups = 128, aMoment = 100000 /* microseconds: by then the others wait */, joining = 1000000 /* by then it has joined */ };
+enum {
+  grouped = 16,
+  groups = 128,
+  aMoment = 100000 /* microseconds: by then the others wait */,
+  joining = 1000000 /* by then it has joined */
+};
 
 typedef struct {
   ncclComm_t comm;
