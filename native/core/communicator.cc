@@ -171,10 +171,21 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     if (operation.collective != plan::Collective::sendRecv) hashed_++;
     operation.hashed = hashed_;
   }
-  const bool ownDefault = stream == nullptr && !gpu_.has_value();
-  if (ownDefault) useLane(lane_);
-  const ncclResult_t result = dataPath_->enqueue(operations, ownDefault ? defaultStream(lane_) : stream);
+  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream));
   return result == ncclSuccess && !blocking_ && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
+}
+
+// The stream that a null handle stands for on the host device.
+ncclrunStream_t Communicator::laneOf(ncclrunStream_t stream) const {
+  if (stream != nullptr || gpu_.has_value()) return stream;
+  useLane(lane_);
+  return defaultStream(lane_);
+}
+
+Status Communicator::order(ncclrunStream_t later, ncclrunStream_t earlier) {
+  std::lock_guard lock(queueMutex_);
+  if (dataPath_ == nullptr) return {};
+  return dataPath_->order(laneOf(later), laneOf(earlier));
 }
 
 Status Communicator::finalize() {

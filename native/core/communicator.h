@@ -87,6 +87,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Queues operations; numbers and hashes them in this order. Where the queue is full a blocking communicator waits, a
   // non-blocking one says ncclInProgress, until there is room.
   ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream);
+  // What comes on `later` from now on waits for what is on `earlier`.
+  Status order(ncclrunStream_t later, ncclrunStream_t earlier);
   // The data path of a ready communicator, else null with the sentence set; `function` names the caller.
   DataPath* ready(const char* function);
 
@@ -108,6 +110,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void brokenByAgent(const AbortedMessage& message);
 
  private:
+  ncclrunStream_t laneOf(ncclrunStream_t stream) const;
   bool settled() const;
   bool mayBeFull() const { return !queueGrows_.load(std::memory_order_relaxed); }
   bool enter(State from, State to);

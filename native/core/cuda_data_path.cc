@@ -322,6 +322,18 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   return result(status);
 }
 
+Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
+  const OnGpu here(resources_->gpu);
+  Event event = nullptr;
+  if (Status status = statusOf(driver().eventCreate(&event, kEventNoTiming), "cuEventCreate"); !status.ok())
+    return status;
+  Status status = statusOf(driver().eventRecord(event, reinterpret_cast<Stream>(earlier)), "cuEventRecord");
+  if (status.ok())
+    status = statusOf(driver().streamWaitEvent(reinterpret_cast<Stream>(later), event, 0), "cuStreamWaitEvent");
+  driver().eventDestroy(event);
+  return status;
+}
+
 void CudaDataPath::abort(const Status& status) {
   interrupt_->raise(status);
   if (resources_->words != nullptr) std::atomic_ref(resources_->words->aborted).store(2, std::memory_order_release);

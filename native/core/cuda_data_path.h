@@ -47,6 +47,7 @@ class CudaDataPath final : public DataPath {
 
   Status connect() override;
   ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  Status order(ncclrunStream_t later, ncclrunStream_t earlier) override;
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
   ncclResult_t nodeBarrier() override;

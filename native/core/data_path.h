@@ -69,6 +69,9 @@ class DataPath {
   // queued, whatever their streams.
   virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) = 0;
 
+  // What comes on `later` from now on waits for what is on `earlier`.
+  virtual Status order(ncclrunStream_t later, ncclrunStream_t earlier) = 0;
+
   // So much is queued that a caller should wait. There is room again when most of that is done.
   virtual bool full() const = 0;
   // Waits until the queue is not full, or the reason why it never will be.

@@ -114,11 +114,14 @@ void Group::forget(const Joining& joining) {
   *joining.out = nullptr;
 }
 
-// Per communicator and stream, in the order of the calls; the communicators in an order that is the same on all ranks:
-// where two share a stream, one waits for the other.
+// Per communicator, in the order of the calls; the communicators in an order that is the same on all ranks: where two
+// share a stream, one waits for the other. A communicator's operations on several streams run together, after what any
+// of these has before and before what any of them has after.
 ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
   ncclResult_t first = ncclSuccess;
-  std::vector<Operation> together;
+  const auto note = [&](ncclResult_t result) {
+    if (first == ncclSuccess || first == ncclInProgress) first = result == ncclSuccess ? first : result;
+  };
   const auto another = [&](const Queued& one) { return one.communicator != queued.front().communicator; };
   if (std::any_of(queued.begin(), queued.end(), another)) {
     std::stable_sort(queued.begin(), queued.end(), [](const Queued& one, const Queued& other) {
@@ -128,14 +131,24 @@ ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
   while (!queued.empty()) {
     const std::shared_ptr<Communicator> communicator = queued.front().communicator;
     const ncclrunStream_t stream = queued.front().stream;
-    const auto others = std::stable_partition(queued.begin(), queued.end(), [&](const Queued& one) {
-      return one.communicator == communicator && one.stream == stream;
+    const auto others = std::stable_partition(queued.begin(), queued.end(),
+                                              [&](const Queued& one) { return one.communicator == communicator; });
+    std::vector<Operation> together;
+    std::vector<ncclrunStream_t> beside;
+    std::for_each(queued.begin(), others, [&](const Queued& one) {
+      together.push_back(one.operation);
+      if (one.stream != stream && std::find(beside.begin(), beside.end(), one.stream) == beside.end())
+        beside.push_back(one.stream);
     });
-    together.clear();
-    std::transform(queued.begin(), others, std::back_inserter(together),
-                   [](const Queued& one) { return one.operation; });
-    const ncclResult_t result = communicator->enqueue(together, stream);
-    if (first == ncclSuccess || first == ncclInProgress) first = result == ncclSuccess ? first : result;
+    Status ordered;
+    for (const ncclrunStream_t other : beside) {
+      if (ordered.ok()) ordered = communicator->order(stream, other);
+    }
+    note(ordered.ok() ? communicator->enqueue(together, stream) : fail(ordered));
+    for (const ncclrunStream_t other : beside) {
+      if (ordered.ok()) ordered = communicator->order(other, stream);
+    }
+    if (!ordered.ok()) note(fail(ordered));
     queued.erase(queued.begin(), others);
   }
   return first;

@@ -160,6 +160,9 @@ class HostDataPath final : public DataPath {
   ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override {
     return result(communicator_->enqueue(operations, stream, communicator_));
   }
+  Status order(ncclrunStream_t later, ncclrunStream_t earlier) override {
+    return orderStreams(Stream::of(later), Stream::of(earlier));
+  }
   bool full() const override { return communicator_->full(); }
   Status awaitRoom() override { return communicator_->awaitRoom(); }
   ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }

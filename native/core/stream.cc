@@ -200,6 +200,13 @@ void Stream::waitForTurn(Lock& lock, uint64_t until) {
   }
 }
 
+void Stream::runByItself() {
+  Lock lock(mutex_);
+  if (running_ || queue_.empty()) return;
+  owed_ = true;
+  if (asleep_) work_.notify_one();
+}
+
 bool Stream::lend(uint64_t nanoseconds, Status& error) {
   const uint64_t until = nanoseconds == 0 ? 0 : nowNanoseconds() + nanoseconds;
   Lock lock(mutex_);
@@ -224,6 +231,47 @@ bool Stream::lend(uint64_t nanoseconds, Status& error) {
   if (running_ || !queue_.empty()) return false;
   error = std::exchange(error_, Status{});
   return true;
+}
+
+namespace {
+
+// Between two streams: the one opens it, the other waits for that. Both hold it.
+struct Gate {
+  Stream* earlier;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool open = false;
+};
+using Held = std::shared_ptr<Gate>;
+
+void openGate(void* argument, ncclResult_t) {
+  const std::unique_ptr<Held> held(static_cast<Held*>(argument));
+  std::lock_guard lock((*held)->mutex);
+  (*held)->open = true;
+  (*held)->changed.notify_all();
+}
+
+void awaitGate(void* argument, ncclResult_t) {
+  const std::unique_ptr<Held> held(static_cast<Held*>(argument));
+  Gate& gate = **held;
+  std::unique_lock lock(gate.mutex);
+  if (gate.open) return;
+  // This thread, which may be lent, cannot run it now. As long as the gate is locked the stream does not end.
+  gate.earlier->runByItself();
+  gate.changed.wait(lock, [&] { return gate.open; });
+}
+
+}  // namespace
+
+Status orderStreams(Stream& later, Stream& earlier) {
+  const auto gate = std::make_shared<Gate>();
+  gate->earlier = &earlier;
+  auto opens = std::make_unique<Held>(gate), waits = std::make_unique<Held>(gate);
+  if (Status status = earlier.push(openGate, opens.get()); !status.ok()) return status;
+  opens.release();
+  Status status = later.push(awaitGate, waits.get());
+  if (status.ok()) waits.release();
+  return status;
 }
 
 }  // namespace ncclrun

@@ -36,6 +36,8 @@ class Stream {
   // is some left. With no time at all, only sees to it that the stream's thread is awake. Where nothing is left,
   // `error` is the first since the last report, which this is.
   bool lend(uint64_t nanoseconds, Status& error);
+  // Sees to it that the stream's own thread runs what is queued.
+  void runByItself();
   bool idle() const { return ended_.load(std::memory_order_seq_cst) == pushed_.load(std::memory_order_seq_cst); }
 
  private:
@@ -92,6 +94,9 @@ class Stream {
   std::atomic<uint64_t> wakeAt_{~0ull};  // the least `ended_` that somebody waits for
   std::thread thread_;
 };
+
+// What comes on `later` from now on waits for what is on `earlier`.
+Status orderStreams(Stream& later, Stream& earlier);
 
 // What a null handle stands for in a communicator of this lane: ranks of one communicator that live in one process wait
 // for each other, so each has a default stream of its own. Lane 0: null.

@@ -83,6 +83,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   for what in collectives messages; do
     add "native/two-streams-$what" 250 "$bin/two_streams" "$gpus" 4000 1024 "$what"
   done
+  add native/group-streams 70 "$bin/group_streams" "$gpus" 60 $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$gpus" 1000000 "$group"; done
   add native/threads 250 "$bin/threads" "$gpus" 1000
   add native/options 70 "$bin/options" "$gpus"

@@ -96,6 +96,8 @@ describe('the directory of a job whose launcher and guardian were killed at once
     await using living = Command.start(['-n', '2', ...lasting.options, lasting.program]);
     const [rank, ranks] = [await doomed.rank(0), await lasting.ranks(2)];
     const [left, used] = [await runtimeDirectoryOf(rank), await runtimeDirectoryOf(ranks[0] ?? rank)];
+    // Stopped, the launcher cannot find its guardian gone and tidy up itself.
+    process.kill(killed.pid, 'SIGSTOP');
     killHard(localGuardian(killed));
     killHard(killed.pid);
     await rank.gone;

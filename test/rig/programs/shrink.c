@@ -131,6 +131,7 @@ static void abortsOperations(const Job* job, int* members) {
     expectSentence("was revoked");
     MUST(ncclCommDestroy(part));
   }
+  MUST(ncclCommDestroy(another(job))); /* the last rank has been told before anybody leaves */
   MUST(ncclCommDestroy(world));
 }
 
