@@ -25,6 +25,7 @@ class Ends final : public LookOut {
   // What is sent and read from now on belongs to this operation. On the thread that runs it.
   void begin(const Operation& operation) { own_.call = callOf(operation, own_.call); }
   void lookOut() override { socket_->lookOut(); }
+  void hearAll() override { socket_->hearAll(); }
 
   // Begins connecting the ring edges to other hosts.
   Status connect();

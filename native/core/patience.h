@@ -14,6 +14,8 @@ namespace ncclrun {
 class LookOut {
  public:
   virtual void lookOut() = 0;
+  // From now on the doorbell also rings when something comes that is not waited for: asked for in a long sleep.
+  virtual void hearAll() = 0;
 
  protected:
   ~LookOut() = default;
@@ -63,13 +65,19 @@ class Patience {
   Interrupt& interrupt() const { return interrupt_; }
 
  private:
-  static constexpr uint32_t kRoundsPerLook = 16;  // between two looks at the clock; about half a microsecond
+  static constexpr uint32_t kRoundsPerLook = 16;      // between two looks at the clock; about half a microsecond
+  static constexpr uint64_t kLongSleep = 50'000'000;  // of nanoseconds; shorter ones are waits as usual
 
   template <class Ready>
   void sleep(Ready& ready) {
     own_.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = own_.sequence.load(std::memory_order_seq_cst);
-    if (!interrupt_.raised() && !ready()) futexWait(own_.sequence, seen);
+    const bool sleeps = !interrupt_.raised() && !ready();
+    if (sleeps && !futexWait(own_.sequence, seen, lookOut_ == nullptr ? kForEver : kLongSleep)) {
+      lookOut_->hearAll();
+      lookOut_->lookOut();
+      if (!interrupt_.raised()) futexWait(own_.sequence, seen);
+    }
     own_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
 

@@ -36,8 +36,10 @@ Status Segment::map(int fd, const PlanView& plan) {
   return {};
 }
 
-void futexWait(std::atomic<uint32_t>& word, uint32_t seen) {
-  syscall(SYS_futex, &word, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+bool futexWait(std::atomic<uint32_t>& word, uint32_t seen, uint64_t nanoseconds) {
+  const timespec limit{time_t(nanoseconds / 1'000'000'000), long(nanoseconds % 1'000'000'000)};
+  return syscall(SYS_futex, &word, FUTEX_WAIT, seen, nanoseconds == kForEver ? nullptr : &limit, nullptr, 0) == 0 ||
+         errno != ETIMEDOUT;
 }
 
 void futexWakeAll(std::atomic<uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }

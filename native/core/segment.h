@@ -45,8 +45,10 @@ class Segment {
   const PlanView* plan_ = nullptr;
 };
 
-// Sleeps while `word` holds `seen`; may wake for no reason. The word may be shared between processes.
-void futexWait(std::atomic<uint32_t>& word, uint32_t seen);
+constexpr uint64_t kForEver = ~uint64_t(0);
+// Sleeps while `word` holds `seen`; may wake for no reason. The word may be shared between processes. False when
+// `nanoseconds` have passed.
+bool futexWait(std::atomic<uint32_t>& word, uint32_t seen, uint64_t nanoseconds = kForEver);
 void futexWakeAll(std::atomic<uint32_t>& word);
 
 // Wakes whoever sleeps on the doorbell. What was changed before must have been a seq_cst store: that store and this

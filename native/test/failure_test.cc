@@ -181,6 +181,38 @@ TEST(a_peer_that_left_in_order_is_an_error_only_for_who_waits_for_it) {
   EXPECT_MORE(contains(lastError(), "rank 1 on host h2"), lastError());
 }
 
+// The second call of rank 1 waits for rank 2, which calls nothing: what rank 0 sends meanwhile tells it that they
+// differ.
+TEST(a_rank_that_sleeps_hears_of_a_call_that_differs_from_a_peer_it_does_not_wait_for) {
+  PlanSpec spec = oneHost(3, form(Algorithm::directOneShot, 1, 4096));
+  spec.hostOf = {0, 1, 2};
+  spec.spinNanoseconds = 0;
+  for (int round = 0; round < 20; round++) {
+    World world(spec);
+    std::atomic<bool> asleep{false}, told{false};
+    world.run([&](Rank& me) {
+      float value = 1;
+      EXPECT_MORE(me.allReduce(&value, &value, 1) == ncclSuccess, lastError());
+      Operation broadcast = allReduceOf(&value, &value, 1);
+      broadcast.collective = plan::Collective::broadcast;
+      broadcast.peer = me.number() == 0 ? 0 : 2;
+      broadcast.hashed = 2;
+      broadcast.hash = broadcast.peer + 1;
+      if (me.number() == 1) {
+        EXPECT(me.enqueue({broadcast}) == ncclSuccess);
+        waitUntilAsleep(me);
+        asleep = true;
+        EXPECT(me.synchronize() == ncclInvalidUsage);
+        EXPECT_MORE(contains(lastError(), "broadcast of 1 float32, root 0; rank 1 on host h2"), lastError());
+        told = true;
+      }
+      while (!asleep) std::this_thread::yield();
+      if (me.number() == 0) EXPECT(me.run({broadcast}) == ncclSuccess);
+      while (!told) std::this_thread::yield();
+    });
+  }
+}
+
 TEST(nobody_listening_is_a_remote_error) {
   World world(twoHosts(form(Algorithm::ring, 1, 4096)));
   world.hangUp(1);

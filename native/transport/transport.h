@@ -21,6 +21,8 @@ class Transport {
 
   // Raises the interrupt if a peer on another host has sent what the call under way will never read.
   virtual void lookOut() {}
+  // What peers on other hosts send next rings, also where no block waits for it.
+  virtual void hearAll() {}
 
   // True when nothing waits to be carried.
   virtual bool idle() const = 0;

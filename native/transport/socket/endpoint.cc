@@ -161,14 +161,14 @@ const StepCall* SocketEndpoint::unread() const {
 // --- carrying
 
 void SocketEndpoint::watch() {
-  if (!facts().sends && connected()) proxy_->rearm(socket_.get(), kIncoming, *this);
+  if (!facts().sends && connected() && !left_ && !over_) proxy_->rearm(socket_.get(), kIncoming, *this);
 }
 
 void SocketEndpoint::onEvents(uint32_t events) {
   if ((events & ~uint32_t(EPOLLOUT)) != 0) heard_.store(true, std::memory_order_seq_cst);
   const uint64_t tail = ring_.tail.load();
   move(false);
-  if (ring_.tail.load() == tail) watch();  // less than a step: the block sleeps on
+  if (ring_.tail.load() == tail && unread() == nullptr) watch();  // less than a step: the block sleeps on
 }
 
 void SocketEndpoint::move(bool waiting) {

@@ -75,8 +75,8 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   std::mutex mutex_;
   Descriptor socket_;
   std::atomic<bool> open_{false};
-  bool left_ = false;  // the peer said farewell
-  bool over_ = false;  // nothing more can be carried
+  std::atomic<bool> left_{false};  // the peer said farewell
+  std::atomic<bool> over_{false};  // nothing more can be carried
   socket::Hello hello_{};
   size_t helloDone_ = 0;
   socket::SlotHeader header_{};  // of the slot under way, or what the receiver answers

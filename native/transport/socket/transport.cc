@@ -87,6 +87,13 @@ void SocketTransport::lookOut() {
   }
 }
 
+void SocketTransport::hearAll() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, end] : ends_) {
+    if (end->unread() == nullptr) end->watch();
+  }
+}
+
 bool SocketTransport::idle() const {
   std::lock_guard lock(mutex_);
   for (const auto& [name, end] : ends_) {
