@@ -19,6 +19,8 @@ export interface PeerInfo {
   readonly gpuDirect: boolean;
   /** Of the GPU; 0 on the host device. */
   readonly multiprocessors: number;
+  /** That a launch may have, as its program wishes; 0: as many as the plan likes. */
+  readonly mostChannels: number;
 }
 
 export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
@@ -33,6 +35,7 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
   const [hostHash, pidHash, shmDevice, busId] = [hex(reader), hex(reader), hex(reader), hex(reader)];
   const gpuDirect = (reader.u32('flags') & 1) !== 0;
   const multiprocessors = reader.u32('multiprocessors');
+  const mostChannels = reader.u32('most channels');
   return {
     device: device === 0 ? 'host' : 'cuda',
     cudaDevice,
@@ -43,6 +46,7 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
     busId,
     gpuDirect,
     multiprocessors,
+    mostChannels,
   };
 }
 
@@ -57,7 +61,8 @@ export function encodePeerInfo(info: PeerInfo): Uint8Array {
   return writer
     .u32(info.gpuDirect ? 1 : 0)
     .u32(info.multiprocessors)
-    .u64(0)
+    .u32(info.mostChannels)
+    .u32(0)
     .finish();
 }
 

@@ -30,6 +30,8 @@
 
 namespace {
 
+constexpr int kMultiprocessors = 16; /* that the all-reduce may have */
+
 /* Which of the two runs. */
 struct Work {
   bool sums;
@@ -54,7 +56,11 @@ class Bench {
     allocate(product_, size_t{kRows} * kColumns);
     allocate(together_, 1);
     allocate(wrong_, 1);
-    NCCL(ncclCommInitRank(&comm_, ranks.size, shareUniqueId(ranks), ranks.rank));
+    /* An all-reduce by itself would take half of the GPU's multiprocessors, and the products have the other half then.
+     * With few it takes a little longer and costs them little; NCCL_MAX_CTAS tries other numbers. */
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = kMultiprocessors;
+    NCCL(ncclCommInitRankConfig(&comm_, ranks.size, shareUniqueId(ranks), ranks.rank, &config));
     CUDA(fillGradients(gradients_, count, ranks.rank, exchange_));
     CUDA(fillMatrices(left_, right_, exchange_));
     CUDA(cudaStreamSynchronize(exchange_));

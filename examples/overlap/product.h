@@ -5,8 +5,9 @@
 
 #include <cstddef>
 
-/* left is kRows × kDepth, right kDepth × kColumns, product kRows × kColumns, each row after row. */
-constexpr int kRows = 4096, kColumns = 4096, kDepth = 512;
+/* left is kRows × kDepth, right kDepth × kColumns, product kRows × kColumns, each row after row. So large that its blocks
+ * go over the multiprocessors many times: with few of them left to the last time, it makes no odds how many there are. */
+constexpr int kRows = 8192, kColumns = 8192, kDepth = 256;
 
 cudaError_t fillMatrices(float* left, float* right, cudaStream_t stream);
 /* product = left · right. */

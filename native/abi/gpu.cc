@@ -141,8 +141,9 @@ NCCLRUN_EXPORT ncclResult_t ncclrunGpuEventElapsed(ncclrunGpuEvent_t from, ncclr
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunGpuCaptureBegin(cudaStream_t stream) {
+  // Relaxed: another graph may be made meanwhile, which takes memory.
   return withDriver("ncclrunGpuCaptureBegin", [&](const cuda::Driver& driver) {
-    return driver.streamBeginCapture(raw(stream), cuda::kCaptureThreadLocal);
+    return driver.streamBeginCapture(raw(stream), cuda::kCaptureRelaxed);
   });
 }
 

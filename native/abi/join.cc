@@ -30,8 +30,7 @@ ncclResult_t make(const char* function, ncclComm_t* comm, int size, const ncclUn
   std::optional<cuda::Gpu> gpu;
   if (Status status = chooseDevice(device, gpu); !status.ok()) return refuse(function, status);
   if (Status status = checkUniqueId(id); !status.ok()) return refuse(function, status);
-  made = std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings.blocking,
-                                        gpu);
+  made = std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings, gpu);
   return ncclSuccess;
 }
 
@@ -51,11 +50,10 @@ ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, nc
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
     return fail(ncclInvalidArgument, "%s: color is %d; it must be 0 or more, or NCCL_SPLIT_NOCOLOR", function, color);
   }
-  CommSettings settings;
-  settings.blocking = parent->blocking();
+  CommSettings settings = parent->settings();
   if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
   std::shared_ptr<Communicator> part;
-  if (Status status = Communicator::split(*parent, color, key, settings.blocking, part); !status.ok()) {
+  if (Status status = Communicator::split(*parent, color, key, settings, part); !status.ok()) {
     return fail(status);
   }
   return Group::current().join(std::move(part), newcomm);
@@ -97,14 +95,13 @@ ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, 
   if (Status status = parent->divisible(function, true); !status.ok()) return fail(status);
   std::vector<uint32_t> leftOut;
   if (Status status = readExcluded(excluded, count, *parent, leftOut); !status.ok()) return refuse(function, status);
-  CommSettings settings;
-  settings.blocking = parent->blocking();
+  CommSettings settings = parent->settings();
   if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
   if (flags == NCCL_SHRINK_ABORT) {
     if (Status status = parent->revoke(function); !status.ok()) return fail(status);
   }
   std::shared_ptr<Communicator> made;
-  if (Status status = Communicator::shrink(*parent, std::move(leftOut), settings.blocking, made); !status.ok()) {
+  if (Status status = Communicator::shrink(*parent, std::move(leftOut), settings, made); !status.ok()) {
     return fail(status);
   }
   return Group::current().join(std::move(made), newcomm);

@@ -80,18 +80,22 @@ NCCLRUN_FN void forEachStep(const P& p, const Work& w, Step&& step) {
   }
 }
 
-// The data in turns that give every block `parts` chunks, which shrink with what is left; each chunk is cut into as
-// many steps as a slot needs: step(begin, span, chunk) is about [begin, begin + span) of the block's first chunk of the
-// turn, and the others lie `chunk` elements apart. All may reach beyond the data: within() says how far.
-template <class P, class Step>
-NCCLRUN_FN void forEachTurn(const P& p, const Work& w, size_t parts, Step&& step) {
-  const size_t slot = p.slotElements();
+// The data in turns that give every block `parts` chunks, which shrink with what is left; each chunk is cut into pieces
+// of `most` elements: step(begin, span, chunk) is about [begin, begin + span) of the block's first chunk of the turn,
+// and the others lie `chunk` elements apart. All may reach beyond the data: within() says how far.
+template <class Step>
+NCCLRUN_FN void forEachPiece(const Work& w, size_t parts, size_t most, Step&& step) {
   size_t chunk = 0;
   for (size_t turn = 0; turn < w.count; turn += w.blocks * parts * chunk) {
     chunk = turnChunk(w, w.count - turn, w.blocks * parts);
     const size_t begin = turn + w.block * parts * chunk;
-    for (size_t done = 0; done < chunk; done += slot) step(begin + done, lesser(slot, chunk - done), chunk);
+    for (size_t done = 0; done < chunk; done += most) step(begin + done, lesser(most, chunk - done), chunk);
   }
+}
+// In pieces of a slot.
+template <class P, class Step>
+NCCLRUN_FN void forEachTurn(const P& p, const Work& w, size_t parts, Step&& step) {
+  forEachPiece(w, parts, p.slotElements(), step);
 }
 
 }  // namespace ncclrun

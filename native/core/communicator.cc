@@ -17,9 +17,9 @@ constexpr auto kLastPause = std::chrono::microseconds(1000);
 constexpr auto kLeavePatience = std::chrono::milliseconds(50);
 }  // namespace
 
-Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking,
+Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, const CommSettings& settings,
                            const std::optional<cuda::Gpu>& gpu)
-    : membership_{id, 0, size, rank}, blocking_(blocking), gpu_(gpu) {}
+    : membership_{id, 0, size, rank}, settings_(settings), gpu_(gpu) {}
 
 Communicator::~Communicator() {
   dataPath_.reset();  // before the plan and the slot that it uses
@@ -106,7 +106,8 @@ Status Communicator::asyncError() {
       return {ncclInProgress, {}};
     case State::ready:
       if (Status status = dataPath_->asyncError(); !status.ok()) failWith(std::move(status), false);
-      if (!blocking_ && mayBeFull() && state() == State::ready && dataPath_->full()) return {ncclInProgress, {}};
+      if (!settings_.blocking && mayBeFull() && state() == State::ready && dataPath_->full())
+        return {ncclInProgress, {}};
       return statusNow();
     case State::revoked:
       return {};
@@ -160,7 +161,7 @@ DataPath* Communicator::ready(const char* function) {
 ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
   std::lock_guard lock(queueMutex_);
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
-  if (blocking_ && mayBeFull()) {
+  if (settings_.blocking && mayBeFull()) {
     if (Status status = dataPath_->awaitRoom(); !status.ok()) return fail(status);
   }
   for (Operation& operation : operations) {
@@ -172,7 +173,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     operation.hashed = hashed_;
   }
   const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream));
-  return result == ncclSuccess && !blocking_ && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
+  return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 
 // The stream that a null handle stands for on the host device.
@@ -201,7 +202,7 @@ Status Communicator::finalize() {
                   "longer says ncclInProgress, or call ncclCommAbort"};
   }
   if (stepFinalizing()) return statusNow();
-  if (!blocking_) {
+  if (!settings_.blocking) {
     ControlThread::get().repeat([self = shared_from_this()] { return self->stepFinalizing(); });
     return {ncclInProgress, {}};
   }

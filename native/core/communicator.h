@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/agent_client.h"
+#include "core/config.h"
 #include "core/data_path.h"
 #include "core/descriptor.h"
 #include "core/messages.h"
@@ -35,15 +36,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   enum class State { joining, wiring, closing, ready, finalizing, finalized, revoked, failed, aborted };
 
   // Not yet begun. A communicator of the agent's plan, or of one given by hand.
-  Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, bool blocking,
+  Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank, const CommSettings& settings,
                const std::optional<cuda::Gpu>& gpu = {});
   static Status fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
                          std::shared_ptr<Communicator>& out);
   // Of the ranks of `parent`, which is ready or revoked, that call with this colour; NCCL_SPLIT_NOCOLOR: a member of
   // none, which is `finalized` when the others' split needs it no more.
-  static Status split(Communicator& parent, int colour, int order, bool blocking, std::shared_ptr<Communicator>& out);
+  static Status split(Communicator& parent, int colour, int order, const CommSettings& settings,
+                      std::shared_ptr<Communicator>& out);
   // Of the ranks of `parent`, which may also be broken, that are not left out (ascending, not the caller).
-  static Status shrink(Communicator& parent, std::vector<uint32_t> leftOut, bool blocking,
+  static Status shrink(Communicator& parent, std::vector<uint32_t> leftOut, const CommSettings& settings,
                        std::shared_ptr<Communicator>& out);
   ~Communicator();
 
@@ -53,7 +55,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   uint32_t rank() const { return membership_.rank; }
   uint32_t size() const { return membership_.size; }
   bool excluded() const { return split_.has_value() && split_->colour < 0; }
-  bool blocking() const { return blocking_; }
+  const CommSettings& settings() const { return settings_; }
   // None: it lives on the host device.
   const std::optional<cuda::Gpu>& gpu() const { return gpu_; }
   // From now on its queue takes any number of operations at once.
@@ -141,7 +143,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     int32_t order;
     std::vector<uint32_t> leftOut;  // of the parent's ranks, ascending
   };
-  static Status part(Communicator& parent, Split split, bool blocking, std::shared_ptr<Communicator>& out);
+  static Status part(Communicator& parent, Split split, const CommSettings& settings,
+                     std::shared_ptr<Communicator>& out);
 
   Membership membership_;  // constant once placed_
   std::atomic<bool> placed_{true};
@@ -149,7 +152,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<uint32_t> splits_{0};
   std::atomic<uint32_t> shrinks_{0};
   uint32_t lane_ = 0;
-  const bool blocking_;
+  const CommSettings settings_;
   const std::optional<cuda::Gpu> gpu_;
   bool usesAgent_ = true;
   uint32_t hosts_ = 1;

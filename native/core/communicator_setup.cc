@@ -34,7 +34,7 @@ Status mapPlan(int descriptor, Mapping& mapping) {
 
 Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32_t rank, int listenFd,
                               std::shared_ptr<Communicator>& out) {
-  auto made = std::make_shared<Communicator>(ncclUniqueId{}, 0, rank, true);
+  auto made = std::make_shared<Communicator>(ncclUniqueId{}, 0, rank, CommSettings{});
   made->usesAgent_ = false;
   made->plan_ = std::move(plan);
   const DataPath::Setup setup = {.plan = std::get<std::vector<std::byte>>(made->plan_),
@@ -51,15 +51,16 @@ Status Communicator::fromPlan(std::vector<std::byte> plan, int segmentFd, uint32
   return {};
 }
 
-Status Communicator::part(Communicator& parent, Split split, bool blocking, std::shared_ptr<Communicator>& out) {
-  out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, blocking, parent.gpu_);
+Status Communicator::part(Communicator& parent, Split split, const CommSettings& settings,
+                          std::shared_ptr<Communicator>& out) {
+  out = std::make_shared<Communicator>(ncclUniqueId{}, 1, 0, settings, parent.gpu_);
   out->lane_ = parent.lane_;
   out->placed_.store(false, std::memory_order_release);
   out->split_ = std::move(split);
   return {};
 }
 
-Status Communicator::split(Communicator& parent, int colour, int order, bool blocking,
+Status Communicator::split(Communicator& parent, int colour, int order, const CommSettings& settings,
                            std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommSplit";
   if (Status status = parent.divisible(kName, false); !status.ok()) return status;
@@ -67,15 +68,15 @@ Status Communicator::split(Communicator& parent, int colour, int order, bool blo
   const bool revoked = parent.state() == State::revoked;
   const uint32_t round =
       revoked ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
-  return part(parent, {kName, parent.membership_, round, colour, order, {}}, blocking, out);
+  return part(parent, {kName, parent.membership_, round, colour, order, {}}, settings, out);
 }
 
-Status Communicator::shrink(Communicator& parent, std::vector<uint32_t> leftOut, bool blocking,
+Status Communicator::shrink(Communicator& parent, std::vector<uint32_t> leftOut, const CommSettings& settings,
                             std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommShrink";
   if (Status status = parent.divisible(kName, true); !status.ok()) return status;
   const uint32_t round = kShrinkRound + parent.shrinks_.fetch_add(1);
-  return part(parent, {kName, parent.membership_, round, 0, 0, std::move(leftOut)}, blocking, out);
+  return part(parent, {kName, parent.membership_, round, 0, 0, std::move(leftOut)}, settings, out);
 }
 
 void Communicator::start(bool callerCloses) {
@@ -109,7 +110,8 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     membership_.epoch = welcome.epoch;
     joined_ = true;
   }
-  const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_);
+  const PeerInfo info =
+      describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_, settings_);
   const Bytes question =
       split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info, split_->leftOut)
              : encodeJoin(membership_, info);

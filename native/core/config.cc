@@ -1,7 +1,9 @@
 #include "core/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 namespace ncclrun {
@@ -37,9 +39,23 @@ constexpr Range kRanges[] = {
 };
 #undef NCCLRUN_FIELD
 
-}  // namespace
+// The environment's word, under NCCL's two names for it.
+Status readEnvironment(CommSettings& settings) {
+  for (const char* name : {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"}) {
+    const char* const text = std::getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    const char* const end = text + std::strlen(text);
+    uint32_t value = 0;
+    const auto [stop, error] = std::from_chars(text, end, value);
+    if (error != std::errc() || stop != end || value < 1) {
+      return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number from 1", name, text)};
+    }
+    settings.mostChannels = value;
+  }
+  return {};
+}
 
-Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
+Status readFields(const ncclConfig_t* config, CommSettings& settings) {
   if (config == nullptr) return {};
   if (config->magic != kMagic || config->size < kShortest) {
     return {ncclInvalidArgument,
@@ -65,7 +81,15 @@ Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
                                                 known.minCTAs, known.maxCTAs)};
   }
   if (known.blocking != NCCL_CONFIG_UNDEF_INT) settings.blocking = known.blocking == 1;
+  if (known.maxCTAs != NCCL_CONFIG_UNDEF_INT) settings.mostChannels = uint32_t(known.maxCTAs);
   return {};
+}
+
+}  // namespace
+
+Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
+  const Status status = readFields(config, settings);
+  return status.ok() ? readEnvironment(settings) : status;
 }
 
 }  // namespace ncclrun

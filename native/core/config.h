@@ -7,10 +7,11 @@ namespace ncclrun {
 
 struct CommSettings {
   bool blocking = true;
+  uint32_t mostChannels = 0;  // of a launch on a GPU, whose blocks they are; 0: as many as the plan likes
 };
 
-// Checks what the caller gave (null: nothing) and changes in `settings` what it sets. The fields that steer CUDA
-// kernels and the network are checked and have no effect on the host device.
+// Checks what the caller gave (null: nothing) and changes in `settings` what it sets; NCCL_MAX_CTAS in the environment
+// comes before config.maxCTAs. The other fields that steer kernels and the network are checked and have no effect.
 Status readConfig(const ncclConfig_t* config, CommSettings& settings);
 
 }  // namespace ncclrun

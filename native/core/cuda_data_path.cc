@@ -16,17 +16,19 @@
 namespace ncclrun::cuda {
 namespace {
 
+constexpr size_t kCapturesAtOnce = 64;
+
 ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
 
-}  // namespace
-
 // Held while memory is freed, and for good from when the process ends: the driver is about to end too.
-static std::mutex& freeing() {
+std::mutex& freeing() {
   static auto& mutex = *new std::mutex;
   static const int registered = std::atexit([] { freeing().lock(); });
   (void)registered;
   return mutex;
 }
+
+}  // namespace
 
 Resources::~Resources() {
   const OnGpu here(gpu);
@@ -261,10 +263,11 @@ Status CudaDataPath::orderAfterLast(Stream stream, Capture& capture) {
     return statusOf(driver().streamWaitEvent(stream, resources_->last, 0), "cuStreamWaitEvent");
   }
   everCaptured_ = true;
-  if (captured_.id != capture.id)  // when the graph runs: after what was launched before it
+  const auto found = captured_.find(capture.id);
+  if (found == captured_.end())  // when the graph runs: after what was launched before it
     return statusOf(driver().streamWaitEvent(stream, resources_->last, kEventWaitExternal), "cuStreamWaitEvent");
-  if (captured_.stream == capture.stream) return {};
-  return statusOf(driver().streamUpdateCaptureDependencies(stream, &capturedNode_, 1, kCaptureAddDependencies),
+  if (found->second.stream == capture.stream) return {};
+  return statusOf(driver().streamUpdateCaptureDependencies(stream, &found->second.node, 1, kCaptureAddDependencies),
                   "cuStreamUpdateCaptureDependencies");
 }
 
@@ -283,18 +286,21 @@ Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
   if (!status.ok() || count == 0) return status;
   const GraphNode node = nodes[0];
   // Beside the stream's own order: what follows in the graph need not wait for it. A graph records once, at its end.
-  if (captured_.id != capture.id) {
-    status = statusOf(driver().graphAddEventRecordNode(&recordNode_, graph, &node, 1, resources_->last),
+  const auto found = captured_.find(capture.id);
+  Captured now{capture.stream, node, found == captured_.end() ? nullptr : found->second.record};
+  if (now.record == nullptr) {
+    status = statusOf(driver().graphAddEventRecordNode(&now.record, graph, &node, 1, resources_->last),
                       "cuGraphAddEventRecordNode");
-  } else if (node != capturedNode_) {
-    status =
-        statusOf(driver().graphRemoveDependencies(graph, &capturedNode_, &recordNode_, 1), "cuGraphRemoveDependencies");
+  } else if (node != found->second.node) {
+    status = statusOf(driver().graphRemoveDependencies(graph, &found->second.node, &now.record, 1),
+                      "cuGraphRemoveDependencies");
     if (status.ok())
-      status = statusOf(driver().graphAddDependencies(graph, &node, &recordNode_, 1), "cuGraphAddDependencies");
+      status = statusOf(driver().graphAddDependencies(graph, &node, &now.record, 1), "cuGraphAddDependencies");
   }
-  captured_ = capture;
-  capturedNode_ = node;
-  return status;
+  if (!status.ok()) return status;
+  captured_.insert_or_assign(capture.id, now);
+  if (captured_.size() > kCapturesAtOnce) captured_.erase(captured_.begin());  // the oldest
+  return {};
 }
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {

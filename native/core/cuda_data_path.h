@@ -1,6 +1,7 @@
 // DataPath of GPUs: operations become kernels on the user's own streams; no thread of ours runs meanwhile.
 #pragma once
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -92,9 +93,13 @@ class CudaDataPath final : public DataPath {
   bool wholeLines_ = false;
   Capture last_;  // where the last launch went that was not captured
   bool everCaptured_ = false;
-  Capture captured_;  // where the last launch went that was, and its node
-  GraphNode capturedNode_ = nullptr;
-  GraphNode recordNode_ = nullptr;  // of that graph: records `last` after that node
+  // What a capture's last launch went to.
+  struct Captured {
+    unsigned long long stream = 0;
+    GraphNode node = nullptr;
+    GraphNode record = nullptr;  // records `last` after that node
+  };
+  std::map<uint64_t, Captured> captured_;  // by the captures' ids, which never come again and grow
 };
 
 }  // namespace ncclrun::cuda

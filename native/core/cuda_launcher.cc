@@ -69,7 +69,8 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
               .elementBytes = 1,
               .scalarAt = nullptr,
               .scalar = 0,
-              .divisor = 1};
+              .divisor = 1,
+              .mixed = false};
   if (operation.collective == Collective::barrier) shape.threads = 32;
   if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kLeastThreadsOfSimple);
   if (!reduces(operation.collective)) return shape;
@@ -146,6 +147,7 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   item.grain = std::max(grainBytes / shape.elementBytes, 1u);
   item.blocks = uint16_t(task.form.channels);
   item.root = uint8_t(operation.peer);
+  item.protocol = uint8_t(shape.protocol) & 3;
   item.routine = routineOf(operation.collective, Algorithm(task.form.algorithm), plan_.header().ranks, isSend(task));
   connect(item, task);
   return item;
@@ -159,7 +161,8 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   Function function = nullptr;
-  Status status = load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
+  Status status = shape.mixed ? load(gpu_, kBytesModule, kMixed, function)
+                              : load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
   if (status.ok()) {
     void* parameters[] = {&launch_};
     status =
@@ -196,9 +199,9 @@ Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const
   return {};
 }
 
-// `messages`: of a round, as far as all ranks know. In rounds: all ranks put the k-th messages of a pair into the same
-// round, and those of one protocol into the same launch of it. So whatever waits in a launch waits for what others have
-// in theirs.
+// `messages`: of a round, as far as all ranks know. In rounds, a launch each: all ranks of a group put the k-th
+// messages of a pair into the same round. So whatever waits in a launch waits for what others have in theirs, and for
+// nothing that this rank launches later.
 Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream) {
   const uint32_t ranks = plan_.header().ranks;
   std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
@@ -209,37 +212,37 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
   for (uint32_t peer = 0; peer < ranks; peer++) most = std::max({most, sends[peer].size(), receives[peer].size()});
   const uint32_t mostBlocks = blocksOfMessage(messages);
   for (size_t first = 0; first < most; first += perRound) {
-    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-      uint32_t blocks = 0;
-      Shape shape{};
-      // `to`: of a copy to oneself, what receives it.
-      const auto add = [&](const std::vector<const Task*>& queue, uint32_t limit,
-                           const std::vector<const Task*>* to = nullptr) {
-        uint32_t used = 0;
-        for (size_t i = first; i < std::min(queue.size(), first + perRound); i++) {
-          const Shape own = shapeOf(*queue[i]);
-          if (own.protocol != protocol || queue[i]->operation.count == 0) continue;
-          shape = launch_.itemCount == 0 || own.threads > shape.threads ? own : shape;
-          Item item = itemOf(*queue[i], own);
-          if (to != nullptr) {
-            item.routine = Routine::copy;
-            item.sendCount = 0;
-            item.receive = static_cast<char*>((*to)[i]->operation.receive);
-          }
-          item.blocks = uint16_t(std::min<uint32_t>(item.blocks, limit));
-          item.firstBlock = uint16_t(blocks);
-          used = std::max<uint32_t>(used, item.blocks);
-          launch_.items[launch_.itemCount++] = item;
+    uint32_t blocks = 0;
+    Shape shape{};
+    // `to`: of a copy to oneself, what receives it.
+    const auto add = [&](const std::vector<const Task*>& queue, uint32_t limit,
+                         const std::vector<const Task*>* to = nullptr) {
+      uint32_t used = 0;
+      for (size_t i = first; i < std::min(queue.size(), first + perRound); i++) {
+        if (queue[i]->operation.count == 0) continue;
+        const Shape own = shapeOf(*queue[i]);
+        if (launch_.itemCount == 0) shape = own;
+        shape.mixed = shape.mixed || own.protocol != shape.protocol;
+        shape.threads = std::max(shape.threads, own.threads);
+        Item item = itemOf(*queue[i], own);
+        if (to != nullptr) {
+          item.routine = Routine::copy;
+          item.sendCount = 0;
+          item.receive = static_cast<char*>((*to)[i]->operation.receive);
         }
-        blocks += used;
-      };
-      for (uint32_t distance = 1; distance < ranks; distance++) {
-        add(sends[(rank_ + distance) % ranks], mostBlocks);
-        add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
+        item.blocks = uint16_t(std::min<uint32_t>(item.blocks, limit));
+        item.firstBlock = uint16_t(blocks);
+        used = std::max<uint32_t>(used, item.blocks);
+        launch_.items[launch_.itemCount++] = item;
       }
-      add(sends[rank_], copyBlocks(), &receives[rank_]);
-      if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
+      blocks += used;
+    };
+    for (uint32_t distance = 1; distance < ranks; distance++) {
+      add(sends[(rank_ + distance) % ranks], mostBlocks);
+      add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
     }
+    add(sends[rank_], copyBlocks(), &receives[rank_]);
+    if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
   }
   return {};
 }

@@ -92,11 +92,12 @@ ncclResult_t Group::noteFailure(ncclResult_t code) {
 }
 
 ncclResult_t Group::joinAll(const std::vector<Joining>& joining) {
-  for (const Joining& one : joining) one.communicator->start(joining.size() == 1 && one.communicator->blocking());
+  for (const Joining& one : joining)
+    one.communicator->start(joining.size() == 1 && one.communicator->settings().blocking);
   Status first;
   bool underWay = false;
   for (const Joining& one : joining) {
-    if (!one.communicator->blocking()) {
+    if (!one.communicator->settings().blocking) {
       underWay = underWay || !one.communicator->excluded();
       continue;
     }

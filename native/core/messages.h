@@ -35,7 +35,8 @@ struct PeerInfo {
   uint64_t busId;
   uint32_t flags;
   uint32_t multiprocessors;  // of the GPU
-  uint64_t reserved2;
+  uint32_t mostChannels;     // 0: as many as the plan likes
+  uint32_t reserved;
 };
 static_assert(sizeof(PeerInfo) == 64);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/messages.h"
 #include "device/cuda/gpu.h"
@@ -12,7 +13,7 @@ namespace ncclrun {
 // they mean nothing outside it. `hostName` is the agent's name of this host; NCCL_HOSTID, if set, stands for name and
 // boot id.
 PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort,
-                      const std::optional<cuda::Gpu>& gpu = {});
+                      const std::optional<cuda::Gpu>& gpu = {}, const CommSettings& settings = {});
 
 // A TCP socket, IPv6 and IPv4, listening on a port of the kernel's choice. The descriptor and its port, or the error.
 Status listenForPeers(int& descriptor, uint16_t& port);

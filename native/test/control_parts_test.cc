@@ -158,6 +158,17 @@ void configs() {
   config.minCTAs = 8;
   config.maxCTAs = 4;
   EXPECT(readConfig(&config, settings).code == ncclInvalidArgument);
+  config.maxCTAs = 16;
+  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 16);
+  setenv("NCCL_MAX_CTAS", "12", 1);
+  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 12);
+  EXPECT(readConfig(nullptr, settings).ok() && settings.mostChannels == 12);
+  for (const char* wrong : {"0", "-1", "many", "4294967296", "8 "}) {
+    setenv("NCCL_MAX_CTAS", wrong, 1);
+    EXPECT(readConfig(&config, settings).sentence ==
+           std::string("NCCL_MAX_CTAS=") + wrong + " is not a whole number from 1");
+  }
+  unsetenv("NCCL_MAX_CTAS");
   config.magic = 0;
   EXPECT(readConfig(&config, settings).sentence.find("NCCL_CONFIG_INITIALIZER") != std::string::npos);
   ncclConfig_t nothing{};

@@ -69,10 +69,7 @@ PlanSpec handWritten() {
   return spec;
 }
 
-}  // namespace
-
-TEST(edges_carry_exactly_what_the_plan_says) {
-  const PlanSpec spec = handWritten();
+void carryExactly(const PlanSpec& spec) {
   World world(spec);
   world.run([&](Rank& me) {
     const uint32_t rank = me.number();
@@ -128,6 +125,17 @@ TEST(edges_carry_exactly_what_the_plan_says) {
     }
     EXPECT(me.barrier() == ncclSuccess);
   });
+}
+
+}  // namespace
+
+// Connections of as few slots as there may be, of as many as a pair of pieces in the ring needs, and of more.
+TEST(edges_carry_exactly_what_the_plan_says) {
+  for (const uint32_t steps : {2u, 3u, 8u}) {
+    PlanSpec spec = handWritten();
+    spec.ringSteps = steps;
+    carryExactly(spec);
+  }
 }
 
 // 44000 bytes take two of the three rings: a group of two takes 0 and 1, then 2 and 0.

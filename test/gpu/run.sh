@@ -84,7 +84,14 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add "native/two-streams-$what" 250 "$bin/two_streams" "$gpus" 4000 1024 "$what"
   done
   add native/group-streams 70 "$bin/group_streams" "$gpus" 60 $((64 << 20))
+  add native/unlike-groups 70 "$bin/unlike_groups" "$gpus" $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$gpus" 1000000 "$group"; done
+  if [ -d "$programs/kernels-delayed" ]; then
+    for protocol in ll ll128; do
+      add "native/many-delays-$protocol" 120 env NCCLRUN_KERNELS="$programs/kernels-delayed" NCCL_PROTO=$protocol \
+        "$bin/many" "$gpus" 100000 1
+    done
+  fi
   add native/threads 250 "$bin/threads" "$gpus" 1000
   add native/options 70 "$bin/options" "$gpus"
   add native/hidden 180 "$bin/hidden" "$gpus" alone $((64 << 20))

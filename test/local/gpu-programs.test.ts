@@ -24,6 +24,8 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['two_streams 3 60 32 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
     ['group_streams 2 30 8388608', 'group_streams: 2 ranks, 30 rounds: right'],
     ['group_streams 3 30 8388608', 'group_streams: 3 ranks, 30 rounds: right'],
+    ['unlike_groups 2 4194304', 'unlike_groups: 2 ranks, up to 4194304 bytes: right'],
+    ['unlike_groups 3 1048576', 'unlike_groups: 3 ranks, up to 1048576 bytes: right'],
     ['many 2 20000 1', 'many: 2 ranks, 20000 operations in groups of 1: right'],
     ['many 3 20000 16', 'many: 3 ranks, 20000 operations in groups of 16: right'],
     ['graphs 2 500 262144', 'graphs: 2 ranks, 500 replays, up to 262144 bytes: right'],

@@ -65,6 +65,7 @@ export function gpuInput(ranks: number, hosts = 1): PlanInput {
       cudaDevice: rank,
       busId: (0x1b_000 + rank * 0x10).toString(16),
       multiprocessors: 132,
+      mostChannels: 0,
       pidHash: String(rank),
     })),
     token: '0123456789abcdef0123456789abcdef',

@@ -27,6 +27,7 @@ export function peerInfo(changes: Partial<PeerInfo> = {}): Uint8Array {
     shmDevice: '3',
     busId: '0',
     multiprocessors: 0,
+    mostChannels: 0,
     gpuDirect: false,
     ...changes,
   });

@@ -19,6 +19,7 @@ function input(hostOf: readonly number[], cores = 64): PlanInput {
       cudaDevice: 0,
       busId: '0',
       multiprocessors: 0,
+      mostChannels: 0,
       pidHash: '1',
     })),
     token: '0123456789abcdef0123456789abcdef',
@@ -168,6 +169,28 @@ describe('the planner', () => {
     expect(broadcasts([0, 0, 0, 0])).toEqual(['128 directOneShot', '16384 directOneShot', 'null ring']);
   });
 
+  test('gives a communicator of GPUs no more channels than any of its ranks wishes', () => {
+    const facts = input([0, 0]);
+    const channelsOf = (wishes: readonly number[]): number => {
+      const peers = facts.peers.map((peer, rank) => ({
+        ...peer,
+        device: 'cuda' as const,
+        busId: `${rank + 1}0`,
+        multiprocessors: 132,
+        mostChannels: wishes[rank] ?? 0,
+      }));
+      return planCommunicator({ ...facts, peers }).channels.length;
+    };
+    expect(
+      [
+        [0, 0],
+        [16, 0],
+        [16, 3],
+        [1000, 0],
+      ].map(channelsOf),
+    ).toEqual([64, 16, 3, 64]);
+  });
+
   test('refuses two ranks on one GPU, naming both', () => {
     const facts = input([0, 0, 1]);
     const peers = facts.peers.map((peer) => ({
@@ -175,6 +198,7 @@ describe('the planner', () => {
       device: 'cuda' as const,
       busId: '1b000',
       multiprocessors: 132,
+      mostChannels: 0,
     }));
     expect(() => planCommunicator({ ...facts, peers })).toThrow(UnplannableError);
     expect(() => planCommunicator({ ...facts, peers })).toThrow(

@@ -101,6 +101,7 @@ describe('facts of a rank', () => {
         busId: '1b0000',
         gpuDirect: true,
         multiprocessors: 132,
+        mostChannels: 16,
       }),
       'facts',
     );
@@ -110,6 +111,7 @@ describe('facts of a rank', () => {
       busId: '1b0000',
       gpuDirect: true,
       multiprocessors: 132,
+      mostChannels: 16,
     });
     expect(decodePeerInfo(encodePeerInfo(info), 'facts')).toEqual(info);
   });

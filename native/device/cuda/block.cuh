@@ -142,28 +142,55 @@ struct Passing {
   }
 };
 
+// One item, as its block number `block`.
 template <class Protocol, class Routines>
-__device__ __forceinline__ void runBlock(const Launch& launch) {
+__device__ __forceinline__ void runItem(const Launch& launch, Ends& ends, const Item& item, uint32_t block) {
+  const uint32_t channel = (item.firstChannel + block) % launch.channels;
+  const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
+  const EndStore<Protocol::kProtocol> store(launch, item, channel, place);
+  store.load(ends);
+  __syncthreads();
+  Primitives<Protocol, Routines::kInline> primitives(launch, ends, item.receiveCount, item.sendCount);
+  const Work work = workOf(launch, item, block, channel, place, Protocol::kProtocol == 1);
+  Routines::run(primitives, work, item.routine);
+  primitives.finish();
+  __syncthreads();
+  store.store(ends);
+  __syncthreads();
+}
+template <class Protocol, class Routines>
+__device__ __noinline__ void runItemApart(const Launch& launch, Ends& ends, const Item& item, uint32_t block) {
+  runItem<Protocol, Routines>(launch, ends, item, block);
+}
+
+// run(ends, item, block): each item that the calling block has part in.
+__device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
   __shared__ Ends ends;
   if (threadIdx.x == 0) ends.aborted = ends.reported = false;
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     const uint32_t block = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
-    if (block >= item.blocks) continue;
-    const uint32_t channel = (item.firstChannel + block) % launch.channels;
-    const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
-    const EndStore<Protocol::kProtocol> store(launch, item, channel, place);
-    store.load(ends);
-    __syncthreads();
-    Primitives<Protocol, Routines::kInline> primitives(launch, ends, item.receiveCount, item.sendCount);
-    const Work work = workOf(launch, item, block, channel, place, Protocol::kProtocol == 1);
-    Routines::run(primitives, work, item.routine);
-    primitives.finish();
-    __syncthreads();
-    store.store(ends);
-    __syncthreads();
+    if (block < item.blocks) run(ends, item, block);
   }
   if (threadIdx.x == 0 && ends.reported) storeVolatile(launch.report.state, launch.report.idle);
+}
+
+template <class Protocol, class Routines>
+__device__ __forceinline__ void runBlock(const Launch& launch) {
+  forEachItem(launch, [&](Ends& ends, const Item& item, uint32_t block) {
+    runItem<Protocol, Routines>(launch, ends, item, block);
+  });
+}
+// Items of several protocols.
+template <class AllKinds, class Routines>
+__device__ __forceinline__ void runMixedBlock(const Launch& launch) {
+  forEachItem(launch, [&](Ends& ends, const Item& item, uint32_t block) {
+    if (item.protocol == Simple<AllKinds>::kProtocol)
+      return runItemApart<Simple<AllKinds>, Routines>(launch, ends, item, block);
+    if (item.protocol == Lines64<AllKinds>::kProtocol)
+      return runItemApart<Lines64<AllKinds>, Routines>(launch, ends, item, block);
+    runItemApart<Lines128<AllKinds>, Routines>(launch, ends, item, block);
+  });
 }
 
 }  // namespace ncclrun::cuda

@@ -169,7 +169,9 @@ Status loadAll(const Gpu& gpu) {
     }
     return Status{};
   };
-  Status status = loadRoutines({kBytesModule, 0}, Routine::allGatherDirect, Routine::barrier);
+  Function function = nullptr;
+  Status status = load(gpu, kBytesModule, kMixed, function);
+  if (status.ok()) status = loadRoutines({kBytesModule, 0}, Routine::allGatherDirect, Routine::barrier);
   for (int type = 0; type < ncclNumTypes; type++) {
     for (int op = 0; op <= ncclNumOps && status.ok(); op++) {  // the last: a pre-multiplied sum
       const auto kernel = kernelFor(ncclDataType_t(type), ncclRedOp_t(op));

@@ -101,7 +101,8 @@ struct Item {
   uint8_t children;
   uint8_t receiveCount;
   uint8_t sendCount;
-  bool usesRing;                // connection 0 each way goes to the neighbours in the channel's ring
+  uint8_t usesRing : 1;         // connection 0 each way goes to the neighbours in the channel's ring
+  uint8_t protocol : 2;         // plan::Protocol, in a launch of several
   uint8_t receives[kMaxPeers];  // ranks, by the number of the connection
   uint8_t sends[kMaxPeers];
 };

@@ -14,6 +14,7 @@ class Lines128 {
       : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
 
   __device__ uint32_t slotBytes() const { return kLine128Payload; }
+  __device__ uint32_t slots() const { return kLineSteps; }
   // A single rank's contribution; no barrier inside.
   __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
   __device__ void finish() { steps_.finish(); }
@@ -63,6 +64,12 @@ class Lines128 {
   }
   static __device__ __forceinline__ uint32_t partOf(uint32_t group) { return lineOf(group) * 16 + threadIdx.x % 8 * 2; }
   static __device__ __forceinline__ uint32_t warps() { return blockDim.x / 32; }
+  // Lanes of a line load and store together only if nothing has parted them since: they may come from different
+  // branches. Else a line would not arrive, or be looked at, whole.
+  static __device__ __forceinline__ void meetWarp() {
+    maybeDelay();
+    __syncwarp();
+  }
 
   // A warp's groups of four lines: kMost at once as long as all their lines are whole.
   template <uint32_t kMost>
@@ -85,11 +92,11 @@ class Lines128 {
   template <bool kWhole>
   __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group, const Pair& pair) {
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-      maybeDelay();
-      __syncwarp();  // only then do the lanes of a line store together
-      if (kWhole || lineOf(group) < span.lines)
-        storeLine128(steps_.template sendSlot<uint64_t>(k) + partOf(group), pair.a,
-                     hasFlag() ? steps_.sendFlag(k) : pair.b);
+      auto* const to = steps_.template sendSlot<uint64_t>(k) + partOf(group);
+      const uint64_t flag = steps_.sendFlag(k);
+      const uint64_t b = hasFlag() ? flag : pair.b;
+      meetWarp();
+      if (kWhole || lineOf(group) < span.lines) storeLine128(to, pair.a, b);
     }
     if (move.target == nullptr) return;
     const uint32_t word = wordOf(group);
@@ -106,28 +113,27 @@ class Lines128 {
   template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, const Span& span,
                                           uint32_t group, Pair (&pairs)[kTogether][kUnroll], Patience& patience) {
+    const auto isHere = [&](uint32_t u) { return kWhole || lineOf(group + u * warps()) < span.lines; };
     bool missing;
     do {
-      missing = false;
+      meetWarp();
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
         if (!contributions.isReceived(first + k)) continue;
         const auto* const slot = steps_.template receiveSlot<const uint64_t>(contributions.connection(first + k));
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) {
-          const uint32_t at = group + u * warps();
-          if (kWhole || lineOf(at) < span.lines) loadLine128(slot + partOf(at), pairs[k][u].a, pairs[k][u].b);
+          if (isHere(u)) loadLine128(slot + partOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
         }
       }
+      missing = false;
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
         if (!contributions.isReceived(first + k)) continue;
         const uint32_t flag = steps_.receiveFlag(contributions.connection(first + k));
 #pragma unroll
-        for (uint32_t u = 0; u < kUnroll; u++) {
-          const bool here = kWhole || lineOf(group + u * warps()) < span.lines;
-          missing = missing || (here && hasFlag() && pairs[k][u].b != flag);
-        }
+        for (uint32_t u = 0; u < kUnroll; u++)
+          missing = missing || (isHere(u) && hasFlag() && pairs[k][u].b != flag);
       }
     } while (__any_sync(kAll, missing) && !__any_sync(kAll, patience.over()));
   }

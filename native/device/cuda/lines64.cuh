@@ -14,6 +14,7 @@ class Lines64 {
       : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
 
   __device__ uint32_t slotBytes() const { return kLine64Payload; }
+  __device__ uint32_t slots() const { return kLineSteps; }
   // A single rank's contribution; no barrier inside.
   __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
   __device__ void finish() { steps_.finish(); }

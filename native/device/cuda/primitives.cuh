@@ -16,6 +16,7 @@ class Primitives {
       : protocol_(launch, ends), launch_(launch), receives_(receives), sends_(sends) {}
 
   __device__ size_t slotElements() const { return protocol_.slotBytes() / launch_.elementBytes; }
+  __device__ size_t slots() const { return protocol_.slots(); }
 
   __device__ void copyAll(const char* source, char* target, size_t count, uint32_t block, uint32_t blocks) {
     const bool scales = launch_.kind % kFolds == uint8_t(Fold::preMulSum);

@@ -35,6 +35,7 @@ __device__ __forceinline__ void probe(const Launch& launch, uint32_t* wrong, uin
     const auto word = [&](uint32_t i) { return probeWord(peer, launch.rank, line, i); };
     uint64_t a = 0, b = 0;
     do {
+      __syncwarp();
       loadLine128(at(launch.in[peer], line), a, b);
     } while (__any_sync(~0u, part == 7 && b != kFlag) && !__any_sync(~0u, patience.over()));
     if (a != word(part * 2) || (part < 7 && b != word(part * 2 + 1))) atomicAdd_system(wrong, 1);

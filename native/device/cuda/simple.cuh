@@ -20,6 +20,7 @@ class Simple {
   __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
 
   __device__ uint32_t slotBytes() const { return launch_.stepBytes; }
+  __device__ uint32_t slots() const { return launch_.steps; }
 
   __device__ void move(const Move& move) {
     const uint32_t number = moves_++;

@@ -12,6 +12,12 @@ size_t smallestSlot(size_t bytes, std::span<Endpoint* const> receives, std::span
   return bytes;
 }
 
+size_t fewestSlots(std::span<Endpoint* const> sends) {
+  size_t slots = SIZE_MAX;
+  for (const Endpoint* end : sends) slots = std::min<size_t>(slots, end->facts().steps);
+  return slots;
+}
+
 }  // namespace
 
 HostPrimitives::HostPrimitives(Blocks& blocks, const Setup& setup)
@@ -20,6 +26,7 @@ HostPrimitives::HostPrimitives(Blocks& blocks, const Setup& setup)
       sends_(setup.sends),
       elementBytes_(setup.elementBytes),
       slotElements_(smallestSlot(setup.slotBytes, setup.receives, setup.sends) / setup.elementBytes),
+      slots_(fewestSlots(setup.sends)),
       reduction_(setup.reduction),
       scratch_(setup.scratch),
       stream_(setup.stream) {

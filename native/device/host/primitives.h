@@ -26,6 +26,7 @@ class HostPrimitives {
   HostPrimitives(Blocks& blocks, const Setup& setup);
 
   size_t slotElements() const { return slotElements_; }
+  size_t slots() const { return slots_; }
 
   void copy(const void* source, void* target, size_t count);
   // The whole result of a single rank, by the first of the blocks.
@@ -78,6 +79,7 @@ class HostPrimitives {
   const std::span<Endpoint* const> sends_;
   const size_t elementBytes_;
   const size_t slotElements_;
+  const size_t slots_;
   const Reduction& reduction_;
   std::vector<std::byte>& scratch_;
   const bool stream_;

@@ -127,7 +127,7 @@ Status Regions::decide() {
   const uint32_t ranks = plan_.header().ranks;
   const uint32_t own = localOf(rank_);
   const uint64_t reached = ranks == 1 ? 0 : segment_.deviceRecord(own).reached.load(std::memory_order_relaxed);
-  const uint64_t all = ranks == 64 ? ~0ull : (1ull << ranks) - 1;
+  const uint64_t all = (1ull << ranks) - 1;  // of at most kMaxPeers
   for (uint32_t local = 0; ranks > 1 && local < ranks; local++) {
     const uint64_t reaches = segment_.deviceRecord(local).reached.load(std::memory_order_relaxed);
     allReach_ = allReach_ && (reaches | 1ull << local) == all;

@@ -148,6 +148,50 @@ static void oftenInTurn(ncclComm_t comm, cudaStream_t stream) {
   }
 }
 
+/* A recipe on two streams, between whose two operations another graph is captured. */
+typedef struct {
+  Recipe own, inner;
+  cudaStream_t innerStream;
+  Graph* captured;
+} Nested;
+
+static void doAround(void* argument) {
+  Nested* nested = argument;
+  const Recipe* own = &nested->own;
+  record(own->forked, own->stream);
+  follow(own->other, own->forked);
+  increase(own->counter, own->comm, own->stream);
+  if (nested->captured == NULL) nested->captured = capture(nested->innerStream, doWorks, &nested->inner);
+  increase(own->counter, own->comm, own->other);
+  record(own->joined, own->other);
+  follow(own->stream, own->joined);
+}
+
+static void whileCapturing(ncclComm_t comm, cudaStream_t stream, cudaStream_t other) {
+  at("a graph captured while another is");
+  Counter counter = makeCounter(100000, 8), innerCounter = makeCounter(100, 9);
+  const cudaStream_t third = makeStream();
+  Nested nested = {.own = {comm, stream, other, makeEvent(), makeEvent(), NULL, NULL, 0, &counter},
+                   .inner = {.comm = comm, .stream = third, .counter = &innerCounter},
+                   .innerStream = third};
+  Graph* graph = capture(stream, doAround, &nested);
+  if (nested.captured == NULL) nested.captured = capture(third, doWorks, &nested.inner); /* no graphs here */
+  enum { times = 50 };
+  for (int i = 0; i < times; i++) {
+    launch(graph, stream);
+    launch(nested.captured, third);
+  }
+  checkCounter(&counter, 2 * times, stream);
+  checkCounter(&innerCounter, times, third);
+  endGraph(graph);
+  endGraph(nested.captured);
+  endEvent(nested.own.forked);
+  endEvent(nested.own.joined);
+  endStream(third);
+  endCounter(&counter);
+  endCounter(&innerCounter);
+}
+
 /* How a graph and its communicator end: in every order. */
 static void ends(cudaStream_t stream) {
   for (int way = 0; way < 4; way++) {
@@ -198,6 +242,7 @@ static void body(void) {
   mixed(comm, stream, other, 1);
   outOfStep(comm, stream);
   oftenInTurn(comm, stream);
+  whileCapturing(comm, stream, other);
   MUST(ncclCommDestroy(comm));
   ends(stream);
   nonBlocking(stream);

@@ -71,6 +71,22 @@ static void nonBlocking(void) {
   MUST(ncclCommDestroy(comm));
 }
 
+/* Ranks that ask for different numbers of multiprocessors, and their parts. */
+static void fewMultiprocessors(void) {
+  enum { large = 1 << 19 };
+  at("few multiprocessors");
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = rank == 0 ? 1 : 3;
+  ncclComm_t comm, part;
+  MUST(ncclCommInitRankConfig(&comm, ranks, nextId(), rank, &config));
+  for (uint64_t seed = 90; seed < 94; seed++) tryOut(comm, stream, large, seed);
+  at("few multiprocessors of a part");
+  MUST(ncclCommSplit(comm, rank % 2, 0, &part, NULL));
+  tryOut(part, stream, large, 94);
+  MUST(ncclCommDestroy(part));
+  MUST(ncclCommDestroy(comm));
+}
+
 /* The first three ranks give numbers up to 2, times a factor of 1 or 2: sums that the smallest type holds exactly. */
 static void preMulSum(ncclComm_t comm, const ScalarType* type, ncclScalarResidence_t residence) {
   enum { count = 1000 };
@@ -210,6 +226,7 @@ static void body(void) {
   inVain(comm);
   MUST(ncclCommDestroy(comm));
   nonBlocking();
+  fewMultiprocessors();
   olderSettings();
   endStream(stream);
 }
