@@ -14,13 +14,10 @@ const MOST_CHANNELS = 64;
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
 const COPYING = 5;
-/**
- * A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). The 448 threads of a block that fold
- * move 28672 bytes from two places at once, or twice as much from one: a step is eight times that, less what the grain takes.
- */
-const BUFFER = { steps: 4, stepBytes: 119 * 1920 } as const;
-/** Two steps, which go round a ring one behind the other, and a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third one. */
-const CHUNK_BYTES = 2 * BUFFER.stepBytes;
+/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
+const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+/** Two steps, which go round a ring one behind the other; a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third, short one. */
+const CHUNK_BYTES = 136 * 3840;
 const THREADS = 512;
 const LEAST_THREADS = 64;
 /** What the threads of a block move at once under protocol LL; with more, another channel takes part. */

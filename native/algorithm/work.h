@@ -71,12 +71,21 @@ NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
   return (part + w.grain - 1) / w.grain * w.grain;
 }
 
-// The block's share of the data, in steps that a slot holds: step(begin, count).
+// The block's share of the data, in steps that a slot holds: step(begin, count). Shares lie one behind the other: would
+// the blocks go through the data side by side, they would all come to a new page of memory at once.
 template <class P, class Step>
 NCCLRUN_FN void forEachStep(const P& p, const Work& w, Step&& step) {
   const size_t most = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
-  for (size_t begin = w.block * most; begin < w.count; begin += w.blocks * most) {
-    step(begin, lesser(most, w.count - begin));
+  size_t first = w.block, steps = 1;
+  if (w.count > w.blocks * most) {
+    const size_t all = (w.count + most - 1) / most;
+    steps = all / w.blocks;
+    const size_t left = all - steps * w.blocks;
+    first = w.block * steps + lesser(w.block, left);
+    steps += w.block < left ? 1 : 0;
+  }
+  for (; steps > 0 && first * most < w.count; steps--, first++) {
+    step(first * most, lesser(most, w.count - first * most));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "core/cuda_launcher.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "core/tree_shape.h"
@@ -164,10 +165,11 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   Status status = shape.mixed ? load(gpu_, kBytesModule, kMixed, function)
                               : load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
   if (status.ok()) {
-    void* parameters[] = {&launch_};
-    status =
-        statusOf(driver().launchKernel(function, blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, nullptr),
-                 "cuLaunchKernel");
+    // Only the items that there are: all of them take the GPU as long as a small kernel.
+    size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
+    void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
+    status = statusOf(driver().launchKernel(function, blocks, 1, 1, shape.threads, 1, 1, 0, stream, nullptr, extra),
+                      "cuLaunchKernel");
   }
   launch_.itemCount = 0;
   return status;

@@ -42,9 +42,12 @@ inline constexpr unsigned kHostPortable = 1;
 inline constexpr unsigned kHostMapped = 2;
 inline constexpr int kCaptureNone = 0;
 inline constexpr int kCaptureActive = 1;
-inline constexpr int kCaptureThreadLocal = 1;
 inline constexpr int kCaptureRelaxed = 2;  // of a thread's interaction with others' captures
 inline constexpr unsigned kCaptureAddDependencies = 0;
+// Of launchKernel's last argument.
+inline void* const kParametersEnd = nullptr;
+inline void* const kParameterBuffer = reinterpret_cast<void*>(1);
+inline void* const kParameterBytes = reinterpret_cast<void*>(2);
 
 // F(member, symbol, parameters): every function of the driver that we call.
 #define NCCLRUN_CUDA_FUNCTIONS(F)                                                                                     \

@@ -99,6 +99,12 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/abort 130 "$bin/abort" "$gpus" 3
   add native/teams 130 "$bin/teams" "$gpus"
   add native/graphs 130 "$bin/graphs" "$gpus" 1000 $((64 << 20))
+  sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
+  if [ -x "$sanitizer" ]; then
+    for tool in memcheck racecheck; do
+      add "sanitizer/$tool" 120 "$sanitizer" --target-processes all --tool "$tool" --error-exitcode 9 "$bin/graphs" "$gpus" 3 $((8 << 20))
+    done
+  fi
 else
   cat "$logs/build-native"
   add native/build 10 false

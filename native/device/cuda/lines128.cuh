@@ -64,12 +64,11 @@ class Lines128 {
   }
   static __device__ __forceinline__ uint32_t partOf(uint32_t group) { return lineOf(group) * 16 + threadIdx.x % 8 * 2; }
   static __device__ __forceinline__ uint32_t warps() { return blockDim.x / 32; }
-  // Lanes of a line load and store together only if nothing has parted them since: they may come from different
-  // branches. Else a line would not arrive, or be looked at, whole.
-  static __device__ __forceinline__ void meetWarp() {
-    maybeDelay();
-    __syncwarp();
-  }
+  static __device__ __forceinline__ uint32_t lanesOfLine() { return 0xffu << threadIdx.x % 32 / 8 * 8; }
+  // Whether the lanes of the calling lane's line run this in one instruction, thus what follows too: a line that they
+  // load or store in several is not looked at, or does not arrive, whole. Lanes that branches have parted stay so as
+  // long as the hardware likes, also behind __syncwarp().
+  static __device__ __forceinline__ bool inStep() { return (__activemask() & lanesOfLine()) == lanesOfLine(); }
 
   // A warp's groups of four lines: kMost at once as long as all their lines are whole.
   template <uint32_t kMost>
@@ -88,24 +87,51 @@ class Lines128 {
     return {loadPart(from, word, span.bytes), hasFlag() ? 0 : loadPart(from, word + 1, span.bytes)};
   }
 
-  // To all sends and the target.
+  // The flag after all else.
+  static __device__ __noinline__ void storeApart(uint64_t* to, uint64_t a, uint64_t b) {
+    if (!hasFlag()) storeLine128(to, a, b);
+    __threadfence_system();
+    __syncwarp(lanesOfLine());
+    if (hasFlag()) storeLine128(to, a, b);
+  }
+
+  // Whether the calling lane's line of a group is one of the span. Groups of which not all are, are taken one by one.
   template <bool kWhole>
-  __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group, const Pair& pair) {
+  static __device__ __forceinline__ bool isHere(uint32_t group, const Span& span) {
+    return kWhole || lineOf(group) < span.lines;
+  }
+
+  // To all sends and the target.
+  template <uint32_t kUnroll, bool kWhole>
+  __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group,
+                                      const Pair (&pairs)[kUnroll]) {
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-      auto* const to = steps_.template sendSlot<uint64_t>(k) + partOf(group);
+      auto* const slot = steps_.template sendSlot<uint64_t>(k);
       const uint64_t flag = steps_.sendFlag(k);
-      const uint64_t b = hasFlag() ? flag : pair.b;
-      meetWarp();
-      if (kWhole || lineOf(group) < span.lines) storeLine128(to, pair.a, b);
+      maybeDelay();
+      if (!isHere<kWhole>(group, span)) continue;
+      const auto storeAll = [&](auto&& store) {
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++)
+          store(slot + partOf(group + u * warps()), pairs[u].a, hasFlag() ? flag : pairs[u].b);
+      };
+      if (inStep()) {
+        storeAll(storeLine128);
+      } else {
+        storeAll(storeApart);
+      }
     }
     if (move.target == nullptr) return;
-    const uint32_t word = wordOf(group);
-    if (kWhole || word + 2 <= span.whole) {
-      storeWord(move.target, word, pair.a);
-      if (!hasFlag()) storeWord(move.target, word + 1, pair.b);
-    } else if (word * 8 < span.bytes) {
-      storePart(move.target, word, span.bytes, pair.a);
-      if (!hasFlag()) storePart(move.target, word + 1, span.bytes, pair.b);
+#pragma unroll
+    for (uint32_t u = 0; u < kUnroll; u++) {
+      const uint32_t word = wordOf(group + u * warps());
+      if (kWhole || word + 2 <= span.whole) {
+        storeWord(move.target, word, pairs[u].a);
+        if (!hasFlag()) storeWord(move.target, word + 1, pairs[u].b);
+      } else if (word * 8 < span.bytes) {
+        storePart(move.target, word, span.bytes, pairs[u].a);
+        if (!hasFlag()) storePart(move.target, word + 1, span.bytes, pairs[u].b);
+      }
     }
   }
 
@@ -113,29 +139,35 @@ class Lines128 {
   template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void receive(const Contributions& contributions, uint32_t first, const Span& span,
                                           uint32_t group, Pair (&pairs)[kTogether][kUnroll], Patience& patience) {
-    const auto isHere = [&](uint32_t u) { return kWhole || lineOf(group + u * warps()) < span.lines; };
-    bool missing;
-    do {
-      meetWarp();
+    static_assert(kWhole || kUnroll == 1);
+    for (bool cameBefore = false;; cameBefore = true) {
+      bool missing = false, whole = true;
+      do {
+        maybeDelay();
+        whole = true;
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
-        if (!contributions.isReceived(first + k)) continue;
-        const auto* const slot = steps_.template receiveSlot<const uint64_t>(contributions.connection(first + k));
+        for (uint32_t k = 0; k < kTogether; k++) {
+          if (!contributions.isReceived(first + k) || !isHere<kWhole>(group, span)) continue;
+          const auto* const slot = steps_.template receiveSlot<const uint64_t>(contributions.connection(first + k));
+          whole = inStep() && whole;
 #pragma unroll
-        for (uint32_t u = 0; u < kUnroll; u++) {
-          if (isHere(u)) loadLine128(slot + partOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
+          for (uint32_t u = 0; u < kUnroll; u++)
+            loadLine128(slot + partOf(group + u * warps()), pairs[k][u].a, pairs[k][u].b);
         }
-      }
-      missing = false;
+        missing = false;
 #pragma unroll
-      for (uint32_t k = 0; k < kTogether; k++) {
-        if (!contributions.isReceived(first + k)) continue;
-        const uint32_t flag = steps_.receiveFlag(contributions.connection(first + k));
+        for (uint32_t k = 0; k < kTogether; k++) {
+          if (!contributions.isReceived(first + k)) continue;
+          const uint32_t flag = steps_.receiveFlag(contributions.connection(first + k));
 #pragma unroll
-        for (uint32_t u = 0; u < kUnroll; u++)
-          missing = missing || (isHere(u) && hasFlag() && pairs[k][u].b != flag);
-      }
-    } while (__any_sync(kAll, missing) && !__any_sync(kAll, patience.over()));
+          for (uint32_t u = 0; u < kUnroll; u++)
+            missing = missing || (isHere<kWhole>(group, span) && hasFlag() && pairs[k][u].b != flag);
+        }
+      } while (__any_sync(kAll, missing) && !__any_sync(kAll, patience.over()));
+      if (cameBefore || !__any_sync(kAll, !whole)) return;
+      // What was looked at in parts may be older than its flag: once more, now that all has come.
+      __threadfence_system();
+    }
   }
 
   template <uint32_t kUnroll, bool kWhole>
@@ -154,8 +186,7 @@ class Lines128 {
     } else if (move.froms > 0) {
       receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, patience);
     }
-#pragma unroll
-    for (uint32_t u = 0; u < kUnroll; u++) put<kWhole>(move, span, group + u * warps(), pairs[0][u]);
+    put<kUnroll, kWhole>(move, span, group, pairs[0]);
   }
 
   template <uint32_t kTogether, uint32_t kUnroll, bool kWhole>
@@ -180,11 +211,11 @@ class Lines128 {
         }
       }
     }
+    Pair results[kUnroll];
 #pragma unroll
-    for (uint32_t u = 0; u < kUnroll; u++) {
-      put<kWhole>(move, span, group + u * warps(),
-                  {foldings[u][0].result(fold_, isResult(move)), foldings[u][1].result(fold_, isResult(move))});
-    }
+    for (uint32_t u = 0; u < kUnroll; u++)
+      results[u] = {foldings[u][0].result(fold_, isResult(move)), foldings[u][1].result(fold_, isResult(move))};
+    put<kUnroll, kWhole>(move, span, group, results);
   }
 
   __device__ __forceinline__ void renew(const Move& move, uint32_t lines) {
