@@ -47,9 +47,8 @@ NCCLRUN_FN void ringAllReduce(P& p, const Work& w) {
     each([&](const RingPiece& piece) { p.send(0, from(piece, 1), piece.countOf(1)); });
     for (size_t s = 2; s < n; s++)
       each([&](const RingPiece& piece) { p.receiveReduceSend(0, from(piece, s), 0, piece.countOf(s)); });
-    each([&](const RingPiece& piece) {
-      p.receiveReduceCopySend(0, from(piece, n), to(piece, n), 0, piece.countOf(n));
-    });
+    each(
+        [&](const RingPiece& piece) { p.receiveReduceCopySend(0, from(piece, n), to(piece, n), 0, piece.countOf(n)); });
     for (size_t s = 1; s + 1 < n; s++)
       each([&](const RingPiece& piece) { p.receiveSend(0, 0, to(piece, s), piece.countOf(s)); });
     each([&](const RingPiece& piece) { p.receive(0, to(piece, n - 1), piece.countOf(n - 1)); });
@@ -65,9 +64,7 @@ NCCLRUN_FN void ringAllGather(P& p, const Work& w) {
     return at(w.receive, w, piece.rankOf(s) * w.count + piece.begin);
   };
   forEachPair(p, w, false, [&](auto&& each) {
-    each([&](const RingPiece& piece) {
-      p.copySend(at(w.send, w, piece.begin), to(piece, 0), 0, piece.countOf(0));
-    });
+    each([&](const RingPiece& piece) { p.copySend(at(w.send, w, piece.begin), to(piece, 0), 0, piece.countOf(0)); });
     for (size_t s = 1; s + 1 < n; s++)
       each([&](const RingPiece& piece) { p.receiveSend(0, 0, to(piece, s), piece.countOf(s)); });
     each([&](const RingPiece& piece) { p.receive(0, to(piece, n - 1), piece.countOf(n - 1)); });

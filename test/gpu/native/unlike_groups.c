@@ -1,5 +1,5 @@
-/* Rank 0 puts into one group what the others call one after the other: messages of two sizes, thus of any two protocols,
- * both from it, both to it, or one each way. None of them may wait for another of the group.
+/* Rank 0 puts into one group what the others call one after the other: messages of two sizes, thus of any two
+ * protocols, both from it, both to it, or one each way. None of them may wait for another of the group.
  *
  *   unlike_groups RANKS MOST    MOST: largest message in bytes */
 #include <stdio.h>
