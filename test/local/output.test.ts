@@ -199,11 +199,13 @@ describe('files', () => {
   });
 
   it('that take no more end the job, named', async () => {
-    const { status, stderr } = await Command.run(['-n', '1', '--output', 'file=/dev/full', 'echo', 'x'], { directory });
+    const program = ['sh', '-c', 'echo x; exec tail -f /dev/null'];
+    const { status, stderr } = await Command.run(['-n', '1', '--output', 'file=/dev/full', ...program], { directory });
     expect(status).toBe(125);
     expect(stderr).toBe(
       'ncclrun: cannot write the output: /dev/full: ENOSPC: no space left on device, write\n' +
-        '  next: make room, or send the output elsewhere\n',
+        '  next: make room, or send the output elsewhere\n' +
+        'ncclrun: 1 rank was ended because of it: 0\n',
     );
   });
 

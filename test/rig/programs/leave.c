@@ -1,7 +1,7 @@
 /* The last rank leaves without ncclCommFinalize or ncclCommDestroy, in the way that the first argument names: return,
  * exit, quick_exit, _exit, handler (destroys in an exit handler), busy (exits while its operation waits for peers).
  * With "awaited" as second argument the others wait for it in a barrier and print what they are told, else they end,
- * too. */
+ * too. The third argument is a directory that all ranks see. */
 #include <string.h>
 
 #include "must.h"
@@ -27,11 +27,14 @@ static int leave(const char* way) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   alarm(30);
   job = joinJob();
   MUST(ncclrunBarrier(job.comm, NULL));
   MUST(ncclrunStreamSynchronize(NULL));
+  /* Whoever leaves breaks what others have not ended yet. */
+  say("past", job.rank, argv[3]);
+  awaitAll("past", job.size, argv[3]);
   const int awaited = strcmp(argv[2], "awaited") == 0;
   if (!awaited || job.rank == job.size - 1) return leave(argv[1]);
   ncclResult_t result = ncclrunBarrier(job.comm, NULL);
