@@ -39,8 +39,8 @@ constexpr Range kRanges[] = {
 };
 #undef NCCLRUN_FIELD
 
-// The environment's word, under NCCL's two names for it.
-Status readEnvironment(CommSettings& settings) {
+// From the environment, under NCCL's two names for it.
+Status readMostChannels(CommSettings& settings) {
   for (const char* name : {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"}) {
     const char* const text = std::getenv(name);
     if (text == nullptr || *text == '\0') continue;
@@ -89,7 +89,7 @@ Status readFields(const ncclConfig_t* config, CommSettings& settings) {
 
 Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
   const Status status = readFields(config, settings);
-  return status.ok() ? readEnvironment(settings) : status;
+  return status.ok() ? readMostChannels(settings) : status;
 }
 
 }  // namespace ncclrun
