@@ -76,7 +76,7 @@ NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
 template <class P, class Step>
 NCCLRUN_FN void forEachStep(const P& p, const Work& w, Step&& step) {
   const size_t most = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
-  size_t first = w.block, steps = 1;
+  size_t first = w.block, steps = 1;  // what a small message comes to, without divisions
   if (w.count > w.blocks * most) {
     const size_t all = (w.count + most - 1) / most;
     steps = all / w.blocks;

@@ -70,8 +70,7 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
               .elementBytes = 1,
               .scalarAt = nullptr,
               .scalar = 0,
-              .divisor = 1,
-              .mixed = false};
+              .divisor = 1};
   if (operation.collective == Collective::barrier) shape.threads = 32;
   if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kLeastThreadsOfSimple);
   if (!reduces(operation.collective)) return shape;
@@ -162,8 +161,7 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   Function function = nullptr;
-  Status status = shape.mixed ? load(gpu_, kBytesModule, kMixed, function)
-                              : load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
+  Status status = load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
   if (status.ok()) {
     // Only the items that there are: all of them take the GPU as long as a small kernel.
     size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
@@ -224,7 +222,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
         if (queue[i]->operation.count == 0) continue;
         const Shape own = shapeOf(*queue[i]);
         if (launch_.itemCount == 0) shape = own;
-        shape.mixed = shape.mixed || own.protocol != shape.protocol;
+        if (own.protocol != shape.protocol) shape.routine = Routine::mixed;
         shape.threads = std::max(shape.threads, own.threads);
         Item item = itemOf(*queue[i], own);
         if (to != nullptr) {

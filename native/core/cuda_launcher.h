@@ -35,7 +35,6 @@ class Launcher {
     const void* scalarAt;
     uint64_t scalar;
     uint32_t divisor;
-    bool mixed;  // sends and receives of several protocols
     bool operator==(const Shape& other) const = default;
   };
   Shape shapeOf(const Task& task) const;

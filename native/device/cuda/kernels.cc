@@ -57,6 +57,7 @@ Place placeOf(ncclDataType_t type) {
 std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
   static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
   if (routine == Routine::barrier) return "ncclrunMeeting";
+  if (routine == Routine::mixed) return "ncclrunMixed";
   const std::string name = kOfAll[uint8_t(protocol)];
   const bool none = kernel.module == kFloat8 || kernel.module == kInteger8;
   if (none || protocol == plan::Protocol::simple) return name;
@@ -169,9 +170,7 @@ Status loadAll(const Gpu& gpu) {
     }
     return Status{};
   };
-  Function function = nullptr;
-  Status status = load(gpu, kBytesModule, kMixed, function);
-  if (status.ok()) status = loadRoutines({kBytesModule, 0}, Routine::allGatherDirect, Routine::barrier);
+  Status status = loadRoutines({kBytesModule, 0}, Routine::allGatherDirect, Routine::mixed);
   for (int type = 0; type < ncclNumTypes; type++) {
     for (int op = 0; op <= ncclNumOps && status.ok(); op++) {  // the last: a pre-multiplied sum
       const auto kernel = kernelFor(ncclDataType_t(type), ncclRedOp_t(op));

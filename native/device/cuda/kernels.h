@@ -23,9 +23,7 @@ inline constexpr uint8_t kBytesModule = 0;
 // For a reduction; `op` may be kPreMulSum; average: of whole numbers.
 Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op);
 
-// In the bytes' module.
-inline constexpr const char* kProbe = "ncclrunProbe";
-inline constexpr const char* kMixed = "ncclrunMixed";  // sends and receives of several protocols
+inline constexpr const char* kProbe = "ncclrunProbe";  // in the bytes' module
 
 // `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
 // where the build has no code for it.

@@ -79,6 +79,7 @@ enum class Routine : uint8_t {
   send,
   receive,
   barrier,
+  mixed,  // a launch's: sends and receives of several protocols
 };
 
 // Of this rank in a channel's ring.

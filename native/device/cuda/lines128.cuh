@@ -141,7 +141,7 @@ class Lines128 {
                                           uint32_t group, Pair (&pairs)[kTogether][kUnroll], Patience& patience) {
     static_assert(kWhole || kUnroll == 1);
     for (bool cameBefore = false;; cameBefore = true) {
-      bool missing = false, whole = true;
+      bool missing, whole;
       do {
         maybeDelay();
         whole = true;
