@@ -290,11 +290,15 @@ export class Communicators {
     communicator.failure = failure;
     communicator.broken = true;
     this.#stopWatch(communicator);
+    const engines = new Set([...members.values()].map((member) => member.engine));
+    // Before the ranks can hear of it: one that fails earlier than it was harmed has failed by itself.
+    if (blame !== ALL_RANKS) {
+      const harm: Harm = { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` };
+      for (const { jobRank } of engines) this.#options.harmed(jobRank, harm);
+    }
     native.segmentAbort(segment, abortOffset, doorbellOffset, localRanks, rank, result, sentence);
     const payload = encodeAborted(key, rank, result, sentence);
-    for (const engine of new Set([...members.values()].map((member) => member.engine))) {
-      if (blame !== ALL_RANKS)
-        this.#options.harmed(engine.jobRank, { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` });
+    for (const engine of engines) {
       if (!engine.gone) channel.send(engine.connection, FrameKind.aborted, 0, payload);
     }
   }
