@@ -103,7 +103,7 @@ class Search {
     const { acrossHosts, crossNic } = this.#request;
     const { between, toNet, fromNet } = this.#surroundings.uses;
     const [nearestInside, farthestInside] = range(between.flat(), 'LOC');
-    const [nearestBetween] = range(toNet.flat(), 'PIX');
+    const [nearestBetween] = acrossHosts ? range(toNet.flat(), 'PIX') : [distance('PIX')];
     const [, farthestBetween] = range([...toNet.flat(), ...fromNet.flat()], 'PIX');
     const mayCross = acrossHosts && this.#machine.nets.length > 1 && this.#crossesNics() && crossNic === 2;
     for (const cross of mayCross ? ([0, 2] as const) : ([crossNic === 1 && this.#crossesNics() ? 1 : 0] as const)) {
