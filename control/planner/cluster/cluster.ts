@@ -90,7 +90,10 @@ export class Cluster {
     const { order } = this.#ringChannel(host, channel);
     const gpu = this.#gpuOf[rank] ?? 0;
     const place = this.#ringPlaces[this.#shapeIndex(host)]?.[this.#ringIndex(host, channel)]?.[gpu] ?? 0;
-    return { previous: this.#ringStep(host, channel, place - 1, order), next: this.#ringStep(host, channel, place + 1, order) };
+    return {
+      previous: this.#ringStep(host, channel, place - 1, order),
+      next: this.#ringStep(host, channel, place + 1, order),
+    };
   }
 
   /** The GPU at `place` of a host's order; before its beginning or behind its end the neighbouring host's nearest. */

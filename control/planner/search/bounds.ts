@@ -1,11 +1,11 @@
 /** How many channels there can be at most, by what leaves each GPU and each NIC: what no search can beat need not be searched. */
-import type { Link, Machine } from '../machine/node.ts';
+import type { Machine } from '../machine/node.ts';
 import type { Candidates } from './candidates.ts';
 import type { Attempt } from './channels.ts';
 import type { Use } from './loads.ts';
 
 export function mostChannels(machine: Machine, candidates: Candidates, attempt: Attempt): number {
-  const { pattern, acrossHosts, inside, between, most } = attempt;
+  const { pattern, acrossHosts, between, most } = attempt;
   const { gpus } = machine;
   let bound = most;
   if (acrossHosts) {
@@ -20,12 +20,22 @@ export function mostChannels(machine: Machine, candidates: Candidates, attempt: 
   }
   if (pattern === 'collnetDirect') return Math.min(bound, gpus.length);
   if (gpus.length < 2) return bound;
-  const carried = gpus.map((gpu) => sum(gpu.links, (link) => channelsOver(link, inside)));
+  const carried = candidates.uses.between.map((uses) => channelsFrom(machine, uses, attempt));
   if (pattern === 'ring' && !acrossHosts) return Math.min(bound, ...carried);
   // All GPUs but one hand on inside the host.
-  const hops = gpus.length - 1;
-  const alone = Math.min(...gpus.map((_, i) => carried.reduce((rest, own, j) => (i === j ? rest : rest + own), 0)));
-  return Math.min(bound, Math.floor((alone + Math.max(...carried)) / hops));
+  return Math.min(bound, Math.floor(sum(carried, (channels) => channels) / (gpus.length - 1)));
+}
+
+/** Over all links by which a GPU's paths to the others begin, as far as they are allowed. */
+function channelsFrom({ links }: Machine, uses: readonly Use[], { inside, distanceInside }: Attempt): number {
+  const first = new Map<number, number>();
+  for (const use of uses) {
+    const [link] = use.links;
+    if (link !== undefined && use.distance <= distanceInside) {
+      first.set(link, Math.min(use.factors[0] ?? 1, first.get(link) ?? Number.POSITIVE_INFINITY));
+    }
+  }
+  return sum(first, ([link, factor]) => Math.floor((links[link]?.bandwidth ?? 0) / Math.round(inside * factor)));
 }
 
 /** Each way between a GPU and a NIC has one link at a GPU: what all of those carry together. `share`: of a channel's flow. */
@@ -53,10 +63,6 @@ function leaving(
         Math.floor((links[index]?.bandwidth ?? 0) / Math.round(speed * share * factor)),
       ),
   );
-}
-
-function channelsOver({ bandwidth, to }: Link, speed: number): number {
-  return to.kind === 'net' ? 0 : Math.floor(bandwidth / speed);
 }
 
 function sum<Item>(items: Iterable<Item>, value: (item: Item) => number): number {

@@ -36,6 +36,8 @@ type Forced = 'none' | 'ascending' | 'replay';
 
 /** For the first, ascending order. */
 const STEPS_OF_A_REFERENCE = 1 << 10;
+/** Who has found nothing better for so many steps hardly ever does. */
+const STEPS_WITHOUT_GAIN = 1 << 13;
 
 export class ChannelSearch {
   readonly #candidates: Candidates;
@@ -54,6 +56,8 @@ export class ChannelSearch {
   #channel = 0;
   #hops = 0;
   #steps: number;
+  /** Steps left when it was last better than before. */
+  #gainedAt: number;
   #done = false;
   #best: { count: number; hops: number; channels: FoundChannel[] } = { count: 0, hops: 0, channels: [] };
 
@@ -70,6 +74,7 @@ export class ChannelSearch {
     this.#netIn = new Int32Array(this.#bound).fill(-1);
     this.#netOut = new Int32Array(this.#bound).fill(-1);
     this.#steps = steps;
+    this.#gainedAt = steps;
   }
 
   run(): Found & { readonly stepsLeft: number } {
@@ -134,6 +139,7 @@ export class ChannelSearch {
       this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
       this.#startAt(net, 0, 'ascending');
       this.#steps = steps;
+      this.#gainedAt = steps;
     }
     for (const gpu of this.#candidates.firstGpus[net] ?? []) this.#startAt(net, gpu, 'none');
   }
@@ -279,6 +285,7 @@ export class ChannelSearch {
     this.#channel += 1;
     const count = this.#channel;
     const best = this.#best;
+    if (count > best.count) this.#gainedAt = this.#steps;
     if (count > best.count || (count === best.count && this.#hops < best.hops)) {
       this.#best = { count, hops: this.#hops, channels: this.#snapshot(count) };
       if (count === this.#bound) this.#done = true;
@@ -338,6 +345,6 @@ export class ChannelSearch {
   }
 
   #isOver(): boolean {
-    return this.#done || this.#steps <= 0;
+    return this.#done || this.#steps <= 0 || this.#gainedAt - this.#steps > STEPS_WITHOUT_GAIN;
   }
 }

@@ -45,6 +45,9 @@ class Search {
   readonly #computeCapability: number;
   readonly #pattern: Pattern;
   readonly #speeds: readonly number[];
+  /** That there are, the nearest first. */
+  readonly #distancesInside: readonly number[];
+  readonly #distancesBetween: readonly number[];
   #best: Best | null = null;
   #stepsLeft = STEPS_OF_ALL;
 
@@ -56,6 +59,11 @@ class Search {
     this.#computeCapability = Math.min(...gpus.map(({ computeCapability }) => computeCapability));
     this.#pattern = gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
     this.#speeds = speedsFor(this.#computeCapability, request.acrossHosts);
+    const { between, toNet, fromNet } = this.#surroundings.uses;
+    this.#distancesInside = distancesOf(between.flat(), 'LOC');
+    this.#distancesBetween = request.acrossHosts
+      ? distancesOf([...toNet.flat(), ...fromNet.flat()], 'PIX')
+      : [distance('PIX')];
   }
 
   run(): Graph | null {
@@ -101,20 +109,17 @@ class Search {
   /** All allowances at one speed. True: it cannot get better. */
   #tryAll(speed: number): boolean {
     const { acrossHosts, crossNic } = this.#request;
-    const { between, toNet, fromNet } = this.#surroundings.uses;
-    const [nearestInside, farthestInside] = range(between.flat(), 'LOC');
-    const [nearestBetween] = acrossHosts ? range(toNet.flat(), 'PIX') : [distance('PIX')];
-    const [, farthestBetween] = range([...toNet.flat(), ...fromNet.flat()], 'PIX');
     const mayCross = acrossHosts && this.#machine.nets.length > 1 && this.#crossesNics() && crossNic === 2;
     for (const cross of mayCross ? ([0, 2] as const) : ([crossNic === 1 && this.#crossesNics() ? 1 : 0] as const)) {
-      for (let outside = nearestBetween; outside <= (acrossHosts ? farthestBetween : nearestBetween); outside++) {
+      for (const between of this.#distancesBetween) {
         const found = this.#best;
-        const worthwhile = found === null || outside <= distance(found.typeBetween) || outside <= distance('PXN');
+        const worthwhile = found === null || between <= distance(found.typeBetween) || between <= distance('PXN');
         if (!worthwhile) break;
-        const limit = acrossHosts ? outside : farthestInside;
-        for (let inside = nearestInside; inside <= Math.max(limit, nearestInside); inside++) {
-          if (this.#best !== null && inside > nearestInside && inside > distance(this.#best.typeInside)) break;
-          if (this.#tryOrders({ speed, inside, between: outside, cross })) return true;
+        for (const inside of this.#distancesInside) {
+          const isFirst = inside === this.#distancesInside[0];
+          if (acrossHosts && !isFirst && inside > between) break;
+          if (this.#best !== null && !isFirst && inside > distance(this.#best.typeInside)) break;
+          if (this.#tryOrders({ speed, inside, between, cross })) return true;
           if (this.#stepsLeft < 0 && this.#best !== null) return true;
         }
       }
@@ -229,11 +234,11 @@ class Search {
   }
 }
 
-/** The least and the largest distance that there is; of a node to itself it does not count. `otherwise`: there are no others. */
-function range(uses: readonly Use[], otherwise: PathType): [number, number] {
-  const distances = uses.map((use) => use.distance).filter((far) => far > distance('LOC'));
-  if (distances.length === 0) return [distance(otherwise), distance(otherwise)];
-  return [Math.min(...distances), Math.min(Math.max(...distances), distance('SYS'))];
+/** All distances of such uses, the nearest first; of a node to itself it does not count. `otherwise`: there are no others. */
+function distancesOf(uses: readonly Use[], otherwise: PathType): number[] {
+  const all = new Set(uses.map((use) => Math.min(use.distance, distance('SYS'))));
+  all.delete(distance('LOC'));
+  return all.size === 0 ? [distance(otherwise)] : [...all].toSorted((one, other) => one - other);
 }
 
 function gpuBandwidth({ links }: GpuNode): number {
