@@ -1,6 +1,6 @@
 /** How much of each link is left while channels are laid over a machine. */
 import { INTEL_ROOT_COMPLEX_FACTOR } from '../machine/constants.ts';
-import type { MachineNode } from '../machine/node.ts';
+import type { Link, MachineNode } from '../machine/node.ts';
 import { distance, reverseLinks } from '../machine/path.ts';
 import type { Path } from '../machine/path.ts';
 import type { Routes } from '../machine/routes.ts';
@@ -12,7 +12,7 @@ export interface Use {
   readonly hops: number;
   /** MB/s. */
   readonly bandwidth: number;
-  /** Link indices and what each carries of the flow; docs/topology.md, "What a flow takes". */
+  /** Link indices and what each carries of the flow; docs/topology.md, "What a flow takes". First those of the path itself, then answers. */
   readonly links: Int32Array;
   readonly factors: Float64Array;
 }
@@ -25,29 +25,25 @@ export function useOf(from: MachineNode, path: Path, reverse: ReturnType<typeof 
     path.type === 'PHB' &&
     from.kind === 'gpu' &&
     path.links.some(({ to }) => to.kind === 'cpu' && to.architecture === 'x86_64' && to.vendor === 'intel');
-  const links: number[] = [];
-  const factors: number[] = [];
-  for (const link of path.links) {
-    const factor = link.kind === 'pci' && isIntel ? INTEL_ROOT_COMPLEX_FACTOR : 1;
-    links.push(link.index);
-    factors.push(factor);
+  const factors = path.links.map(({ kind }) => (kind === 'pci' && isIntel ? INTEL_ROOT_COMPLEX_FACTOR : 1));
+  const answers = path.links.flatMap((link, i) => {
     const back = reverse[link.index];
-    if (back === undefined) continue;
-    const { to } = link;
-    const answers = to.kind === 'gpu' && to.computeCapability < 80 && from.kind !== 'gpu';
-    const isPower = to.kind === 'cpu' && to.architecture === 'ppc64' && link.kind === 'nvlink';
-    const share = (answers ? factor * ANSWERS_OF_OLD_GPUS : 0) + (isPower ? factor : 0);
-    if (share === 0) continue;
-    links.push(back.index);
-    factors.push(share);
-  }
+    const share = answerShare(from, link) * (factors[i] ?? 1);
+    return back === undefined || share === 0 ? [] : [{ link: back.index, share }];
+  });
   return {
     distance: distance(path.type),
     hops: path.links.length,
     bandwidth: path.bandwidth,
-    links: Int32Array.from(links),
-    factors: Float64Array.from(factors),
+    links: Int32Array.from([...path.links.map(({ index }) => index), ...answers.map(({ link }) => link)]),
+    factors: Float64Array.from([...factors, ...answers.map(({ share }) => share)]),
   };
+}
+
+/** What comes back over a link for what goes over it. */
+function answerShare(from: MachineNode, { to, kind }: Link): number {
+  if (to.kind === 'gpu' && to.computeCapability < 80 && from.kind !== 'gpu') return ANSWERS_OF_OLD_GPUS;
+  return to.kind === 'cpu' && to.architecture === 'ppc64' && kind === 'nvlink' ? 1 : 0;
 }
 
 /** All flows that a search may lay: between GPUs and NICs, by their places in the machine's lists. */
@@ -77,9 +73,9 @@ export class Loads {
     this.left = Int32Array.from(bandwidths);
   }
 
-  /** False: not all links have so much left, and nothing has changed. */
-  take({ links, factors }: Use, speed: number): boolean {
-    for (let i = 0; i < links.length; i++) {
+  /** False: not all links have so much left, and nothing has changed. `count`: of the use's links, the first. */
+  take({ links, factors }: Use, speed: number, count = links.length): boolean {
+    for (let i = 0; i < count; i++) {
       const link = links[i] ?? 0;
       const load = Math.round(speed * (factors[i] ?? 1));
       const left = (this.left[link] ?? 0) - load;

@@ -13,6 +13,7 @@ import { ChannelSearch } from './channels.ts';
 import type { Attempt } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
 import type { Use } from './loads.ts';
+import { fitsUpwards } from './phases.ts';
 import { speedsFor } from './speeds.ts';
 
 export interface SearchRequest {
@@ -135,8 +136,8 @@ class Search {
     const [cpu] = this.#machine.cpus;
     const isAmd = cpu?.architecture === 'x86_64' && cpu.vendor === 'amd';
     const mayDiffer = !(isAmd && allowed.inside === distance('SYS'));
-    const simpler = this.#computeCapability >= 90 && this.#pattern === 'balancedTree';
-    for (const pattern of simpler ? (['balancedTree', 'tree'] as const) : [this.#pattern]) {
+    const patterns: Pattern[] = this.#pattern === 'balancedTree' ? ['balancedTree', 'tree'] : [this.#pattern];
+    for (const pattern of patterns) {
       for (const sameChannels of mayDiffer ? [true, false] : [true]) {
         const attempt: Attempt = {
           pattern,
@@ -167,6 +168,7 @@ class Search {
     this.#stepsLeft -= steps - found.stepsLeft;
     const { channels } = found;
     if (channels.length === 0 || channels.length < this.#request.least) return false;
+    if (!fitsUpwards(candidates, attempt, channels)) return false;
     if (best !== null && channels.length * attempt.inside <= best.channels.length * best.inside) return false;
     const { pattern, inside, between, sameChannels, crossNic } = attempt;
     const { nets } = this.#machine;
@@ -228,7 +230,7 @@ class Search {
       const candidates = this.#candidatesFor(attempt.distanceBetween);
       if (mostChannels(this.#machine, candidates, attempt) < channels.length) return;
       const found = new ChannelSearch(candidates, attempt, channels.length, STEPS).run();
-      if (found.channels.length < channels.length) return;
+      if (found.channels.length < channels.length || !fitsUpwards(candidates, attempt, found.channels)) return;
       this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
     }
   }
