@@ -35,8 +35,8 @@ class Patience {
     if (ready()) return !interrupt_.raised();
     uint64_t until = 0;
     for (uint32_t round = 1;; round++) {
+      if (ready()) return true;  // first: who slept while it came, and a peer left behind it, has all it needs
       if (interrupt_.raised()) return false;
-      if (ready()) return true;
       pauseBriefly();
       if (round % kRoundsPerLook != 0 && spinNanoseconds_ != 0) continue;
       const uint64_t now = nowNanoseconds();

@@ -16,6 +16,7 @@
 #include "core/lanes.h"
 #include "core/messages.h"
 #include "core/operation_hash.h"
+#include "core/patience.h"
 #include "core/peer_info.h"
 #include "core/unique_id.h"
 #include "expect.h"
@@ -23,6 +24,25 @@
 using namespace ncclrun;
 
 namespace {
+
+// What has come counts, also where the communicator broke before its sleeper woke.
+void patience() {
+  AbortBlock block{};
+  Doorbell bell{};
+  Interrupt interrupt(block, bell);
+  std::atomic<bool> came = false;
+  std::atomic<bool> asleep = false;
+  bool waited = false;
+  std::thread sleeper([&] {
+    Patience patience(interrupt, bell, 0);
+    waited = patience.wait([&] { return came.load(); }, [&] { asleep = true; });
+  });
+  while (!asleep || bell.sleepers == 0) std::this_thread::yield();
+  came = true;
+  interrupt.raise({ncclRemoteError, "a rank has ended"});
+  sleeper.join();
+  EXPECT(waited);
+}
 
 void base64() {
   const struct {
@@ -235,6 +255,7 @@ void hashes() {
 
 int main() {
   base64();
+  patience();
   uniqueIds();
   job();
   lanes();
