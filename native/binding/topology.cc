@@ -39,7 +39,8 @@ Napi::Value c2cOf(Napi::Env env, const nvml::Library& library, nvml::Device devi
     values[1].field = nvml::kC2cLinkBandwidth;
     values[0].scope = values[1].scope = link;
     if (library.deviceGetFieldValues(device, 2, values.data()) != nvml::kSuccess) continue;
-    if (values[0].result != nvml::kSuccess || values[0].value.whole != 1 || values[1].result != nvml::kSuccess) continue;
+    if (values[0].result != nvml::kSuccess || values[0].value.whole != 1 || values[1].result != nvml::kSuccess)
+      continue;
     bandwidth = values[1].value.whole;
     ++count;
   }

@@ -41,17 +41,17 @@ struct FieldValue {
 };
 
 // F(member, symbol, parameters): every function of the library that we call.
-#define NCCLRUN_NVML_FUNCTIONS(F)                                                                        \
-  F(init, "nvmlInit_v2", ())                                                                             \
-  F(shutdown, "nvmlShutdown", ())                                                                        \
-  F(deviceGetCount, "nvmlDeviceGetCount_v2", (unsigned*))                                                \
-  F(deviceGetHandleByIndex, "nvmlDeviceGetHandleByIndex_v2", (unsigned, Device*))                        \
-  F(deviceGetPciInfo, "nvmlDeviceGetPciInfo_v3", (Device, PciInfo*))                                     \
-  F(deviceGetIndex, "nvmlDeviceGetIndex", (Device, unsigned*))                                           \
-  F(deviceGetCudaComputeCapability, "nvmlDeviceGetCudaComputeCapability", (Device, int*, int*))          \
-  F(deviceGetNvLinkCapability, "nvmlDeviceGetNvLinkCapability", (Device, unsigned, int, unsigned*))      \
-  F(deviceGetNvLinkState, "nvmlDeviceGetNvLinkState", (Device, unsigned, int*))                          \
-  F(deviceGetNvLinkRemotePciInfo, "nvmlDeviceGetNvLinkRemotePciInfo_v2", (Device, unsigned, PciInfo*))   \
+#define NCCLRUN_NVML_FUNCTIONS(F)                                                                      \
+  F(init, "nvmlInit_v2", ())                                                                           \
+  F(shutdown, "nvmlShutdown", ())                                                                      \
+  F(deviceGetCount, "nvmlDeviceGetCount_v2", (unsigned*))                                              \
+  F(deviceGetHandleByIndex, "nvmlDeviceGetHandleByIndex_v2", (unsigned, Device*))                      \
+  F(deviceGetPciInfo, "nvmlDeviceGetPciInfo_v3", (Device, PciInfo*))                                   \
+  F(deviceGetIndex, "nvmlDeviceGetIndex", (Device, unsigned*))                                         \
+  F(deviceGetCudaComputeCapability, "nvmlDeviceGetCudaComputeCapability", (Device, int*, int*))        \
+  F(deviceGetNvLinkCapability, "nvmlDeviceGetNvLinkCapability", (Device, unsigned, int, unsigned*))    \
+  F(deviceGetNvLinkState, "nvmlDeviceGetNvLinkState", (Device, unsigned, int*))                        \
+  F(deviceGetNvLinkRemotePciInfo, "nvmlDeviceGetNvLinkRemotePciInfo_v2", (Device, unsigned, PciInfo*)) \
   F(deviceGetFieldValues, "nvmlDeviceGetFieldValues", (Device, int, FieldValue*))
 
 struct Library {

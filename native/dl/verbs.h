@@ -57,13 +57,13 @@ struct PortAttributes {
 };
 
 // F(member, symbol, result, parameters): every function of the library that we call.
-#define NCCLRUN_VERBS_FUNCTIONS(F)                                                     \
-  F(getDeviceList, "ibv_get_device_list", Device*, (int*))                             \
-  F(freeDeviceList, "ibv_free_device_list", void, (Device*))                           \
-  F(getDeviceName, "ibv_get_device_name", const char*, (Device))                       \
-  F(openDevice, "ibv_open_device", Context, (Device))                                  \
-  F(closeDevice, "ibv_close_device", int, (Context))                                   \
-  F(queryDevice, "ibv_query_device", int, (Context, DeviceAttributes*))                \
+#define NCCLRUN_VERBS_FUNCTIONS(F)                                      \
+  F(getDeviceList, "ibv_get_device_list", Device*, (int*))              \
+  F(freeDeviceList, "ibv_free_device_list", void, (Device*))            \
+  F(getDeviceName, "ibv_get_device_name", const char*, (Device))        \
+  F(openDevice, "ibv_open_device", Context, (Device))                   \
+  F(closeDevice, "ibv_close_device", int, (Context))                    \
+  F(queryDevice, "ibv_query_device", int, (Context, DeviceAttributes*)) \
   F(queryPort, "ibv_query_port", int, (Context, uint8_t, PortAttributes*))
 
 struct Library {

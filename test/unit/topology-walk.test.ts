@@ -47,10 +47,11 @@ test.each([
   expect(sysfsAddress(address)).toBe(expected);
 });
 
+type Files = Readonly<Record<string, string>>;
+const link = (speed: string, width: string): Files => ({ max_link_speed: speed, max_link_width: width });
+
 describe('speed and width of a link', () => {
   const speeds = { slow: '8.0 GT/s PCIe', fast: '32.0 GT/s PCIe' };
-  type Files = Readonly<Record<string, string>>;
-  const link = (speed: string, width: string): Files => ({ max_link_speed: speed, max_link_width: width });
 
   test.each<[string, Files | null, Files, [string, string]]>([
     ['a slower port', link(speeds.slow, '8'), link(speeds.fast, '16'), [speeds.slow, '8']],

@@ -35,7 +35,8 @@ function fromNvml(nvml: readonly NvmlGpu[], cuda: readonly CudaGpu[] | string): 
   );
   const facts = nvml.map((gpu) => {
     const busId = sysfsAddress(gpu.busId);
-    return { ...gpu, busId, gpuDirect: direct.get(busId) ?? false };
+    const links = gpu.links.slice(0, linksOf(gpu.computeCapability));
+    return { ...gpu, busId, links, gpuDirect: direct.get(busId) ?? false };
   });
   const unknown = facts.filter(({ busId }) => !direct.has(busId)).map(({ index }) => index);
   const why = typeof cuda === 'string' ? cuda : 'CUDA does not show them';
@@ -43,4 +44,12 @@ function fromNvml(nvml: readonly NvmlGpu[], cuda: readonly CudaGpu[] | string): 
     facts: facts.toSorted((one, other) => one.index - other.index),
     notes: unknown.length === 0 ? [] : [`GPUDirect of GPUs ${unknown.join(', ')} is taken for missing: ${why}`],
   };
+}
+
+/** Links that a GPU of a generation has at most. */
+export function linksOf(computeCapability: number): number {
+  if (computeCapability < 60) return 0;
+  if (computeCapability < 70) return 4;
+  if (computeCapability < 80) return 6;
+  return computeCapability < 90 ? 12 : 18;
 }

@@ -21,20 +21,12 @@ export function gpuElement(root: string, gpu: GpuFacts, rank: number | undefined
 }
 
 /** How many links lead to each, in the order of the first. */
-function targets({ links, computeCapability }: GpuFacts): Map<string, number> {
+function targets({ links }: GpuFacts): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const { active, remote } of links.slice(0, linksOf(computeCapability))) {
+  for (const { active, remote } of links) {
     if (!active || remote === null) continue;
     const target = sysfsAddress(remote);
     counts.set(target, (counts.get(target) ?? 0) + 1);
   }
   return counts;
-}
-
-/** Links that a GPU of a generation has at most. */
-export function linksOf(computeCapability: number): number {
-  if (computeCapability < 60) return 0;
-  if (computeCapability < 70) return 4;
-  if (computeCapability < 80) return 6;
-  return computeCapability < 90 ? 12 : 18;
 }

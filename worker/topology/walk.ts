@@ -39,7 +39,8 @@ export function pathOf(root: string, busId: string): string | null {
 
 export function realPath(root: string, path: string): string | null {
   try {
-    return relative(realpathSync(root), realpathSync(join(root, path)));
+    const found = realpathSync.native(join(root, path));
+    return root === '/' ? found.slice(1) : relative(realpathSync.native(root), found);
   } catch {
     return null;
   }
