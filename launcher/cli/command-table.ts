@@ -1,7 +1,7 @@
 /** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
 import { type CommandName, commandNames } from './command-names.ts';
 import type { CommandLine } from './option.ts';
-import { configCommandLine, hostsCommandLine, perfCommandLine, runCommandLine } from './options.ts';
+import { configCommandLine, hostsCommandLine, perfCommandLine, planCommandLine, runCommandLine } from './options.ts';
 import { bundleOptions, plainOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
@@ -60,6 +60,19 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     summary: 'measure a collective',
     about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}.`,
     examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf all_reduce -H node1:4,node2:4 --json'],
+  },
+  plan: {
+    line: planCommandLine,
+    words: { type: 'files' },
+    usage: 'ncclrun plan [--topo F.xml[:N]]... [--nodes N] [--ranks R] [options]',
+    summary: 'show how ranks would talk: channels, trees, predicted times',
+    about:
+      "Plans the channels of a job from topologies in NCCL's XML, without starting anything: rings, trees and CollNet's chains with their bandwidths, the orders of ranks, the NICs, and the predicted time of a collective for each size.",
+    examples: [
+      'ncclrun plan --topo dgx_h100.xml --nodes 16',
+      'ncclrun plan --topo a.xml:2 --topo b.xml:3 --explain',
+      'ncclrun plan --topo dgx_h100.xml --nodes 2 --verify',
+    ],
   },
   hosts: {
     line: hostsCommandLine,

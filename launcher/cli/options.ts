@@ -8,6 +8,7 @@ import { measureOptions } from './options/measure.ts';
 import { otherOptions } from './options/other.ts';
 import { outputOptions } from './options/output.ts';
 import { placementOptions } from './options/placement.ts';
+import { planOptions } from './options/plan.ts';
 import { ranksOptions } from './options/ranks.ts';
 
 const jobOptions = [
@@ -21,6 +22,7 @@ const jobOptions = [
 
 export type JobOptionName = (typeof jobOptions)[number]['name'];
 export type MeasureOptionName = (typeof measureOptions)[number]['name'];
+export type PlanOptionName = (typeof planOptions)[number]['name'];
 export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
 
 export const runCommandLine: CommandLine = { command: 'run', options: jobOptions, words: 'program' };
@@ -41,6 +43,8 @@ export const perfCommandLine: CommandLine = {
   options: [...measureOptions, ...jobOptions.map(withoutTakenFlags)],
   words: 'words',
 };
+
+export const planCommandLine: CommandLine = { command: 'plan', options: planOptions, words: 'words' };
 
 const namingHosts = ['host', 'hostfile', 'include', 'exclude', 'version', 'help'] as const;
 

@@ -1,0 +1,187 @@
+/** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
+import type { CollectiveName } from '../../control/plan/types.ts';
+import type { Agreement } from '../../control/planner/cluster/agreement.ts';
+import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import type { Machine } from '../../control/planner/machine/node.ts';
+import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
+import { choicesFor, fastest, timeOf } from '../../control/planner/tuning/choices.ts';
+
+export interface GraphView {
+  readonly pattern: Pattern;
+  readonly nChannels: number;
+  readonly bwIntra: number;
+  readonly bwInter: number;
+  readonly typeIntra: string;
+  readonly typeInter: string;
+  readonly crossNic: number;
+  readonly sameChannels: number;
+  /** Channels × the lesser of bwIntra and, with several hosts, bwInter. */
+  readonly totalBw: number;
+  readonly channels: readonly ChannelView[];
+}
+
+export interface ChannelView {
+  /** Ranks of the host, from where the channel comes in. */
+  readonly order: readonly number[];
+  /** Device numbers of the NICs by which it comes in and goes out; none inside one host. */
+  readonly nics: readonly number[];
+}
+
+export interface TuningView {
+  readonly collective: CollectiveName;
+  /** Of the larger of a rank's two buffers. */
+  readonly bytes: number;
+  readonly algorithm: string;
+  readonly protocol: string;
+  readonly predictedMicroseconds: number;
+  /** Bus bandwidth as nccl-tests count it, GB/s. */
+  readonly predictedBusBw: number;
+}
+
+export interface ShapeView {
+  readonly hosts: number;
+  readonly gpus: number;
+  readonly nics: number;
+  readonly ring: GraphView;
+  readonly tree: GraphView;
+  readonly collnet: GraphView | null;
+  readonly collnetDirect: GraphView | null;
+}
+
+export interface PlanView {
+  readonly version: 1;
+  readonly nodes: number;
+  readonly ranks: number;
+  /** After doubling, what the engine's rings and trees have. */
+  readonly nChannels: number;
+  readonly ring: GraphView;
+  readonly tree: GraphView;
+  readonly collnet: GraphView | null;
+  /** Each kind of host by itself; the graphs above are what all of them can do, with the orders of the first. */
+  readonly shapes: readonly ShapeView[];
+  readonly tuning: readonly TuningView[];
+  readonly rings?: readonly (readonly number[])[];
+}
+
+export interface ViewOptions {
+  readonly collectives: readonly CollectiveName[];
+  readonly sizes: readonly number[];
+  /** With the orders over all ranks. */
+  readonly full: boolean;
+}
+
+export function viewOf({ cluster, situation }: PlannedCluster, { collectives, sizes, full }: ViewOptions): PlanView {
+  const acrossHosts = cluster.hosts.length > 1;
+  const shapes = cluster.shapes.map((shape, index): ShapeView => {
+    const { machine } = shape.routes;
+    const own = (graph: Graph | null): GraphView | null =>
+      graph === null ? null : graphView(graph, machine, acrossHosts);
+    return {
+      hosts: cluster.hosts.filter((host) => host.shape === index).length,
+      gpus: machine.gpus.length,
+      nics: machine.nets.length,
+      ring: graphView(shape.ring, machine, acrossHosts),
+      tree: graphView(shape.tree, machine, acrossHosts),
+      collnet: own(shape.collnetChain),
+      collnetDirect: own(shape.collnetDirect),
+    };
+  });
+  const [first] = shapes;
+  if (first === undefined) throw new RangeError('a plan needs a host');
+  return {
+    version: 1,
+    nodes: cluster.hosts.length,
+    ranks: cluster.ranks,
+    nChannels: cluster.channels,
+    ring: agreed(first.ring, cluster.ring, acrossHosts),
+    tree: agreed(first.tree, cluster.tree, acrossHosts),
+    collnet:
+      first.collnet === null || situation.collnet === null
+        ? null
+        : agreed(first.collnet, situation.collnet, acrossHosts),
+    shapes,
+    tuning: collectives.flatMap((collective) => tuningOf(collective, { cluster, situation }, sizes)),
+    ...(full ? { rings: ringOrders(cluster) } : {}),
+  };
+}
+
+function ringOrders(cluster: Cluster): number[][] {
+  return Array.from({ length: cluster.channels }, (_, channel) => cluster.ringOrder(channel));
+}
+
+function graphView(graph: Graph, machine: Machine, acrossHosts: boolean): GraphView {
+  const { pattern, channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = graph;
+  return {
+    pattern,
+    nChannels: channels.length,
+    bwIntra: inside / 1000,
+    bwInter: between / 1000,
+    typeIntra: typeInside,
+    typeInter: typeBetween,
+    crossNic,
+    sameChannels: sameChannels ? 1 : 0,
+    totalBw: (channels.length * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
+    channels: channels.map((channel) => channelView(channel, machine)),
+  };
+}
+
+function channelView({ order, nets }: FoundChannel, machine: Machine): ChannelView {
+  return {
+    order: order.map((gpu) => machine.gpus[gpu]?.rank ?? -1),
+    nics: (nets ?? []).map((net) => machine.nets[net]?.device ?? -1),
+  };
+}
+
+/** What all hosts can do, with the first's orders. */
+function agreed(view: GraphView, agreement: Agreement, acrossHosts: boolean): GraphView {
+  const { channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = agreement;
+  return {
+    pattern: view.pattern,
+    nChannels: channels,
+    bwIntra: inside / 1000,
+    bwInter: between / 1000,
+    typeIntra: typeInside,
+    typeInter: typeBetween,
+    crossNic,
+    sameChannels: sameChannels ? 1 : 0,
+    totalBw: (channels * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
+    channels: view.channels.slice(0, channels),
+  };
+}
+
+function tuningOf(collective: CollectiveName, { situation }: PlannedCluster, sizes: readonly number[]): TuningView[] {
+  const choices = choicesFor(collective, situation);
+  return sizes.flatMap((bytes) => {
+    const best = fastest(choices, bytes);
+    if (best === null) return [];
+    const microseconds = timeOf(best, bytes);
+    const busBytes = bytes * busFactor(collective, situation.ranks);
+    return [
+      {
+        collective,
+        bytes,
+        algorithm: best.form,
+        protocol: best.protocol,
+        predictedMicroseconds: Number(microseconds.toPrecision(4)),
+        predictedBusBw: Number((busBytes / microseconds / 1000).toPrecision(4)),
+      },
+    ];
+  });
+}
+
+/** nccl-tests, doc/PERFORMANCE.md. */
+function busFactor(collective: CollectiveName, ranks: number): number {
+  switch (collective) {
+    case 'allReduce':
+      return (2 * (ranks - 1)) / ranks;
+    case 'allGather':
+    case 'reduceScatter':
+    case 'allToAll':
+    case 'gather':
+    case 'scatter':
+      return (ranks - 1) / ranks;
+    default:
+      return 1;
+  }
+}
