@@ -8,7 +8,8 @@ const ROW = 44;
 interface Line {
   readonly label: string;
   readonly channel: ChannelView;
-  readonly closes: boolean;
+  /** Back to where it begins: places in the order of what sends; none: the channel goes on where it ends. */
+  readonly senders: readonly number[];
 }
 
 export function planSvg(view: PlanView): string {
@@ -20,7 +21,7 @@ export function planSvg(view: PlanView): string {
     if (graph === null) continue;
     parts.push(text(24, y, titleOf(name, graph, view.nodes), 'title'));
     y += 26;
-    for (const line of linesOf(graph, view.nodes === 1 && name === 'ring')) {
+    for (const line of linesOf(graph, view.nodes === 1)) {
       parts.push(lineSvg(line, y));
       width = Math.max(width, LEFT + (line.channel.order.length + 2) * (BOX.width + BOX.gap) + 40);
       y += ROW;
@@ -56,7 +57,7 @@ function titleOf(
 }
 
 /** Equal channels share a line. */
-function linesOf({ channels }: GraphView, closes: boolean): Line[] {
+function linesOf({ channels, pattern }: GraphView, isOneHost: boolean): Line[] {
   const groups = new Map<string, { channel: ChannelView; numbers: number[] }>();
   channels.forEach((channel, index) => {
     const key = JSON.stringify(channel);
@@ -64,7 +65,16 @@ function linesOf({ channels }: GraphView, closes: boolean): Line[] {
     if (known === undefined) groups.set(key, { channel, numbers: [index] });
     else known.numbers.push(index);
   });
-  return [...groups.values()].map(({ channel, numbers }) => ({ label: rangeOf(numbers), channel, closes }));
+  return [...groups.values()].map(({ channel, numbers }) => {
+    const last = channel.order.length - 1;
+    return { label: rangeOf(numbers), channel, senders: sendersOf(pattern, last, isOneHost) };
+  });
+}
+
+function sendersOf(pattern: GraphView['pattern'], last: number, isOneHost: boolean): number[] {
+  if (pattern === 'ring') return isOneHost && last > 0 ? [last] : [];
+  if (isOneHost) return [];
+  return pattern === 'balancedTree' && last > 0 ? [0, 1] : [pattern === 'splitTree' ? Math.min(1, last) : 0];
 }
 
 function rangeOf(numbers: readonly number[]): string {
@@ -74,12 +84,12 @@ function rangeOf(numbers: readonly number[]): string {
   return last - first + 1 === numbers.length ? `channels ${first}–${last}` : `channels ${numbers.join(', ')}`;
 }
 
-function lineSvg({ label, channel, closes }: Line, y: number): string {
+function lineSvg({ label, channel, senders }: Line, y: number): string {
   const [enters, leaves] = channel.nics;
   const nodes = [
     ...(enters === undefined ? [] : [{ kind: 'nic', label: `net ${enters}` }]),
     ...channel.order.map((rank) => ({ kind: 'gpu', label: `GPU ${rank}` })),
-    ...(leaves === undefined ? [] : [{ kind: 'nic', label: `net ${leaves}` }]),
+    ...(leaves === undefined || senders.length > 0 ? [] : [{ kind: 'nic', label: `net ${leaves}` }]),
   ];
   const at = (index: number): number => LEFT + index * (BOX.width + BOX.gap);
   const middle = y + BOX.height / 2;
@@ -91,10 +101,10 @@ function lineSvg({ label, channel, closes }: Line, y: number): string {
   const edges = nodes
     .slice(1)
     .map((_, index) => `<path class="edge" d="M${at(index) + BOX.width} ${middle}H${at(index + 1) - 2}"/>`);
-  if (closes && nodes.length > 1) {
-    const end = at(nodes.length - 1) + BOX.width;
-    const below = y + BOX.height + 9;
-    edges.push(`<path class="edge" d="M${end} ${middle}h10V${below}H${at(0) + BOX.width / 2}V${y + BOX.height + 2}"/>`);
+  const bottom = y + BOX.height;
+  for (const sender of senders) {
+    const from = at(sender + (enters === undefined ? 0 : 1)) + BOX.width / 2;
+    edges.push(`<path class="edge" d="M${from} ${bottom}v9H${at(0) + BOX.width / 2}V${bottom + 2}"/>`);
   }
   return [text(24, middle + 4, label, 'dim'), ...boxes, ...edges].join('\n');
 }
