@@ -1,0 +1,15 @@
+/** A machine in one line. */
+import type { Survey } from './survey.ts';
+import { different, networkSpeed, plural } from './words.ts';
+
+/** "2 NUMA nodes, 8 GPUs (sm 90), 8 NICs (400 Gb/s), NVSwitch" */
+export function summary({ cpus, gpus, nets, machine }: Survey): string {
+  const capabilities = different(gpus.map(({ node }) => node.computeCapability));
+  const speeds = different(nets.map(({ megabits }) => networkSpeed(megabits)));
+  return [
+    plural(cpus.length, (cpus[0]?.node.numa ?? 0) < 0 ? 'CPU' : 'NUMA node'),
+    gpus.length === 0 ? 'no GPU' : `${plural(gpus.length, 'GPU')} (sm ${capabilities.join(', ')})`,
+    nets.length === 0 ? 'no NIC' : `${plural(nets.length, 'NIC')} (${speeds.join(', ')})`,
+    ...(machine.nvswitch === null ? [] : ['NVSwitch']),
+  ].join(', ');
+}
