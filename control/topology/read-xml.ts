@@ -6,6 +6,9 @@ import type { Child, Element, Place } from './element.ts';
 /** NCCL's own limit is 256 elements; a file of this size has more than a hundred thousand. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
+/** A real one has less than ten levels. */
+const MAX_DEPTH = 100;
+
 /** The root element of the file, with the comments before and inside it. `source` names it in messages. */
 export interface Document {
   readonly root: Element;
@@ -27,7 +30,7 @@ export function readXml(xml: string, source: string): Document {
       throw new TopologyError(`${source}:${line}:${column}: a document type is not read here: take <!DOCTYPE …> out`);
     }
     if (child instanceof XmlComment && root === null) comments.push(child.content);
-    if (child instanceof XmlElement) root = convert(child, places);
+    if (child instanceof XmlElement) root = convert(child, places, 1);
   }
   if (root === null) throw new TopologyError(`${source}: there is no element`);
   return { root, comments };
@@ -37,6 +40,8 @@ function parsed(xml: string, source: string): ReturnType<typeof parseXml>['child
   try {
     return parseXml(xml, { includeOffsets: true, preserveComments: true, preserveDocumentType: true }).children;
   } catch (error) {
+    // The parser recurses.
+    if (error instanceof RangeError) throw new TopologyError(`${source}: elements are nested without end`);
     if (!(error instanceof XmlError)) throw error;
     const [reason = 'no XML'] = error.message.split('\n');
     throw new TopologyError(
@@ -45,11 +50,15 @@ function parsed(xml: string, source: string): ReturnType<typeof parseXml>['child
   }
 }
 
-function convert(from: XmlElement, places: Places): Element {
+function convert(from: XmlElement, places: Places, depth: number): Element {
   const place = places.at(from.start);
+  if (depth > MAX_DEPTH) {
+    const { source, line, column } = place;
+    throw new TopologyError(`${source}:${line}:${column}: elements are nested more than ${MAX_DEPTH} deep`);
+  }
   const children: Child[] = [];
   for (const child of from.children) {
-    if (child instanceof XmlElement) children.push(convert(child, places));
+    if (child instanceof XmlElement) children.push(convert(child, places, depth + 1));
     else if (child instanceof XmlComment) children.push({ kind: 'comment', text: child.content });
     else if (child instanceof XmlText && child.text.trim() !== '') {
       const { source, line, column } = places.at(child.start);

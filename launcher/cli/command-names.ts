@@ -2,6 +2,7 @@
 export const commandNames = [
   'perf',
   'plan',
+  'topo',
   'hosts',
   'bundle',
   'config',

@@ -1,7 +1,14 @@
 /** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
 import { type CommandName, commandNames } from './command-names.ts';
 import type { CommandLine } from './option.ts';
-import { configCommandLine, hostsCommandLine, perfCommandLine, planCommandLine, runCommandLine } from './options.ts';
+import {
+  configCommandLine,
+  hostsCommandLine,
+  perfCommandLine,
+  planCommandLine,
+  runCommandLine,
+  topoCommandLine,
+} from './options.ts';
 import { bundleOptions, plainOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
@@ -82,6 +89,19 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Prints the hosts of a hostfile or list with their slots and where these come from, or writes them as another tool reads them. Without FILE or LIST: the hosts that a job started here would use.',
     examples: ['ncclrun hosts hostfile', "ncclrun hosts 'node[01-04]:8' --to openmpi"],
+  },
+  topo: {
+    line: topoCommandLine,
+    words: { type: 'none' },
+    usage: 'ncclrun topo [--from FILE | --host HOST] [--format text|json|xml|svg]',
+    summary: 'show what a machine is: GPUs, NICs and the links between',
+    about:
+      "Shows a machine: processors, PCI switches, GPUs with their NVLinks, NICs, what each link carries, and the paths between GPUs and NICs. It is found out here, on another host, or read from a file in NCCL's format.",
+    examples: [
+      'ncclrun topo',
+      'ncclrun topo --host node1 --format svg > node1.svg',
+      'ncclrun topo --from dgx.xml --json',
+    ],
   },
   config: {
     line: configCommandLine,

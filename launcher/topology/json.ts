@@ -88,12 +88,9 @@ function pciObject({ generation, width, bandwidth }: PciLink) {
 
 /** Between GPUs, from them to NICs and back. */
 function pathObjects({ gpus, nets, routes }: Survey) {
-  const nameOf = (node: MachineNode): string => node.name;
-  const gpuEnd = ({ index }: GpuPart) => ({ kind: 'gpu', index });
-  const netEnd = ({ index }: NetPart) => ({ kind: 'net', index });
   const described = (from: MachineNode, to: MachineNode) => {
     const { type, bandwidth, links } = routes.path(from, to);
-    return { type, bandwidth: gigabytes(bandwidth), through: links.slice(0, -1).map((link) => nameOf(link.to)) };
+    return { type, bandwidth: gigabytes(bandwidth), through: links.slice(0, -1).map((link) => link.to.name) };
   };
   return [
     ...gpus.flatMap((from) =>
@@ -118,6 +115,14 @@ function pathObjects({ gpus, nets, routes }: Survey) {
       ]),
     ),
   ];
+}
+
+function gpuEnd({ index }: GpuPart) {
+  return { kind: 'gpu', index };
+}
+
+function netEnd({ index }: NetPart) {
+  return { kind: 'net', index };
 }
 
 /** MB/s → GB/s. */

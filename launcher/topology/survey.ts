@@ -30,6 +30,7 @@ export interface Survey {
 /** Throws a TopologyError for what is missing or means nothing. */
 export function survey(system: Element, title: string, notes: readonly string[] = []): Survey {
   if (system.name !== 'system') throw new TopologyError(`${placeOf(system)}: a topology begins with <system>`);
+  if (elementsOf(system, 'cpu').length === 0) throw new TopologyError(`${placeOf(system)}: there is no <cpu> in it`);
   const { system: whole, unused } = completed(system);
   const machine = buildMachine(whole);
   const reader = new Reader(machine, whole, unused);
