@@ -1,5 +1,6 @@
 /** How ranks of a machine really reach each other and the network: paths, where GPUs may use them, and ways round where not. */
 import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts';
+import { mirrored } from './mirrored.ts';
 import { distance, farther, NO_PATH, pathsTo } from './path.ts';
 import type { Path, PathType } from './path.ts';
 
@@ -196,13 +197,4 @@ function merged(one: PathType, other: PathType): PathType {
 
 function isPowerOfTwo(value: number): boolean {
   return (value & (value - 1)) === 0;
-}
-
-/** The bits of `value` below `power`, a power of two, in the opposite order: neighbours come far apart. */
-function mirrored(value: number, power: number): number {
-  let result = 0;
-  for (let bit = 1, mirror = power >> 1; bit < power; bit <<= 1, mirror >>= 1) {
-    if ((value & bit) !== 0) result |= mirror;
-  }
-  return result;
 }

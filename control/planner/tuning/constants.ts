@@ -74,8 +74,8 @@ const BLACKWELL: Generation = {
   name: 'Blackwell',
   llInside: 282,
   ring128: [40, 40, 40],
-  tree128: [73.4, 73.4, 58],
-  treeSimple: [77.4, 82.8, 72],
+  tree128: [55.6, 31.67, 20],
+  treeSimple: [70, 42.8, 24],
 };
 
 export function generationOf(computeCapability: number): Generation {
