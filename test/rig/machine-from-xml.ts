@@ -60,7 +60,7 @@ class Making {
         nets: this.#nets,
         hostHash: cpu?.attributes.get('host_hash') ?? null,
         architecture: cpu === undefined ? '' : text(cpu, 'arch'),
-        rankOf: (gpu) => this.#ranks.get(gpu),
+        rankOf: ({ index }) => this.#ranks.get(index),
       },
       [Symbol.dispose]: () => sysfs[Symbol.dispose](),
     };

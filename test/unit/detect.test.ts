@@ -74,7 +74,7 @@ describeIf(existsSync(shared) ? null : `no ${shared}`, 'a real virtual machine w
       nets: netFacts(probes, sysfs.root, {}).facts,
       hostHash: '0xa3da812091cc5fc4',
       architecture: 'x86_64',
-      rankOf: (gpu) => gpu,
+      rankOf: ({ index }) => index,
     });
     const dump = readFileSync(join(shared, 'h200x4_vm.xml'), 'utf8');
     expect(writeXml(system)).toBe(dump.replace(/^<!--.*-->\n/u, ''));
@@ -154,7 +154,7 @@ describe('GPUs', () => {
       {
         root: sysfs.root,
         environment: {},
-        rankOf: (index) => ranks.get(index),
+        rankOf: ({ index }) => ranks.get(index),
       },
     );
     expect(attributes(system, 'gpu')).toEqual([

@@ -39,7 +39,7 @@ class Assembly {
   }
 
   addGpu(gpu: GpuFacts): void {
-    this.pci(gpu.busId, DISPLAY).children.push(gpuElement(this.#root, gpu, this.#facts.rankOf(gpu.index)));
+    this.pci(gpu.busId, DISPLAY).children.push(gpuElement(this.#root, gpu, this.#facts.rankOf(gpu)));
   }
 
   /** The element of a device, with the switches above it; each is made once. */

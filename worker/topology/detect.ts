@@ -3,6 +3,7 @@ import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import { assemble } from './assemble.ts';
 import { architectureName } from './cpu.ts';
+import type { GpuFacts } from './facts.ts';
 import { gpuFacts } from './gpu-facts.ts';
 import { hostHash } from './host-hash.ts';
 import { netFacts } from './net-facts.ts';
@@ -16,8 +17,8 @@ export interface DetectOptions {
   readonly environment?: NodeJS.ProcessEnv;
   /** As Node names it. */
   readonly architecture?: string;
-  /** Rank of a GPU by NVML's index, undefined if none uses it. Without this every GPU has its index as rank. */
-  readonly rankOf?: (gpu: number) => number | undefined;
+  /** Rank that uses a GPU, undefined if none does. Without this every GPU has its index as rank. */
+  readonly rankOf?: (gpu: GpuFacts) => number | undefined;
 }
 
 export interface Detected {
@@ -28,7 +29,7 @@ export interface Detected {
 
 /** Takes as long as starting NVIDIA's driver does: half a second on a machine with GPUs. */
 export function detectTopology(probes: Probes, options: DetectOptions = {}): Detected {
-  const { root = '/', environment = process.env, architecture = process.arch, rankOf = (gpu) => gpu } = options;
+  const { root = '/', environment = process.env, architecture = process.arch, rankOf = ({ index }) => index } = options;
   const gpus = gpuFacts(probes);
   const nets = netFacts(probes, root, environment);
   const system = assemble(root, {

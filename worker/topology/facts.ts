@@ -47,6 +47,6 @@ export interface MachineFacts {
   readonly hostHash: string | null;
   /** Of the processor, in NCCL's words. */
   readonly architecture: string;
-  /** Rank of a GPU by its index; undefined: no rank uses it. */
-  readonly rankOf: (gpu: number) => number | undefined;
+  /** Rank that uses a GPU; undefined: none does. */
+  readonly rankOf: (gpu: GpuFacts) => number | undefined;
 }
