@@ -12,7 +12,7 @@ export function fuse(file: Element, detected: Element): Element {
   const fusion = new Fusion(file);
   for (const cpu of elementsOf(detected, 'cpu')) fusion.addCpu(cpu);
   for (const cpu of elementsOf(detected, 'cpu')) fusion.addBelow(cpu);
-  return fusion.system;
+  return fusion.finish();
 }
 
 class Fusion {
@@ -20,6 +20,8 @@ class Fusion {
   readonly #devices = new Map<number, Element>();
   readonly #nets = new Map<string, Element>();
   readonly #cpus = new Map<number, Element>();
+  /** The file's GPUs and nets that have not been met yet. */
+  readonly #unused = new Set<Element>();
   /** The file has processors. */
   readonly #described: boolean;
 
@@ -28,11 +30,8 @@ class Fusion {
     for (const one of everyElement(this.system)) {
       if (one.name === 'cpu') this.#cpus.set(attribute.whole(one, 'numaid'), one);
       if (one.name === 'pci') this.#devices.set(attribute.busId(one), one);
-      if (one.name === 'gpu') one.attributes.delete('rank');
-      if (one.name === 'net') {
-        one.attributes.delete('dev');
-        this.#nets.set(attribute.text(one, 'name'), one);
-      }
+      if (one.name === 'net') this.#nets.set(attribute.text(one, 'name'), one);
+      if (one.name === 'gpu' || one.name === 'net') this.#unused.add(one);
     }
     this.#described = this.#cpus.size > 0;
   }
@@ -52,20 +51,47 @@ class Fusion {
         if (known !== undefined) fill(known, child);
         this.addBelow(...way, child);
       }
-      if (child.name === 'gpu') addGpu(this.#place(way), child);
+      if (child.name === 'gpu') this.#addGpu(this.#place(way), child);
       if (child.name === 'nic') for (const net of elementsOf(child, 'net')) this.#addNet(net, way);
     }
   }
 
+  #addGpu(pci: Element, gpu: Element): void {
+    const [known] = elementsOf(pci, 'gpu');
+    if (known === undefined) {
+      pci.children.push(copy(gpu));
+      return;
+    }
+    fill(known, gpu);
+    for (const name of ['nvlink', 'c2c']) addLinks(known, gpu, name);
+    this.#use(known, gpu, 'rank');
+  }
+
   #addNet(net: Element, way: readonly Element[]): void {
     const known = this.#nets.get(attribute.text(net, 'name'));
-    if (known !== undefined) return fill(known, net);
+    if (known !== undefined) {
+      fill(known, net);
+      return this.#use(known, net, 'dev');
+    }
     // What is no PCI device stands below the first processor, whatever its number is.
     const [cpu] = this.#cpus.values();
     const place = way.length === 1 && cpu !== undefined ? cpu : this.#place(way);
     let [nic] = elementsOf(place, 'nic');
     if (nic === undefined) place.children.push((nic = bare('nic')));
     nic.children.push(copy(net));
+  }
+
+  /** `name`: the attribute that is of this run. */
+  #use(known: Element, found: Element, name: string): void {
+    this.#unused.delete(known);
+    const value = found.attributes.get(name);
+    if (value === undefined) known.attributes.delete(name);
+    else known.attributes.set(name, value);
+  }
+
+  finish(): Element {
+    for (const one of this.#unused) one.attributes.delete(one.name === 'gpu' ? 'rank' : 'dev');
+    return this.system;
   }
 
   /** Where in the file the last of these detected elements is; what the file lacks of the way there is made. */
@@ -84,20 +110,13 @@ class Fusion {
   }
 }
 
-function addGpu(pci: Element, gpu: Element): void {
-  const [known] = elementsOf(pci, 'gpu');
-  if (known === undefined) {
-    pci.children.push(copy(gpu));
-    return;
-  }
-  fill(known, gpu);
-  for (const name of ['nvlink', 'c2c']) {
-    const links = elementsOf(known, name);
-    if (links.length === 0) known.children.push(...elementsOf(gpu, name).map(copy));
-    for (const link of links) {
-      const same = elementsOf(gpu, name).find((one) => one.attributes.get('target') === link.attributes.get('target'));
-      if (same !== undefined) fill(link, same);
-    }
+function addLinks(to: Element, from: Element, name: string): void {
+  const links = elementsOf(to, name);
+  if (links.length === 0) to.children.push(...elementsOf(from, name).map(copy));
+  for (const link of links) {
+    const target = link.attributes.get('target');
+    const same = elementsOf(from, name).find((one) => one.attributes.get('target') === target);
+    if (same !== undefined) fill(link, same);
   }
 }
 
