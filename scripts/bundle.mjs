@@ -17,10 +17,13 @@ const packages = {
 /** Of our own: what leads to other hosts, and what only some commands need. */
 const apart = {
   remote: 'launcher/remote/remote-agent.ts',
-  detect: 'worker/topology/detect.ts',
+  detect: 'worker/topology/file.ts',
   plan: 'launcher/cli/commands/plan.ts',
   topo: 'launcher/cli/commands/topo.ts',
 };
+
+/** What the agent needs sometimes, too. */
+const agentToo = ['detect'];
 
 const common = {
   bundle: true,
@@ -48,17 +51,20 @@ export async function bundle(root) {
     build({ ...common, absWorkingDir: root, outfile: join(directory, `${name}.bundle.cjs`), ...options });
   mkdirSync(directory, { recursive: true });
 
-  const { metafile } = await make('main', { ...main(isApart(root)), write: false, metafile: true });
-  const inMain = new Set(Object.keys(metafile.inputs));
+  const inputsOf = async (name, options) =>
+    new Set(Object.keys((await make(name, { ...options, write: false, metafile: true })).metafile.inputs));
+  const inMain = await inputsOf('main', main(isApart(root)));
+  const inAgent = await inputsOf('agent', agent(isApart(root)));
+  const inBoth = new Set([...inMain].filter((path) => inAgent.has(path)));
   const shared = {};
   for (const [name, entry] of Object.entries(apart)) {
     const contents = `exports.open = (modules) => ((shared = modules), require('./${entry}'));`;
     shared[name] = new Set();
-    const plugins = [packagesApart, takesFromMain(root, inMain, shared[name])];
+    const plugins = [packagesApart, takesFromMain(root, agentToo.includes(name) ? inBoth : inMain, shared[name])];
     await make(name, { stdin: { contents, resolveDir: root }, plugins });
   }
   await make('main', main(isApart(root, shared)));
-  await make('agent', { entryPoints: ['worker/agent/main.ts'] });
+  await make('agent', agent(isApart(root, shared)));
   for (const [name, parts] of Object.entries(packages)) {
     const lines = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
     await make(name, { stdin: { contents: lines.join(''), resolveDir: root }, plugins: [leanSsh2] });
@@ -69,6 +75,10 @@ export async function bundle(root) {
 
 function main(plugin) {
   return { entryPoints: ['launcher/main.ts'], plugins: [packagesApart, plugin] };
+}
+
+function agent(plugin) {
+  return { entryPoints: ['worker/agent/main.ts'], plugins: [plugin] };
 }
 
 /** Our own imports of such a package are taken from its file. */
@@ -89,7 +99,7 @@ const packagesApart = {
   },
 };
 
-/** In main: each of these is in a file of its own, and given those modules of main that it shares with it. */
+/** In main and agent: each of these is in a file of its own, and given those modules of main that it shares with it. */
 function isApart(root, shared = {}) {
   const nameOf = new Map(Object.entries(apart).map(([name, entry]) => [entry, name]));
   return {
@@ -112,7 +122,7 @@ function isApart(root, shared = {}) {
   };
 }
 
-/** In those: what main has is main's, so that there is one of each; `shared` gets their names. */
+/** In those: what main (and the agent) has is main's, so that there is one of each; `shared` gets their names. */
 function takesFromMain(root, inMain, shared) {
   return {
     name: 'taken from main',

@@ -13,6 +13,7 @@ import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import { leave, loadNative, NativeLoadError } from '../../worker/engine/load.ts';
 import { NativeLink } from '../../worker/engine/native-link.ts';
 import type { Detected } from '../../worker/topology/detect.ts';
+import { usageError } from '../cli/usage-error.ts';
 import type { StartAgent } from './connection.ts';
 
 export { agentPath, dialPath, installationRoot, installedVersion, leave };
@@ -32,10 +33,21 @@ export async function runTool(words: readonly string[]): Promise<string> {
   }
 }
 
-/** This machine's topology. Throws an error that says why the native addon cannot be loaded. */
+/**
+ * This machine's topology, as NCCL_TOPO_FILE and detection have it. Throws an error that says why the native addon cannot be loaded, or a
+ * FailureError (usage) for a file that is no topology.
+ */
 export async function localTopology(): Promise<Detected> {
-  const { detectTopology } = await import('../../worker/topology/detect.ts');
-  return detectTopology(loadNative());
+  const { hostTopologySystem, readTopologyFile } = await import('../../worker/topology/file.ts');
+  const native = loadNative();
+  const path = process.env['NCCL_TOPO_FILE'] ?? '';
+  try {
+    return hostTopologySystem(native, path === '' ? null : readTopologyFile(path));
+  } catch (error) {
+    // The class is that of another bundle.
+    if (!(error instanceof Error) || error.name !== 'TopologyError') throw error;
+    throw usageError(error.message, 'correct the file, or unset NCCL_TOPO_FILE');
+  }
 }
 
 /** As Native.prefixLines. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readXml } from '../../control/topology/read-xml.ts';
+import { hostHash } from '../../worker/topology/host-hash.ts';
 import { Command } from '../rig/command.ts';
 
 let directory = '';
@@ -45,6 +46,20 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
   });
 });
 
+it('every host writes its own', async () => {
+  // A host that is this machine, by an agent of its own.
+  const shell = join(directory, 'shell');
+  await writeFile(shell, '#!/bin/sh\nNCCL_HOSTID=$1; export NCCL_HOSTID; shift; exec sh -c "$*"\n', { mode: 0o755 });
+  const dump = join(directory, 'there.xml');
+  const words = ['--rsh', shell, '-H', 'there:2', '-x', `NCCL_TOPO_DUMP_FILE=${dump}`];
+  const { status } = await run({}, words);
+  expect(status).toBe(0);
+  expect(await readFile(dump, 'utf8')).toContain(`host_hash="${hostHash('/', { NCCL_HOSTID: 'there' })}"`);
+  const wrong = await run({}, ['--rsh', shell, '-H', 'there:2', '-x', `NCCL_TOPO_FILE=${shell}`]);
+  expect({ status: wrong.status, stdout: wrong.stdout }).toEqual({ status: 125, stdout: '' });
+  expect(wrong.stderr).toContain(`there: NCCL_TOPO_FILE: ${shell}:1:1: `);
+});
+
 describe('NCCL_TOPO_FILE', () => {
   it.each<[string, string, string]>([
     ['broken', '<system version="1">\n  <cpu', 'bad.xml:2:7: '],
@@ -58,7 +73,8 @@ describe('NCCL_TOPO_FILE', () => {
     const { status, stdout, stderr } = await run({ NCCL_TOPO_FILE: 'bad.xml' });
     expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
     expect(stderr).toContain(`NCCL_TOPO_FILE: ${directory}/${message}`);
-    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr.trim().split('\n')).toHaveLength(2);
+    expect(stderr).toContain('next: correct the file, or unset NCCL_TOPO_FILE');
   });
 
   it('that is missing too', async () => {

@@ -205,7 +205,8 @@ export class Agent {
       if (message !== null) this.#report({ type: 'notice', message });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      this.#report({ type: 'refusal', message: `NCCL_TOPO_FILE: ${message}`, remedy: null });
+      const remedy = 'correct the file, or unset NCCL_TOPO_FILE';
+      this.#report({ type: 'refusal', message: `NCCL_TOPO_FILE: ${message}`, remedy });
     }
   }
 

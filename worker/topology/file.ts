@@ -50,6 +50,7 @@ function virtualMachine(root: string): Element | null {
   }
 }
 
+/** There is no such file, or it may not be read. */
 class UnreadableError extends TopologyError {}
 
 function contentOf(path: string): string {
