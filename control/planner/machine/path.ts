@@ -45,8 +45,7 @@ export const NO_PATH: Path = { type: 'DIS', bandwidth: 0, links: [] };
  * The paths of all nodes to `target`, by node index: with the fewest links, and among those the widest. GPUs are passed through only over
  * NVLinks, to a GPU, and one at most (`throughGpus`).
  */
-export function pathsTo(target: MachineNode, machine: Machine, throughGpus: boolean): Path[] {
-  const reverse = reverseLinks(machine);
+export function pathsTo(target: MachineNode, machine: Machine, reverse: ReverseLinks, throughGpus: boolean): Path[] {
   const paths: Path[] = machine.nodes.map(() => NO_PATH);
   paths[target.index] = { type: 'LOC', bandwidth: LOCAL_BANDWIDTH, links: [] };
   for (let frontier: readonly MachineNode[] = [target]; frontier.length > 0; ) {
@@ -101,6 +100,8 @@ function unreachable(kind: never): never {
 }
 
 /** By link index: the same link the other way. */
-export function reverseLinks(machine: Machine): (Link | undefined)[] {
+export type ReverseLinks = readonly (Link | undefined)[];
+
+export function reverseLinks(machine: Machine): ReverseLinks {
   return machine.links.map(({ from, to, kind }) => to.links.find((link) => link.to === from && link.kind === kind));
 }

@@ -1,7 +1,7 @@
 /** How ranks of a machine really reach each other and the network: paths, where GPUs may use them, and ways round where not. */
 import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts';
 import { mirrored } from './mirrored.ts';
-import { distance, farther, NO_PATH, pathsTo } from './path.ts';
+import { distance, farther, NO_PATH, pathsTo, reverseLinks } from './path.ts';
 import type { Path, PathType } from './path.ts';
 
 /** What a user may change; the names of the variables are NCCL's. */
@@ -38,13 +38,17 @@ export class Routes {
     this.machine = machine;
     this.#options = options;
     const { cpus, gpus, nets, nvswitch } = machine;
+    const reverse = reverseLinks(machine);
     for (const node of [...cpus, ...gpus, ...nets, ...(nvswitch === null ? [] : [nvswitch])]) {
-      this.#paths[node.index] = pathsTo(node, machine, options.throughGpus);
+      this.#paths[node.index] = pathsTo(node, machine, reverse, options.throughGpus);
     }
     for (const gpu of gpus) this.#findLocalCpu(gpu);
     for (const gpu of gpus) for (const other of gpus) this.#divertFarPeers(other, gpu);
     this.#preferC2c();
-    for (const net of nets) for (const gpu of gpus) this.#routeToNet(gpu, net);
+    for (const net of nets) {
+      const local = options.throughOtherNics ? this.localGpu(net) : null;
+      for (const gpu of gpus) this.#routeToNet(gpu, net, local);
+    }
   }
 
   path(from: MachineNode, to: MachineNode): Path {
@@ -122,8 +126,9 @@ export class Routes {
     }
   }
 
-  #routeToNet(gpu: GpuNode, net: NetNode): void {
-    if (this.#options.throughOtherNics) this.#goThroughOther(gpu, net);
+  /** `local`: the GPU that uses the NIC first. */
+  #routeToNet(gpu: GpuNode, net: NetNode, local: GpuNode | null): void {
+    if (local !== null && local !== gpu) this.#goThroughOther(gpu, net, local);
     const cpu = this.#localCpu.get(gpu);
     const { type } = this.path(gpu, net);
     if (cpu === undefined || distance(type) >= distance('PHB') || this.usesGpuDirect(gpu, net, false)) return;
@@ -132,9 +137,8 @@ export class Routes {
   }
 
   /** A GPU nearer to the NIC hands the data on, in this direction only: received is locally, sent remotely. */
-  #goThroughOther(gpu: GpuNode, net: NetNode): void {
-    const other = this.localGpu(net);
-    if (other === null || other === gpu || !this.usesGpuDirect(other, net, true)) return;
+  #goThroughOther(gpu: GpuNode, net: NetNode, other: GpuNode): void {
+    if (!this.usesGpuDirect(other, net, true)) return;
     const near = this.path(other, net);
     const own = this.path(gpu, net);
     if (distance(near.type) > distance('P2C') || distance(this.path(other, gpu).type) > distance('NVL')) return;

@@ -1,72 +1,88 @@
 /** How many channels there can be at most, by what leaves each GPU and each NIC: what no search can beat need not be searched. */
 import type { Machine } from '../machine/node.ts';
-import type { Candidates } from './candidates.ts';
 import type { Attempt } from './channels.ts';
-import type { Use } from './loads.ts';
+import type { Use, Uses } from './loads.ts';
 
-export function mostChannels(machine: Machine, candidates: Candidates, attempt: Attempt): number {
-  const { pattern, acrossHosts, between, most } = attempt;
-  const { gpus } = machine;
-  let bound = most;
-  if (acrossHosts) {
-    const ports = new Set(candidates.startNets.map((net) => candidates.portOf[net] ?? 0));
-    bound = Math.min(
-      bound,
-      sum(ports, (port) => Math.floor((candidates.ports[port] ?? 0) / between)),
-    );
-    const share = pattern === 'balancedTree' && gpus.length > 1 ? 0.5 : 1;
-    bound = Math.min(bound, leaving(machine, candidates.uses.fromNet, between, 1, attempt));
-    bound = Math.min(bound, leaving(machine, candidates.uses.toNet, between, share, attempt));
-  }
-  if (pattern === 'collnetDirect') return Math.min(bound, gpus.length);
-  if (gpus.length < 2) return bound;
-  const carried = candidates.uses.between.map((uses) => channelsFrom(machine, uses, attempt));
-  if (pattern === 'ring' && !acrossHosts) return Math.min(bound, ...carried);
-  // All GPUs but one hand on inside the host.
-  return Math.min(bound, Math.floor(sum(carried, (channels) => channels) / (gpus.length - 1)));
+/** A link, and the least that a flow over it takes for each MB/s. */
+interface Gate {
+  readonly bandwidth: number;
+  readonly factor: number;
 }
 
-/** Over all links by which a GPU's paths to the others begin, as far as they are allowed. */
-function channelsFrom({ links }: Machine, uses: readonly Use[], { inside, distanceInside }: Attempt): number {
-  const first = new Map<number, number>();
-  for (const use of uses) {
-    const [link] = use.links;
-    if (link !== undefined && use.distance <= distanceInside) {
-      first.set(link, Math.min(use.factors[0] ?? 1, first.get(link) ?? Number.POSITIVE_INFINITY));
+/** Of one machine; what the allowed distances leave open is worked out once for each. */
+export class Bounds {
+  readonly #machine: Machine;
+  readonly #uses: Uses;
+  /** By distance inside: the first links of each GPU's paths to the others. */
+  readonly #inside = new Map<number, readonly (readonly Gate[])[]>();
+  /** By distance between: each way between a GPU and a NIC has one of these links at a GPU. */
+  readonly #entering = new Map<number, readonly Gate[]>();
+  readonly #leaving = new Map<number, readonly Gate[]>();
+
+  constructor(machine: Machine, uses: Uses) {
+    this.#machine = machine;
+    this.#uses = uses;
+  }
+
+  /** `ports`: MB/s of the NICs' ports that channels may use. */
+  mostChannels(attempt: Attempt, ports: readonly number[]): number {
+    const { pattern, acrossHosts, inside, between, distanceInside, distanceBetween, most } = attempt;
+    const gpus = this.#machine.gpus.length;
+    let bound = most;
+    if (acrossHosts) {
+      const share = pattern === 'balancedTree' && gpus > 1 ? 0.5 : 1;
+      const { fromNet, toNet } = this.#uses;
+      const entering = remembered(this.#entering, distanceBetween, () => this.#gatesAtGpus(fromNet, distanceBetween));
+      const leaving = remembered(this.#leaving, distanceBetween, () => this.#gatesAtGpus(toNet, distanceBetween));
+      bound = Math.min(
+        bound,
+        ports.reduce((sum, port) => sum + Math.floor(port / between), 0),
+        through(entering, between),
+        Math.floor(through(leaving, between * share) * share),
+      );
     }
+    if (pattern === 'collnetDirect') return Math.min(bound, gpus);
+    if (gpus < 2) return bound;
+    const gates = remembered(this.#inside, distanceInside, () => this.#firstLinks(distanceInside));
+    const carried = gates.map((links) => through(links, inside));
+    if (pattern === 'ring' && !acrossHosts) return Math.min(bound, ...carried);
+    // All GPUs but one hand on inside the host.
+    return Math.min(bound, Math.floor(carried.reduce((sum, channels) => sum + channels, 0) / (gpus - 1)));
   }
-  return sum(first, ([link, factor]) => Math.floor((links[link]?.bandwidth ?? 0) / Math.round(inside * factor)));
-}
 
-/** Each way between a GPU and a NIC has one link at a GPU: what all of those carry together. `share`: of a channel's flow. */
-function leaving(
-  { links }: Machine,
-  uses: readonly (readonly Use[])[],
-  speed: number,
-  share: number,
-  { distanceBetween }: Attempt,
-): number {
-  const leastFactors = new Map<number, number>();
-  for (const use of uses.flat()) {
-    if (use.distance > distanceBetween) continue;
-    use.links.forEach((index, i) => {
+  #firstLinks(farthest: number): Gate[][] {
+    return this.#uses.between.map((uses) => this.#gates(uses, farthest, (_, place) => place === 0));
+  }
+
+  #gatesAtGpus(uses: readonly (readonly Use[])[], farthest: number): Gate[] {
+    const { links } = this.#machine;
+    return this.#gates(uses.flat(), farthest, (index) => {
       const link = links[index];
-      const isAtGpu = link?.from.kind === 'gpu' || link?.to.kind === 'gpu';
-      if (link === undefined || !isAtGpu || link.kind === 'nvlink') return;
-      const factor = use.factors[i] ?? 1;
-      if (factor >= 1) leastFactors.set(index, Math.min(factor, leastFactors.get(index) ?? factor));
+      return link !== undefined && link.kind !== 'nvlink' && (link.from.kind === 'gpu' || link.to.kind === 'gpu');
     });
   }
-  return Math.floor(
-    share *
-      sum(leastFactors, ([index, factor]) =>
-        Math.floor((links[index]?.bandwidth ?? 0) / Math.round(speed * share * factor)),
-      ),
-  );
+
+  /** The links of allowed paths, without answers, that are asked for. */
+  #gates(uses: readonly Use[], farthest: number, isWanted: (link: number, place: number) => boolean): Gate[] {
+    const factors = new Map<number, number>();
+    for (const use of uses) {
+      if (use.distance > farthest) continue;
+      for (let place = 0; place < use.hops; place++) {
+        const link = use.links[place] ?? 0;
+        const factor = use.factors[place] ?? 1;
+        if (isWanted(link, place)) factors.set(link, Math.min(factor, factors.get(link) ?? factor));
+      }
+    }
+    return Array.from(factors, ([link, factor]) => ({ bandwidth: this.#machine.links[link]?.bandwidth ?? 0, factor }));
+  }
 }
 
-function sum<Item>(items: Iterable<Item>, value: (item: Item) => number): number {
-  let total = 0;
-  for (const item of items) total += value(item);
-  return total;
+function through(gates: readonly Gate[], speed: number): number {
+  return gates.reduce((sum, { bandwidth, factor }) => sum + Math.floor(bandwidth / Math.round(speed * factor)), 0);
+}
+
+function remembered<Value>(known: Map<number, Value>, key: number, make: () => Value): Value {
+  const value = known.get(key) ?? make();
+  known.set(key, value);
+  return value;
 }

@@ -40,6 +40,8 @@ export class Candidates {
   readonly bandwidths: readonly number[];
   readonly ports: readonly number[];
   readonly portOf: readonly number[];
+  /** MB/s of those by which channels may come in. */
+  readonly usedPorts: readonly number[];
   /** Where channels come in. */
   readonly startNets: readonly number[];
   /** By net: the GPU that uses it first, or -1; and all that are nearest, that one first. */
@@ -65,6 +67,7 @@ export class Candidates {
     this.#neighbours = neighboursOf(gpus.length);
     const isUsable = (net: number): boolean => !collnetOnly || (nets[net]?.collnet ?? false);
     this.startNets = orderedNets(routes, gpus, distanceBetween).filter(isUsable);
+    this.usedPorts = [...new Set(this.startNets.map((net) => portOf[net] ?? 0))].map((port) => ports[port] ?? 0);
     this.#netsOf = gpus.map((gpu) => orderedNets(routes, [gpu], distanceBetween).filter(isUsable));
     this.localGpus = nets.map((net) => placeOf(gpus, routes.localGpu(net)));
     this.firstGpus = nets.map((net, place) => {

@@ -2,7 +2,7 @@
 import { INTEL_ROOT_COMPLEX_FACTOR } from '../machine/constants.ts';
 import type { Link, MachineNode } from '../machine/node.ts';
 import { distance, reverseLinks } from '../machine/path.ts';
-import type { Path } from '../machine/path.ts';
+import type { Path, ReverseLinks } from '../machine/path.ts';
 import type { Routes } from '../machine/routes.ts';
 
 /** What a flow along a path takes of links, for each MB/s of the flow. */
@@ -20,7 +20,7 @@ export interface Use {
 /** Before compute capability 8.0 a GPU answers what a NIC or processor writes with an eighth as much traffic back. */
 const ANSWERS_OF_OLD_GPUS = 1 / 8;
 
-export function useOf(from: MachineNode, path: Path, reverse: ReturnType<typeof reverseLinks>): Use {
+export function useOf(from: MachineNode, path: Path, reverse: ReverseLinks): Use {
   const isIntel =
     path.type === 'PHB' &&
     from.kind === 'gpu' &&

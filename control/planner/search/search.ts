@@ -6,7 +6,7 @@ import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
 import type { Routes } from '../machine/routes.ts';
-import { mostChannels } from './bounds.ts';
+import { Bounds } from './bounds.ts';
 import { Candidates, surroundingsOf } from './candidates.ts';
 import type { Surroundings } from './candidates.ts';
 import { ChannelSearch } from './channels.ts';
@@ -38,11 +38,15 @@ export function search(routes: Routes, request: SearchRequest): Graph | null {
 
 type Best = Graph & { readonly hops: number };
 
+/** Best possible: as many channels as were asked for, or all that a GPU sends. Impossible: also with channels that differ. */
+type Outcome = 'best possible' | 'gain' | 'no gain' | 'impossible';
+
 class Search {
   readonly #machine: Machine;
   readonly #request: SearchRequest;
   readonly #surroundings: Surroundings;
   readonly #candidates = new Map<number, Candidates>();
+  readonly #bounds: Bounds;
   readonly #computeCapability: number;
   readonly #pattern: Pattern;
   readonly #speeds: readonly number[];
@@ -56,6 +60,7 @@ class Search {
     this.#machine = routes.machine;
     this.#request = request;
     this.#surroundings = surroundingsOf(routes);
+    this.#bounds = new Bounds(this.#machine, this.#surroundings.uses);
     const { gpus } = this.#machine;
     this.#computeCapability = Math.min(...gpus.map(({ computeCapability }) => computeCapability));
     this.#pattern = gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
@@ -150,26 +155,28 @@ class Search {
           crossNic: allowed.cross,
           most: this.#request.most,
         };
-        if (this.#try(attempt)) return true;
+        const outcome = this.#try(attempt);
+        if (outcome === 'best possible') return true;
+        if (outcome === 'impossible') break; // as the first channel, so all others
       }
     }
     return false;
   }
 
-  /** True: as many channels as were asked for, or all that a GPU sends. */
-  #try(attempt: Attempt): boolean {
+  #try(attempt: Attempt): Outcome {
     const candidates = this.#candidatesFor(attempt.distanceBetween);
-    const bound = mostChannels(this.#machine, candidates, attempt);
+    const bound = this.#bounds.mostChannels(attempt, candidates.usedPorts);
     const best = this.#best;
-    if (bound < this.#request.least) return false;
-    if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return false;
+    if (bound < this.#request.least) return 'impossible';
+    if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
     const steps = attempt.sameChannels ? STEPS_OF_SAME_CHANNELS : STEPS;
     const found = new ChannelSearch(candidates, attempt, bound, steps).run();
     this.#stepsLeft -= steps - found.stepsLeft;
     const { channels } = found;
-    if (channels.length === 0 || channels.length < this.#request.least) return false;
-    if (!fitsUpwards(candidates, attempt, channels)) return false;
-    if (best !== null && channels.length * attempt.inside <= best.channels.length * best.inside) return false;
+    if (channels.length === 0 && !found.unfinished) return 'impossible';
+    if (channels.length === 0 || channels.length < this.#request.least) return 'no gain';
+    if (!fitsUpwards(candidates, attempt, channels)) return 'no gain';
+    if (best !== null && channels.length * attempt.inside <= best.channels.length * best.inside) return 'no gain';
     const { pattern, inside, between, sameChannels, crossNic } = attempt;
     const { nets } = this.#machine;
     this.#best = {
@@ -184,7 +191,8 @@ class Search {
       latencyBetween: Math.max(0, ...channels.map((channel) => nets[channel.nets?.[0] ?? -1]?.latency ?? 0)),
       hops: found.hops,
     };
-    return channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
+    const isAll = channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
+    return isAll ? 'best possible' : 'gain';
   }
 
   #candidatesFor(distanceBetween: number): Candidates {
@@ -228,7 +236,7 @@ class Search {
         most: channels.length,
       };
       const candidates = this.#candidatesFor(attempt.distanceBetween);
-      if (mostChannels(this.#machine, candidates, attempt) < channels.length) return;
+      if (this.#bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
       const found = new ChannelSearch(candidates, attempt, channels.length, STEPS).run();
       if (found.channels.length < channels.length || !fitsUpwards(candidates, attempt, found.channels)) return;
       this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
