@@ -1,4 +1,5 @@
 /** A machine as text: its PCI tree with what each link carries, then the paths. */
+import { wrapped } from '../cli/wrap.ts';
 import type { Paint } from '../report/colour.ts';
 import { socketRate } from './cpu-text.ts';
 import { pathTables } from './matrix.ts';
@@ -29,22 +30,39 @@ const RATE_COLUMNS = 5;
 export function textOf(survey: Survey, paint: Paint): string {
   const rows = survey.cpus.flatMap((cpu) => [...cpuRows(cpu, survey), null]);
   const tree = treeText(rows, paint);
-  return [`${paint('bold', survey.title)}: ${summary(survey)}\n\n`, tree, pathTables(survey, paint)].join('');
+  const about = wrapped(`${survey.title}: ${summary(survey)}`, '', COLUMNS);
+  const head = paint('bold', survey.title) + about.slice(survey.title.length);
+  return [`${head}\n`, tree, pathTables(survey, paint)].join('');
 }
 
 function treeText(rows: readonly (Row | null)[], paint: Paint): string {
   const widths = rows.map((row) => (row === null ? 0 : leftText(row).length));
   const left = Math.min(Math.max(...widths, 0), COLUMNS - LINK_COLUMNS - RATE_COLUMNS - 4);
   const head = `${' '.repeat(left)}  ${'link'.padEnd(LINK_COLUMNS)}  ${'GB/s'.padStart(RATE_COLUMNS)}`;
-  const lines = rows.map((row) => {
-    if (row === null) return '';
-    const { lead, name, about, link, rate } = row;
-    const gap = ' '.repeat(Math.max(0, left - leftText(row).length));
-    const ends =
-      link === '' && rate === '' ? '' : `${gap}  ${link.padEnd(LINK_COLUMNS)}  ${rate.padStart(RATE_COLUMNS)}`;
-    return `${paint('dim', lead)}${paint('bold', name)}${about}${ends}`.trimEnd();
-  });
+  const lines = rows
+    .flatMap((row) => (row === null ? [null] : fitted(row, left)))
+    .map((row) => {
+      if (row === null) return '';
+      const { lead, name, about, link, rate } = row;
+      const gap = ' '.repeat(Math.max(0, left - leftText(row).length));
+      const ends =
+        link === '' && rate === '' ? '' : `${gap}  ${link.padEnd(LINK_COLUMNS)}  ${rate.padStart(RATE_COLUMNS)}`;
+      return `${paint('dim', lead)}${paint('bold', name)}${about}${ends}`.trimEnd();
+    });
   return `${paint('dim', head)}\n${lines.map((line) => `${line}\n`).join('')}`;
+}
+
+/** What is too long goes on in a line of its own, where its commas allow. */
+function fitted(row: Row, columns: number): Row[] {
+  const at = row.about.lastIndexOf(', ');
+  if (leftText(row).length <= columns || at === -1) return [row];
+  const rest = { lead: continued(row.lead), name: '', about: `  ${row.about.slice(at + 2)}`, link: '', rate: '' };
+  return [...fitted({ ...row, about: row.about.slice(0, at + 1) }, columns), rest];
+}
+
+/** The lines that go on below a part. */
+function continued(lead: string): string {
+  return lead.replace('├', '│').replace('└', ' ').replaceAll('─', ' ');
 }
 
 function leftText({ lead, name, about }: Row): string {
@@ -104,7 +122,7 @@ function nicRows({ busId, link, nets }: NicPart, lead: string): Row[] {
     const direct = node.gpuDirect || link === null ? '' : ', no GPUDirect';
     const isFirst = place === 0;
     return {
-      lead: isFirst ? lead : lead.replace('├', '│').replace('└', ' ').replace(/─/gu, ' '),
+      lead: isFirst ? lead : continued(lead),
       name: `NIC ${index}`,
       about: `  ${busId === null ? '' : `${busId}  `}${name}, ${networkSpeed(megabits)}${direct}`,
       link: link === null || !isFirst ? '' : pciText(link),

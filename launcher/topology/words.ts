@@ -10,7 +10,7 @@ export function gigabytes(megabytes: number): string {
 
 /** "400 Gb/s" */
 export function networkSpeed(megabits: number | null): string {
-  if (megabits === null) return 'speed not known';
+  if (megabits === null) return '? Gb/s';
   return megabits < 1000 ? `${megabits} Mb/s` : `${Number((megabits / 1000).toFixed(1))} Gb/s`;
 }
 

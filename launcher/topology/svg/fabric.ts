@@ -20,14 +20,14 @@ export interface Drawing {
 const BAR_HEIGHT = 34;
 const TO_BAR = 58;
 
-/** `top`: the lower end of the NUMA nodes; `right`: where the page ends. */
-export function drawFabric(gpus: readonly PlacedGpu[], top: number): Drawing {
-  const bar = drawSwitch(gpus, top);
+/** `top`: the lower end of the NUMA nodes; `left` and `right`: where the page begins and ends. */
+export function drawFabric(gpus: readonly PlacedGpu[], top: number, left: number, right: number): Drawing {
+  const bar = drawSwitch(gpus, top, left, right);
   const arcs = drawMesh(gpus, bar.bottom);
   return { markup: arcs.markup + bar.markup, bottom: arcs.bottom };
 }
 
-function drawSwitch(gpus: readonly PlacedGpu[], top: number): Drawing {
+function drawSwitch(gpus: readonly PlacedGpu[], top: number, leftEnd: number, rightEnd: number): Drawing {
   const ends = gpus.flatMap(({ part, box }) => {
     const links = part.nvlinks.filter(({ to }) => to.type === 'nvswitch');
     return links.length === 0 ? [] : [{ part, box, links }];
@@ -43,12 +43,9 @@ function drawSwitch(gpus: readonly PlacedGpu[], top: number): Drawing {
   const words = textWidth(title, 14, true) + textWidth(about, 11) + 48;
   const span = last.box.x + last.box.width - first.box.x;
   const y = top + TO_BAR;
-  const box = {
-    x: first.box.x + (span - Math.max(span, words)) / 2,
-    y,
-    width: Math.max(span, words),
-    height: BAR_HEIGHT,
-  };
+  const wide = Math.max(span, words);
+  const x = Math.max(leftEnd, Math.min(first.box.x + (span - wide) / 2, rightEnd - wide));
+  const box = { x, y, width: wide, height: BAR_HEIGHT };
   const left = centre(box) - (words - 48 + (about === '' ? 0 : 12)) / 2;
   const name = tag('rect', { ...box, rx: 8 }) + text(left, y + 17, title, { size: 14, bold: true, anchor: 'start' });
   const more = text(left + textWidth(title, 14, true) + 12, y + 17, about, {

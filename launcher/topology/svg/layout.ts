@@ -3,7 +3,7 @@
  * side on one line at the bottom, where the NVLinks begin; NICs are piled up beside them.
  */
 import type { CpuPart, DevicePart, GpuPart, NicPart, Part, PciLink, SwitchPart } from '../part.ts';
-import { networkSpeed } from '../words.ts';
+import { different, gigabytes, networkSpeed } from '../words.ts';
 import { pciText } from '../pci-link.ts';
 import { textWidth } from './text-width.ts';
 
@@ -86,12 +86,13 @@ function sizes(parts: readonly Part[]): Sized[] {
     return part.kind === 'device' ? [deviceChip(part)] : [];
   });
   for (let start = 0; start < chips.length; start += CHIP.atMost) {
-    const pile = chips.slice(start, start + CHIP.atMost);
+    const pile = withLinks(chips.slice(start, start + CHIP.atMost));
     const words = pile.flatMap(({ title, lines }) => [
       textWidth(title, 12, true),
-      ...lines.map((one) => textWidth(one, 11)),
+      ...lines.map((line) => textWidth(line, 11)),
     ]);
-    const width = Math.max(...words, 48) + 16 + (pile.length > 1 ? SPINE : 0);
+    const label = pile.length > 1 ? pileLabel(pile).map((line) => textWidth(line, 10) + 10) : [];
+    const width = Math.max(Math.max(...words, 48) + 16 + (pile.length > 1 ? SPINE : 0), ...label);
     columns.push({ kind: 'pile', chips: pile, width });
   }
   return columns;
@@ -172,12 +173,40 @@ function place(columns: readonly Sized[], left: number, top: number, bottom: num
   });
 }
 
+/** Chips of a pile whose links differ say themselves what theirs is. */
+function withLinks(pile: readonly Chip[]): readonly Chip[] {
+  if (isAlike(pile)) return pile;
+  return pile.map((chip) => (chip.link === null ? chip : { ...chip, lines: [...chip.lines, linkRate(chip.link)] }));
+}
+
+/** Beside the line that all share; nothing where their links differ. */
+export function pileLabel(pile: readonly Chip[]): string[] {
+  const [link] = pile.map((chip) => chip.link);
+  if (link === undefined || link === null || !isAlike(pile)) return [];
+  return [pciText(link), `${gigabytes(link.bandwidth)} GB/s each`];
+}
+
+function isAlike(pile: readonly Chip[]): boolean {
+  return different(pile.map(({ link }) => (link === null ? '' : linkRate(link)))).length === 1;
+}
+
+function linkRate(link: PciLink): string {
+  return `${pciText(link)}, ${gigabytes(link.bandwidth)} GB/s`;
+}
+
+/** Ports of one device share its link: they are one chip. */
 function nicChips({ nets, busId, link }: NicPart): Chip[] {
-  return nets.map(({ index, name, megabits, node }) => {
-    const place = busId === null ? 'no PCI device' : `${busId}, ${link === null ? '' : pciText(link)}`;
+  const place = busId === null || link === null ? 'no PCI device' : `${busId}, ${linkRate(link)}`;
+  const hints = nets.map(({ index, name, megabits, node }) => {
     const direct = node.gpuDirect ? 'GPUDirect' : 'no GPUDirect';
-    const hint = `NIC ${index}: ${name}, ${networkSpeed(megabits)}, ${place}, ${direct}`;
-    return { title: name, lines: [networkSpeed(megabits)], hint, what: 'nic', link };
+    return `NIC ${index}: ${name}, ${networkSpeed(megabits)}, ${place}, ${direct}`;
+  });
+  if (nets.length > 1 && busId !== null) {
+    const lines = nets.map(({ name, megabits }) => `${name}, ${networkSpeed(megabits)}`);
+    return [{ title: busId, lines, hint: hints.join('; '), what: 'nic', link }];
+  }
+  return nets.map(({ name, megabits }, index) => {
+    return { title: name, lines: [networkSpeed(megabits)], hint: hints[index] ?? '', what: 'nic', link };
   });
 }
 

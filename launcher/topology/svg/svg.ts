@@ -24,7 +24,7 @@ export function svgOf(survey: Survey): string {
   const content = Math.max(right, textWidth(title, 20, true), textWidth(about, 12), legendWidth(survey));
   const placed = layOut(cpus, MARGIN + (content - right) / 2, MARGIN + HEAD, BETWEEN);
   const top = Math.max(MARGIN + HEAD, ...placed.map(({ frame }) => frame.y + frame.height));
-  const fabric = drawFabric(placed.flatMap(gpusOf), top);
+  const fabric = drawFabric(placed.flatMap(gpusOf), top, MARGIN, MARGIN + content);
   const width = Math.ceil(content + 2 * MARGIN);
   const height = Math.ceil(fabric.bottom + 62);
   const children = [

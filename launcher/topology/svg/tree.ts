@@ -2,8 +2,8 @@
 import { socketRate } from '../cpu-text.ts';
 import type { GpuPart, PciLink } from '../part.ts';
 import { pciText } from '../pci-link.ts';
-import { different, gigabytes } from '../words.ts';
-import { CHIP, chipHeight, SPINE } from './layout.ts';
+import { gigabytes } from '../words.ts';
+import { CHIP, chipHeight, pileLabel, SPINE } from './layout.ts';
 import type { Box, Chip, Placed, PlacedCpu } from './layout.ts';
 import { group, label, tag, text } from './markup.ts';
 
@@ -72,7 +72,6 @@ function drawGpu({ node, busId, link }: GpuPart, box: Box, above: Box): string {
 
 /** One beside the other would be too wide for 32 NICs. */
 function drawPile(chips: readonly Chip[], box: Box, above: Box): string {
-  const links = different(chips.map(({ link }) => (link === null ? '' : linkText(link))));
   const [only] = chips;
   if (chips.length === 1 && only !== undefined) {
     return drawLink(centre(box), bottomOf(above), box.y, only.link) + drawChip(only, box);
@@ -86,27 +85,14 @@ function drawPile(chips: readonly Chip[], box: Box, above: Box): string {
     const own = { x: box.x + SPINE, y, width: box.width - SPINE, height };
     end = middle;
     y += height + CHIP.gap;
-    const tick = tag('path', {
-      d: `M${round(x)} ${round(middle)}H${round(own.x)}`,
-      class: 'pci',
-      'stroke-width': width(chip.link),
-    });
-    return tick + drawChip(chip, own);
+    return pciLine(`M${round(x)} ${round(middle)}H${round(own.x)}`, chip.link) + drawChip(chip, own);
   });
-  const widest = Math.max(...chips.map(({ link }) => width(link)));
-  const spine = tag('path', {
-    d: `M${round(x)} ${round(bottomOf(above))}V${round(end)}`,
-    class: 'pci',
-    'stroke-width': widest,
-  });
-  const [link] = chips.map((chip) => chip.link);
-  const isAlike = links.length === 1 && link !== undefined && link !== null;
-  const left = x + 8;
-  const words = isAlike
-    ? text(left, box.y - 29, pciText(link), { size: 10, anchor: 'start', class: 'faint' }) +
-      text(left, box.y - 17, `${gigabytes(link.bandwidth)} GB/s each`, { size: 10, anchor: 'start', class: 'faint' })
-    : '';
-  return spine + rows.join('') + words;
+  const links = chips.map(({ link }) => link).toSorted((one, other) => width(other) - width(one));
+  const [link = null] = links;
+  const spine = pciLine(`M${round(x)} ${round(bottomOf(above))}V${round(end)}`, link);
+  const style = { size: 10, anchor: 'start', class: 'faint' } as const;
+  const words = pileLabel(chips).map((line, index) => text(x + 8, box.y - 29 + 12 * index, line, style));
+  return spine + rows.join('') + words.join('');
 }
 
 function drawChip({ title, lines, hint, what }: Chip, box: Box): string {
@@ -118,15 +104,15 @@ function drawChip({ title, lines, hint, what }: Chip, box: Box): string {
 }
 
 function drawLink(x: number, from: number, to: number, link: PciLink | null): string {
-  const dashes = link === null ? { 'stroke-dasharray': '2 4' } : {};
-  const line = tag('path', {
-    d: `M${round(x)} ${round(from)}V${round(to)}`,
-    class: 'pci',
-    'stroke-width': width(link),
-    ...dashes,
-  });
+  const line = pciLine(`M${round(x)} ${round(from)}V${round(to)}`, link);
   if (link === null) return line;
   return line + label(x, from + 23, [pciText(link), `${gigabytes(link.bandwidth)} GB/s`], 10, 'inside');
+}
+
+/** `link` null: there is none, the device belongs there all the same. */
+function pciLine(d: string, link: PciLink | null): string {
+  const dashes = link === null ? { 'stroke-dasharray': '2 4' } : {};
+  return tag('path', { d, class: 'pci', 'stroke-width': width(link), ...dashes });
 }
 
 /** NVLink-C2C, or NVLinks to the processor: round the GPU's side up to it. */
