@@ -211,7 +211,12 @@ describe('as a picture', () => {
   test('a mesh: an arc for each pair of GPUs, as wide as it has links', () => {
     const shapes = expectReadable(svgFor(square));
     const arcs = shapes.filter(({ attributes }) => attributes['class'] === 'nvlink' && attributes['d']?.includes('C'));
-    expect(arcs.map(({ attributes }) => attributes['stroke-width']).toSorted()).toEqual(['1.7', '1.7', '3.4', '3.4']);
+    expect(arcs.map(({ attributes }) => attributes['stroke-width'] ?? '').toSorted()).toEqual([
+      '1.7',
+      '1.7',
+      '3.4',
+      '3.4',
+    ]);
     const hints = shapes.filter(({ name, group }) => name === 'title' && group === 'link').map(({ text }) => text);
     expect(hints.toSorted()).toEqual([
       'GPU 0 to GPU 1: 2 NVLinks, 40 GB/s each way',
