@@ -8,6 +8,9 @@ import { FakeSysfs } from './sysfs.ts';
 /** Of the other end of a link, which must not be the slower one. */
 const FASTEST = { max_link_speed: '64.0 GT/s PCIe', max_link_width: '32' };
 
+/** How NVML writes the address of what a virtual machine is not to see. */
+const INVISIBLE = 'fffffff:';
+
 export interface Machine extends Disposable {
   readonly root: string;
   readonly facts: MachineFacts;
@@ -44,7 +47,8 @@ class Making {
     const known = new Set(Array.from(everyElement(system), (one) => text(one, 'busid')));
     for (const link of everyElement(system)) {
       const target = text(link, 'target');
-      if (link.name !== 'nvlink' || known.has(target) || !looksLikeAddress(target)) continue;
+      if (link.name !== 'nvlink' || known.has(target) || !looksLikeAddress(target) || target.startsWith(INVISIBLE))
+        continue;
       known.add(target);
       this.#sysfs.addPci(`sys/devices/pciffff:00/${target}`, { class: text(link, 'tclass') });
     }
