@@ -2,13 +2,12 @@
  * Where everything stands. A processor and a switch are bars over all that is below them, so every link is a straight line down; GPUs stand side by
  * side on one line at the bottom, where the NVLinks begin; NICs are piled up beside them.
  */
-import type { CpuPart, DevicePart, GpuPart, NicPart, Part, PciLink, SwitchPart } from '../part.ts';
-import { different, gigabytes, networkSpeed } from '../words.ts';
-import { pciText } from '../pci-link.ts';
+import type { CpuPart, GpuPart, Part, SwitchPart } from '../part.ts';
+import { pileHeight, pilesOf, pileWidth } from './pile.ts';
+import type { Chip } from './pile.ts';
 import { textWidth } from './text-width.ts';
 
 export const GPU = { width: 88, height: 62 };
-export const CHIP = { height: 36, gap: 7, atMost: 6 };
 export const SWITCH_HEIGHT = 26;
 export const CPU_HEIGHT = 44;
 /** From a bar to what is below it: room for what the link is. */
@@ -23,14 +22,6 @@ export interface Box {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-}
-
-export interface Chip {
-  readonly title: string;
-  readonly lines: readonly string[];
-  readonly hint: string;
-  readonly what: 'nic' | 'device';
-  readonly link: PciLink | null;
 }
 
 export type Placed =
@@ -81,25 +72,9 @@ function sizes(parts: readonly Part[]): Sized[] {
     const hasLane = part.c2c !== null || part.nvlinks.some(({ to }) => to.type === 'cpu');
     return [{ kind: 'gpu', part, width: GPU.width + (hasLane ? LANE : 0), hasLane }];
   });
-  const chips = parts.flatMap((part) => {
-    if (part.kind === 'nic') return nicChips(part);
-    return part.kind === 'device' ? [deviceChip(part)] : [];
-  });
-  for (let start = 0; start < chips.length; start += CHIP.atMost) {
-    const pile = withLinks(chips.slice(start, start + CHIP.atMost));
-    const words = pile.flatMap(({ title, lines }) => [
-      textWidth(title, 12, true),
-      ...lines.map((line) => textWidth(line, 11)),
-    ]);
-    const label = pile.length > 1 ? pileLabel(pile).map((line) => textWidth(line, 10) + 10) : [];
-    const width = Math.max(Math.max(...words, 48) + 16 + (pile.length > 1 ? SPINE : 0), ...label);
-    columns.push({ kind: 'pile', chips: pile, width });
-  }
-  return columns;
+  const piles = pilesOf(parts).map((chips): Sized => ({ kind: 'pile', chips, width: pileWidth(chips) }));
+  return [...columns, ...piles];
 }
-
-/** Left of a pile: the line that its ports share. */
-export const SPINE = 12;
 
 function sizedSwitch(part: SwitchPart): Sized {
   const below = sizes(part.parts);
@@ -133,14 +108,6 @@ function lowest(columns: readonly Sized[], top: number): number {
   );
 }
 
-export function pileHeight(chips: readonly Chip[]): number {
-  return chips.reduce((sum, chip) => sum + chipHeight(chip) + CHIP.gap, -CHIP.gap);
-}
-
-export function chipHeight({ lines }: Chip): number {
-  return CHIP.height + (lines.length - 1) * 14;
-}
-
 function place(columns: readonly Sized[], left: number, top: number, bottom: number): Placed[] {
   let x = left;
   return columns.map((column): Placed => {
@@ -171,51 +138,4 @@ function place(columns: readonly Sized[], left: number, top: number, bottom: num
         return column satisfies never;
     }
   });
-}
-
-/** Chips of a pile whose links differ say themselves what theirs is. */
-function withLinks(pile: readonly Chip[]): readonly Chip[] {
-  if (isAlike(pile)) return pile;
-  return pile.map((chip) => (chip.link === null ? chip : { ...chip, lines: [...chip.lines, linkRate(chip.link)] }));
-}
-
-/** Beside the line that all share; nothing where their links differ. */
-export function pileLabel(pile: readonly Chip[]): string[] {
-  const [link] = pile.map((chip) => chip.link);
-  if (link === undefined || link === null || !isAlike(pile)) return [];
-  return [pciText(link), `${gigabytes(link.bandwidth)} GB/s each`];
-}
-
-function isAlike(pile: readonly Chip[]): boolean {
-  return different(pile.map(({ link }) => (link === null ? '' : linkRate(link)))).length === 1;
-}
-
-function linkRate(link: PciLink): string {
-  return `${pciText(link)}, ${gigabytes(link.bandwidth)} GB/s`;
-}
-
-/** Ports of one device share its link: they are one chip. */
-function nicChips({ nets, busId, link }: NicPart): Chip[] {
-  const place = busId === null || link === null ? 'no PCI device' : `${busId}, ${linkRate(link)}`;
-  const hints = nets.map(({ index, name, megabits, node }) => {
-    const direct = node.gpuDirect ? 'GPUDirect' : 'no GPUDirect';
-    return `NIC ${index}: ${name}, ${networkSpeed(megabits)}, ${place}, ${direct}`;
-  });
-  if (nets.length > 1 && busId !== null) {
-    const lines = nets.map(({ name, megabits }) => `${name}, ${networkSpeed(megabits)}`);
-    return [{ title: busId, lines, hint: hints.join('; '), what: 'nic', link }];
-  }
-  return nets.map(({ name, megabits }, index) => {
-    return { title: name, lines: [networkSpeed(megabits)], hint: hints[index] ?? '', what: 'nic', link };
-  });
-}
-
-function deviceChip({ what, busId, link }: DevicePart): Chip {
-  return {
-    title: what,
-    lines: [busId],
-    hint: `${what} ${busId}, ${pciText(link)}: nothing more is known`,
-    what: 'device',
-    link,
-  };
 }

@@ -2,7 +2,7 @@
 import type { Survey } from '../survey.ts';
 import { summary } from '../summary.ts';
 import { drawFabric } from './fabric.ts';
-import type { PlacedGpu } from './fabric.ts';
+import type { PlacedGpu } from './mesh.ts';
 import { layOut } from './layout.ts';
 import type { Placed, PlacedCpu } from './layout.ts';
 import { drawLegend, legendWidth } from './legend.ts';

@@ -3,8 +3,9 @@ import { socketRate } from '../cpu-text.ts';
 import type { GpuPart, PciLink } from '../part.ts';
 import { pciText } from '../pci-link.ts';
 import { gigabytes } from '../words.ts';
-import { CHIP, chipHeight, pileLabel, SPINE } from './layout.ts';
-import type { Box, Chip, Placed, PlacedCpu } from './layout.ts';
+import type { Box, Placed, PlacedCpu } from './layout.ts';
+import { CHIP, chipHeight, pileLabel, SPINE } from './pile.ts';
+import type { Chip } from './pile.ts';
 import { group, label, tag, text } from './markup.ts';
 
 /** Lines first: what they end at is drawn over them. */
