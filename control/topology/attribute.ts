@@ -19,6 +19,11 @@ export function whole(from: Element, name: string, otherwise?: number): number {
   return number;
 }
 
+/** Lanes of a PCI link; 0 where nobody knows, for which NCCL may write nothing between the quotes. */
+export function lanes(from: Element): number {
+  return from.attributes.get('link_width') === '' ? 0 : whole(from, 'link_width', 0);
+}
+
 export function decimal(from: Element, name: string, otherwise: number): number {
   const value = from.attributes.get(name);
   const number = value === undefined ? otherwise : Number(value);

@@ -56,7 +56,7 @@ export function checkTopology(system: Element): void {
 function checkAttributes(one: Element): void {
   if (one.name === 'pci') {
     attribute.busId(one);
-    if (one.attributes.get('link_width') !== '') attribute.whole(one, 'link_width', 0); // empty: nobody knows
+    attribute.lanes(one);
   }
   if (one.name === 'net') attribute.decimal(one, 'latency', 0);
   for (const name of NEEDED[one.name] ?? []) attribute.text(one, name);

@@ -23,7 +23,7 @@ export function pciLink(pci: Element): PciLink {
       `${placeOf(pci)}: link_speed="${speed}" is no speed of a PCI link, such as "16.0 GT/s PCIe"; it may be empty`,
     );
   }
-  const width = attribute.whole(pci, 'link_width', 0);
+  const width = attribute.lanes(pci);
   if (width < 0 || width > 64) {
     throw new TopologyError(`${placeOf(pci)}: link_width="${width}", expected a number of lanes, 0 if it is not known`);
   }

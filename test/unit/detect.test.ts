@@ -165,7 +165,7 @@ describe('GPUs', () => {
       { target: '0000:00:05.0', count: '9', tclass: '0x068000' },
       { target: '0000:1b:00.0', count: '18', tclass: '0x068000' }, // not to be seen
     ]);
-    expect(attributes(system, 'pci')[0]).toMatchObject({ class: '0x03', link_speed: '', link_width: '' });
+    expect(attributes(system, 'pci')[0]).toMatchObject({ class: '0x03', link_speed: '', link_width: '0' });
   });
 });
 

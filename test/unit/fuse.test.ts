@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { checkTopology } from '../../control/topology/check.ts';
+import { buildMachine } from '../../control/planner/machine/build.ts';
 import { everyElement } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { fuse } from '../../control/topology/fuse.ts';
@@ -109,6 +110,14 @@ describe('a file', () => {
     expect(writeXml(file)).toBe(writeXml(read('<system version="1"><cpu numaid="0"/></system>')));
     expect(writeXml(found)).toBe(detected);
   });
+});
+
+test('a width that nobody knows may be empty', () => {
+  const system = read(
+    '<system><cpu numaid="0" arch="arm64"><pci busid="1:0.0" link_speed="" link_width=""/></cpu></system>',
+  );
+  expect(() => checkTopology(system)).not.toThrow();
+  expect(buildMachine(system).cpus).toHaveLength(1);
 });
 
 describe('what is no topology', () => {

@@ -5,7 +5,7 @@ import type { PciPlace } from './walk.ts';
 /** In NCCL's order; files that are not there give no attribute. `otherwise`: the class where sysfs does not say it. */
 export function pciAttributes(root: string, { busId, path }: PciPlace, otherwise: string): [string, string][] {
   const attributes: [string, string][] = [['busid', busId]];
-  if (path === null) return [...attributes, ['class', otherwise], ['link_speed', ''], ['link_width', '']];
+  if (path === null) return [...attributes, ['class', otherwise], ['link_speed', ''], ['link_width', '0']];
   const deviceClass = readText(root, `${path}/class`) || otherwise;
   if (deviceClass !== '') attributes.push(['class', deviceClass]);
   for (const name of ['vendor', 'device', 'subsystem_vendor', 'subsystem_device']) {

@@ -64,7 +64,7 @@ function addPci(builder: Builder, from: Element, parent: DraftNode, cpu: DraftNo
   const { draft, byBusId, cpuOf } = builder;
   const address = attribute.text(from, 'busid');
   const id = attribute.busId(from);
-  const width = attribute.whole(from, 'link_width', 0);
+  const width = attribute.lanes(from);
   const bandwidth = laneBandwidth(attribute.text(from, 'link_speed', '')) * (width === 0 ? UNKNOWN_WIDTH : width);
   const [gpu] = elementsOf(from, 'gpu');
   if (gpu !== undefined) {
