@@ -1,40 +1,13 @@
 /** From the words of `ncclrun plan` to what is to be planned. */
-import { readFileSync } from 'node:fs';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import type { HostGroup } from '../../control/planner/cluster/plan-cluster.ts';
-import { TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
-import { readXml } from '../../control/topology/read-xml.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectives } from '../cli/command-table.ts';
 import { nearest } from '../cli/nearest.ts';
 import { usageError } from '../cli/usage-error.ts';
 import { parseBytes } from '../cli/values.ts';
-
-/** Throws a FailureError (usage). */
-export function readTopology(path: string): Element {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    const { message } = error instanceof Error ? error : { message: String(error) };
-    throw usageError(
-      `the topology ${path} cannot be read: ${message}`,
-      'give a file in the form of NCCL_TOPO_DUMP_FILE',
-    );
-  }
-  return asUsage(() => readXml(text, path).root);
-}
-
-/** What is wrong with a topology is wrong with what the user gave. */
-export function asUsage<Result>(action: () => Result): Result {
-  try {
-    return action();
-  } catch (error) {
-    if (error instanceof TopologyError) throw usageError(error.message, 'correct the file, or take another one');
-    throw error;
-  }
-}
+import { readTopologyFile } from '../topology/file.ts';
 
 export interface Wanted {
   readonly topologies: readonly string[];
@@ -46,7 +19,7 @@ export interface Wanted {
 export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | null): HostGroup[] {
   const given = topologies.map((word) => {
     const [, path = word, count] = /^(.+):([0-9]{1,7})$/u.exec(word) ?? [];
-    return { system: readTopology(path), hosts: count === undefined ? null : Number(count) };
+    return { system: readTopologyFile(path).root, hosts: count === undefined ? null : Number(count) };
   });
   if (given.length > 1 && nodes !== null) {
     throw usageError(
@@ -55,6 +28,11 @@ export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | 
     );
   }
   const all = own === null ? given : [{ system: own, hosts: nodes }];
+  for (const { system } of all) {
+    if (gpuElements(system).length > 0) continue;
+    const whose = own === null ? 'the topology' : 'this machine';
+    throw usageError(`${whose} has no GPU that ranks could use`, 'give the topology of hosts with GPUs: --topo FILE');
+  }
   const groups = all.map(({ system, hosts }) => ({ system, hosts: hosts ?? nodes ?? 1, ranksPerHost: null }));
   return ranks === null ? groups : spread(groups, ranks);
 }
@@ -76,7 +54,7 @@ function spread(groups: readonly HostGroup[], ranks: number): HostGroup[] {
     const most = fuller > 0 ? least + 1 : least;
     if (most > gpus)
       throw usageError(
-        `${ranks} ranks on ${hosts} hosts are ${most} on a host with ${gpus} GPUs`,
+        `${ranks} ranks on ${hosts === 1 ? '1 host' : `${hosts} hosts`} are ${most} on a host with ${gpus} GPUs`,
         'give more nodes or fewer ranks',
       );
     const parts = [

@@ -5,11 +5,12 @@ import type { PlannedCluster } from '../../../control/planner/cluster/plan-clust
 import { graphsXml } from '../../../control/planner/search/graph-xml.ts';
 import { writeXml } from '../../../control/topology/write-xml.ts';
 import { diffPlans } from '../../plan/diff.ts';
-import { asUsage, collectivesOf, hostGroups, sizesOf } from '../../plan/request.ts';
+import { collectivesOf, hostGroups, sizesOf } from '../../plan/request.ts';
 import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
 import { localTopology } from '../../remote/local.ts';
+import { checked } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { type PlanOptionName, planCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
@@ -28,7 +29,7 @@ export async function plan(argv: readonly string[]): Promise<number> {
   const topologies = settings.list('topo');
   const wanted = { topologies, nodes: settings.integer('nodes'), ranks: settings.integer('ranks') };
   const groups = hostGroups(wanted, topologies.length === 0 ? (await localTopology()).system : null);
-  const planned = asUsage(() => planCluster(groups));
+  const planned = checked(() => planCluster(groups));
   if (settings.flag('verify')) {
     const { text, ok } = verify(planned.cluster);
     return print(text, ok ? 0 : 1);
