@@ -37,7 +37,7 @@ type Forced = 'none' | 'ascending' | 'replay';
 /** For the first, ascending order. */
 const STEPS_OF_A_REFERENCE = 1 << 10;
 /** Who has found nothing better for so many steps hardly ever does. */
-const STEPS_WITHOUT_GAIN = 1 << 13;
+const STEPS_WITHOUT_GAIN = 6 << 10;
 
 export class ChannelSearch {
   readonly #candidates: Candidates;

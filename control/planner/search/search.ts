@@ -29,7 +29,9 @@ export interface SearchRequest {
 
 const STEPS = 1 << 14;
 const STEPS_OF_SAME_CHANNELS = 1 << 8;
-const STEPS_OF_ALL = 1 << 19;
+/** Of all attempts together; then each has only a few. */
+const STEPS_OF_ALL = 1 << 15;
+const STEPS_WHEN_LATE = 1 << 9;
 
 /** null: there are no such channels. */
 export function search(routes: Routes, request: SearchRequest): Graph | null {
@@ -53,6 +55,9 @@ class Search {
   /** That there are, the nearest first. */
   readonly #distancesInside: readonly number[];
   readonly #distancesBetween: readonly number[];
+  /** Of the ways between NICs and their nearest GPUs. */
+  readonly #nearDistances: readonly number[];
+  readonly #tried = new Set<string>();
   #best: Best | null = null;
   #stepsLeft = STEPS_OF_ALL;
 
@@ -66,6 +71,12 @@ class Search {
     this.#pattern = gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
     this.#speeds = speedsFor(this.#computeCapability, request.acrossHosts);
     const { between, toNet, fromNet } = this.#surroundings.uses;
+    this.#nearDistances = this.#machine.nets.flatMap((net, place) =>
+      routes.nearest(net, gpus).flatMap((gpu) => {
+        const at = gpus.indexOf(gpu);
+        return [fromNet[place]?.[at]?.distance ?? 0, toNet[at]?.[place]?.distance ?? 0];
+      }),
+    );
     this.#distancesInside = distancesOf(between.flat(), 'LOC');
     this.#distancesBetween = request.acrossHosts
       ? distancesOf([...toNet.flat(), ...fromNet.flat()], 'PIX')
@@ -164,12 +175,15 @@ class Search {
   }
 
   #try(attempt: Attempt): Outcome {
+    if (this.#wasTried(attempt)) return 'no gain';
     const candidates = this.#candidatesFor(attempt.distanceBetween);
     const bound = this.#bounds.mostChannels(attempt, candidates.usedPorts);
     const best = this.#best;
     if (bound < this.#request.least) return 'impossible';
     if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
-    const steps = attempt.sameChannels ? STEPS_OF_SAME_CHANNELS : STEPS;
+    const steps = attempt.sameChannels
+      ? STEPS_OF_SAME_CHANNELS
+      : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
     const found = new ChannelSearch(candidates, attempt, bound, steps).run();
     this.#stepsLeft -= steps - found.stepsLeft;
     const { channels } = found;
@@ -193,6 +207,16 @@ class Search {
     };
     const isAll = channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
     return isAll ? 'best possible' : 'gain';
+  }
+
+  /** A plain tree comes in at a NIC's nearest GPUs and goes out there: farther paths and other NICs change nothing. */
+  #wasTried({ pattern, inside, between, distanceInside, distanceBetween, sameChannels }: Attempt): boolean {
+    if (pattern !== 'tree') return false;
+    const farthest = Math.max(0, ...this.#nearDistances.filter((far) => far <= distanceBetween));
+    const key = [inside, between, distanceInside, farthest, sameChannels].join();
+    const isNew = !this.#tried.has(key);
+    this.#tried.add(key);
+    return !isNew;
   }
 
   #candidatesFor(distanceBetween: number): Candidates {
