@@ -28,7 +28,9 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
 
 /** Microseconds. */
 export function timeOf({ prediction }: Choice, bytes: number): number {
-  return prediction.microseconds + bytes / prediction.bytesPerMicrosecond;
+  const { microseconds, bytesPerMicrosecond, fill } = prediction;
+  const filled = fill === null ? 0 : fill.microseconds * Math.min(1, bytes / fill.bytes);
+  return microseconds + bytes / bytesPerMicrosecond + filled;
 }
 
 /** The fastest first; null where nothing is known. */

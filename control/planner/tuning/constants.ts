@@ -87,20 +87,62 @@ export function generationOf(computeCapability: number): Generation {
 /** GB/s of all channels under LL between hosts, by the processors, which copy flags: two hosts, more. */
 export const LL_BETWEEN_HOSTS = { amd: [22.5, 19], other: [39, 20.4] } as const;
 
-/**
- * Inside a host over NVLink: microseconds of the first hand-over and of each further one, and the part of a GPU's NVLinks that is used. Measured as
- * said above; operations of a graph.
- */
+/** What an operation does to data decides how fast it is; `fan`: to or from one rank. */
+export type Deed = 'allReduce' | 'reduceScatter' | 'exchange' | 'fan';
+export type InsideAlgorithm = 'direct' | 'ring' | 'tree';
+
+/** Between two ranks. */
 export interface Hand {
-  readonly first: number;
-  readonly further: number;
+  /** Before the first byte. */
+  readonly microseconds: number;
+  /** Of a GPU's NVLinks, what is used in the long run. */
   readonly share: number;
+  /** What it takes until all channels are busy, reached with so many bytes. */
+  readonly fillMicroseconds: number;
+  readonly fillBytes: number;
 }
-export const HANDS: ByProtocol<Hand> = {
-  ll: { first: 3.6, further: 1.5, share: 0.27 },
-  ll128: { first: 5.5, further: 3, share: 0.62 },
-  simple: { first: 12, further: 10, share: 0.89 },
+
+/**
+ * Inside a host over NVLink: fitted to 360 measured times of two H200, 8 bytes to 1 GiB, operations of a graph, such that the worst is off least, by 4
+ * to 24 % (test/unit/fixtures/forms-two-h200.tsv). Microseconds, share, and the fill in microseconds and KiB.
+ */
+export const HANDS: Readonly<Record<Deed, Readonly<Record<InsideAlgorithm, ByProtocol<Hand> | null>>>> = {
+  allReduce: {
+    direct: hands([4.61, 0.421, 5.5, 1024], [5.84, 0.843, 3, 64], [11.13, 0.862, 5, 256]),
+    ring: hands([8.53, 0.267, 2.5, 16], [8.15, 0.595, 9, 16], [15.98, 0.902, 3, 64]),
+    tree: hands([7.19, 0.263, 3, 16], [8.09, 0.559, 5, 16], [17.7, 0.892, 20, 4096]),
+  },
+  reduceScatter: {
+    direct: hands([4.53, 0.319, 1, 16], [5.35, 0.804, 3, 16], [10.53, 0.851, 4.5, 64]),
+    ring: hands([7.77, 0.208, 1, 16], [9, 0.431, 4.5, 16], [10.8, 0.853, 6, 64]),
+    tree: null,
+  },
+  exchange: {
+    direct: hands([4.02, 0.357, 0.6, 16], [4.48, 0.813, 1, 64], [8.78, 0.844, 5, 64]),
+    ring: hands([6.86, 0.26, 1, 16], [6.96, 0.668, 3.5, 16], [9.73, 0.854, 5.5, 64]),
+    tree: null,
+  },
+  fan: {
+    direct: hands([3.1, 0.468, 0.5, 8192], [3.46, 0.92, 0.5, 2048], [6.74, 0.981, 1.5, 64]),
+    ring: hands([4.96, 0.475, 1.5, 16], [4.62, 0.763, 2.5, 16], [6.96, 0.919, 2.5, 64]),
+    tree: hands([4.69, 0.465, 1.5, 16], [4.4, 0.776, 2.5, 16], [6.68, 0.919, 2.5, 64]),
+  },
 };
+
+/** Microseconds of each further hand-over on the way round a ring or down a tree, and of each further peer at once: estimates. */
+export const FURTHER: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
+export const FURTHER_PEER = 0.2;
+
+type Numbers = readonly [microseconds: number, share: number, fillMicroseconds: number, fillKibibytes: number];
+function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
+  const hand = ([microseconds, share, fillMicroseconds, fillKibibytes]: Numbers): Hand => ({
+    microseconds,
+    share,
+    fillMicroseconds,
+    fillBytes: fillKibibytes * 1024,
+  });
+  return { ll: hand(ll), ll128: hand(ll128), simple: hand(simple) };
+}
 
 /** Copy engines, of what the NVLinks carry; and what a copy waits for before it starts. */
 export const COPY_ENGINES = { latency: 14, share: 1.055 } as const;

@@ -20,10 +20,11 @@ export interface Situation {
   readonly nvlinks: number;
 }
 
-/** Time = microseconds + bytes / (bytesPerMicrosecond); 1 GB/s is 1000 bytes per microsecond. */
+/** Time = microseconds + bytes / bytesPerMicrosecond + the part of the fill that so many bytes reach; 1 GB/s is 1000 bytes per microsecond. */
 export interface Prediction {
   readonly microseconds: number;
   readonly bytesPerMicrosecond: number;
+  readonly fill: { readonly microseconds: number; readonly bytes: number } | null;
 }
 
 /** `bytes` in predictions: of the larger of a rank's two buffers. null: there is no such form. */
@@ -44,6 +45,7 @@ export function predictNetwork(
   return {
     microseconds: latencyOf(collective, algorithm, protocol, graph, situation),
     bytesPerMicrosecond: busBandwidth * ratio * 1000,
+    fill: null,
   };
 }
 
