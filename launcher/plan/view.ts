@@ -2,10 +2,12 @@
 import type { CollectiveName } from '../../control/plan/types.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import type { Situation } from '../../control/planner/tuning/network.ts';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
-import { choicesFor, fastest, timeOf } from '../../control/planner/tuning/choices.ts';
+import type { Preferences } from '../../control/planner/preferences.ts';
+import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
   readonly pattern: Pattern;
@@ -51,6 +53,8 @@ export interface ShapeView {
 
 export interface PlanView {
   readonly version: 1;
+  /** Variables that were heeded, NAME=value. */
+  readonly wishes: readonly string[];
   readonly nodes: number;
   readonly ranks: number;
   /** After doubling, what the engine's rings and trees have. */
@@ -69,9 +73,13 @@ export interface ViewOptions {
   readonly sizes: readonly number[];
   /** With the orders over all ranks. */
   readonly full: boolean;
+  readonly preferences: Preferences;
+  /** Variables that decided something. */
+  readonly said: readonly string[];
 }
 
-export function viewOf({ cluster, situation }: PlannedCluster, { collectives, sizes, full }: ViewOptions): PlanView {
+export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOptions): PlanView {
+  const { collectives, full } = options;
   const acrossHosts = cluster.hosts.length > 1;
   const shapes = cluster.shapes.map((shape, index): ShapeView => {
     const { machine } = shape.routes;
@@ -91,6 +99,7 @@ export function viewOf({ cluster, situation }: PlannedCluster, { collectives, si
   if (first === undefined) throw new RangeError('a plan needs a host');
   return {
     version: 1,
+    wishes: options.said,
     nodes: cluster.hosts.length,
     ranks: cluster.ranks,
     nChannels: cluster.channels,
@@ -101,7 +110,7 @@ export function viewOf({ cluster, situation }: PlannedCluster, { collectives, si
         ? null
         : agreed(first.collnet, situation.collnet, acrossHosts),
     shapes,
-    tuning: collectives.flatMap((collective) => tuningOf(collective, { cluster, situation }, sizes)),
+    tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
     ...(full ? { rings: ringOrders(cluster) } : {}),
   };
 }
@@ -150,8 +159,8 @@ function agreed(view: GraphView, agreement: Agreement, acrossHosts: boolean): Gr
   };
 }
 
-function tuningOf(collective: CollectiveName, { situation }: PlannedCluster, sizes: readonly number[]): TuningView[] {
-  const choices = choicesFor(collective, situation);
+function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
+  const choices = preferredChoices(choicesFor(collective, situation), preferences);
   return sizes.flatMap((bytes) => {
     const best = fastest(choices, bytes);
     if (best === null) return [];

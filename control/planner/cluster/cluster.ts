@@ -35,6 +35,12 @@ export interface TreeNeighbours {
   readonly children: readonly Neighbour[];
 }
 
+/** How many channels there are in the end. */
+export interface ChannelLimits {
+  readonly least: number;
+  readonly most: number;
+}
+
 export class Cluster {
   readonly shapes: readonly HostShape[];
   readonly hosts: readonly ClusterHost[];
@@ -50,7 +56,11 @@ export class Cluster {
   readonly #ringPlaces: readonly (readonly Int32Array[])[];
   readonly #treePlaces: readonly (readonly Int32Array[])[];
 
-  constructor(shapes: readonly HostShape[], hosts: readonly ClusterHost[], most = MOST_CHANNELS) {
+  constructor(
+    shapes: readonly HostShape[],
+    hosts: readonly ClusterHost[],
+    { least, most }: ChannelLimits = { least: 1, most: MOST_CHANNELS },
+  ) {
     this.shapes = shapes;
     this.hosts = hosts;
     this.ranks = hosts.reduce((sum, { ranks }) => sum + ranks.length, 0);
@@ -59,7 +69,7 @@ export class Cluster {
     const channels = Math.min(ring.channels, tree.channels);
     this.ring = { ...ring, channels };
     this.tree = { ...tree, channels };
-    this.channels = Math.max(1, Math.min(channels * 2, most));
+    this.channels = Math.max(1, Math.min(Math.max(channels * 2, least), most));
     this.#hostOf = new Int32Array(this.ranks);
     this.#gpuOf = new Int32Array(this.ranks);
     hosts.forEach(({ ranks }, host) => {
@@ -119,7 +129,8 @@ export class Cluster {
     const gpu = this.#gpuOf[rank] ?? 0;
     const index = channel % this.tree.channels;
     const place = this.#treePlaces[this.#shapeIndex(host)]?.[index]?.[gpu] ?? 0;
-    const tree = placeInDoubleTree(this.hosts.length, host, channel < this.tree.channels ? 0 : 1);
+    const which = Math.floor(channel / this.tree.channels) % 2 === 0 ? 0 : 1;
+    const tree = placeInDoubleTree(this.hosts.length, host, which);
     const children: Neighbour[] = [];
     const below = order[place + 1];
     if (below !== undefined) children.push(local(this.#rankAt(host, below)));

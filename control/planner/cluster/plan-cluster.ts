@@ -9,8 +9,8 @@ import { generationOf } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import { agree } from './agreement.ts';
 import { Cluster } from './cluster.ts';
-import type { ClusterHost } from './cluster.ts';
-import { DEFAULT_SHAPE, shapeOf } from './host-shape.ts';
+import type { ChannelLimits, ClusterHost } from './cluster.ts';
+import { DEFAULT_SHAPE, MOST_CHANNELS, shapeOf } from './host-shape.ts';
 import type { HostShape, ShapeOptions } from './host-shape.ts';
 
 /** Hosts of one kind that lie one behind the other. */
@@ -26,11 +26,22 @@ export interface PlannedCluster {
   readonly situation: Situation;
 }
 
+export interface PlanOptions {
+  readonly shape: ShapeOptions;
+  readonly routes: RouteOptions;
+  readonly limits: ChannelLimits;
+}
+
+const DEFAULT_OPTIONS: PlanOptions = {
+  shape: DEFAULT_SHAPE,
+  routes: DEFAULT_ROUTES,
+  limits: { least: 1, most: MOST_CHANNELS },
+};
+
 /** Ranks are numbered host by host. Throws a TopologyError. */
 export function planCluster(
   groups: readonly HostGroup[],
-  options: ShapeOptions = DEFAULT_SHAPE,
-  routes: RouteOptions = DEFAULT_ROUTES,
+  { shape: options, routes, limits }: PlanOptions = DEFAULT_OPTIONS,
 ): PlannedCluster {
   const hostCount = groups.reduce((sum, { hosts }) => sum + hosts, 0);
   const shapes: HostShape[] = [];
@@ -51,7 +62,7 @@ export function planCluster(
       first += gpus.length;
     }
   }
-  const cluster = new Cluster(shapes, hosts);
+  const cluster = new Cluster(shapes, hosts, limits);
   return { cluster, situation: situationOf(cluster) };
 }
 

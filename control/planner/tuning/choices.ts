@@ -1,6 +1,8 @@
 /** For each size the form that is predicted to be fastest. */
 import type { CollectiveName, ProtocolName } from '../../plan/types.ts';
 import type { NetworkAlgorithm } from './constants.ts';
+import { isPreferred } from '../preferences.ts';
+import type { Preferences } from '../preferences.ts';
 import { predictInside } from './inside.ts';
 import type { InsideForm } from './inside.ts';
 import { predictNetwork } from './network.ts';
@@ -24,6 +26,14 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
       ? INSIDE.map((form) => ({ form, protocol, prediction: predictInside(collective, form, protocol, situation) }))
       : NETWORK.map((form) => ({ form, protocol, prediction: predictNetwork(collective, form, protocol, situation) })),
   ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
+}
+
+/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where the wish is about other collectives. Copy engines are a direct way. */
+export function preferredChoices(choices: readonly Choice[], preferences: Preferences): readonly Choice[] {
+  const wanted = choices.filter(({ form, protocol }) =>
+    isPreferred({ algorithm: form === 'copyEngine' ? 'directOneShot' : form, protocol }, preferences),
+  );
+  return wanted.length === 0 ? choices : wanted;
 }
 
 /** Microseconds. */

@@ -1,5 +1,10 @@
 /** `ncclrun plan`: what would be decided about channels, before anything runs. */
 import { readFileSync } from 'node:fs';
+import { UnplannableError } from '../../../control/planner/check.ts';
+import { plannerWishes } from '../../../control/planner/environment.ts';
+import type { PlannerWishes } from '../../../control/planner/environment.ts';
+import { preferencesFrom } from '../../../control/planner/preferences.ts';
+import type { Preferences } from '../../../control/planner/preferences.ts';
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { graphsXml } from '../../../control/planner/search/graph-xml.ts';
@@ -29,25 +34,42 @@ export async function plan(argv: readonly string[]): Promise<number> {
   const topologies = settings.list('topo');
   const wanted = { topologies, nodes: settings.integer('nodes'), ranks: settings.integer('ranks') };
   const groups = hostGroups(wanted, topologies.length === 0 ? (await localTopology()).system : null);
-  const planned = checked(() => planCluster(groups));
+  const wishes = wishesOf(process.env);
+  const planned = checked(() => planCluster(groups, wishes));
   if (settings.flag('verify')) {
     const { text, ok } = verify(planned.cluster);
     return print(text, ok ? 0 : 1);
   }
-  return print(await rendered(planned, settings), 0);
+  return print(await rendered(planned, wishes, settings), 0);
 }
 
-async function rendered(planned: PlannedCluster, settings: Settings<PlanOptionName>): Promise<string> {
+async function rendered(planned: PlannedCluster, wishes: Wishes, settings: Settings<PlanOptionName>): Promise<string> {
   const format = settings.flag('json') ? 'json' : (settings.text('format') ?? 'text');
   if (format === 'nccl-xml') return graphsOfFirst(planned);
   const view = viewOf(planned, {
     collectives: collectivesOf(settings.list('collective')),
     sizes: sizesOf(settings.text('sizes') ?? ''),
     full: settings.flag('full'),
+    preferences: wishes.preferences,
+    said: wishes.said,
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);
   return planText(view, settings.flag('explain'));
+}
+
+type Wishes = PlannerWishes & { readonly preferences: Preferences };
+
+function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
+  try {
+    const preferences = preferencesFrom(environment);
+    const { said, ...wishes } = plannerWishes(environment);
+    const names = ['NCCL_ALGO', 'NCCL_PROTO'].filter((name) => (environment[name] ?? '') !== '');
+    return { ...wishes, preferences, said: [...names.map((name) => `${name}=${environment[name]}`), ...said] };
+  } catch (error) {
+    if (error instanceof UnplannableError) throw usageError(error.message, 'correct the variable, or unset it');
+    throw error;
+  }
 }
 
 /** As NCCL_GRAPH_DUMP_FILE of the first host. */
