@@ -64,7 +64,7 @@ export function plannerWishes(environment: Environment): PlannerWishes {
       throughGpus: !isSet('NCCL_NVB_DISABLE'),
       throughOtherNics: !isSet('NCCL_PXN_DISABLE'),
     },
-    shape: { crossNic: crossNicOf(number('NCCL_CROSS_NIC', 0, 2)) },
+    shape: { crossNic: crossNicOf(number('NCCL_CROSS_NIC', 0, 2)), graphs: null },
     limits: { least, most },
     said: NAMES.flatMap((name) => (value(name) === null ? [] : [`${name}=${value(name)}`])),
   };

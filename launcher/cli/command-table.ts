@@ -75,11 +75,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     summary: 'show how ranks would talk: channels, trees, predicted times',
     about:
       "Plans the channels of a job from topologies in NCCL's XML, without starting anything: rings, trees and CollNet's chains with their bandwidths, the orders of ranks, the NICs, and the predicted time of a collective for each size.",
-    examples: [
-      'ncclrun plan --topo dgx_h100.xml --nodes 16',
-      'ncclrun plan --topo a.xml:2 --topo b.xml:3 --explain',
-      'ncclrun plan --topo dgx_h100.xml --nodes 2 --verify',
-    ],
+    examples: ['ncclrun plan --topo dgx_h100.xml --nodes 16', 'ncclrun plan --topo a.xml:2 --topo b.xml:3 --explain'],
   },
   hosts: {
     line: hostsCommandLine,
@@ -97,11 +93,7 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     summary: 'show what a machine is: GPUs, NICs and the links between',
     about:
       "Shows a machine: processors, PCI switches, GPUs with their NVLinks, NICs, what each link carries, and the paths between GPUs and NICs. It is found out here, on another host, or read from a file in NCCL's format.",
-    examples: [
-      'ncclrun topo',
-      'ncclrun topo --host node1 --format svg > node1.svg',
-      'ncclrun topo --from dgx.xml --json',
-    ],
+    examples: ['ncclrun topo --host node1', 'ncclrun topo --format svg > node.svg'],
   },
   config: {
     line: configCommandLine,

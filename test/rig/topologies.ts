@@ -3,23 +3,30 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Element } from '../../control/topology/element.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
+import { describeIf } from './capability.ts';
 import { repository } from './cluster.ts';
 
 const shared = join(repository, '../shared/topologies');
 
-/** Null, or the sentence why tests with them cannot run here. */
-export function topologiesUnavailable(): string | null {
-  return existsSync(join(shared, 'reference.json')) ? null : `${shared} is not there`;
+const unavailable = existsSync(join(shared, 'reference.json')) ? null : `${shared} is not there`;
+
+/** A suite that is skipped where the machines are not beside the repository; its body runs even then. */
+export function describeMachines(name: string, body: () => void): void {
+  describeIf(unavailable, name, body, true);
 }
 
 /** Names of the machines, without `.xml`; none where they are not there. */
 export function machineNames(): string[] {
-  if (topologiesUnavailable() !== null) return [];
+  if (unavailable !== null) return [];
   return readdirSync(shared).flatMap((name) => /^([^.]+)\.xml$/u.exec(name)?.[1] ?? []);
 }
 
+export function sharedPath(file: string): string {
+  return join(shared, file);
+}
+
 export function machinePath(name: string): string {
-  return join(shared, `${name}.xml`);
+  return sharedPath(`${name}.xml`);
 }
 
 export function machineXml(name: string): Element {
@@ -27,7 +34,7 @@ export function machineXml(name: string): Element {
 }
 
 export function sharedText(name: string): string {
-  return readFileSync(join(shared, name), 'utf8');
+  return readFileSync(sharedPath(name), 'utf8');
 }
 
 /** The repository's own machines. */

@@ -1,16 +1,14 @@
 /** Machines as topology files describe them are detected as what they are. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readXml } from '../../control/topology/read-xml.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
 import { assemble } from '../../worker/topology/assemble.ts';
-import { describeIf } from '../rig/capability.ts';
 import { canonical, machineFrom } from '../rig/machine-from-xml.ts';
+import { describeMachines, machineNames, machinePath } from '../rig/topologies.ts';
 
 const own = join(import.meta.dirname, 'fixtures');
-const shared = join(import.meta.dirname, '../../../shared/topologies');
-const noShared = existsSync(shared) ? null : `no ${shared}`;
 
 const filesIn = (directory: string) =>
   readdirSync(directory).filter((name) => name.endsWith('.xml') && !name.includes('graph'));
@@ -29,9 +27,9 @@ describe('the machine of', () => {
   });
 });
 
-describeIf(noShared, 'element for element, the machine of', () => {
-  test.each(noShared === null ? filesIn(shared) : [])('%s', (name) => {
-    const { file, system } = detected(join(shared, name));
+describeMachines('element for element, the machine of', () => {
+  test.each(machineNames())('%s', (name) => {
+    const { file, system } = detected(machinePath(name));
     expect(canonical(system)).toBe(canonical(file));
   });
 });

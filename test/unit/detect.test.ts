@@ -1,6 +1,5 @@
 /** What a host is, from its files and what NVML, CUDA and verbs say. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { elementsOf, everyElement } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
@@ -11,9 +10,9 @@ import type { Probes } from '../../worker/topology/detect.ts';
 import { gpuFacts } from '../../worker/topology/gpu-facts.ts';
 import { hostHash } from '../../worker/topology/host-hash.ts';
 import { netFacts } from '../../worker/topology/net-facts.ts';
-import { describeIf } from '../rig/capability.ts';
 import { FakeSysfs } from '../rig/sysfs.ts';
 import { sysfsFromJson } from '../rig/sysfs-from-json.ts';
+import { describeMachines, machinePath, sharedPath } from '../rig/topologies.ts';
 
 const noLibrary = 'lib.so: cannot open shared object file';
 const nothing: Probes = { nvmlGpus: () => noLibrary, cudaGpus: () => noLibrary, verbsPorts: () => noLibrary };
@@ -49,11 +48,9 @@ const tags = (system: Element, name: string) =>
     .filter((one) => one.name === name)
     .map((one) => Array.from(one.attributes, ([key, value]) => `${key}=${value}`).join(' '));
 
-const shared = join(import.meta.dirname, '../../../shared/topologies');
-
-describeIf(existsSync(shared) ? null : `no ${shared}`, 'a real virtual machine with four H200', () => {
+describeMachines('a real virtual machine with four H200', () => {
   test('is what NCCL wrote down on it', () => {
-    using sysfs = sysfsFromJson(join(shared, 'h200x4_vm.sysfs.json'));
+    using sysfs = sysfsFromJson(sharedPath('h200x4_vm.sysfs.json'));
     sysfs.link('sys/class/net/eth0/device', 'sys/devices/pci0000:00/0000:00:03.0/virtio2');
     sysfs.link('sys/devices/pci0000:00/0000:00:03.0/virtio2/subsystem', 'sys/bus/virtio');
     sysfs.write('sys/bus/virtio/uevent', '');
@@ -76,7 +73,7 @@ describeIf(existsSync(shared) ? null : `no ${shared}`, 'a real virtual machine w
       architecture: 'x86_64',
       rankOf: ({ index }) => index,
     });
-    const dump = readFileSync(join(shared, 'h200x4_vm.xml'), 'utf8');
+    const dump = readFileSync(machinePath('h200x4_vm'), 'utf8');
     expect(writeXml(system)).toBe(dump.replace(/^<!--.*-->\n/u, ''));
   });
 });

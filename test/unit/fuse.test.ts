@@ -44,10 +44,13 @@ describe('a file', () => {
   });
 
   const machines = join(import.meta.dirname, 'fixtures');
-  test.each(readdirSync(machines))('that says all, %s, stays as it is', (name) => {
-    const file = readFileSync(join(machines, name), 'utf8');
-    expect(fused(file, file)).toBe(file);
-  });
+  test.each(readdirSync(machines).filter((name) => name.endsWith('.xml')))(
+    'that says all, %s, stays as it is',
+    (name) => {
+      const file = readFileSync(join(machines, name), 'utf8');
+      expect(fused(file, file)).toBe(file);
+    },
+  );
 
   test('says where devices stand, and attributes; what it lacks is detected', () => {
     const file = `<system version="1">

@@ -10,6 +10,15 @@ function planned(environment: Readonly<Record<string, string>>, hosts = 2): Clus
   return planCluster([{ system: eightGpus(), hosts, ranksPerHost: null }], plannerWishes(environment)).cluster;
 }
 
+function types(environment: Readonly<Record<string, string>>): string[] {
+  const { gpus, nets } = planned(environment).shapes[0]?.routes.machine ?? { gpus: [], nets: [] };
+  const routes = planned(environment).shapes[0]?.routes;
+  const [one, other] = gpus;
+  const [, net] = nets;
+  if (routes === undefined || one === undefined || other === undefined || net === undefined) return [];
+  return [routes.path(one, other).type, routes.path(one, net).type];
+}
+
 describe('wishes', () => {
   it('are none by default', () => {
     expect(plannerWishes({}).said).toEqual([]);
@@ -38,14 +47,6 @@ describe('wishes', () => {
   });
 
   it('keep GPUs from each other’s memory, NICs and buses', () => {
-    const types = (environment: Readonly<Record<string, string>>): string[] => {
-      const { gpus, nets } = planned(environment).shapes[0]?.routes.machine ?? { gpus: [], nets: [] };
-      const routes = planned(environment).shapes[0]?.routes;
-      const [one, other] = gpus;
-      const [, net] = nets;
-      if (routes === undefined || one === undefined || other === undefined || net === undefined) return [];
-      return [routes.path(one, other).type, routes.path(one, net).type];
-    };
     expect(types({})).toEqual(['NVL', 'PXN']);
     expect(types({ NCCL_P2P_DISABLE: '1' })[0]).toBe('PHB');
     expect(types({ NCCL_P2P_LEVEL: 'LOC' })[0]).toBe('PHB');

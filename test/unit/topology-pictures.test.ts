@@ -11,12 +11,11 @@ import { survey } from '../../launcher/topology/survey.ts';
 import { svgOf } from '../../launcher/topology/svg/svg.ts';
 import { textWidth } from '../../launcher/topology/svg/text-width.ts';
 import { textOf } from '../../launcher/topology/text.ts';
-import { describeIf } from '../rig/capability.ts';
 import { seededRandom } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
 import { overlap, rectangle, shapesOf } from '../rig/svg.ts';
 import type { Shape } from '../rig/svg.ts';
-import { machineNames, machinePath, topologiesUnavailable } from '../rig/topologies.ts';
+import { describeMachines, machineNames, machinePath } from '../rig/topologies.ts';
 
 const plain = (_format: string, text: string): string => text;
 const textFor = (system: Element): string => textOf(survey(system, 'machine'), plain);
@@ -258,7 +257,7 @@ describe('as a picture', () => {
   });
 });
 
-describeIf(topologiesUnavailable(), 'real and typical machines', () => {
+describeMachines('real and typical machines', () => {
   test.each(machineNames())('%s', (name) => {
     const text = readFileSync(machinePath(name), 'utf8');
     const { root, comments } = readXml(text, name);

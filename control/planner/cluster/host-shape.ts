@@ -1,6 +1,9 @@
 /** What one machine gives to a cluster: its channels of every pattern. Equal machines share one. */
 import type { Routes } from '../machine/routes.ts';
+import type { Element } from '../../topology/element.ts';
 import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
+import type { NamedGraphs } from '../search/graph-xml.ts';
+import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
 
 /** NCCL_MIN_NCHANNELS and so on count channels after doubling; a search finds half as many. */
@@ -20,26 +23,40 @@ export interface HostShape {
 export interface ShapeOptions {
   /** NCCL_CROSS_NIC. */
   readonly crossNic: 0 | 1 | 2;
+  /** The `<graphs>` of NCCL_GRAPH_FILE: what it has is not searched for. */
+  readonly graphs: Element | null;
 }
 
-export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2 };
+export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2, graphs: null };
 
 /** `acrossHosts`: the channels go on to other machines. */
-export function shapeOf(routes: Routes, acrossHosts: boolean, { crossNic }: ShapeOptions = DEFAULT_SHAPE): HostShape {
+export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
+  const { crossNic, graphs } = options;
+  const given = graphs === null ? NO_GRAPHS : readGraphs(graphs, routes.machine, acrossHosts);
   const gpus = routes.machine.gpus.length;
   const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
     search(routes, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
-  const ring = find('ring', 1, MOST_CHANNELS / 2) ?? simpleOrder('ring', gpus, 1, acrossHosts);
-  const count = ring.channels.length;
-  const tree = find('balancedTree', count, count) ?? simpleOrder('tree', gpus, count, acrossHosts);
+  const rings = given.ring ?? find('ring', 1, MOST_CHANNELS / 2) ?? simpleOrder('ring', gpus, 1, acrossHosts);
+  const most = rings.channels.length;
+  const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', gpus, most, acrossHosts);
+  // Given ones may differ in number: every channel has both.
+  const count = Math.min(most, trees.channels.length);
+  const ring = firstChannels(rings, count);
+  const tree = firstChannels(trees, count);
   const reduces = routes.machine.nets.some(({ collnet }) => collnet);
   return {
     routes,
     ring,
     tree,
-    collnetChain: reduces ? find('tree', count, count, true) : null,
-    collnetDirect: reduces ? find('collnetDirect', 1, Math.min(MOST_HEADS, gpus), true) : null,
+    collnetChain: given.collnetChain ?? (reduces ? find('tree', count, count, true) : null),
+    collnetDirect: given.collnetDirect ?? (reduces ? find('collnetDirect', 1, Math.min(MOST_HEADS, gpus), true) : null),
   };
+}
+
+const NO_GRAPHS: NamedGraphs = { ring: null, tree: null, collnetChain: null, collnetDirect: null };
+
+function firstChannels(graph: Graph, count: number): Graph {
+  return { ...graph, channels: graph.channels.slice(0, count) };
 }
 
 /** What always works, where no path is wide enough: all GPUs in order, by the first NIC. */

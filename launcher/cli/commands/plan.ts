@@ -15,7 +15,7 @@ import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
 import { localTopology } from '../../remote/local.ts';
-import { checked } from '../../topology/file.ts';
+import { checked, readTopologyFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { type PlanOptionName, planCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
@@ -63,9 +63,16 @@ type Wishes = PlannerWishes & { readonly preferences: Preferences };
 function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
   try {
     const preferences = preferencesFrom(environment);
-    const { said, ...wishes } = plannerWishes(environment);
-    const names = ['NCCL_ALGO', 'NCCL_PROTO'].filter((name) => (environment[name] ?? '') !== '');
-    return { ...wishes, preferences, said: [...names.map((name) => `${name}=${environment[name]}`), ...said] };
+    const { said: heeded, ...wishes } = plannerWishes(environment);
+    const names = ['NCCL_ALGO', 'NCCL_GRAPH_FILE', 'NCCL_PROTO'].filter((name) => (environment[name] ?? '') !== '');
+    const file = environment['NCCL_GRAPH_FILE'] ?? '';
+    const graphs = file === '' ? null : readTopologyFile(file).root;
+    return {
+      ...wishes,
+      shape: { ...wishes.shape, graphs },
+      preferences,
+      said: [...names.map((name) => `${name}=${environment[name]}`), ...heeded],
+    };
   } catch (error) {
     if (error instanceof UnplannableError) throw usageError(error.message, 'correct the variable, or unset it');
     throw error;
