@@ -23,7 +23,19 @@ function graphsText(view: PlanView): string {
     const graph = view[name];
     if (graph !== null) rows.push(graphRow(name, graph, view.nodes));
   }
-  return `${columns(rows)}\n`;
+  return `${columns(rows)}\n${bottlenecks(view)}\n`;
+}
+
+/** Why the graphs are no faster. */
+function bottlenecks(view: PlanView): string {
+  const lines = GRAPHS.flatMap((name) => {
+    const bottleneck = view[name]?.bottleneck ?? null;
+    if (bottleneck === null) return [];
+    const { from, to, load, bandwidth, others } = bottleneck;
+    const more = others === 0 ? '' : `, and ${others} more as full`;
+    return [`${name}: the fullest link is ${from} → ${to}, ${load} of ${bandwidth} GB/s${more}\n`];
+  });
+  return lines.join('');
 }
 
 function graphRow(name: string, graph: GraphView, nodes: number): string[] {

@@ -5,8 +5,10 @@ import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import type { Situation } from '../../control/planner/tuning/network.ts';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
+import type { Routes } from '../../control/planner/machine/routes.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
+import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
 import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
@@ -20,7 +22,19 @@ export interface GraphView {
   readonly sameChannels: number;
   /** Channels × the lesser of bwIntra and, with several hosts, bwInter. */
   readonly totalBw: number;
+  /** The link that the channels fill most: what more of them, or faster ones, would ask too much of. null: they use none. */
+  readonly bottleneck: BottleneckView | null;
   readonly channels: readonly ChannelView[];
+}
+
+export interface BottleneckView {
+  readonly from: string;
+  readonly to: string;
+  /** GB/s that the link carries, and those planned on it. */
+  readonly bandwidth: number;
+  readonly load: number;
+  /** Links that are as full as this one, without it. */
+  readonly others: number;
 }
 
 export interface ChannelView {
@@ -82,33 +96,38 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
   const { collectives, full } = options;
   const acrossHosts = cluster.hosts.length > 1;
   const shapes = cluster.shapes.map((shape, index): ShapeView => {
-    const { machine } = shape.routes;
+    const { routes } = shape;
+    const { machine } = routes;
     const own = (graph: Graph | null): GraphView | null =>
-      graph === null ? null : graphView(graph, machine, acrossHosts);
+      graph === null ? null : graphView(graph, routes, acrossHosts);
     return {
       hosts: cluster.hosts.filter((host) => host.shape === index).length,
       gpus: machine.gpus.length,
       nics: machine.nets.length,
-      ring: graphView(shape.ring, machine, acrossHosts),
-      tree: graphView(shape.tree, machine, acrossHosts),
+      ring: graphView(shape.ring, routes, acrossHosts),
+      tree: graphView(shape.tree, routes, acrossHosts),
       collnet: own(shape.collnetChain),
       collnetDirect: own(shape.collnetDirect),
     };
   });
   const [first] = shapes;
   if (first === undefined) throw new RangeError('a plan needs a host');
+  const weakest = (name: 'ring' | 'tree' | 'collnet'): GraphView | undefined => {
+    const graphs = shapes.flatMap((shape) => shape[name] ?? []);
+    return graphs.toSorted((one, other) => one.totalBw - other.totalBw)[0];
+  };
   return {
     version: 1,
     wishes: options.said,
     nodes: cluster.hosts.length,
     ranks: cluster.ranks,
     nChannels: cluster.channels,
-    ring: agreed(first.ring, cluster.ring, acrossHosts),
-    tree: agreed(first.tree, cluster.tree, acrossHosts),
+    ring: agreed(first.ring, weakest('ring'), cluster.ring, acrossHosts),
+    tree: agreed(first.tree, weakest('tree'), cluster.tree, acrossHosts),
     collnet:
       first.collnet === null || situation.collnet === null
         ? null
-        : agreed(first.collnet, situation.collnet, acrossHosts),
+        : agreed(first.collnet, weakest('collnet'), situation.collnet, acrossHosts),
     shapes,
     tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
     ...(full ? { rings: ringOrders(cluster) } : {}),
@@ -119,7 +138,7 @@ function ringOrders(cluster: Cluster): number[][] {
   return Array.from({ length: cluster.channels }, (_, channel) => cluster.ringOrder(channel));
 }
 
-function graphView(graph: Graph, machine: Machine, acrossHosts: boolean): GraphView {
+function graphView(graph: Graph, routes: Routes, acrossHosts: boolean): GraphView {
   const { pattern, channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = graph;
   return {
     pattern,
@@ -131,7 +150,23 @@ function graphView(graph: Graph, machine: Machine, acrossHosts: boolean): GraphV
     crossNic,
     sameChannels: sameChannels ? 1 : 0,
     totalBw: (channels.length * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
-    channels: channels.map((channel) => channelView(channel, machine)),
+    bottleneck: bottleneckOf(graph, routes),
+    channels: channels.map((channel) => channelView(channel, routes.machine)),
+  };
+}
+
+function bottleneckOf(graph: Graph, routes: Routes): BottleneckView | null {
+  const loads = linkLoads(routes, graph);
+  const [fullest] = loads;
+  if (fullest === undefined) return null;
+  const { link, load } = fullest;
+  const asFull = loads.filter((other) => shareOf(fullest) - shareOf(other) < 1e-3);
+  return {
+    from: link.from.name,
+    to: link.to.name,
+    bandwidth: link.bandwidth / 1000,
+    load: Math.round(load) / 1000,
+    others: asFull.length - 1,
   };
 }
 
@@ -142,8 +177,13 @@ function channelView({ order, nets }: FoundChannel, machine: Machine): ChannelVi
   };
 }
 
-/** What all hosts can do, with the first's orders. */
-function agreed(view: GraphView, agreement: Agreement, acrossHosts: boolean): GraphView {
+/** What all hosts can do, with the first's orders and the weakest's bottleneck. */
+function agreed(
+  view: GraphView,
+  weakest: GraphView | undefined,
+  agreement: Agreement,
+  acrossHosts: boolean,
+): GraphView {
   const { channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = agreement;
   return {
     pattern: view.pattern,
@@ -155,12 +195,13 @@ function agreed(view: GraphView, agreement: Agreement, acrossHosts: boolean): Gr
     crossNic,
     sameChannels: sameChannels ? 1 : 0,
     totalBw: (channels * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
+    bottleneck: weakest?.bottleneck ?? null,
     channels: view.channels.slice(0, channels),
   };
 }
 
 function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
-  const choices = preferredChoices(choicesFor(collective, situation), preferences);
+  const choices = preferredChoices(collective, choicesFor(collective, situation), preferences);
   return sizes.flatMap((bytes) => {
     const best = fastest(choices, bytes);
     if (best === null) return [];

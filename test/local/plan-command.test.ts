@@ -35,6 +35,7 @@ const view = v.object({
     bwIntra: v.number(),
     bwInter: v.number(),
     totalBw: v.number(),
+    bottleneck: v.object({ bandwidth: v.number(), load: v.number() }),
     channels: v.array(v.object({ order: v.array(v.number()), nics: v.array(v.number()) })),
   }),
   shapes: v.array(v.object({ hosts: v.number(), gpus: v.number() })),
@@ -52,6 +53,7 @@ describe('a plan', () => {
     expect(text).toContain('6 ranks on 2 hosts');
     expect(text).toMatch(/^ring +\d+ /mu);
     expect(text).toMatch(/^allReduce +8589934592 /mu);
+    expect(text).toMatch(/^ring: the fullest link is \S.* → \S.*, [\d.]+ of [\d.]+ GB\/s, and \d+ more as full$/mu);
   });
 
   it('as JSON, with fields that add up', async () => {
@@ -69,6 +71,8 @@ describe('a plan', () => {
       sizes: [1024, 2048, 4096],
     });
     expect(nChannels).toBe(ring.nChannels * 2);
+    expect(ring.bottleneck.load).toBeLessThanOrEqual(ring.bottleneck.bandwidth * 1.001);
+    expect(ring.bottleneck.load).toBeGreaterThan(ring.bottleneck.bandwidth / 2); // else twice as many channels would fit
     expect(ring.totalBw).toBeCloseTo(ring.nChannels * Math.min(ring.bwIntra, ring.bwInter));
     for (const { order, nics } of ring.channels) {
       expect(order.toSorted((one, other) => one - other)).toEqual([0, 1, 2]);

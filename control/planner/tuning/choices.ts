@@ -28,10 +28,14 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
   ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
 }
 
-/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where the wish is about other collectives. Copy engines are a direct way. */
-export function preferredChoices(choices: readonly Choice[], preferences: Preferences): readonly Choice[] {
+/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Copy engines are a direct way. */
+export function preferredChoices(
+  collective: CollectiveName,
+  choices: readonly Choice[],
+  preferences: Preferences,
+): readonly Choice[] {
   const wanted = choices.filter(({ form, protocol }) =>
-    isPreferred({ algorithm: form === 'copyEngine' ? 'directOneShot' : form, protocol }, preferences),
+    isPreferred(collective, { algorithm: form === 'copyEngine' ? 'directOneShot' : form, protocol }, preferences),
   );
   return wanted.length === 0 ? choices : wanted;
 }
