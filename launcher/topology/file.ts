@@ -22,7 +22,10 @@ export function checked<Result>(read: () => Result): Result {
     return read();
   } catch (error) {
     if (!(error instanceof TopologyError)) throw error;
-    throw usageError(oneLine(error.message), 'correct it there; NCCL writes such a file with NCCL_TOPO_DUMP_FILE=FILE');
+    throw usageError(
+      oneLine(error.message),
+      'correct it there; NCCL writes topologies with NCCL_TOPO_DUMP_FILE=FILE, graphs with NCCL_GRAPH_DUMP_FILE=FILE',
+    );
   }
 }
 
