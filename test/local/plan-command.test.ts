@@ -142,6 +142,33 @@ describe('two plans', () => {
   });
 });
 
+describe('variables', () => {
+  const heeding = (environment: NodeJS.ProcessEnv) =>
+    Command.run(['plan', '--topo', switches, '--bytes', '1M..1M'], { environment });
+
+  it('are heeded, and the plan says so', async () => {
+    const graphs = write('graphs.xml', await prints('--topo', switches, '--format', 'nccl-xml'));
+    const usual = await prints('--topo', switches, '--bytes', '1M..1M');
+    const { status, stdout } = await heeding({ NCCL_GRAPH_FILE: graphs, NCCL_ALGO: 'allreduce:tree' });
+    expect(status).toBe(0);
+    expect(stdout).toContain(`  heeded: NCCL_GRAPH_FILE=${graphs}\n`);
+    expect(stdout).toMatch(/^allReduce +1048576 +tree /mu);
+    expect(stdout.replaceAll(/^ {2}heeded:.*\n/gmu, '').split('\ncollective')[0]).toBe(usual.split('\ncollective')[0]);
+  });
+
+  it.each([
+    [{ NCCL_GRAPH_FILE: switches }, /switches\.xml:1:1.*a file of graphs begins with <graphs>/],
+    [{ NCCL_GRAPH_FILE: 'nix.xml' }, /there is no file nix\.xml/],
+    [{ NCCL_ALGO: 'allreduce:star' }, /NCCL_ALGO=allreduce:star: 'star' is unknown/],
+    [{ NCCL_CROSS_NIC: '7' }, /NCCL_CROSS_NIC/],
+  ])('that mean nothing: %j', async (environment, sentence) => {
+    const { status, stdout, stderr } = await heeding(environment);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(sentence);
+    expect(stderr).not.toMatch(/^\s+at /mu);
+  });
+});
+
 describe('words that cannot be meant', () => {
   const bad = write('bad.xml', '<system version="1">\n  <cpu numaid="0" arch="x86_64"\n</system>\n');
   it.each<[string[], RegExp]>([
