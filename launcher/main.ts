@@ -6,7 +6,9 @@ import { leave } from './remote/local.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
+  plan: async (argv) => (await import('./cli/commands/plan.ts')).plan(argv),
   hosts: async (argv) => (await import('./cli/commands/hosts.ts')).hosts(argv),
+  topo: async (argv) => (await import('./cli/commands/topo.ts')).topo(argv),
   bundle: async (argv) => (await import('./cli/commands/bundle.ts')).bundle(argv),
   config: async (argv) => (await import('./cli/commands/config.ts')).config(argv),
   completion: async (argv) => (await import('./cli/commands/completion.ts')).completion(argv),

@@ -14,8 +14,16 @@ const packages = {
     ]),
   ),
 };
-/** Of our own: what leads to other hosts. */
-const remoteEntry = 'launcher/remote/remote-agent.ts';
+/** Of our own: what leads to other hosts, and what only some commands need. */
+const apart = {
+  remote: 'launcher/remote/remote-agent.ts',
+  detect: 'worker/topology/file.ts',
+  plan: 'launcher/cli/commands/plan.ts',
+  topo: 'launcher/cli/commands/topo.ts',
+};
+
+/** What the agent needs sometimes, too. */
+const agentToo = ['detect'];
 
 const common = {
   bundle: true,
@@ -41,24 +49,36 @@ export async function bundle(root) {
   const directory = join(root, 'dist/bundle');
   const make = (name, options) =>
     build({ ...common, absWorkingDir: root, outfile: join(directory, `${name}.bundle.cjs`), ...options });
-  const main = (plugins) => ({ entryPoints: ['launcher/main.ts'], plugins: [packagesApart, ...plugins] });
   mkdirSync(directory, { recursive: true });
 
-  const { metafile } = await make('main', { ...main([isApart(root)]), write: false, metafile: true });
-  const shared = new Set();
-  const contents = `exports.open = (modules) => ((shared = modules), require('./${remoteEntry}'));`;
-  await make('remote', {
-    stdin: { contents, resolveDir: root },
-    plugins: [packagesApart, takesFromMain(root, new Set(Object.keys(metafile.inputs)), shared)],
-  });
-  await make('main', main([isApart(root, shared)]));
-  await make('agent', { entryPoints: ['worker/agent/main.ts'] });
+  const inputsOf = async (name, options) =>
+    new Set(Object.keys((await make(name, { ...options, write: false, metafile: true })).metafile.inputs));
+  const inMain = await inputsOf('main', main(isApart(root)));
+  const inAgent = await inputsOf('agent', agent(isApart(root)));
+  const inBoth = new Set([...inMain].filter((path) => inAgent.has(path)));
+  const shared = {};
+  for (const [name, entry] of Object.entries(apart)) {
+    const contents = `exports.open = (modules) => ((shared = modules), require('./${entry}'));`;
+    shared[name] = new Set();
+    const plugins = [packagesApart, takesFromMain(root, agentToo.includes(name) ? inBoth : inMain, shared[name])];
+    await make(name, { stdin: { contents, resolveDir: root }, plugins });
+  }
+  await make('main', main(isApart(root, shared)));
+  await make('agent', agent(isApart(root, shared)));
   for (const [name, parts] of Object.entries(packages)) {
     const lines = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
     await make(name, { stdin: { contents: lines.join(''), resolveDir: root }, plugins: [leanSsh2] });
   }
-  for (const name of ['main', 'remote', 'agent', ...Object.keys(packages)])
+  for (const name of ['main', 'agent', ...Object.keys(apart), ...Object.keys(packages)])
     copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
+}
+
+function main(plugin) {
+  return { entryPoints: ['launcher/main.ts'], plugins: [packagesApart, plugin] };
+}
+
+function agent(plugin) {
+  return { entryPoints: ['worker/agent/main.ts'], plugins: [plugin] };
 }
 
 /** Our own imports of such a package are taken from its file. */
@@ -79,17 +99,22 @@ const packagesApart = {
   },
 };
 
-/** In main: the way to other hosts is in a file of its own, and given those modules of main that it shares with it. */
-function isApart(root, shared = new Set()) {
+/** In main and agent: each of these is in a file of its own, and given those modules of main that it shares with it. */
+function isApart(root, shared = {}) {
+  const nameOf = new Map(Object.entries(apart).map(([name, entry]) => [entry, name]));
   return {
-    name: 'remote apart',
+    name: 'apart',
     setup(builder) {
-      builder.onResolve({ filter: /\/remote-agent\.ts$/ }, () => ({ path: remoteEntry, namespace: 'remote' }));
-      builder.onResolve({ filter: /^\.\/remote\.cjs$/, namespace: 'remote' }, ({ path }) => ({ path, external: true }));
-      builder.onLoad({ filter: /./, namespace: 'remote' }, () => {
-        const modules = [...shared].map((path) => `get '${path}'() { return require('./${path}'); }`);
+      builder.onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
+        const entry = relative(root, join(resolveDir, path));
+        return nameOf.has(entry) ? { path: entry, namespace: 'apart' } : undefined;
+      });
+      builder.onResolve({ filter: /^\.\/\w+\.cjs$/, namespace: 'apart' }, ({ path }) => ({ path, external: true }));
+      builder.onLoad({ filter: /./, namespace: 'apart' }, ({ path: entry }) => {
+        const name = nameOf.get(entry);
+        const modules = [...(shared[name] ?? [])].map((path) => `get '${path}'() { return require('./${path}'); }`);
         return {
-          contents: `module.exports = require('./remote.cjs').open({ ${modules.join(', ')} });`,
+          contents: `module.exports = require('./${name}.cjs').open({ ${modules.join(', ')} });`,
           resolveDir: root,
         };
       });
@@ -97,7 +122,7 @@ function isApart(root, shared = new Set()) {
   };
 }
 
-/** In the other: what main has is main's, so that there is one of each; `shared` gets their names. */
+/** In those: what main (and the agent) has is main's, so that there is one of each; `shared` gets their names. */
 function takesFromMain(root, inMain, shared) {
   return {
     name: 'taken from main',

@@ -85,7 +85,7 @@ function stepsOf(ranks: number): Readonly<Record<CollectiveName, readonly Step[]
   // Two ranks send each other all they have in one step, with as many bytes as in two.
   const inParts = two ? direct : twoShot;
   return {
-    allReduce: [direct((two ? 256 : 64) * KiB, 'll'), inParts(4 * MiB, 'll128'), simple('ring')],
+    allReduce: [direct((two ? 256 : 64) * KiB, 'll'), inParts((two ? 32 : 4) * MiB, 'll128'), simple('ring')],
     allGather: paired,
     reduceScatter: scattered,
     broadcast: rooted,

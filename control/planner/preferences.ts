@@ -1,6 +1,9 @@
 /** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO and NCCL_P2P_DISABLE. */
-import type { AlgorithmName, ProtocolName } from '../plan/types.ts';
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../plan/types.ts';
+import { COLLECTIVES } from '../plan/layout.ts';
 import { UnplannableError } from './check.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A form, as far as a user chooses it. */
 export interface Way {
@@ -9,56 +12,82 @@ export interface Way {
 }
 
 export interface Preferences {
-  /** Null: all. */
-  readonly algorithms: ReadonlySet<AlgorithmName> | null;
-  readonly protocols: ReadonlySet<ProtocolName> | null;
+  /** What each collective may take; all, where it has no entry. */
+  readonly algorithms: Wanted<AlgorithmName>;
+  readonly protocols: Wanted<ProtocolName>;
   /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE). */
   readonly gpusReachEachOther: boolean;
 }
+type Wanted<Name> = ReadonlyMap<CollectiveName, ReadonlySet<Name>>;
 
-export const NO_PREFERENCES: Preferences = { algorithms: null, protocols: null, gpusReachEachOther: true };
+export const NO_PREFERENCES: Preferences = { algorithms: new Map(), protocols: new Map(), gpusReachEachOther: true };
 
+/** NCCL's names, of which some mean nothing here, and `direct`. */
 const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
   ['direct', ['directOneShot', 'directTwoShot']],
   ['ring', ['ring']],
   ['tree', ['tree']],
   ['collnet', ['collnet']],
+  ['collnetdirect', ['collnet']],
+  ['collnetchain', ['collnet']],
+  ['nvls', []],
+  ['nvlstree', []],
+  ['pat', []],
 ]);
 const PROTOCOLS_BY_NAME = new Map<string, readonly ProtocolName[]>([
   ['simple', ['simple']],
   ['ll', ['ll']],
   ['ll128', ['ll128']],
 ]);
+const COLLECTIVES_BY_NAME = new Map<string, CollectiveName>(COLLECTIVES.map((name) => [name.toLowerCase(), name]));
 
 /** Throws UnplannableError for a name that is unknown. */
-export function preferencesFrom(environment: Readonly<Record<string, string | undefined>>): Preferences {
+export function preferencesFrom(environment: Environment): Preferences {
   return {
-    algorithms: choice('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
-    protocols: choice('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
+    algorithms: wanted('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
+    protocols: wanted('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
     gpusReachEachOther: environment['NCCL_P2P_DISABLE'] !== '1',
   };
 }
 
-export function isPreferred(form: Way, { algorithms, protocols }: Preferences): boolean {
-  return (algorithms?.has(form.algorithm) ?? true) && (protocols?.has(form.protocol) ?? true);
+export function isPreferred(collective: CollectiveName, form: Way, { algorithms, protocols }: Preferences): boolean {
+  return (
+    (algorithms.get(collective)?.has(form.algorithm) ?? true) && (protocols.get(collective)?.has(form.protocol) ?? true)
+  );
 }
 
-/** "ring,tree": these; "^ring,tree": all but these; unset or empty: null. */
-function choice<Name>(
+/** "ring,tree": these; "^ring,tree": all but these; "ring;allreduce:tree": for all collectives, and then for one. */
+function wanted<Name>(
   variable: string,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   known: ReadonlyMap<string, readonly Name[]>,
-): ReadonlySet<Name> | null {
-  const text = environment[variable]?.trim().toLowerCase() ?? '';
-  if (text === '') return null;
-  const excludes = text.startsWith('^');
+): Wanted<Name> {
+  const text = environment[variable]?.trim() ?? '';
+  const result = new Map<CollectiveName, ReadonlySet<Name>>();
+  if (text === '') return result;
+  for (const part of text.toLowerCase().split(';')) {
+    const colon = part.indexOf(':');
+    const names = namesOf(`${variable}=${text}`, part.slice(colon + 1).trim(), known);
+    const word = part.slice(0, Math.max(colon, 0)).trim();
+    const collective = COLLECTIVES_BY_NAME.get(word);
+    if (colon !== -1 && collective === undefined) {
+      const all = [...COLLECTIVES_BY_NAME.keys()].join(', ');
+      throw new UnplannableError(`${variable}=${text}: '${word}' is no collective; there are ${all}`);
+    }
+    for (const one of collective === undefined ? COLLECTIVES : [collective]) result.set(one, names);
+  }
+  return result;
+}
+
+function namesOf<Name>(setting: string, list: string, known: ReadonlyMap<string, readonly Name[]>): ReadonlySet<Name> {
+  const excludes = list.startsWith('^');
   const given = new Set<Name>();
-  for (const part of text.slice(excludes ? 1 : 0).split(',')) {
+  for (const part of list.slice(excludes ? 1 : 0).split(',')) {
     const names = known.get(part.trim());
     if (names === undefined) {
       const all = [...known.keys()].join(', ');
       throw new UnplannableError(
-        `${variable}=${environment[variable]}: '${part.trim()}' is unknown; there are ${all}, and a ^ before them means all others`,
+        `${setting}: '${part.trim()}' is unknown; there are ${all}, and a ^ before them means all others`,
       );
     }
     for (const name of names) given.add(name);

@@ -99,7 +99,7 @@ function withLowLatency(best: readonly Choice[], bytes: number): Choice[] {
 }
 
 function preferred(collective: CollectiveName, best: readonly Choice[], preferences: Preferences): readonly Choice[] {
-  if (best.every((choice) => isPreferred(choice, preferences))) return best;
+  if (best.every((choice) => isPreferred(collective, choice, preferences))) return best;
   const kept = best.map(
     (choice): Choice => ({ ...choice, ...preferredWay(collective, choice, PROTOCOLS, preferences) }),
   );

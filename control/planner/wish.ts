@@ -24,10 +24,10 @@ export function preferredWay(
   protocols: readonly ProtocolName[],
   preferences: Preferences,
 ): Way {
-  if (isPreferred(best, preferences)) return best;
+  if (isPreferred(collective, best, preferences)) return best;
   const others = possible[collective]
     .flatMap((algorithm) => protocols.map((protocol): Way => ({ algorithm, protocol })))
-    .filter((way) => isPreferred(way, preferences));
+    .filter((way) => isPreferred(collective, way, preferences));
   return (
     others.find(({ algorithm }) => algorithm === best.algorithm) ??
     others.find(({ protocol }) => protocol === best.protocol) ??

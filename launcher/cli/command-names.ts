@@ -1,5 +1,16 @@
 /** The first words that are commands of ours; any other begins an option or the user's program. */
-export const commandNames = ['perf', 'hosts', 'bundle', 'config', 'completion', 'man', 'help', 'version'] as const;
+export const commandNames = [
+  'perf',
+  'plan',
+  'topo',
+  'hosts',
+  'bundle',
+  'config',
+  'completion',
+  'man',
+  'help',
+  'version',
+] as const;
 
 export type CommandName = (typeof commandNames)[number];
 

@@ -1,7 +1,14 @@
 /** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
 import { type CommandName, commandNames } from './command-names.ts';
 import type { CommandLine } from './option.ts';
-import { configCommandLine, hostsCommandLine, perfCommandLine, runCommandLine } from './options.ts';
+import {
+  configCommandLine,
+  hostsCommandLine,
+  perfCommandLine,
+  planCommandLine,
+  runCommandLine,
+  topoCommandLine,
+} from './options.ts';
 import { bundleOptions, plainOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
@@ -61,6 +68,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}.`,
     examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf all_reduce -H node1:4,node2:4 --json'],
   },
+  plan: {
+    line: planCommandLine,
+    words: { type: 'files' },
+    usage: 'ncclrun plan [--topo F.xml[:N]]... [--nodes N] [--ranks R] [options]',
+    summary: 'show how ranks would talk: channels, trees, predicted times',
+    about:
+      "Plans the channels of a job from topologies in NCCL's XML, without starting anything: rings, trees and CollNet's chains with their bandwidths, the orders of ranks, the NICs, and the predicted time of a collective for each size.",
+    examples: ['ncclrun plan --topo dgx_h100.xml --nodes 16', 'ncclrun plan --topo a.xml:2 --topo b.xml:3 --explain'],
+  },
   hosts: {
     line: hostsCommandLine,
     words: { type: 'files' },
@@ -69,6 +85,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Prints the hosts of a hostfile or list with their slots and where these come from, or writes them as another tool reads them. Without FILE or LIST: the hosts that a job started here would use.',
     examples: ['ncclrun hosts hostfile', "ncclrun hosts 'node[01-04]:8' --to openmpi"],
+  },
+  topo: {
+    line: topoCommandLine,
+    words: { type: 'none' },
+    usage: 'ncclrun topo [--from FILE | --host HOST] [--format text|json|xml|svg]',
+    summary: 'show what a machine is: GPUs, NICs and the links between',
+    about:
+      "Shows a machine: processors, PCI switches, GPUs with their NVLinks, NICs, what each link carries, and the paths between GPUs and NICs. It is found out here, on another host, or read from a file in NCCL's format.",
+    examples: ['ncclrun topo --host node1', 'ncclrun topo --format svg > node.svg'],
   },
   config: {
     line: configCommandLine,

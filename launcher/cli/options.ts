@@ -8,7 +8,9 @@ import { measureOptions } from './options/measure.ts';
 import { otherOptions } from './options/other.ts';
 import { outputOptions } from './options/output.ts';
 import { placementOptions } from './options/placement.ts';
+import { planOptions } from './options/plan.ts';
 import { ranksOptions } from './options/ranks.ts';
+import { topologyOptions } from './options/topology.ts';
 
 const jobOptions = [
   ...ranksOptions,
@@ -21,6 +23,8 @@ const jobOptions = [
 
 export type JobOptionName = (typeof jobOptions)[number]['name'];
 export type MeasureOptionName = (typeof measureOptions)[number]['name'];
+export type PlanOptionName = (typeof planOptions)[number]['name'];
+export type TopoOptionName = (typeof topologyOptions)[number]['name'] | (typeof reachingHosts)[number];
 export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
 
 export const runCommandLine: CommandLine = { command: 'run', options: jobOptions, words: 'program' };
@@ -42,11 +46,21 @@ export const perfCommandLine: CommandLine = {
   words: 'words',
 };
 
+export const planCommandLine: CommandLine = { command: 'plan', options: planOptions, words: 'words' };
+
 const namingHosts = ['host', 'hostfile', 'include', 'exclude', 'version', 'help'] as const;
 
 export const hostsCommandLine: CommandLine = {
   command: 'hosts',
   options: [...convertOptions, ...jobOptions.filter(({ name }) => namingHosts.some((known) => known === name))],
+  words: 'words',
+};
+
+const reachingHosts = ['rsh', 'stage', 'verbose', 'version', 'help'] as const;
+
+export const topoCommandLine: CommandLine = {
+  command: 'topo',
+  options: [...topologyOptions, ...jobOptions.filter(({ name }) => reachingHosts.some((known) => known === name))],
   words: 'words',
 };
 

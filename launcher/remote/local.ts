@@ -10,8 +10,10 @@ import {
   installedVersion,
 } from '../../worker/agent/installation.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
-import { leave, loadNative } from '../../worker/engine/load.ts';
+import { leave, loadNative, NativeLoadError } from '../../worker/engine/load.ts';
 import { NativeLink } from '../../worker/engine/native-link.ts';
+import type { Detected } from '../../worker/topology/detect.ts';
+import { usageError } from '../cli/usage-error.ts';
 import type { StartAgent } from './connection.ts';
 
 export { agentPath, dialPath, installationRoot, installedVersion, leave };
@@ -31,6 +33,23 @@ export async function runTool(words: readonly string[]): Promise<string> {
   }
 }
 
+/**
+ * This machine's topology, as NCCL_TOPO_FILE and detection have it. Throws an error that says why the native addon cannot be loaded, or a
+ * FailureError (usage) for a file that is no topology.
+ */
+export async function localTopology(): Promise<Detected> {
+  const { hostTopologySystem, readTopologyFile } = await import('../../worker/topology/file.ts');
+  const native = loadNative();
+  const path = process.env['NCCL_TOPO_FILE'] ?? '';
+  try {
+    return hostTopologySystem(native, path === '' ? null : readTopologyFile(path));
+  } catch (error) {
+    // The class is that of another bundle.
+    if (!(error instanceof Error) || error.name !== 'TopologyError') throw error;
+    throw usageError(error.message, 'correct the file, or unset NCCL_TOPO_FILE');
+  }
+}
+
 /** As Native.prefixLines. */
 export function prefixLines(
   ...call: readonly [target: Uint8Array, offset: number, bytes: Uint8Array, prefix: string, atLineStart: boolean]
@@ -38,9 +57,13 @@ export function prefixLines(
   return loadNative().prefixLines(...call);
 }
 
-/** As Native.widenPipe. */
+/** As Native.widenPipe. Without native code pipes stay as they are: commands that start nothing can do without. */
 export function widenPipe(descriptor: number, bytes: number): void {
-  loadNative().widenPipe(descriptor, bytes);
+  try {
+    loadNative().widenPipe(descriptor, bytes);
+  } catch (error) {
+    if (!(error instanceof NativeLoadError)) throw error;
+  }
 }
 
 /** What this host's agent would say of it in its hello. */

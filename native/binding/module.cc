@@ -71,6 +71,10 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(captureBegin);
   EXPORT(captureEnd);
   EXPORT(graphLaunch);
+
+  EXPORT(nvmlGpus);
+  EXPORT(cudaGpus);
+  EXPORT(verbsPorts);
 #undef EXPORT
   return exports;
 }

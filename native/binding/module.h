@@ -72,4 +72,9 @@ Napi::Value captureBegin(const Napi::CallbackInfo& call);
 Napi::Value captureEnd(const Napi::CallbackInfo& call);
 Napi::Value graphLaunch(const Napi::CallbackInfo& call);
 
+// topology.cc
+Napi::Value nvmlGpus(const Napi::CallbackInfo& call);
+Napi::Value cudaGpus(const Napi::CallbackInfo& call);
+Napi::Value verbsPorts(const Napi::CallbackInfo& call);
+
 }  // namespace ncclrun::binding

@@ -33,6 +33,7 @@ inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kFunctionRegisters = 4;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
+inline constexpr int kAttributeGpuDirect = 116;
 inline constexpr unsigned kEventNoTiming = 2;
 inline constexpr unsigned kEventRecordExternal = 1;
 inline constexpr unsigned kEventWaitExternal = 1;

@@ -24,7 +24,11 @@ describeIf(clusterUnavailable(), 'ranks of several hosts whose calls differ', ()
   it.each(['h1:1,h2:1,h3:1', 'h1:2,h2:1'])('on %s', async (hosts) => {
     for (const mismatch of mismatches) {
       const told = await runMismatch(program, mismatch, ['-H', hosts], cluster);
-      expect(told.join('\n')).toMatch(/collective number 3: rank \d (?:on host |\()h\d.* called /);
+      // What a rank sends to one that does not wait for it stops nobody: it may be found when the third is forgotten.
+      const later =
+        mismatch[0] === 'root' ? /at or before the communicator’s collective number \d+: rank \d .*h\d/ : null;
+      const third = /collective number 3: rank \d (?:on host |\()h\d.* called /;
+      expect(told.join('\n')).toSatisfy((text: string) => third.test(text) || later?.test(text) === true);
     }
   });
 

@@ -129,6 +129,20 @@ describe('the planner', () => {
     expect(() => algorithms([0], 'constructor')).toThrow(/'constructor' is unknown/);
   });
 
+  test('heeds what NCCL_ALGO says of single collectives, and passes over what only NCCL has', () => {
+    const usual = algorithms([0, 0, 1], '');
+    expect(algorithms([0, 0, 1], '^NVLS,NVLSTree')).toEqual(usual);
+    expect(algorithms([0, 0, 1], 'PAT')).toEqual(usual);
+    const some = algorithms([0, 0, 1], 'Ring; AllReduce:Tree ;broadcast:^ring,tree');
+    expect(some).toEqual(expect.arrayContaining(['allReduce tree', 'reduce ring', 'broadcast directOneShot']));
+    expect(some.filter((row) => /^(?:allReduce|reduce|broadcast) /u.test(row))).toHaveLength(3);
+    const one = algorithms([0, 0, 1], 'allreduce:ring').filter((row) => !row.startsWith('allReduce '));
+    expect(one).toEqual(usual.filter((row) => !row.startsWith('allReduce ')));
+    expect(() => algorithms([0], 'allreduce:star')).toThrow(/^NCCL_ALGO=allreduce:star: 'star' is unknown/);
+    expect(() => algorithms([0], 'allred:ring')).toThrow(/'allred' is no collective; there are allreduce, allgather/);
+    expect(() => algorithms([0], 'ring;')).toThrow(/'' is unknown/);
+  });
+
   test('serves small sizes inside a host by protocol LL, and what NCCL_PROTO prefers', () => {
     expect(protocols([0, 0], {})).toEqual([
       '128 directOneShot ll',

@@ -44,6 +44,7 @@ import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
+import { dumpHostTopology, readHostTopology, topologyFiles, type TopologyFiles } from './topology-files.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 const ENOENT = 2;
@@ -189,6 +190,27 @@ export class Agent {
   #start(start: AgentStart): void {
     const placement = start.placement ?? this.#order.placement;
     if (this.#state.name !== 'ready' || placement === null) return;
+    const files = topologyFiles(placement, process.env);
+    if (files === null) this.#startRanks(start, placement);
+    else void this.#startWithTopology(start, placement, files);
+  }
+
+  /** A file that cannot be read ends the job before its ranks have started. */
+  async #startWithTopology(start: AgentStart, placement: Placement, files: TopologyFiles): Promise<void> {
+    try {
+      const file = await readHostTopology(files);
+      if (this.#state.name !== 'ready') return; // the end came meanwhile
+      this.#startRanks(start, placement);
+      const message = await dumpHostTopology(this.#options.native, files, file, placement);
+      if (message !== null) this.#report({ type: 'notice', message });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      const remedy = 'correct the file, or unset NCCL_TOPO_FILE';
+      this.#report({ type: 'refusal', message: `NCCL_TOPO_FILE: ${message}`, remedy });
+    }
+  }
+
+  #startRanks(start: AgentStart, placement: Placement): void {
     if (this.#bootstrap === null) this.#openBootstrap(placement);
     this.#state = { name: 'running' };
     this.#ownChildren = childrenNow();

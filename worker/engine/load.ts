@@ -57,6 +57,9 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'captureBegin',
   'captureEnd',
   'graphLaunch',
+  'nvmlGpus',
+  'cudaGpus',
+  'verbsPorts',
 ];
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */

@@ -111,6 +111,44 @@ export type StreamOperation = readonly [
 /** All operations up to number `ended` have ended; `failures` has the numbers of those that failed. */
 export type Watcher = (ended: number, failures: readonly (readonly [number: number, error: Error])[]) => void;
 
+/** A GPU as NVML knows it. */
+export interface NvmlGpu {
+  /** PCI address as NVML writes it: `00000000:1B:00.0`. */
+  readonly busId: string;
+  readonly index: number;
+  /** 90 is 9.0. */
+  readonly computeCapability: number;
+  /** By number; `remote` is the PCI address at the other end (null: unknown). More than the GPU may have. */
+  readonly links: readonly { readonly active: boolean; readonly remote: string | null }[];
+  /** NVLink-C2C: links that are up, MB/s of one. */
+  readonly c2c: { readonly count: number; readonly bandwidth: number } | null;
+}
+
+/** A GPU that CUDA shows. */
+export interface CudaGpu {
+  readonly busId: string;
+  readonly computeCapability: number;
+  /** Network cards may read and write its memory. */
+  readonly gpuDirect: boolean;
+}
+
+/** A port of an InfiniBand or RoCE card. */
+export interface VerbsPort {
+  /** Of the card. */
+  readonly name: string;
+  /** From 1. */
+  readonly port: number;
+  readonly active: boolean;
+  /** RoCE. */
+  readonly ethernet: boolean;
+  /** Of the card, 0x and hexadecimal, as NCCL prints it. */
+  readonly guid: string;
+  /** One bit each, as the InfiniBand specification has them; 0: unknown. */
+  readonly activeWidth: number;
+  readonly activeSpeed: number;
+  readonly maxQueuePairs: number;
+}
+
 export interface Native {
   // process.cc
   /** Makes this process the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
@@ -266,4 +304,11 @@ export interface Native {
   captureBegin(stream: StreamHandle): void;
   captureEnd(stream: StreamHandle): GraphHandle;
   graphLaunch(graph: GraphHandle, stream: StreamHandle): void;
+
+  // topology.cc: where the library is missing, a sentence without its end that says why
+  nvmlGpus(): readonly NvmlGpu[] | string;
+  /** In CUDA's order; starts CUDA's driver. */
+  cudaGpus(): readonly CudaGpu[] | string;
+  /** Of all InfiniBand and RoCE cards. */
+  verbsPorts(): readonly VerbsPort[] | string;
 }

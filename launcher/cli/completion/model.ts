@@ -26,7 +26,7 @@ export function takes({ kind }: Option): Takes {
 }
 
 export function valueKind({ kind, argument, name }: Option): ValueKind {
-  if (name === 'host') return { type: 'hosts' };
+  if (name === 'host' || argument === 'HOST') return { type: 'hosts' };
   if (argument === 'FILE') return { type: 'file' };
   if (argument === 'DIR') return { type: 'directory' };
   if ('choices' in kind) return { type: 'words', words: kind.choices };

@@ -20,9 +20,10 @@ int main(int argc, char** argv) {
     int root = nobody && i == 3 && !odd;
     if (odd && strcmp(what, "root") == 0) root = 1;
     if (odd && strcmp(what, "other") == 0) root = 2; /* rank 0 waits for nobody, rank 1 for ever */
-    const int broadcast = nobody || strcmp(what, "root") == 0 || strcmp(what, "other") == 0 ||
-                          (odd && strcmp(what, "kind") == 0) ||
-                          (strcmp(what, "order") == 0 && (job.rank == 1 ? i == 4 : i == 3));
+    /* The first two need all ranks: none may still be joining when the third goes wrong. */
+    const int broadcast = i > 2 && (nobody || strcmp(what, "root") == 0 || strcmp(what, "other") == 0 ||
+                                    (odd && strcmp(what, "kind") == 0) ||
+                                    (strcmp(what, "order") == 0 && (job.rank == 1 ? i == 4 : i == 3)));
     result = broadcast ? ncclBroadcast(buffer, buffer, count, type, root, job.comm, NULL)
                        : ncclAllReduce(buffer, buffer, count, type, op, job.comm, NULL);
     if (result == ncclSuccess) result = ncclrunStreamSynchronize(NULL);

@@ -1,0 +1,66 @@
+/**
+ * Two binary trees over the same hosts, such that none is inside both (but for one of an odd number): each carries half of the data, and every host
+ * hands on about as much as it gets. P. Sanders, J. Speck, J. L. Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,
+ * Parallel Computing 35 (2009).
+ */
+export interface TreePlace {
+  /** -1: the root. */
+  readonly parent: number;
+  /** Which of the parent's children it is; of the root 0. */
+  readonly childNumber: 0 | 1;
+  /** The two have numbers of their own also where there is only one. */
+  readonly children: readonly TreeChild[];
+}
+
+export interface TreeChild {
+  readonly place: number;
+  readonly number: 0 | 1;
+}
+
+/**
+ * Of `place` among `count` in the first tree (`which` 0) or the second. Shape of the first, of 8:
+ *
+ *     0 ────────── 4
+ *              ┌───┴───┐
+ *              2       6
+ *            ┌─┴─┐   ┌─┴─┐
+ *            1   3   5   7
+ */
+export function placeInDoubleTree(count: number, place: number, which: 0 | 1): TreePlace {
+  if (which === 0) return placeInTree(count, place);
+  // The second is the first with all places moved by one, or, of an even number, seen in a mirror.
+  const isOdd = count % 2 === 1;
+  const there = (at: number): number => (isOdd ? (at + count - 1) % count : count - 1 - at);
+  const back = (at: number): number => (isOdd ? (at + 1) % count : count - 1 - at);
+  const { parent, children, childNumber } = placeInTree(count, there(place));
+  return {
+    parent: parent === -1 ? -1 : back(parent),
+    childNumber,
+    children: children.map((child) => ({ place: back(child.place), number: child.number })),
+  };
+}
+
+function placeInTree(count: number, place: number): TreePlace {
+  if (place === 0) {
+    const below = count > 1 ? highestBit(count - 1) : 0;
+    return { parent: -1, childNumber: 0, children: below === 0 ? [] : [{ place: below, number: 1 }] };
+  }
+  const bit = place & -place;
+  const above = (place ^ bit) | (bit << 1);
+  const parent = above < count ? above : place ^ bit;
+  const children: TreeChild[] = [];
+  if (bit > 1) {
+    children.push({ place: place - (bit >> 1), number: 0 });
+    // Behind the end of the last, incomplete part of the tree the next smaller part takes its place.
+    for (let half = bit >> 1; half > 0; half >>= 1) {
+      if (place + half >= count) continue;
+      children.push({ place: place + half, number: 1 });
+      break;
+    }
+  }
+  return { parent, children, childNumber: place < parent ? 0 : 1 };
+}
+
+function highestBit(value: number): number {
+  return 1 << (31 - Math.clz32(value));
+}

@@ -1,0 +1,79 @@
+/** What one machine gives to a cluster: its channels of every pattern. Equal machines share one. */
+import type { Routes } from '../machine/routes.ts';
+import type { Element } from '../../topology/element.ts';
+import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
+import type { NamedGraphs } from '../search/graph-xml.ts';
+import { readGraphs } from '../search/read-graphs.ts';
+import { search } from '../search/search.ts';
+
+/** NCCL_MIN_NCHANNELS and so on count channels after doubling; a search finds half as many. */
+export const MOST_CHANNELS = 64;
+/** Of CollNet's direct form: a head is connected to all others. */
+const MOST_HEADS = 9;
+
+export interface HostShape {
+  readonly routes: Routes;
+  readonly ring: Graph;
+  readonly tree: Graph;
+  /** null: no NIC reduces, or there are not as many channels as rings. */
+  readonly collnetChain: Graph | null;
+  readonly collnetDirect: Graph | null;
+}
+
+export interface ShapeOptions {
+  /** NCCL_CROSS_NIC. */
+  readonly crossNic: 0 | 1 | 2;
+  /** The `<graphs>` of NCCL_GRAPH_FILE: what it has is not searched for. */
+  readonly graphs: Element | null;
+}
+
+export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2, graphs: null };
+
+/** `acrossHosts`: the channels go on to other machines. */
+export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
+  const { crossNic, graphs } = options;
+  const given = graphs === null ? NO_GRAPHS : readGraphs(graphs, routes.machine, acrossHosts);
+  const gpus = routes.machine.gpus.length;
+  const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
+    search(routes, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
+  const rings = given.ring ?? find('ring', 1, MOST_CHANNELS / 2) ?? simpleOrder('ring', gpus, 1, acrossHosts);
+  const most = rings.channels.length;
+  const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', gpus, most, acrossHosts);
+  // Given ones may differ in number: every channel has both.
+  const count = Math.min(most, trees.channels.length);
+  const ring = firstChannels(rings, count);
+  const tree = firstChannels(trees, count);
+  const reduces = routes.machine.nets.some(({ collnet }) => collnet);
+  return {
+    routes,
+    ring,
+    tree,
+    collnetChain: given.collnetChain ?? (reduces ? find('tree', count, count, true) : null),
+    collnetDirect: given.collnetDirect ?? (reduces ? find('collnetDirect', 1, Math.min(MOST_HEADS, gpus), true) : null),
+  };
+}
+
+const NO_GRAPHS: NamedGraphs = { ring: null, tree: null, collnetChain: null, collnetDirect: null };
+
+function firstChannels(graph: Graph, count: number): Graph {
+  return { ...graph, channels: graph.channels.slice(0, count) };
+}
+
+/** What always works, where no path is wide enough: all GPUs in order, by the first NIC. */
+function simpleOrder(pattern: Pattern, gpus: number, count: number, acrossHosts: boolean): Graph {
+  const channel: FoundChannel = {
+    order: Array.from({ length: gpus }, (_, gpu) => gpu),
+    nets: acrossHosts ? [0, 0] : null,
+  };
+  return {
+    pattern,
+    channels: Array.from({ length: count }, () => channel),
+    inside: 100,
+    between: 100,
+    typeInside: 'SYS',
+    typeBetween: 'SYS',
+    sameChannels: true,
+    crossNic: 0,
+    latencyBetween: 0,
+  };
+}

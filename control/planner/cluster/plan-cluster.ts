@@ -1,0 +1,101 @@
+/** From the topologies of hosts to everything that is decided about the job's channels. */
+import type { Element } from '../../topology/element.ts';
+import { gpuElements, withRanks } from '../../topology/used-gpus.ts';
+import { writeXml } from '../../topology/write-xml.ts';
+import { buildMachine } from '../machine/build.ts';
+import { DEFAULT_ROUTES, Routes } from '../machine/routes.ts';
+import type { RouteOptions } from '../machine/routes.ts';
+import { generationOf } from '../tuning/constants.ts';
+import type { Situation } from '../tuning/network.ts';
+import { agree } from './agreement.ts';
+import { Cluster } from './cluster.ts';
+import type { ChannelLimits, ClusterHost } from './cluster.ts';
+import { DEFAULT_SHAPE, MOST_CHANNELS, shapeOf } from './host-shape.ts';
+import type { HostShape, ShapeOptions } from './host-shape.ts';
+
+/** Hosts of one kind that lie one behind the other. */
+export interface HostGroup {
+  readonly system: Element;
+  readonly hosts: number;
+  /** Of each host, on its first GPUs; null: on all. */
+  readonly ranksPerHost: number | null;
+}
+
+export interface PlannedCluster {
+  readonly cluster: Cluster;
+  readonly situation: Situation;
+}
+
+export interface PlanOptions {
+  readonly shape: ShapeOptions;
+  readonly routes: RouteOptions;
+  readonly limits: ChannelLimits;
+}
+
+const DEFAULT_OPTIONS: PlanOptions = {
+  shape: DEFAULT_SHAPE,
+  routes: DEFAULT_ROUTES,
+  limits: { least: 1, most: MOST_CHANNELS },
+};
+
+/** Ranks are numbered host by host. Throws a TopologyError. */
+export function planCluster(
+  groups: readonly HostGroup[],
+  { shape: options, routes, limits }: PlanOptions = DEFAULT_OPTIONS,
+): PlannedCluster {
+  const hostCount = groups.reduce((sum, { hosts }) => sum + hosts, 0);
+  const shapes: HostShape[] = [];
+  const known = new Map<string, number>();
+  const hosts: ClusterHost[] = [];
+  let first = 0;
+  for (const { system, hosts: count, ranksPerHost } of groups) {
+    const used = withRanks(system, ranksPerHost ?? gpuElements(system).length);
+    const key = writeXml(used);
+    const shape = known.get(key) ?? shapes.length;
+    if (shape === shapes.length) {
+      shapes.push(shapeOf(new Routes(buildMachine(used), routes), hostCount > 1, options));
+      known.set(key, shape);
+    }
+    const gpus = shapes[shape]?.routes.machine.gpus ?? [];
+    for (let host = 0; host < count; host++) {
+      hosts.push({ shape, ranks: Int32Array.from(gpus, ({ rank }) => first + rank) });
+      first += gpus.length;
+    }
+  }
+  const cluster = new Cluster(shapes, hosts, limits);
+  return { cluster, situation: situationOf(cluster) };
+}
+
+function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster): Situation {
+  const machines = shapes.map((shape) => shape.routes.machine);
+  const capability = Math.min(
+    ...machines.flatMap(({ gpus }) => gpus.map(({ computeCapability }) => computeCapability)),
+  );
+  const vendors = new Set(machines.flatMap(({ cpus }) => cpus.slice(0, 1).map(({ vendor }) => vendor)));
+  const chains = shapes.flatMap(({ collnetChain }) => (collnetChain === null ? [] : [collnetChain]));
+  return {
+    ranks,
+    hosts: hosts.length,
+    generation: generationOf(capability),
+    processors: vendors.has('amd') ? 'amd' : vendors.has('intel') ? 'intel' : 'other',
+    ring,
+    tree,
+    hasPlainTree: shapes.some((shape) => shape.tree.pattern === 'tree'),
+    collnet: chains.length === shapes.length ? agree(chains) : null,
+    nvlinks: Math.min(...shapes.map(nvlinksOf)),
+  };
+}
+
+/** GB/s that each GPU sends to others over NVLinks, all GPUs at once; 0 where two have no way of NVLinks. */
+function nvlinksOf({ routes }: HostShape): number {
+  const { gpus } = routes.machine;
+  if (gpus.length < 2) return 0;
+  const isComplete = gpus.every((gpu) =>
+    gpus.every((other) => gpu === other || routes.path(gpu, other).type === 'NVL'),
+  );
+  if (!isComplete) return 0;
+  const sums = gpus.map(({ links }) =>
+    links.reduce((sum, { kind, bandwidth }) => (kind === 'nvlink' ? sum + bandwidth : sum), 0),
+  );
+  return Math.min(...sums) / 1000;
+}

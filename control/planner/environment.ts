@@ -1,0 +1,88 @@
+/** What users say to the planner by NCCL's variables. */
+import { UnplannableError } from './check.ts';
+import { DEFAULT_SHAPE, MOST_CHANNELS } from './cluster/host-shape.ts';
+import type { ShapeOptions } from './cluster/host-shape.ts';
+import type { ChannelLimits } from './cluster/cluster.ts';
+import { DEFAULT_ROUTES } from './machine/routes.ts';
+import type { RouteOptions } from './machine/routes.ts';
+import { PATH_TYPES } from './machine/path.ts';
+import type { PathType } from './machine/path.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface PlannerWishes {
+  readonly routes: RouteOptions;
+  readonly shape: ShapeOptions;
+  readonly limits: ChannelLimits;
+  /** What was said, NAME=value, in the order of the names. */
+  readonly said: readonly string[];
+}
+
+const NAMES = [
+  'NCCL_CROSS_NIC',
+  'NCCL_MAX_NCHANNELS',
+  'NCCL_MIN_NCHANNELS',
+  'NCCL_NET_GDR_LEVEL',
+  'NCCL_NET_GDR_READ',
+  'NCCL_NVB_DISABLE',
+  'NCCL_P2P_DISABLE',
+  'NCCL_P2P_LEVEL',
+  'NCCL_PXN_DISABLE',
+] as const;
+type Name = (typeof NAMES)[number];
+
+/** Throws an UnplannableError for a value that means nothing. */
+export function plannerWishes(environment: Environment): PlannerWishes {
+  const value = (name: Name): string | null => {
+    const text = environment[name]?.trim() ?? '';
+    return text === '' ? null : text;
+  };
+  const number = (name: Name, least: number, most: number): number | null => {
+    const text = value(name);
+    if (text === null) return null;
+    const parsed = /^[0-9]{1,4}$/u.test(text) ? Number(text) : Number.NaN;
+    if (parsed >= least && parsed <= most) return parsed;
+    throw new UnplannableError(`${name}=${text}: a whole number from ${least} to ${most} is wanted`);
+  };
+  const level = (name: Name): PathType | null => {
+    const text = value(name);
+    return text === null ? null : levelOf(name, text);
+  };
+  const isSet = (name: Name): boolean => number(name, 0, 1) === 1;
+  const read = number('NCCL_NET_GDR_READ', 0, 1);
+  const most = number('NCCL_MAX_NCHANNELS', 1, MOST_CHANNELS) ?? MOST_CHANNELS;
+  const least = number('NCCL_MIN_NCHANNELS', 1, MOST_CHANNELS) ?? 1;
+  if (least > most) {
+    throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than NCCL_MAX_NCHANNELS=${most}`);
+  }
+  return {
+    routes: {
+      ...DEFAULT_ROUTES,
+      p2pLevel: isSet('NCCL_P2P_DISABLE') ? 'LOC' : level('NCCL_P2P_LEVEL'),
+      gpuDirectLevel: level('NCCL_NET_GDR_LEVEL'),
+      gpuDirectRead: read === null ? null : read === 1,
+      throughGpus: !isSet('NCCL_NVB_DISABLE'),
+      throughOtherNics: !isSet('NCCL_PXN_DISABLE'),
+    },
+    shape: { crossNic: crossNicOf(number('NCCL_CROSS_NIC', 0, 2)), graphs: null },
+    limits: { least, most },
+    said: NAMES.flatMap((name) => (value(name) === null ? [] : [`${name}=${value(name)}`])),
+  };
+}
+
+function crossNicOf(value: number | null): ShapeOptions['crossNic'] {
+  if (value === null) return DEFAULT_SHAPE.crossNic;
+  return value === 0 || value === 1 ? value : 2;
+}
+
+/** The old numbers still count: 0 to 5. */
+const NUMBERED: readonly PathType[] = ['LOC', 'PIX', 'PXB', 'PHB', 'SYS', 'SYS'];
+
+function levelOf(name: string, text: string): PathType {
+  const farthest = PATH_TYPES.slice(0, PATH_TYPES.indexOf('SYS') + 1);
+  const known =
+    farthest.find((type) => type === text.toUpperCase()) ??
+    (/^[0-9]$/u.test(text) ? NUMBERED[Math.min(Number(text), 5)] : undefined);
+  if (known !== undefined) return known;
+  throw new UnplannableError(`${name}=${text}: one of ${farthest.join(', ')} is wanted, or a number from 0 to 5`);
+}

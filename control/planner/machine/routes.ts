@@ -1,0 +1,204 @@
+/** How ranks of a machine really reach each other and the network: paths, where GPUs may use them, and ways round where not. */
+import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts';
+import { mirrored } from './mirrored.ts';
+import { distance, farther, NO_PATH, pathsTo, reverseLinks } from './path.ts';
+import type { Path, PathType } from './path.ts';
+
+/** What a user may change; the names of the variables are NCCL's. */
+export interface RouteOptions {
+  /** GPUs reach each other directly up to this distance; null: PXB, or SYS with at most two GPUs under AMD's processors (NCCL_P2P_LEVEL). */
+  readonly p2pLevel: PathType | null;
+  /** NICs read and write GPUs' memory up to this distance; null: P2C (NCCL_NET_GDR_LEVEL). */
+  readonly gpuDirectLevel: PathType | null;
+  /** Whether NICs also read it: null: from compute capability 8.0 on, or where there are NVLinks (NCCL_NET_GDR_READ). */
+  readonly gpuDirectRead: boolean | null;
+  /** Not with NCCL_NVB_DISABLE=1. */
+  readonly throughGpus: boolean;
+  /** GPUs may use other GPUs' NICs; not with NCCL_PXN_DISABLE=1. */
+  readonly throughOtherNics: boolean;
+}
+
+export const DEFAULT_ROUTES: RouteOptions = {
+  p2pLevel: null,
+  gpuDirectLevel: null,
+  gpuDirectRead: null,
+  throughGpus: true,
+  throughOtherNics: true,
+};
+
+export class Routes {
+  readonly machine: Machine;
+  readonly #options: RouteOptions;
+  /** [to][from], by node index. */
+  readonly #paths: Path[][] = [];
+  readonly #localCpu = new Map<GpuNode, CpuNode>();
+  readonly #relays = new Map<GpuNode, Map<NetNode, GpuNode>>();
+
+  constructor(machine: Machine, options: RouteOptions = DEFAULT_ROUTES) {
+    this.machine = machine;
+    this.#options = options;
+    const { cpus, gpus, nets, nvswitch } = machine;
+    const reverse = reverseLinks(machine);
+    for (const node of [...cpus, ...gpus, ...nets, ...(nvswitch === null ? [] : [nvswitch])]) {
+      this.#paths[node.index] = pathsTo(node, machine, reverse, options.throughGpus);
+    }
+    for (const gpu of gpus) this.#findLocalCpu(gpu);
+    for (const gpu of gpus) for (const other of gpus) this.#divertFarPeers(other, gpu);
+    this.#preferC2c();
+    for (const net of nets) {
+      const local = options.throughOtherNics ? this.localGpu(net) : null;
+      for (const gpu of gpus) this.#routeToNet(gpu, net, local);
+    }
+  }
+
+  path(from: MachineNode, to: MachineNode): Path {
+    return this.#paths[to.index]?.[from.index] ?? NO_PATH;
+  }
+
+  /** Those of `nodes` to which `from` has the widest, and then the nearest, paths. */
+  nearest<Node extends MachineNode>(from: MachineNode, nodes: readonly Node[]): Node[] {
+    const ranked = nodes.map((node) => ({ node, path: this.path(from, node) }));
+    const best = ranked.reduce<Path>(
+      (kept, { path }) =>
+        path.bandwidth > kept.bandwidth ||
+        (path.bandwidth === kept.bandwidth && distance(path.type) < distance(kept.type))
+          ? path
+          : kept,
+      NO_PATH,
+    );
+    return ranked
+      .filter(({ path }) => path.bandwidth === best.bandwidth && path.type === best.type)
+      .map(({ node }) => node);
+  }
+
+  /** Whether a NIC may move data of the GPU's memory without the host's; `reads`: from it. */
+  usesGpuDirect(gpu: GpuNode, net: NetNode, reads: boolean): boolean {
+    if (!net.gpuDirect || !gpu.gpuDirect) return false;
+    if (reads && !this.#mayRead(gpu)) return false;
+    const { type } = this.path(this.relay(gpu, net) ?? gpu, net);
+    return distance(type) <= distance(this.#options.gpuDirectLevel ?? 'P2C');
+  }
+
+  /** The GPU that hands data of `gpu` on to a NIC (path type PXN); null: none does. */
+  relay(gpu: GpuNode, net: NetNode): GpuNode | null {
+    return this.#relays.get(gpu)?.get(net) ?? null;
+  }
+
+  #mayRead(gpu: GpuNode): boolean {
+    if (this.#options.gpuDirectRead !== null) return this.#options.gpuDirectRead;
+    if (gpu.computeCapability >= 80) return true;
+    const { gpus } = this.machine;
+    return gpus.length === 1 || gpus.some((other) => other !== gpu && this.path(gpu, other).type === 'NVL');
+  }
+
+  #findLocalCpu(gpu: GpuNode): void {
+    let best: CpuNode | undefined;
+    for (const cpu of this.machine.cpus) {
+      const { links } = this.path(gpu, cpu);
+      if (links.length > 0 && (best === undefined || links.length < this.path(gpu, best).links.length)) best = cpu;
+    }
+    if (best !== undefined) this.#localCpu.set(gpu, best);
+  }
+
+  /** Through memory of the processor next to the receiver. */
+  #divertFarPeers(from: GpuNode, to: GpuNode): void {
+    const cpu = this.#localCpu.get(to);
+    if (from === to || cpu === undefined) return;
+    if (distance(this.path(from, to).type) > distance(this.#p2pLevel())) this.#goThrough(cpu, from, to);
+  }
+
+  #p2pLevel(): PathType {
+    const { gpus, cpus } = this.machine;
+    const isAmd = cpus[0]?.architecture === 'x86_64' && cpus[0].vendor === 'amd';
+    return this.#options.p2pLevel ?? (isAmd && gpus.length <= 2 ? 'SYS' : 'PXB');
+  }
+
+  /** From a GPU to its own processor over C2C, and on to its NIC. */
+  #preferC2c(): void {
+    for (const gpu of this.machine.gpus) {
+      const cpu = this.#localCpu.get(gpu);
+      if (cpu === undefined || this.path(gpu, cpu).type !== 'C2C') continue;
+      for (const net of this.nearest(gpu, this.machine.nets)) {
+        if (this.path(net, cpu).type !== 'PHB') continue;
+        this.#setType(gpu, net, nearer('P2C', this.path(gpu, net).type));
+        this.#setType(net, gpu, nearer('P2C', this.path(net, gpu).type));
+      }
+    }
+  }
+
+  /** `local`: the GPU that uses the NIC first. */
+  #routeToNet(gpu: GpuNode, net: NetNode, local: GpuNode | null): void {
+    if (local !== null && local !== gpu) this.#goThroughOther(gpu, net, local);
+    const cpu = this.#localCpu.get(gpu);
+    const { type } = this.path(gpu, net);
+    if (cpu === undefined || distance(type) >= distance('PHB') || this.usesGpuDirect(gpu, net, false)) return;
+    this.#goThrough(cpu, net, gpu);
+    this.#goThrough(cpu, gpu, net);
+  }
+
+  /** A GPU nearer to the NIC hands the data on, in this direction only: received is locally, sent remotely. */
+  #goThroughOther(gpu: GpuNode, net: NetNode, other: GpuNode): void {
+    if (!this.usesGpuDirect(other, net, true)) return;
+    const near = this.path(other, net);
+    const own = this.path(gpu, net);
+    if (distance(near.type) > distance('P2C') || distance(this.path(other, gpu).type) > distance('NVL')) return;
+    if (near.bandwidth <= own.bandwidth && distance(own.type) <= distance('PXN')) return;
+    this.#goThrough(other, gpu, net);
+    const relays = this.#relays.get(gpu);
+    if (relays === undefined) this.#relays.set(gpu, new Map([[net, other]]));
+    else relays.set(net, other);
+  }
+
+  #goThrough(middle: GpuNode | CpuNode, from: GpuNode | NetNode, to: GpuNode | NetNode): void {
+    const first = this.path(from, middle);
+    const second = this.path(middle, to);
+    this.#set(from, to, {
+      type: middle.kind === 'gpu' ? 'PXN' : merged(first.type, second.type),
+      bandwidth: Math.min(first.bandwidth, second.bandwidth),
+      links: [...first.links, ...second.links],
+    });
+  }
+
+  #setType(from: MachineNode, to: MachineNode, type: PathType): void {
+    this.#set(from, to, { ...this.path(from, to), type });
+  }
+
+  #set(from: MachineNode, to: MachineNode, path: Path): void {
+    const row = this.#paths[to.index];
+    if (row !== undefined) row[from.index] = path;
+  }
+
+  /** The NIC that the GPU uses for a channel: GPUs which share NICs begin with different ones. */
+  localNet(gpu: GpuNode, channel: number): NetNode | null {
+    const nets = this.nearest(gpu, this.machine.nets);
+    const [first] = nets;
+    if (first === undefined) return null;
+    const sharers = this.nearest(first, this.machine.gpus).length;
+    const start = isPowerOfTwo(nets.length) ? mirrored(gpu.device, nets.length) : gpu.device;
+    const turn = channel % Math.ceil(nets.length / Math.max(sharers, 1));
+    return nets[(start + turn) % nets.length] ?? null;
+  }
+
+  /** The GPU that uses this NIC first. */
+  localGpu(net: NetNode): GpuNode | null {
+    const near = this.nearest(net, this.machine.gpus);
+    for (let channel = 0; channel < this.machine.nets.length; channel++) {
+      const found = near.find((gpu) => this.localNet(gpu, channel) === net);
+      if (found !== undefined) return found;
+    }
+    return null;
+  }
+}
+
+function nearer(one: PathType, other: PathType): PathType {
+  return distance(one) < distance(other) ? one : other;
+}
+
+function merged(one: PathType, other: PathType): PathType {
+  const near = nearer(one, other);
+  return near === 'C2C' && farther(one, other) === 'PHB' ? 'P2C' : farther(one, other);
+}
+
+function isPowerOfTwo(value: number): boolean {
+  return (value & (value - 1)) === 0;
+}

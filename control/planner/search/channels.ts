@@ -1,0 +1,350 @@
+/**
+ * Lays as many channels of one kind as possible over a machine: depth first, one channel after the other, each GPU by GPU, with the most
+ * promising choice first. The work is bounded in steps, not in time, so that a result never depends on the clock.
+ */
+import type { Candidates } from './candidates.ts';
+import type { FoundChannel, Pattern } from './graph.ts';
+import { Loads } from './loads.ts';
+import type { Use } from './loads.ts';
+
+/** What all channels of one attempt have in common. */
+export interface Attempt {
+  readonly pattern: Pattern;
+  readonly acrossHosts: boolean;
+  /** MB/s of a channel between GPUs, and to and from NICs. */
+  readonly inside: number;
+  readonly between: number;
+  /** Farthest paths between GPUs, and to and from NICs (distance()). */
+  readonly distanceInside: number;
+  readonly distanceBetween: number;
+  readonly sameChannels: boolean;
+  readonly crossNic: 0 | 1 | 2;
+  /** More than so many are not asked for. */
+  readonly most: number;
+}
+
+export interface Found {
+  readonly channels: readonly FoundChannel[];
+  /** Links of all paths together. */
+  readonly hops: number;
+  /** The steps were used up before everything had been tried. */
+  readonly unfinished: boolean;
+}
+
+/** What is tried first where nothing is known: all GPUs in order; later channels as the one before. */
+type Forced = 'none' | 'ascending' | 'replay';
+
+/** For the first, ascending order. */
+const STEPS_OF_A_REFERENCE = 1 << 10;
+/** Who has found nothing better for so many steps hardly ever does. */
+const STEPS_WITHOUT_GAIN = 6 << 10;
+
+export class ChannelSearch {
+  readonly #candidates: Candidates;
+  readonly #attempt: Attempt;
+  readonly #bound: number;
+  readonly #gpus: number;
+  readonly #loads: Loads;
+  /** MB/s by place of the port. */
+  readonly #ports: Float64Array;
+  /** [channel × gpus + step]: GPU. */
+  readonly #orders: Int32Array;
+  /** [channel × gpus + gpu] */
+  readonly #used: Uint8Array;
+  readonly #netIn: Int32Array;
+  readonly #netOut: Int32Array;
+  #channel = 0;
+  #hops = 0;
+  #steps: number;
+  /** Steps left when it was last better than before. */
+  #gainedAt: number;
+  #done = false;
+  #best: { count: number; hops: number; channels: FoundChannel[] } = { count: 0, hops: 0, channels: [] };
+
+  /** `bound`: more channels than so many cannot be (bounds.ts). */
+  constructor(candidates: Candidates, attempt: Attempt, bound: number, steps: number) {
+    this.#candidates = candidates;
+    this.#attempt = attempt;
+    this.#bound = Math.min(bound, attempt.most);
+    this.#gpus = candidates.gpus;
+    this.#loads = new Loads(candidates.bandwidths);
+    this.#ports = Float64Array.from(candidates.ports);
+    this.#orders = new Int32Array(this.#bound * this.#gpus);
+    this.#used = new Uint8Array(this.#bound * this.#gpus);
+    this.#netIn = new Int32Array(this.#bound).fill(-1);
+    this.#netOut = new Int32Array(this.#bound).fill(-1);
+    this.#steps = steps;
+    this.#gainedAt = steps;
+  }
+
+  run(): Found & { readonly stepsLeft: number } {
+    if (this.#bound > 0) this.#nextChannel();
+    const { channels, hops } = this.#best;
+    const stepsLeft = Math.max(0, this.#steps);
+    return { channels, hops, unfinished: !this.#done && this.#steps <= 0, stepsLeft };
+  }
+
+  #nextChannel(): void {
+    if (this.#attempt.acrossHosts) this.#fromNets();
+    else this.#fromGpus();
+  }
+
+  #fromGpus(): void {
+    if (this.#attempt.pattern === 'collnetDirect') {
+      for (let gpu = 0; gpu < this.#gpus; gpu++) if (!this.#isHead(gpu)) this.#start(gpu, 'none');
+      return;
+    }
+    if (this.#channel === 0) this.#start(0, 'ascending');
+    else this.#start(this.#replayed(0), 'replay');
+    if (this.#attempt.sameChannels && this.#channel > 0) return;
+    for (let gpu = 0; gpu < this.#gpus; gpu++) this.#start(gpu, 'none');
+  }
+
+  /** CollNet's direct form has a head of its own in each channel. */
+  #isHead(gpu: number): boolean {
+    for (let channel = 0; channel < this.#channel; channel++) {
+      if (this.#orders[channel * this.#gpus] === gpu) return true;
+    }
+    return false;
+  }
+
+  #start(gpu: number, forced: Forced): void {
+    this.#enter(gpu, 0, forced);
+  }
+
+  #fromNets(): void {
+    const { pattern, between, crossNic, sameChannels } = this.#attempt;
+    const { startNets, portOf } = this.#candidates;
+    for (let i = 0; i < startNets.length && !this.#isOver(); i++) {
+      const net = startNets[(this.#channel + i) % startNets.length] ?? 0;
+      const port = portOf[net] ?? 0;
+      if ((this.#ports[port] ?? 0) < between) continue;
+      // The second of a pair goes in where the first goes out.
+      const isSecond = pattern === 'ring' && crossNic === 2 && this.#channel % 2 === 1;
+      if (isSecond && net !== this.#netOut[this.#channel - 1]) continue;
+      this.#netIn[this.#channel] = net;
+      this.#ports[port] = (this.#ports[port] ?? 0) - between;
+      let wasHead = false;
+      if (pattern === 'collnetDirect') wasHead = this.#startHead(net);
+      else if (this.#channel > 0 && sameChannels) this.#startAt(net, this.#replayed(0), 'replay');
+      else this.#startNear(net);
+      this.#ports[port] = (this.#ports[port] ?? 0) + between;
+      if (wasHead) return;
+    }
+  }
+
+  #startNear(net: number): void {
+    if (this.#channel === 0 && !this.#candidates.hasSwitch) {
+      const steps = this.#steps;
+      this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
+      this.#startAt(net, 0, 'ascending');
+      this.#steps = steps;
+      this.#gainedAt = steps;
+    }
+    for (const gpu of this.#candidates.firstGpus[net] ?? []) this.#startAt(net, gpu, 'none');
+  }
+
+  /** Of CollNet's direct form: the NIC's own GPU, once. */
+  #startHead(net: number): boolean {
+    const gpu = this.#candidates.localGpus[net] ?? -1;
+    if (gpu === -1 || this.#isHead(gpu)) return false;
+    this.#startAt(net, gpu, 'none');
+    return true;
+  }
+
+  #startAt(net: number, gpu: number, forced: Forced): void {
+    const use = this.#candidates.uses.fromNet[net]?.[gpu];
+    if (use === undefined) return;
+    const isSymmetric = this.#attempt.pattern !== 'ring' && this.#attempt.pattern !== 'collnetDirect';
+    const back = this.#candidates.uses.toNet[gpu]?.[net];
+    if (isSymmetric && back !== undefined && back.distance > this.#attempt.distanceBetween) return;
+    if (!this.#takeBetween(use)) return;
+    this.#enter(gpu, 0, forced);
+    this.#giveBetween(use);
+  }
+
+  #enter(gpu: number, step: number, forced: Forced): void {
+    const place = this.#channel * this.#gpus + gpu;
+    this.#used[place] = 1;
+    this.#orders[this.#channel * this.#gpus + step] = gpu;
+    this.#visit(gpu, step, forced);
+    this.#used[place] = 0;
+  }
+
+  #visit(gpu: number, step: number, forced: Forced): void {
+    if (this.#isOver()) return;
+    this.#steps -= 1;
+    const { pattern, acrossHosts } = this.#attempt;
+    if (acrossHosts && step === this.#stepOfReturn(pattern)) this.#returnToNet(gpu, step, forced);
+    else this.#goOn(gpu, step, forced);
+  }
+
+  #stepOfReturn(pattern: Pattern): number {
+    if (pattern === 'ring') return this.#gpus - 1;
+    return pattern === 'splitTree' && this.#gpus > 1 ? 1 : 0;
+  }
+
+  #returnToNet(gpu: number, step: number, forced: Forced): void {
+    const { pattern, crossNic } = this.#attempt;
+    const start = this.#netIn[this.#channel] ?? 0;
+    const { portOf, uses } = this.#candidates;
+    const nets = this.#candidates.netsOf(gpu);
+    for (const net of nets) {
+      if (this.#isOver()) return;
+      if (pattern === 'tree' && net !== start) continue;
+      if (pattern === 'ring' && crossNic === 2) {
+        if (this.#channel % 2 === 1 && net !== this.#netIn[this.#channel - 1]) continue;
+      } else if (crossNic === 0 && portOf[net] !== portOf[start]) continue;
+      const use = uses.toNet[gpu]?.[net];
+      const back = uses.fromNet[net]?.[gpu];
+      if (use === undefined || back === undefined) continue;
+      if (pattern !== 'ring' && pattern !== 'collnetDirect' && back.distance > this.#attempt.distanceBetween) continue;
+      const share = pattern === 'balancedTree' && this.#gpus > 1 ? 0.5 : 1;
+      if (!this.#takeBetween(use, share)) continue;
+      this.#netOut[this.#channel] = net;
+      if (share === 1) this.#goOn(gpu, step, forced);
+      else this.#toSecond(gpu, net, forced);
+      this.#giveBetween(use, share);
+    }
+  }
+
+  /** Balanced trees: the second GPU sends the other half by the same NIC. */
+  #toSecond(gpu: number, net: number, forced: Forced): void {
+    for (const next of this.#nextGpus(gpu, 0, forced, true)) {
+      if (this.#isUsed(next)) continue;
+      const use = this.#candidates.uses.between[gpu]?.[next];
+      const half = this.#candidates.uses.toNet[next]?.[net];
+      const back = this.#candidates.uses.fromNet[net]?.[next];
+      if (use === undefined || half === undefined || back === undefined) continue;
+      if (back.distance > this.#attempt.distanceBetween || !this.#takeInside(use)) continue;
+      if (this.#takeBetween(half, 0.5)) {
+        this.#used[this.#channel * this.#gpus + next] = 1;
+        this.#orders[this.#channel * this.#gpus + 1] = next;
+        this.#steps -= 1;
+        if (!this.#isOver()) this.#goOn(next, 1, forced);
+        this.#used[this.#channel * this.#gpus + next] = 0;
+        this.#giveBetween(half, 0.5);
+      }
+      this.#giveInside(use);
+    }
+  }
+
+  #goOn(gpu: number, step: number, forced: Forced): void {
+    if (this.#attempt.pattern === 'collnetDirect') this.#reachAll(gpu);
+    else if (step < this.#gpus - 1) this.#toNext(gpu, step, forced);
+    else if (this.#attempt.pattern === 'ring' && !this.#attempt.acrossHosts) this.#closeRing(gpu);
+    else this.#complete();
+  }
+
+  #toNext(gpu: number, step: number, forced: Forced): void {
+    for (const next of this.#nextGpus(gpu, step, forced)) {
+      if (this.#isOver()) return;
+      if (this.#isUsed(next)) continue;
+      const use = this.#candidates.uses.between[gpu]?.[next];
+      if (use === undefined || !this.#takeInside(use)) continue;
+      this.#enter(next, step + 1, forced);
+      this.#giveInside(use);
+    }
+  }
+
+  #closeRing(gpu: number): void {
+    const first = this.#orders[this.#channel * this.#gpus] ?? 0;
+    if (first === gpu) {
+      this.#complete();
+      return;
+    }
+    const use = this.#candidates.uses.between[gpu]?.[first];
+    if (use === undefined || !this.#takeInside(use)) return;
+    this.#complete();
+    this.#giveInside(use);
+  }
+
+  /** CollNet's direct form: the head exchanges a share with each other GPU, both ways. */
+  #reachAll(head: number): void {
+    const { between } = this.#candidates.uses;
+    const share = 1 / Math.max(1, this.#gpus - 1);
+    const taken: Use[] = [];
+    let step = 1;
+    for (let other = 0; other < this.#gpus; other++) {
+      if (other === head) continue;
+      this.#orders[this.#channel * this.#gpus + step++] = other;
+      for (const use of [between[head]?.[other], between[other]?.[head]]) {
+        const fits =
+          use !== undefined &&
+          use.distance <= this.#attempt.distanceInside &&
+          this.#loads.take(use, this.#attempt.inside * share);
+        if (fits) taken.push(use);
+        else step = Number.POSITIVE_INFINITY;
+      }
+    }
+    if (step <= this.#gpus) this.#complete();
+    for (const use of taken) this.#loads.give(use, this.#attempt.inside * share);
+  }
+
+  #complete(): void {
+    this.#channel += 1;
+    const count = this.#channel;
+    const best = this.#best;
+    if (count > best.count) this.#gainedAt = this.#steps;
+    if (count > best.count || (count === best.count && this.#hops < best.hops)) {
+      this.#best = { count, hops: this.#hops, channels: this.#snapshot(count) };
+      if (count === this.#bound) this.#done = true;
+    }
+    if (count < this.#bound && !this.#isOver()) this.#nextChannel();
+    this.#channel -= 1;
+  }
+
+  #snapshot(count: number): FoundChannel[] {
+    return Array.from({ length: count }, (_, channel) => ({
+      order: Array.from(this.#orders.subarray(channel * this.#gpus, (channel + 1) * this.#gpus)),
+      nets: this.#attempt.acrossHosts ? ([this.#netIn[channel] ?? 0, this.#netOut[channel] ?? 0] as const) : null,
+    }));
+  }
+
+  /** Some may be used already. `handsOver`: the next one sends to the NIC, too. */
+  #nextGpus(gpu: number, step: number, forced: Forced, handsOver = false): readonly number[] {
+    if (forced !== 'none') return [forced === 'ascending' ? step + 1 : this.#replayed(step + 1)];
+    const { acrossHosts, pattern } = this.#attempt;
+    const isBeforeReturn = handsOver || (acrossHosts && this.#stepOfReturn(pattern) === step + 1);
+    const isAfterReturn = !handsOver && (!acrossHosts || this.#stepOfReturn(pattern) <= step);
+    const net = this.#netIn[this.#channel] ?? 0;
+    if (isAfterReturn) return this.#candidates.next(gpu, pattern);
+    const at = this.#channel * this.#gpus;
+    return this.#candidates.nextTowards(gpu, net, isBeforeReturn, pattern, this.#used, at);
+  }
+
+  #isUsed(gpu: number): boolean {
+    return this.#used[this.#channel * this.#gpus + gpu] !== 0;
+  }
+
+  #replayed(step: number): number {
+    return this.#orders[(this.#channel - 1) * this.#gpus + step] ?? 0;
+  }
+
+  #takeInside(use: Use): boolean {
+    if (use.distance > this.#attempt.distanceInside || !this.#loads.take(use, this.#attempt.inside)) return false;
+    this.#hops += use.hops;
+    return true;
+  }
+
+  #giveInside(use: Use): void {
+    this.#loads.give(use, this.#attempt.inside);
+    this.#hops -= use.hops;
+  }
+
+  #takeBetween(use: Use, share = 1): boolean {
+    if (use.distance > this.#attempt.distanceBetween) return false;
+    if (!this.#loads.take(use, this.#attempt.between * share)) return false;
+    this.#hops += use.hops;
+    return true;
+  }
+
+  #giveBetween(use: Use, share = 1): void {
+    this.#loads.give(use, this.#attempt.between * share);
+    this.#hops -= use.hops;
+  }
+
+  #isOver(): boolean {
+    return this.#done || this.#steps <= 0 || this.#gainedAt - this.#steps > STEPS_WITHOUT_GAIN;
+  }
+}

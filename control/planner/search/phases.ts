@@ -1,0 +1,29 @@
+/**
+ * Trees carry data down (from the parent) and up. A search lays the way down; where a machine's ways differ in the two directions (a GPU that
+ * sends by another GPU's NIC receives past it), the way up has to be looked at by itself; of the data alone, without answers.
+ */
+import type { Candidates } from './candidates.ts';
+import type { Attempt } from './channels.ts';
+import type { FoundChannel } from './graph.ts';
+import { Loads } from './loads.ts';
+import type { Use } from './loads.ts';
+
+export function fitsUpwards(candidates: Candidates, attempt: Attempt, channels: readonly FoundChannel[]): boolean {
+  const { pattern, inside, between } = attempt;
+  if (pattern === 'ring' || pattern === 'collnetDirect') return true;
+  const loads = new Loads(candidates.bandwidths);
+  const { uses } = candidates;
+  const fits = (use: Use | undefined, speed: number): boolean => use === undefined || loads.take(use, speed, use.hops);
+  return channels.every(({ order, nets }) => {
+    const isChain = order.every(
+      (gpu, place) => place === 0 || fits(uses.between[gpu]?.[order[place - 1] ?? 0], inside),
+    );
+    if (!isChain || nets === null) return isChain;
+    const [first = 0, second = first] = order;
+    const [parent, child] = nets;
+    if (!fits(uses.toNet[first]?.[parent], between)) return false;
+    if (pattern === 'tree') return fits(uses.fromNet[child]?.[first], between);
+    if (pattern === 'splitTree') return fits(uses.fromNet[child]?.[second], between);
+    return fits(uses.fromNet[child]?.[first], between / 2) && fits(uses.fromNet[child]?.[second], between / 2);
+  });
+}

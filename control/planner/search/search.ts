@@ -1,0 +1,282 @@
+/**
+ * Finds the channels of one pattern: many attempts, each with one bandwidth and one set of allowances, from the best that the machine could have to
+ * what it can. After NCCL's published search (src/graph/search.cc); bounds.ts leaves out attempts that cannot be better than what is found.
+ */
+import type { GpuNode, Machine } from '../machine/node.ts';
+import { distance, PATH_TYPES } from '../machine/path.ts';
+import type { PathType } from '../machine/path.ts';
+import type { Routes } from '../machine/routes.ts';
+import { Bounds } from './bounds.ts';
+import { Candidates, surroundingsOf } from './candidates.ts';
+import type { Surroundings } from './candidates.ts';
+import { ChannelSearch } from './channels.ts';
+import type { Attempt } from './channels.ts';
+import type { FoundChannel, Graph, Pattern } from './graph.ts';
+import type { Use } from './loads.ts';
+import { fitsUpwards } from './phases.ts';
+import { speedsFor } from './speeds.ts';
+
+export interface SearchRequest {
+  readonly pattern: Pattern;
+  /** Channels go in and out by NICs. */
+  readonly acrossHosts: boolean;
+  readonly collnetOnly: boolean;
+  readonly least: number;
+  readonly most: number;
+  /** NCCL_CROSS_NIC: never, where it helps by any NIC, or where it helps in pairs. */
+  readonly crossNic: 0 | 1 | 2;
+}
+
+const STEPS = 1 << 14;
+const STEPS_OF_SAME_CHANNELS = 1 << 8;
+/** Of all attempts together; then each has only a few. */
+const STEPS_OF_ALL = 1 << 15;
+const STEPS_WHEN_LATE = 1 << 9;
+
+/** null: there are no such channels. */
+export function search(routes: Routes, request: SearchRequest): Graph | null {
+  return new Search(routes, request).run();
+}
+
+type Best = Graph & { readonly hops: number };
+
+/** Best possible: as many channels as were asked for, or all that a GPU sends. Impossible: also with channels that differ. */
+type Outcome = 'best possible' | 'gain' | 'no gain' | 'impossible';
+
+class Search {
+  readonly #machine: Machine;
+  readonly #request: SearchRequest;
+  readonly #surroundings: Surroundings;
+  readonly #candidates = new Map<number, Candidates>();
+  readonly #bounds: Bounds;
+  readonly #computeCapability: number;
+  readonly #pattern: Pattern;
+  readonly #speeds: readonly number[];
+  /** That there are, the nearest first. */
+  readonly #distancesInside: readonly number[];
+  readonly #distancesBetween: readonly number[];
+  /** Of the ways between NICs and their nearest GPUs. */
+  readonly #nearDistances: readonly number[];
+  readonly #tried = new Set<string>();
+  #best: Best | null = null;
+  #stepsLeft = STEPS_OF_ALL;
+
+  constructor(routes: Routes, request: SearchRequest) {
+    this.#machine = routes.machine;
+    this.#request = request;
+    this.#surroundings = surroundingsOf(routes);
+    this.#bounds = new Bounds(this.#machine, this.#surroundings.uses);
+    const { gpus } = this.#machine;
+    this.#computeCapability = Math.min(...gpus.map(({ computeCapability }) => computeCapability));
+    this.#pattern = gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
+    this.#speeds = speedsFor(this.#computeCapability, request.acrossHosts);
+    const { between, toNet, fromNet } = this.#surroundings.uses;
+    this.#nearDistances = this.#machine.nets.flatMap((net, place) =>
+      routes.nearest(net, gpus).flatMap((gpu) => {
+        const at = gpus.indexOf(gpu);
+        return [fromNet[place]?.[at]?.distance ?? 0, toNet[at]?.[place]?.distance ?? 0];
+      }),
+    );
+    this.#distancesInside = distancesOf(between.flat(), 'LOC');
+    this.#distancesBetween = request.acrossHosts
+      ? distancesOf([...toNet.flat(), ...fromNet.flat()], 'PIX')
+      : [distance('PIX')];
+  }
+
+  run(): Graph | null {
+    this.#slowDown();
+    if (this.#best === null) return null;
+    this.#duplicate();
+    this.#speedUp();
+    return this.#best;
+  }
+
+  /** From the highest speed down, until twice as many channels could not make up for it. */
+  #slowDown(): void {
+    for (let place = this.#firstSpeed(); place < this.#speeds.length; place++) {
+      const speed = this.#speeds[place] ?? 0;
+      const best = this.#best;
+      if (best !== null && speed / best.between <= 0.49) return;
+      if (this.#tryAll(speed)) return;
+    }
+  }
+
+  #firstSpeed(): number {
+    const { gpus, nets } = this.#machine;
+    const { uses } = this.#surroundings;
+    const { acrossHosts, least } = this.#request;
+    let widest = 0;
+    gpus.forEach((_, gpu) => {
+      const tos = acrossHosts ? uses.toNet[gpu] : uses.between[gpu];
+      for (const { bandwidth, hops } of tos ?? []) if (hops > 0) widest = Math.max(widest, bandwidth);
+    });
+    if (!acrossHosts && gpus.length === 1) widest = Number.POSITIVE_INFINITY;
+    const total = this.#totalBandwidth();
+    const first = this.#speeds.findIndex((speed) => speed <= widest && speed * least <= total);
+    return first === -1 || nets.length < 0 ? this.#speeds.length - 1 : first;
+  }
+
+  /** What one GPU sends at most; of trees not all do. */
+  #totalBandwidth(): number {
+    const { gpus } = this.#machine;
+    const total = Math.max(...gpus.map(gpuBandwidth));
+    return this.#pattern === 'ring' || gpus.length < 2 ? total : (total * gpus.length) / (gpus.length - 1);
+  }
+
+  /** All allowances at one speed. True: it cannot get better. */
+  #tryAll(speed: number): boolean {
+    const { acrossHosts, crossNic } = this.#request;
+    const mayCross = acrossHosts && this.#machine.nets.length > 1 && this.#crossesNics() && crossNic === 2;
+    for (const cross of mayCross ? ([0, 2] as const) : ([crossNic === 1 && this.#crossesNics() ? 1 : 0] as const)) {
+      for (const between of this.#distancesBetween) {
+        const found = this.#best;
+        const worthwhile = found === null || between <= distance(found.typeBetween) || between <= distance('PXN');
+        if (!worthwhile) break;
+        for (const inside of this.#distancesInside) {
+          const isFirst = inside === this.#distancesInside[0];
+          if (acrossHosts && !isFirst && inside > between) break;
+          if (this.#best !== null && !isFirst && inside > distance(this.#best.typeInside)) break;
+          if (this.#tryOrders({ speed, inside, between, cross })) return true;
+          if (this.#stepsLeft < 0 && this.#best !== null) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  #crossesNics(): boolean {
+    return this.#pattern === 'ring' || this.#pattern === 'balancedTree' || this.#pattern === 'splitTree';
+  }
+
+  #tryOrders(allowed: { speed: number; inside: number; between: number; cross: 0 | 1 | 2 }): boolean {
+    const [cpu] = this.#machine.cpus;
+    const isAmd = cpu?.architecture === 'x86_64' && cpu.vendor === 'amd';
+    const mayDiffer = !(isAmd && allowed.inside === distance('SYS'));
+    const patterns: Pattern[] = this.#pattern === 'balancedTree' ? ['balancedTree', 'tree'] : [this.#pattern];
+    for (const pattern of patterns) {
+      for (const sameChannels of mayDiffer ? [true, false] : [true]) {
+        const attempt: Attempt = {
+          pattern,
+          acrossHosts: this.#request.acrossHosts,
+          inside: allowed.speed,
+          between: allowed.speed,
+          distanceInside: allowed.inside,
+          distanceBetween: allowed.between,
+          sameChannels,
+          crossNic: allowed.cross,
+          most: this.#request.most,
+        };
+        const outcome = this.#try(attempt);
+        if (outcome === 'best possible') return true;
+        if (outcome === 'impossible') break; // as the first channel, so all others
+      }
+    }
+    return false;
+  }
+
+  #try(attempt: Attempt): Outcome {
+    if (this.#wasTried(attempt)) return 'no gain';
+    const candidates = this.#candidatesFor(attempt.distanceBetween);
+    const bound = this.#bounds.mostChannels(attempt, candidates.usedPorts);
+    const best = this.#best;
+    if (bound < this.#request.least) return 'impossible';
+    if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
+    const steps = attempt.sameChannels
+      ? STEPS_OF_SAME_CHANNELS
+      : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
+    const found = new ChannelSearch(candidates, attempt, bound, steps).run();
+    this.#stepsLeft -= steps - found.stepsLeft;
+    const { channels } = found;
+    if (channels.length === 0 && !found.unfinished) return 'impossible';
+    if (channels.length === 0 || channels.length < this.#request.least) return 'no gain';
+    if (!fitsUpwards(candidates, attempt, channels)) return 'no gain';
+    if (best !== null && channels.length * attempt.inside <= best.channels.length * best.inside) return 'no gain';
+    const { pattern, inside, between, sameChannels, crossNic } = attempt;
+    const { nets } = this.#machine;
+    this.#best = {
+      pattern,
+      channels,
+      inside,
+      between,
+      typeInside: PATH_TYPES[attempt.distanceInside] ?? 'DIS',
+      typeBetween: attempt.acrossHosts ? (PATH_TYPES[attempt.distanceBetween] ?? 'DIS') : 'PIX',
+      sameChannels,
+      crossNic,
+      latencyBetween: Math.max(0, ...channels.map((channel) => nets[channel.nets?.[0] ?? -1]?.latency ?? 0)),
+      hops: found.hops,
+    };
+    const isAll = channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
+    return isAll ? 'best possible' : 'gain';
+  }
+
+  /** A plain tree comes in at a NIC's nearest GPUs and goes out there: farther paths and other NICs change nothing. */
+  #wasTried({ pattern, inside, between, distanceInside, distanceBetween, sameChannels }: Attempt): boolean {
+    if (pattern !== 'tree') return false;
+    const farthest = Math.max(0, ...this.#nearDistances.filter((far) => far <= distanceBetween));
+    const key = [inside, between, distanceInside, farthest, sameChannels].join();
+    const isNew = !this.#tried.has(key);
+    this.#tried.add(key);
+    return !isNew;
+  }
+
+  #candidatesFor(distanceBetween: number): Candidates {
+    const known = this.#candidates.get(distanceBetween);
+    if (known !== undefined) return known;
+    const made = new Candidates(this.#surroundings, distanceBetween, this.#request.collnetOnly);
+    this.#candidates.set(distanceBetween, made);
+    return made;
+  }
+
+  /** Channels of half the speed, twice as many: a block moves no more than about 25 GB/s. */
+  #duplicate(): void {
+    const best = this.#best;
+    if (best === null || best.inside < 25_000) return;
+    if (this.#computeCapability > 80 && best.inside < 50_000 && best.channels.length > 4) return;
+    const count = Math.min(best.channels.length * 2, this.#request.most);
+    const times = Math.ceil(count / best.channels.length);
+    const all: FoundChannel[] = [...best.channels, ...best.channels].slice(0, count);
+    this.#best = { ...best, channels: all, inside: best.inside / times, between: best.between / times };
+  }
+
+  /** With the same channels, what is left: rings as a whole, trees inside the host up to twice what comes in. */
+  #speedUp(): void {
+    for (;;) {
+      const best = this.#best;
+      if (best === null) return;
+      const { pattern, channels, inside, between, sameChannels, crossNic } = best;
+      const isRing = pattern === 'ring';
+      if (!isRing && inside >= between * 2) return;
+      const faster = this.#speeds.findLast((speed) => speed > inside);
+      if (faster === undefined) return;
+      const attempt: Attempt = {
+        pattern,
+        acrossHosts: this.#request.acrossHosts,
+        inside: faster,
+        between: isRing ? faster : between,
+        distanceInside: distance(best.typeInside),
+        distanceBetween: distance(best.typeBetween),
+        sameChannels,
+        crossNic,
+        most: channels.length,
+      };
+      const candidates = this.#candidatesFor(attempt.distanceBetween);
+      if (this.#bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
+      const found = new ChannelSearch(candidates, attempt, channels.length, STEPS).run();
+      if (found.channels.length < channels.length || !fitsUpwards(candidates, attempt, found.channels)) return;
+      this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
+    }
+  }
+}
+
+/** All distances of such uses, the nearest first; of a node to itself it does not count. `otherwise`: there are no others. */
+function distancesOf(uses: readonly Use[], otherwise: PathType): number[] {
+  const all = new Set(uses.map((use) => Math.min(use.distance, distance('SYS'))));
+  all.delete(distance('LOC'));
+  return all.size === 0 ? [distance(otherwise)] : [...all].toSorted((one, other) => one - other);
+}
+
+function gpuBandwidth({ links }: GpuNode): number {
+  const total = (kind: 'nvlink' | 'pci'): number =>
+    links.reduce((sum, link) => (link.kind === kind ? sum + link.bandwidth : sum), 0);
+  return Math.max(total('nvlink'), total('pci'));
+}

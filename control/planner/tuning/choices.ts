@@ -1,0 +1,56 @@
+/** For each size the form that is predicted to be fastest. */
+import type { CollectiveName, ProtocolName } from '../../plan/types.ts';
+import type { NetworkAlgorithm } from './constants.ts';
+import { isPreferred } from '../preferences.ts';
+import type { Preferences } from '../preferences.ts';
+import { predictInside } from './inside.ts';
+import type { InsideForm } from './inside.ts';
+import { predictNetwork } from './network.ts';
+import type { Prediction, Situation } from './network.ts';
+
+export interface Choice {
+  readonly form: InsideForm | NetworkAlgorithm;
+  readonly protocol: ProtocolName;
+  readonly prediction: Prediction;
+}
+
+const PROTOCOLS: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
+const INSIDE: readonly InsideForm[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'copyEngine'];
+const NETWORK: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
+
+/** All that there are; over NVLinks inside a host ncclrun's own forms, else rings, trees and CollNet. */
+export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
+  const isInside = situation.hosts === 1 && situation.nvlinks > 0;
+  return PROTOCOLS.flatMap((protocol) =>
+    isInside
+      ? INSIDE.map((form) => ({ form, protocol, prediction: predictInside(collective, form, protocol, situation) }))
+      : NETWORK.map((form) => ({ form, protocol, prediction: predictNetwork(collective, form, protocol, situation) })),
+  ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
+}
+
+/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Copy engines are a direct way. */
+export function preferredChoices(
+  collective: CollectiveName,
+  choices: readonly Choice[],
+  preferences: Preferences,
+): readonly Choice[] {
+  const wanted = choices.filter(({ form, protocol }) =>
+    isPreferred(collective, { algorithm: form === 'copyEngine' ? 'directOneShot' : form, protocol }, preferences),
+  );
+  return wanted.length === 0 ? choices : wanted;
+}
+
+/** Microseconds. */
+export function timeOf({ prediction }: Choice, bytes: number): number {
+  const { microseconds, bytesPerMicrosecond, fill } = prediction;
+  const filled = fill === null ? 0 : fill.microseconds * Math.min(1, bytes / fill.bytes);
+  return microseconds + bytes / bytesPerMicrosecond + filled;
+}
+
+/** The fastest first; null where nothing is known. */
+export function fastest(choices: readonly Choice[], bytes: number): Choice | null {
+  return choices.reduce<Choice | null>(
+    (best, choice) => (best === null || timeOf(choice, bytes) < timeOf(best, bytes) ? choice : best),
+    null,
+  );
+}

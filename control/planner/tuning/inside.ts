@@ -1,0 +1,81 @@
+/** Predicted times of the forms by which the GPUs of one host use their NVLinks. */
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
+import { COPY_ENGINES, FURTHER, FURTHER_PEER, HANDS } from './constants.ts';
+import type { Deed } from './constants.ts';
+import type { Prediction, Situation } from './network.ts';
+
+export type InsideForm = AlgorithmName | 'copyEngine';
+
+/** null: there is no such form. `bytes` as in network.ts. */
+export function predictInside(
+  collective: CollectiveName,
+  form: InsideForm,
+  protocol: ProtocolName,
+  { ranks, hosts, nvlinks }: Situation,
+): Prediction | null {
+  if (hosts > 1 || nvlinks === 0 || ranks < 2 || form === 'collnet') return null;
+  const sent = sentShare(collective, form, ranks);
+  if (sent === null) return null;
+  if (form === 'copyEngine') {
+    if (protocol !== 'simple') return null;
+    const bytesPerMicrosecond = (nvlinks * COPY_ENGINES.share * 1000) / sent;
+    return { microseconds: COPY_ENGINES.latency, bytesPerMicrosecond, fill: null };
+  }
+  const isDirect = form === 'directOneShot' || form === 'directTwoShot';
+  const hand = HANDS[deedOf(collective)][isDirect ? 'direct' : form]?.[protocol];
+  if (hand === undefined) return null;
+  const more = isDirect
+    ? FURTHER_PEER * (ranks - 2)
+    : FURTHER[protocol] * (handOvers(collective, form, ranks) - handOvers(collective, form, 2));
+  const second = form === 'directTwoShot' ? FURTHER[protocol] : 0;
+  return {
+    microseconds: hand.microseconds + more + second,
+    bytesPerMicrosecond: (nvlinks * hand.share * 1000) / sent,
+    fill: { microseconds: hand.fillMicroseconds, bytes: hand.fillBytes / sent },
+  };
+}
+
+function deedOf(collective: CollectiveName): Deed {
+  switch (collective) {
+    case 'allReduce':
+    case 'reduceScatter':
+      return collective;
+    case 'broadcast':
+    case 'reduce':
+      return 'fan';
+    default:
+      return 'exchange';
+  }
+}
+
+/** How often data are handed over before the last rank has its result. */
+function handOvers(collective: CollectiveName, form: 'ring' | 'tree', ranks: number): number {
+  const both = collective === 'allReduce' ? 2 : 1;
+  return form === 'ring' ? both * (ranks - 1) : both * Math.ceil(Math.log2(ranks));
+}
+
+/** What the busiest rank sends, as a part of the larger of its two buffers. null: the form does not do this. */
+function sentShare(collective: CollectiveName, form: InsideForm, ranks: number): number | null {
+  const others = (ranks - 1) / ranks;
+  switch (collective) {
+    case 'allReduce':
+      if (form === 'copyEngine') return null;
+      if (form === 'directOneShot') return ranks - 1;
+      return form === 'tree' && ranks > 2 ? 2 : 2 * others;
+    case 'broadcast':
+    case 'reduce':
+      if (form === 'directTwoShot' || (form === 'copyEngine' && collective === 'reduce')) return null;
+      if (form === 'ring') return 1;
+      return form === 'tree' ? Math.min(2, ranks - 1) : ranks - 1;
+    case 'allGather':
+      return form === 'tree' || form === 'directTwoShot' ? null : others;
+    case 'reduceScatter':
+      return form === 'ring' || form === 'directOneShot' ? others : null;
+    case 'sendRecv':
+      return form === 'directOneShot' || form === 'copyEngine' ? 1 : null;
+    case 'barrier':
+      return null;
+    default:
+      return form === 'directOneShot' || form === 'copyEngine' ? others : null;
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * A machine in the form of NCCL's topology file: system / cpu / pci / gpu / nvlink / nic / net. Elements keep every attribute they came with,
+ * also those that nobody here knows, so that what was read can be written again.
+ */
+export interface Element {
+  readonly kind: 'element';
+  readonly name: string;
+  readonly attributes: Map<string, string>;
+  readonly children: Child[];
+  /** In the file it was read from; null: it was made here. */
+  readonly place: Place | null;
+}
+
+export interface Comment {
+  readonly kind: 'comment';
+  readonly text: string;
+}
+
+export type Child = Element | Comment;
+
+export interface Place {
+  /** File name, or another word for where the text came from. */
+  readonly source: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Something is wrong with a topology; the message says where, what was found, and what was expected. */
+export class TopologyError extends Error {
+  override readonly name = 'TopologyError';
+}
+
+export function element(
+  name: string,
+  attributes: Readonly<Record<string, string | number>> = {},
+  children: Child[] = [],
+): Element {
+  const entries = Object.entries(attributes).map(([key, value]) => [key, String(value)] as const);
+  return { kind: 'element', name, attributes: new Map(entries), children, place: null };
+}
+
+/** Child elements, of one name if it is given. */
+export function elementsOf({ children }: Element, name?: string): Element[] {
+  return children.filter(
+    (child): child is Element => child.kind === 'element' && (name === undefined || child.name === name),
+  );
+}
+
+/** The element itself and all below it, each before its children. */
+export function* everyElement(root: Element): Generator<Element> {
+  yield root;
+  for (const child of elementsOf(root)) yield* everyElement(child);
+}
+
+/** "machine.xml:12:5: <gpu>", as messages begin. */
+export function placeOf({ name, place }: Element): string {
+  return place === null ? `<${name}>` : `${place.source}:${place.line}:${place.column}: <${name}>`;
+}

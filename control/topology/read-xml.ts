@@ -1,0 +1,94 @@
+/** Reads a topology file. */
+import { parseXml, XmlComment, XmlDocumentType, XmlElement, XmlError, XmlText } from '@rgrove/parse-xml';
+import { TopologyError } from './element.ts';
+import type { Child, Element, Place } from './element.ts';
+
+/** NCCL's own limit is 256 elements; a file of this size has more than a hundred thousand. */
+const MAX_CHARACTERS = 16 * 1024 * 1024;
+
+/** A real one has less than ten levels. */
+const MAX_DEPTH = 100;
+
+/** The root element of the file, with the comments before and inside it. `source` names it in messages. */
+export interface Document {
+  readonly root: Element;
+  readonly comments: readonly string[];
+}
+
+/** Throws a TopologyError with line, column and reason. */
+export function readXml(xml: string, source: string): Document {
+  if (xml.length > MAX_CHARACTERS) {
+    throw new TopologyError(`${source}: ${xml.length} characters are more than any topology has (${MAX_CHARACTERS})`);
+  }
+  const places = new Places(xml, source);
+  const document = parsed(xml, source);
+  const comments: string[] = [];
+  let root: Element | null = null;
+  for (const child of document) {
+    if (child instanceof XmlDocumentType) {
+      const { line, column } = places.at(child.start);
+      throw new TopologyError(`${source}:${line}:${column}: a document type is not read here: take <!DOCTYPE …> out`);
+    }
+    if (child instanceof XmlComment && root === null) comments.push(child.content);
+    if (child instanceof XmlElement) root = convert(child, places, 1);
+  }
+  if (root === null) throw new TopologyError(`${source}: there is no element`);
+  return { root, comments };
+}
+
+function parsed(xml: string, source: string): ReturnType<typeof parseXml>['children'] {
+  try {
+    return parseXml(xml, { includeOffsets: true, preserveComments: true, preserveDocumentType: true }).children;
+  } catch (error) {
+    // The parser recurses.
+    if (error instanceof RangeError) throw new TopologyError(`${source}: elements are nested without end`);
+    if (!(error instanceof XmlError)) throw error;
+    const [reason = 'no XML'] = error.message.split('\n');
+    throw new TopologyError(
+      `${source}:${error.line}:${error.column}: ${reason.replace(/ \(line \d+, column \d+\)$/u, '')}`,
+    );
+  }
+}
+
+function convert(from: XmlElement, places: Places, depth: number): Element {
+  const place = places.at(from.start);
+  if (depth > MAX_DEPTH) {
+    const { source, line, column } = place;
+    throw new TopologyError(`${source}:${line}:${column}: elements are nested more than ${MAX_DEPTH} deep`);
+  }
+  const children: Child[] = [];
+  for (const child of from.children) {
+    if (child instanceof XmlElement) children.push(convert(child, places, depth + 1));
+    else if (child instanceof XmlComment) children.push({ kind: 'comment', text: child.content });
+    else if (child instanceof XmlText && child.text.trim() !== '') {
+      const { source, line, column } = places.at(child.start);
+      throw new TopologyError(
+        `${source}:${line}:${column}: text inside <${from.name}>: "${child.text.trim().slice(0, 40)}"`,
+      );
+    }
+  }
+  return { kind: 'element', name: from.name, attributes: new Map(Object.entries(from.attributes)), children, place };
+}
+
+/** Lines and columns of offsets that only rise. */
+class Places {
+  readonly #xml: string;
+  readonly #source: string;
+  #line = 1;
+  #lineStart = 0;
+
+  constructor(xml: string, source: string) {
+    this.#xml = xml;
+    this.#source = source;
+  }
+
+  at(offset: number): Place {
+    for (;;) {
+      const end = this.#xml.indexOf('\n', this.#lineStart);
+      if (end === -1 || end >= offset) break;
+      this.#lineStart = end + 1;
+      this.#line += 1;
+    }
+    return { source: this.#source, line: this.#line, column: offset - this.#lineStart + 1 };
+  }
+}

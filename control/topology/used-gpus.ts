@@ -1,0 +1,28 @@
+/** Which GPUs of a machine have ranks. */
+import * as attribute from './attribute.ts';
+import { elementsOf, everyElement } from './element.ts';
+import type { Child, Element } from './element.ts';
+
+/** Those that have a rank, by rank; if none has, all in the order of the file. */
+export function gpuElements(system: Element): Element[] {
+  const all = [...everyElement(system)].flatMap((pci) => elementsOf(pci, 'gpu'));
+  const ranked = all.filter((gpu) => gpu.attributes.has('rank'));
+  if (ranked.length === 0) return all;
+  return ranked.toSorted((one, other) => attribute.whole(one, 'rank') - attribute.whole(other, 'rank'));
+}
+
+/** The same machine with ranks 0 to `count` - 1 on its first GPUs and none on the others. */
+export function withRanks(system: Element, count: number): Element {
+  const ranks = new Map(gpuElements(system).map((gpu, rank) => [gpu, rank]));
+  const copy = (from: Element): Element => {
+    const attributes = new Map(from.attributes);
+    if (from.name === 'gpu') {
+      const rank = ranks.get(from) ?? count;
+      if (rank < count) attributes.set('rank', String(rank));
+      else attributes.delete('rank');
+    }
+    const children = from.children.map((child): Child => (child.kind === 'element' ? copy(child) : child));
+    return { ...from, attributes, children };
+  };
+  return copy(system);
+}

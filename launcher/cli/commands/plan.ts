@@ -1,0 +1,113 @@
+/** `ncclrun plan`: what would be decided about channels, before anything runs. */
+import { readFileSync } from 'node:fs';
+import { UnplannableError } from '../../../control/planner/check.ts';
+import { plannerWishes } from '../../../control/planner/environment.ts';
+import type { PlannerWishes } from '../../../control/planner/environment.ts';
+import { preferencesFrom } from '../../../control/planner/preferences.ts';
+import type { Preferences } from '../../../control/planner/preferences.ts';
+import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
+import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
+import { graphsXml } from '../../../control/planner/search/graph-xml.ts';
+import { writeXml } from '../../../control/topology/write-xml.ts';
+import { diffPlans } from '../../plan/diff.ts';
+import { collectivesOf, hostGroups, sizesOf } from '../../plan/request.ts';
+import { planText } from '../../plan/text.ts';
+import { verify } from '../../plan/verify.ts';
+import { viewOf } from '../../plan/view.ts';
+import { localTopology } from '../../remote/local.ts';
+import { checked, readTopologyFile } from '../../topology/file.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { type PlanOptionName, planCommandLine } from '../options.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import type { Settings } from '../settings.ts';
+import { usageError } from '../usage-error.ts';
+
+/** Returns the exit status: 1 where --verify finds a link with too much, or --diff a difference. Throws a FailureError (usage). */
+export async function plan(argv: readonly string[]): Promise<number> {
+  const { asked, settings, words } = readCommandLine<PlanOptionName>(argv, planCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('plan');
+  if (asked === 'version') return (await import('./version.ts')).version();
+  if (settings.flag('diff')) return compare(words);
+  const [word] = words;
+  if (word !== undefined) throw usageError(`"${word}" is no option`, 'a topology is given with --topo FILE');
+
+  const topologies = settings.list('topo');
+  const wanted = { topologies, nodes: settings.integer('nodes'), ranks: settings.integer('ranks') };
+  const groups = hostGroups(wanted, topologies.length === 0 ? (await localTopology()).system : null);
+  const wishes = wishesOf(process.env);
+  const planned = checked(() => planCluster(groups, wishes));
+  if (settings.flag('verify')) {
+    const { text, ok } = verify(planned.cluster);
+    return print(text, ok ? 0 : 1);
+  }
+  return print(await rendered(planned, wishes, settings), 0);
+}
+
+async function rendered(planned: PlannedCluster, wishes: Wishes, settings: Settings<PlanOptionName>): Promise<string> {
+  const format = settings.flag('json') ? 'json' : (settings.text('format') ?? 'text');
+  if (format === 'nccl-xml') return graphsOfFirst(planned);
+  const view = viewOf(planned, {
+    collectives: collectivesOf(settings.list('collective')),
+    sizes: sizesOf(settings.text('sizes') ?? ''),
+    full: settings.flag('full'),
+    preferences: wishes.preferences,
+    said: wishes.said,
+  });
+  if (format === 'json') return `${JSON.stringify(view)}\n`;
+  if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);
+  return planText(view, settings.flag('explain'));
+}
+
+type Wishes = PlannerWishes & { readonly preferences: Preferences };
+
+function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
+  try {
+    const preferences = preferencesFrom(environment);
+    const { said: heeded, ...wishes } = plannerWishes(environment);
+    const names = ['NCCL_ALGO', 'NCCL_GRAPH_FILE', 'NCCL_PROTO'].filter((name) => (environment[name] ?? '') !== '');
+    const file = environment['NCCL_GRAPH_FILE'] ?? '';
+    const graphs = file === '' ? null : readTopologyFile(file).root;
+    return {
+      ...wishes,
+      shape: { ...wishes.shape, graphs },
+      preferences,
+      said: [...names.map((name) => `${name}=${environment[name]}`), ...heeded],
+    };
+  } catch (error) {
+    if (error instanceof UnplannableError) throw usageError(error.message, 'correct the variable, or unset it');
+    throw error;
+  }
+}
+
+/** As NCCL_GRAPH_DUMP_FILE of the first host. */
+function graphsOfFirst({ cluster }: PlannedCluster): string {
+  const [shape] = cluster.shapes;
+  if (shape === undefined) throw new RangeError('a plan needs a host');
+  const { routes, ring, tree, collnetChain, collnetDirect } = shape;
+  return writeXml(graphsXml(routes.machine, { ring, tree, collnetChain, collnetDirect }));
+}
+
+function compare(words: readonly string[]): Promise<number> {
+  const [one, other, extra] = words;
+  if (one === undefined || other === undefined || extra !== undefined) {
+    throw usageError('--diff takes two files', 'write: ncclrun plan --diff A.json B.json');
+  }
+  const text = diffPlans({ name: one, text: readText(one) }, { name: other, text: readText(other) });
+  return print(text === '' ? 'The plans are equal.\n' : text, text === '' ? 0 : 1);
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw usageError(
+      `the plan ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      null,
+    );
+  }
+}
+
+async function print(text: string, status: number): Promise<number> {
+  await standardStreams().stdout.write(Buffer.from(text));
+  return status;
+}

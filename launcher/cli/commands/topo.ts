@@ -1,0 +1,88 @@
+/** `ncclrun topo [--from FILE | --host HOST] [--format …]`: shows what a machine is. */
+import { hostname } from 'node:os';
+import { basename } from 'node:path';
+import { writeXml } from '../../../control/topology/write-xml.ts';
+import { localTopology } from '../../remote/local.ts';
+import { type Paint, makePaint } from '../../report/colour.ts';
+import { type StandardStreams, standardStreams } from '../../report/standard-streams.ts';
+import { ourLine } from '../../report/summary.ts';
+import { isRenumbered } from '../../topology/complete.ts';
+import { checked, readTopologyFile } from '../../topology/file.ts';
+import { otherHost } from '../../topology/host.ts';
+import { jsonOf } from '../../topology/json.ts';
+import { type Survey, survey } from '../../topology/survey.ts';
+import { svgOf } from '../../topology/svg/svg.ts';
+import { textOf } from '../../topology/text.ts';
+import { checkedWords } from '../checked-words.ts';
+import { commandTable } from '../command-table.ts';
+import { type JobOptionName, type TopoOptionName, topoCommandLine } from '../options.ts';
+import { topologyFormats } from '../options/topology.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import type { Settings } from '../settings.ts';
+import { usageError } from '../usage-error.ts';
+
+type Names = TopoOptionName | JobOptionName;
+
+/** Returns the exit status. Throws a FailureError (usage), also for a file that is no topology. */
+export async function topo(argv: readonly string[]): Promise<number> {
+  const { asked, settings, words } = readCommandLine<Names>(argv, topoCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('topo');
+  if (asked === 'version') return (await import('./version.ts')).version();
+  checkedWords(words, commandTable.topo);
+
+  const streams = standardStreams();
+  const found = await find(settings, streams);
+  if (typeof found === 'number') return found;
+  const format = formatOf(settings);
+  const text = written(found, format, makePaint(streams.stdoutIsTerminal(), process.env));
+  if (format !== 'json') {
+    const paint = makePaint(streams.stderrIsTerminal(), process.env);
+    for (const note of found.machine.notes) await streams.stderr.write(Buffer.from(ourLine(note, paint)));
+  }
+  await streams.stdout.write(Buffer.from(text));
+  return 0;
+}
+
+interface Found {
+  readonly machine: Survey;
+  /** Before its root element. */
+  readonly comments: readonly string[];
+}
+
+/** A number: the host could not be asked, which has been told; this is the exit status. */
+async function find(settings: Settings<Names>, streams: StandardStreams): Promise<Found | number> {
+  const file = settings.text('from');
+  const host = settings.text('topo-host');
+  if (file !== null && host !== null)
+    throw usageError('--from and --host both say which machine to show', 'leave one of them out');
+  if (file !== null) {
+    const { root, comments } = readTopologyFile(file);
+    const title = file === '-' ? 'standard input' : basename(file);
+    const notes = isRenumbered(root) ? [`${title}: GPUs without a number of their own are counted in its order`] : [];
+    return { machine: checked(() => survey(root, title, notes)), comments };
+  }
+  if (host?.includes(',') === true) throw usageError(`--host ${host}: one host at a time`, 'name one host');
+  const detected = host === null ? await localTopology() : await otherHost(host, settings, streams);
+  if (typeof detected === 'number') return detected;
+  return { machine: checked(() => survey(detected.system, host ?? hostname(), detected.notes)), comments: [] };
+}
+
+function formatOf(settings: Settings<Names>): (typeof topologyFormats)[number] {
+  const name = settings.text('format') ?? (settings.flag('json') ? 'json' : 'text');
+  return topologyFormats.find((format) => format === name) ?? 'text';
+}
+
+function written({ machine, comments }: Found, format: (typeof topologyFormats)[number], paint: Paint): string {
+  switch (format) {
+    case 'text':
+      return textOf(machine, paint);
+    case 'json':
+      return jsonOf(machine);
+    case 'xml':
+      return writeXml(machine.system, comments);
+    case 'svg':
+      return svgOf(machine);
+    default:
+      return format satisfies never;
+  }
+}

@@ -1,0 +1,20 @@
+/** Rows under each other; a column whose cells are numbers is set to the right. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const count = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: count }, (_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const isNumeric = widths.map((_, column) => rows.slice(1).every((row) => /^[0-9.]*( %)?$/u.test(row[column] ?? '')));
+  return rows
+    .map((row) =>
+      widths
+        .map((width, column) => {
+          const cell = row[column] ?? '';
+          return isNumeric[column] === true ? cell.padStart(width) : cell.padEnd(width);
+        })
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('');
+}

@@ -1,0 +1,106 @@
+/** From the words of `ncclrun plan` to what is to be planned. */
+import type { CollectiveName } from '../../control/plan/types.ts';
+import type { HostGroup } from '../../control/planner/cluster/plan-cluster.ts';
+import type { Element } from '../../control/topology/element.ts';
+import { gpuElements } from '../../control/topology/used-gpus.ts';
+import { collectives } from '../cli/command-table.ts';
+import { nearest } from '../cli/nearest.ts';
+import { usageError } from '../cli/usage-error.ts';
+import { parseBytes } from '../cli/values.ts';
+import { readTopologyFile } from '../topology/file.ts';
+
+export interface Wanted {
+  readonly topologies: readonly string[];
+  readonly nodes: number | null;
+  readonly ranks: number | null;
+}
+
+/** `own`: the topology of this machine, where no file is given. Throws a FailureError (usage). */
+export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | null): HostGroup[] {
+  const given = topologies.map((word) => {
+    const [, path = word, count] = /^(.+):([0-9]{1,7})$/u.exec(word) ?? [];
+    return { system: readTopologyFile(path).root, hosts: count === undefined ? null : Number(count) };
+  });
+  if (given.length > 1 && nodes !== null) {
+    throw usageError(
+      `--nodes ${nodes} with ${given.length} topologies`,
+      'give each its number: --topo A.xml:2 --topo B.xml:3',
+    );
+  }
+  const all = own === null ? given : [{ system: own, hosts: nodes }];
+  for (const { system } of all) {
+    if (gpuElements(system).length > 0) continue;
+    const whose = own === null ? 'the topology' : 'this machine';
+    throw usageError(`${whose} has no GPU that ranks could use`, 'give the topology of hosts with GPUs: --topo FILE');
+  }
+  const groups = all.map(({ system, hosts }) => ({ system, hosts: hosts ?? nodes ?? 1, ranksPerHost: null }));
+  return ranks === null ? groups : spread(groups, ranks);
+}
+
+/** The first hosts get one more where they do not come out even. */
+function spread(groups: readonly HostGroup[], ranks: number): HostGroup[] {
+  const hosts = groups.reduce((sum, group) => sum + group.hosts, 0);
+  const least = Math.floor(ranks / hosts);
+  if (least === 0)
+    throw usageError(
+      `${ranks} ranks for ${hosts} hosts`,
+      'each host has at least one rank: give more ranks or fewer nodes',
+    );
+  let more = ranks % hosts;
+  return groups.flatMap(({ system, hosts: count }) => {
+    const gpus = gpuElements(system).length;
+    const fuller = Math.min(more, count);
+    more -= fuller;
+    const most = fuller > 0 ? least + 1 : least;
+    if (most > gpus)
+      throw usageError(
+        `${ranks} ranks on ${hosts === 1 ? '1 host' : `${hosts} hosts`} are ${most} on a host with ${gpus} GPUs`,
+        'give more nodes or fewer ranks',
+      );
+    const parts = [
+      { system, hosts: fuller, ranksPerHost: least + 1 },
+      { system, hosts: count - fuller, ranksPerHost: least },
+    ];
+    return parts.filter((part) => part.hosts > 0);
+  });
+}
+
+const NAMES: Readonly<Record<(typeof collectives)[number], CollectiveName>> = {
+  all_reduce: 'allReduce',
+  all_gather: 'allGather',
+  reduce_scatter: 'reduceScatter',
+  broadcast: 'broadcast',
+  reduce: 'reduce',
+  alltoall: 'allToAll',
+  gather: 'gather',
+  scatter: 'scatter',
+  sendrecv: 'sendRecv',
+};
+
+export function collectivesOf(words: readonly string[]): CollectiveName[] {
+  return words
+    .flatMap((word) => word.split(','))
+    .flatMap((word) => {
+      if (word === 'all') return collectives.map((name) => NAMES[name]);
+      const known = collectives.find((name) => name === word);
+      if (known !== undefined) return [NAMES[known]];
+      const guess = nearest(word, collectives);
+      throw usageError(
+        `no collective is called ${word}`,
+        guess === null ? `there are ${collectives.join(', ')}` : `did you mean ${guess}?`,
+      );
+    });
+}
+
+/** `8..8G`, `1M`: powers of two times the first. */
+export function sizesOf(text: string): number[] {
+  const [from = '', to = from, ...rest] = text.split('..');
+  const first = parseBytes(from);
+  const last = parseBytes(to);
+  if (first === null || last === null || rest.length > 0 || first < 1 || last < first) {
+    throw usageError(`--bytes is "${text}"`, 'a size or a range is wanted, such as 1M or 8..8G');
+  }
+  const sizes: number[] = [];
+  for (let size = first; size <= last; size *= 2) sizes.push(size);
+  return sizes;
+}

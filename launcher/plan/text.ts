@@ -1,0 +1,113 @@
+/** A plan for people. */
+import type { GraphView, PlanView, ShapeView } from './view.ts';
+import { columns } from './columns.ts';
+
+export function planText(view: PlanView, explain: boolean): string {
+  const { nodes, ranks, nChannels, shapes } = view;
+  const hosts = nodes === 1 ? '1 host' : `${nodes} hosts`;
+  const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('');
+  const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
+  const parts = [head, graphsText(view), channelsText(view)];
+  if (explain) parts.push(explanation(shapes, view));
+  if (view.tuning.length > 0) parts.push(tuningText(view));
+  return parts.join('');
+}
+
+const GRAPHS = ['ring', 'tree', 'collnet'] as const;
+
+function graphsText(view: PlanView): string {
+  const rows = [
+    ['graph', 'channels', 'GB/s inside', 'GB/s between', 'paths inside', 'paths between', 'GB/s in all', ''],
+  ];
+  for (const name of GRAPHS) {
+    const graph = view[name];
+    if (graph !== null) rows.push(graphRow(name, graph, view.nodes));
+  }
+  return `${columns(rows)}\n${bottlenecks(view)}\n`;
+}
+
+/** Why the graphs are no faster. */
+function bottlenecks(view: PlanView): string {
+  const lines = GRAPHS.flatMap((name) => {
+    const bottleneck = view[name]?.bottleneck ?? null;
+    if (bottleneck === null) return [];
+    const { from, to, load, bandwidth, others } = bottleneck;
+    const more = others === 0 ? '' : `, and ${others} more as full`;
+    return [`${name}: the fullest link is ${from} → ${to}, ${load} of ${bandwidth} GB/s${more}\n`];
+  });
+  return lines.join('');
+}
+
+function graphRow(name: string, graph: GraphView, nodes: number): string[] {
+  const { nChannels, bwIntra, bwInter, typeIntra, typeInter, totalBw, sameChannels, crossNic, pattern } = graph;
+  const notes = [
+    name === 'tree' ? PATTERN_NOTES[pattern] : '',
+    sameChannels === 1 ? 'all channels alike' : '',
+    crossNic === 2 ? 'NICs swapped in pairs' : '',
+  ];
+  const between = nodes === 1 ? ['-', '-'] : [String(bwInter), typeInter];
+  return [
+    name,
+    String(nChannels),
+    String(bwIntra),
+    between[0] ?? '',
+    typeIntra,
+    between[1] ?? '',
+    String(Number(totalBw.toPrecision(4))),
+    notes.filter((note) => note !== '').join(', '),
+  ];
+}
+
+const PATTERN_NOTES = {
+  ring: '',
+  balancedTree: 'balanced',
+  splitTree: 'split',
+  tree: 'plain',
+  collnetDirect: 'direct',
+} as const;
+
+/** Equal channels in one line. */
+function channelsText(view: PlanView): string {
+  const lines: string[] = [];
+  for (const name of GRAPHS) {
+    const graph = view[name];
+    if (graph === null) continue;
+    lines.push(`${name}: ranks of a host in order${view.nodes > 1 ? ', NIC in and out' : ''}\n`);
+    let from = 0;
+    graph.channels.forEach((channel, index) => {
+      const next = graph.channels[index + 1];
+      if (next !== undefined && JSON.stringify(next) === JSON.stringify(channel)) return;
+      const numbers = from === index ? `${index}` : `${from}-${index}`;
+      const nics = channel.nics.length === 0 ? '' : `   net ${channel.nics.join(' → ')}`;
+      lines.push(`  ${numbers.padStart(5)}: ${channel.order.join(' ')}${nics}\n`);
+      from = index + 1;
+    });
+    lines.push('\n');
+  }
+  return lines.join('');
+}
+
+function explanation(shapes: readonly ShapeView[], view: PlanView): string {
+  const rows = [['host', 'hosts', 'graph', 'channels', 'GB/s inside', 'GB/s between', 'paths inside', 'paths between']];
+  for (const name of GRAPHS) {
+    shapes.forEach((shape, index) => {
+      const graph = shape[name];
+      if (graph !== null) rows.push([`kind ${index}`, String(shape.hosts), name, ...agreementCells(graph)]);
+    });
+    const agreed = view[name];
+    if (agreed !== null) rows.push(['minimum', String(view.nodes), name, ...agreementCells(agreed)]);
+  }
+  return `${columns(rows)}\n`;
+}
+
+function agreementCells({ nChannels, bwIntra, bwInter, typeIntra, typeInter }: GraphView): string[] {
+  return [String(nChannels), String(bwIntra), String(bwInter), typeIntra, typeInter];
+}
+
+function tuningText({ tuning }: PlanView): string {
+  const rows = [['collective', 'bytes', 'form', 'protocol', 'predicted µs', 'bus GB/s']];
+  for (const { collective, bytes, algorithm, protocol, predictedMicroseconds, predictedBusBw } of tuning) {
+    rows.push([collective, String(bytes), algorithm, protocol, String(predictedMicroseconds), String(predictedBusBw)]);
+  }
+  return columns(rows);
+}

@@ -1,0 +1,237 @@
+/** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
+import type { CollectiveName } from '../../control/plan/types.ts';
+import type { Agreement } from '../../control/planner/cluster/agreement.ts';
+import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import type { Situation } from '../../control/planner/tuning/network.ts';
+import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import type { Machine } from '../../control/planner/machine/node.ts';
+import type { Routes } from '../../control/planner/machine/routes.ts';
+import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
+import type { Preferences } from '../../control/planner/preferences.ts';
+import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
+import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+
+export interface GraphView {
+  readonly pattern: Pattern;
+  readonly nChannels: number;
+  readonly bwIntra: number;
+  readonly bwInter: number;
+  readonly typeIntra: string;
+  readonly typeInter: string;
+  readonly crossNic: number;
+  readonly sameChannels: number;
+  /** Channels × the lesser of bwIntra and, with several hosts, bwInter. */
+  readonly totalBw: number;
+  /** The link that the channels fill most: what more of them, or faster ones, would ask too much of. null: they use none. */
+  readonly bottleneck: BottleneckView | null;
+  readonly channels: readonly ChannelView[];
+}
+
+export interface BottleneckView {
+  readonly from: string;
+  readonly to: string;
+  /** GB/s that the link carries, and those planned on it. */
+  readonly bandwidth: number;
+  readonly load: number;
+  /** Links that are as full as this one, without it. */
+  readonly others: number;
+}
+
+export interface ChannelView {
+  /** Ranks of the host, from where the channel comes in. */
+  readonly order: readonly number[];
+  /** Device numbers of the NICs by which it comes in and goes out; none inside one host. */
+  readonly nics: readonly number[];
+}
+
+export interface TuningView {
+  readonly collective: CollectiveName;
+  /** Of the larger of a rank's two buffers. */
+  readonly bytes: number;
+  readonly algorithm: string;
+  readonly protocol: string;
+  readonly predictedMicroseconds: number;
+  /** Bus bandwidth as nccl-tests count it, GB/s. */
+  readonly predictedBusBw: number;
+}
+
+export interface ShapeView {
+  readonly hosts: number;
+  readonly gpus: number;
+  readonly nics: number;
+  readonly ring: GraphView;
+  readonly tree: GraphView;
+  readonly collnet: GraphView | null;
+  readonly collnetDirect: GraphView | null;
+}
+
+export interface PlanView {
+  readonly version: 1;
+  /** Variables that were heeded, NAME=value. */
+  readonly wishes: readonly string[];
+  readonly nodes: number;
+  readonly ranks: number;
+  /** After doubling, what the engine's rings and trees have. */
+  readonly nChannels: number;
+  readonly ring: GraphView;
+  readonly tree: GraphView;
+  readonly collnet: GraphView | null;
+  /** Each kind of host by itself; the graphs above are what all of them can do, with the orders of the first. */
+  readonly shapes: readonly ShapeView[];
+  readonly tuning: readonly TuningView[];
+  readonly rings?: readonly (readonly number[])[];
+}
+
+export interface ViewOptions {
+  readonly collectives: readonly CollectiveName[];
+  readonly sizes: readonly number[];
+  /** With the orders over all ranks. */
+  readonly full: boolean;
+  readonly preferences: Preferences;
+  /** Variables that decided something. */
+  readonly said: readonly string[];
+}
+
+export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOptions): PlanView {
+  const { collectives, full } = options;
+  const acrossHosts = cluster.hosts.length > 1;
+  const shapes = cluster.shapes.map((shape, index): ShapeView => {
+    const { routes } = shape;
+    const { machine } = routes;
+    const own = (graph: Graph | null): GraphView | null =>
+      graph === null ? null : graphView(graph, routes, acrossHosts);
+    return {
+      hosts: cluster.hosts.filter((host) => host.shape === index).length,
+      gpus: machine.gpus.length,
+      nics: machine.nets.length,
+      ring: graphView(shape.ring, routes, acrossHosts),
+      tree: graphView(shape.tree, routes, acrossHosts),
+      collnet: own(shape.collnetChain),
+      collnetDirect: own(shape.collnetDirect),
+    };
+  });
+  const [first] = shapes;
+  if (first === undefined) throw new RangeError('a plan needs a host');
+  const weakest = (name: 'ring' | 'tree' | 'collnet'): GraphView | undefined => {
+    const graphs = shapes.flatMap((shape) => shape[name] ?? []);
+    return graphs.toSorted((one, other) => one.totalBw - other.totalBw)[0];
+  };
+  return {
+    version: 1,
+    wishes: options.said,
+    nodes: cluster.hosts.length,
+    ranks: cluster.ranks,
+    nChannels: cluster.channels,
+    ring: agreed(first.ring, weakest('ring'), cluster.ring, acrossHosts),
+    tree: agreed(first.tree, weakest('tree'), cluster.tree, acrossHosts),
+    collnet:
+      first.collnet === null || situation.collnet === null
+        ? null
+        : agreed(first.collnet, weakest('collnet'), situation.collnet, acrossHosts),
+    shapes,
+    tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
+    ...(full ? { rings: ringOrders(cluster) } : {}),
+  };
+}
+
+function ringOrders(cluster: Cluster): number[][] {
+  return Array.from({ length: cluster.channels }, (_, channel) => cluster.ringOrder(channel));
+}
+
+function graphView(graph: Graph, routes: Routes, acrossHosts: boolean): GraphView {
+  const { pattern, channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = graph;
+  return {
+    pattern,
+    nChannels: channels.length,
+    bwIntra: inside / 1000,
+    bwInter: between / 1000,
+    typeIntra: typeInside,
+    typeInter: typeBetween,
+    crossNic,
+    sameChannels: sameChannels ? 1 : 0,
+    totalBw: (channels.length * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
+    bottleneck: bottleneckOf(graph, routes),
+    channels: channels.map((channel) => channelView(channel, routes.machine)),
+  };
+}
+
+function bottleneckOf(graph: Graph, routes: Routes): BottleneckView | null {
+  const loads = linkLoads(routes, graph);
+  const [fullest] = loads;
+  if (fullest === undefined) return null;
+  const { link, load } = fullest;
+  const asFull = loads.filter((other) => shareOf(fullest) - shareOf(other) < 1e-3);
+  return {
+    from: link.from.name,
+    to: link.to.name,
+    bandwidth: link.bandwidth / 1000,
+    load: Math.round(load) / 1000,
+    others: asFull.length - 1,
+  };
+}
+
+function channelView({ order, nets }: FoundChannel, machine: Machine): ChannelView {
+  return {
+    order: order.map((gpu) => machine.gpus[gpu]?.rank ?? -1),
+    nics: (nets ?? []).map((net) => machine.nets[net]?.device ?? -1),
+  };
+}
+
+/** What all hosts can do, with the first's orders and the weakest's bottleneck. */
+function agreed(
+  view: GraphView,
+  weakest: GraphView | undefined,
+  agreement: Agreement,
+  acrossHosts: boolean,
+): GraphView {
+  const { channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = agreement;
+  return {
+    pattern: view.pattern,
+    nChannels: channels,
+    bwIntra: inside / 1000,
+    bwInter: between / 1000,
+    typeIntra: typeInside,
+    typeInter: typeBetween,
+    crossNic,
+    sameChannels: sameChannels ? 1 : 0,
+    totalBw: (channels * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
+    bottleneck: weakest?.bottleneck ?? null,
+    channels: view.channels.slice(0, channels),
+  };
+}
+
+function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
+  const choices = preferredChoices(collective, choicesFor(collective, situation), preferences);
+  return sizes.flatMap((bytes) => {
+    const best = fastest(choices, bytes);
+    if (best === null) return [];
+    const microseconds = timeOf(best, bytes);
+    const busBytes = bytes * busFactor(collective, situation.ranks);
+    return [
+      {
+        collective,
+        bytes,
+        algorithm: best.form,
+        protocol: best.protocol,
+        predictedMicroseconds: Number(microseconds.toPrecision(4)),
+        predictedBusBw: Number((busBytes / microseconds / 1000).toPrecision(4)),
+      },
+    ];
+  });
+}
+
+/** nccl-tests, doc/PERFORMANCE.md. */
+function busFactor(collective: CollectiveName, ranks: number): number {
+  switch (collective) {
+    case 'allReduce':
+      return (2 * (ranks - 1)) / ranks;
+    case 'allGather':
+    case 'reduceScatter':
+    case 'allToAll':
+    case 'gather':
+    case 'scatter':
+      return (ranks - 1) / ranks;
+    default:
+      return 1;
+  }
+}

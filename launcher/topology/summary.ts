@@ -1,0 +1,31 @@
+/** A machine in one line. */
+import type { Survey } from './survey.ts';
+import type { DevicePart, Part } from './part.ts';
+import { different, networkSpeed, plural } from './words.ts';
+
+/** "2 NUMA nodes, 8 GPUs (sm 90), 8 NICs (400 Gb/s), NVSwitch" */
+export function summary({ cpus, gpus, nets, machine }: Survey): string {
+  const capabilities = different(gpus.map(({ node }) => node.computeCapability));
+  const speeds = different(nets.map(({ megabits }) => networkSpeed(megabits)));
+  return [
+    plural(cpus.length, (cpus[0]?.node.numa ?? 0) < 0 ? 'CPU' : 'NUMA node'),
+    gpus.length === 0
+      ? (undescribed(cpus, 'GPU') ?? 'no GPU')
+      : `${plural(gpus.length, 'GPU')} (sm ${capabilities.join(', ')})`,
+    nets.length === 0 ? (undescribed(cpus, 'NIC') ?? 'no NIC') : `${plural(nets.length, 'NIC')} (${speeds.join(', ')})`,
+    ...(machine.nvswitch === null ? [] : ['NVSwitch']),
+  ].join(', ');
+}
+
+/** "8 GPUs not described": as in files that providers ship. */
+function undescribed(cpus: Survey['cpus'], what: DevicePart['what']): string | null {
+  const devices = cpus.flatMap(({ parts }) => devicesBelow(parts)).filter((device) => device.what === what);
+  return devices.length === 0 ? null : `${plural(devices.length, what)} not described`;
+}
+
+function devicesBelow(parts: readonly Part[]): DevicePart[] {
+  return parts.flatMap((part) => {
+    if (part.kind === 'device') return [part];
+    return part.kind === 'switch' ? devicesBelow(part.parts) : [];
+  });
+}

@@ -1,0 +1,30 @@
+/** Numbers and lists for people. */
+import { ranges } from '../report/ranges.ts';
+
+/** MB/s → GB/s with three digits at most: "371", "12.5", "0.75". */
+export function gigabytes(megabytes: number): string {
+  const value = megabytes / 1000;
+  if (value >= 100) return value.toFixed(0);
+  return String(Number(value.toFixed(value >= 10 ? 1 : 2)));
+}
+
+/** "400 Gb/s" */
+export function networkSpeed(megabits: number | null): string {
+  if (megabits === null) return '? Gb/s';
+  return megabits < 1000 ? `${megabits} Mb/s` : `${Number((megabits / 1000).toFixed(1))} Gb/s`;
+}
+
+export function plural(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
+}
+
+/** "GPU 3", "GPUs 1-4,7" */
+export function gpuList(indexes: readonly number[]): string {
+  const sorted = [...indexes].toSorted((one, other) => one - other);
+  return `GPU${sorted.length === 1 ? '' : 's'} ${ranges(sorted)}`;
+}
+
+/** Each value once, in the order of their first appearance. */
+export function different<Value>(values: readonly Value[]): Value[] {
+  return [...new Set(values)];
+}

@@ -1,0 +1,194 @@
+/** `ncclrun plan` as a user types it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { afterAll, describe, expect, it } from 'vitest';
+import { readXml } from '../../control/topology/read-xml.ts';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { shapesOf } from '../rig/svg.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-plan-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+const switches = join(repository, 'test/unit/fixtures/switches.xml');
+const superchips = join(repository, 'test/unit/fixtures/superchips.xml');
+
+async function prints(...argv: string[]): Promise<string> {
+  const { status, stdout, stderr } = await Command.run(['plan', ...argv]);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return stdout;
+}
+
+function write(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const view = v.object({
+  nodes: v.number(),
+  ranks: v.number(),
+  nChannels: v.number(),
+  ring: v.object({
+    nChannels: v.number(),
+    bwIntra: v.number(),
+    bwInter: v.number(),
+    totalBw: v.number(),
+    bottleneck: v.object({ bandwidth: v.number(), load: v.number() }),
+    channels: v.array(v.object({ order: v.array(v.number()), nics: v.array(v.number()) })),
+  }),
+  shapes: v.array(v.object({ hosts: v.number(), gpus: v.number() })),
+  tuning: v.array(v.object({ collective: v.string(), bytes: v.number(), predictedMicroseconds: v.number() })),
+  rings: v.optional(v.array(v.array(v.number()))),
+});
+
+async function planned(...argv: string[]): Promise<v.InferOutput<typeof view>> {
+  return v.parse(view, JSON.parse(await prints(...argv, '--format', 'json')));
+}
+
+describe('a plan', () => {
+  it('as text', async () => {
+    const text = await prints('--topo', switches, '--nodes', '2');
+    expect(text).toContain('6 ranks on 2 hosts');
+    expect(text).toMatch(/^ring +\d+ /mu);
+    expect(text).toMatch(/^allReduce +8589934592 /mu);
+    expect(text).toMatch(/^ring: the fullest link is \S.* → \S.*, [\d.]+ of [\d.]+ GB\/s, and \d+ more as full$/mu);
+  });
+
+  it('as JSON, with fields that add up', async () => {
+    const { nodes, ranks, nChannels, ring, tuning } = await planned(
+      '--topo',
+      switches,
+      '--nodes',
+      '3',
+      '--bytes',
+      '1K..4K',
+    );
+    expect({ nodes, ranks, sizes: tuning.map(({ bytes }) => bytes) }).toEqual({
+      nodes: 3,
+      ranks: 9,
+      sizes: [1024, 2048, 4096],
+    });
+    expect(nChannels).toBe(ring.nChannels * 2);
+    expect(ring.bottleneck.load).toBeLessThanOrEqual(ring.bottleneck.bandwidth * 1.001);
+    expect(ring.bottleneck.load).toBeGreaterThan(ring.bottleneck.bandwidth / 2); // else twice as many channels would fit
+    expect(ring.totalBw).toBeCloseTo(ring.nChannels * Math.min(ring.bwIntra, ring.bwInter));
+    for (const { order, nics } of ring.channels) {
+      expect(order.toSorted((one, other) => one - other)).toEqual([0, 1, 2]);
+      expect(nics).toHaveLength(2);
+    }
+  });
+
+  it('with the orders over all ranks', async () => {
+    const { rings, nChannels } = await planned('--topo', switches, '--nodes', '5', '--full');
+    expect(rings).toHaveLength(nChannels);
+    for (const ring of rings ?? []) expect(ring.toSorted((one, other) => one - other)).toEqual([...Array(15).keys()]);
+  });
+
+  it('of hosts that differ', async () => {
+    const { nodes, shapes } = await planned('--topo', `${switches}:2`, '--topo', `${superchips}:3`);
+    expect({ nodes, hosts: shapes.map(({ hosts }) => hosts) }).toEqual({ nodes: 5, hosts: [2, 3] });
+    expect(await prints('--topo', `${switches}:2`, '--topo', superchips, '--explain')).toMatch(/^minimum +3 +ring/mu);
+  });
+
+  it('of fewer ranks than GPUs, spread evenly', async () => {
+    const { ranks, shapes } = await planned('--topo', switches, '--nodes', '3', '--ranks', '7');
+    expect({ ranks, shapes }).toMatchObject({
+      ranks: 7,
+      shapes: [
+        { hosts: 1, gpus: 3 },
+        { hosts: 2, gpus: 2 },
+      ],
+    });
+  });
+
+  it('as NCCL’s graphs', async () => {
+    const { root } = readXml(await prints('--topo', switches, '--format', 'nccl-xml'), 'graphs');
+    expect({ name: root.name, graphs: root.children.length }).toEqual({ name: 'graphs', graphs: 5 });
+  });
+
+  it('as a picture', async () => {
+    expect(shapesOf(await prints('--topo', superchips, '--nodes', '2', '--format', 'svg'))[0]).toMatchObject({
+      name: 'svg',
+    });
+  });
+
+  it('of every collective', async () => {
+    const { tuning } = await planned('--topo', switches, '--collective', 'all', '--bytes', '1M');
+    expect(tuning.map(({ collective }) => collective)).toContain('allToAll');
+    for (const { predictedMicroseconds } of tuning) expect(predictedMicroseconds).toBeGreaterThan(0);
+  });
+});
+
+describe('what is put on links', () => {
+  it.each([switches, superchips])('of %s is no more than they carry', async (file) => {
+    expect(await prints('--topo', file, '--nodes', '2', '--verify')).toContain('No link has more than it carries.');
+  });
+});
+
+describe('two plans', () => {
+  it('that are equal', async () => {
+    const one = write('one.json', await prints('--topo', switches, '--format', 'json'));
+    expect(await prints('--diff', one, one)).toBe('The plans are equal.\n');
+  });
+
+  it('that differ', async () => {
+    const one = write('one.json', await prints('--topo', switches, '--format', 'json'));
+    const other = write('other.json', await prints('--topo', superchips, '--format', 'json'));
+    const { status, stdout } = await Command.run(['plan', '--diff', one, other]);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^ring totalBw /mu);
+  });
+});
+
+describe('variables', () => {
+  const heeding = (environment: NodeJS.ProcessEnv) =>
+    Command.run(['plan', '--topo', switches, '--bytes', '1M..1M'], { environment });
+
+  it('are heeded, and the plan says so', async () => {
+    const graphs = write('graphs.xml', await prints('--topo', switches, '--format', 'nccl-xml'));
+    const usual = await prints('--topo', switches, '--bytes', '1M..1M');
+    const { status, stdout } = await heeding({ NCCL_GRAPH_FILE: graphs, NCCL_ALGO: 'allreduce:tree' });
+    expect(status).toBe(0);
+    expect(stdout).toContain(`  heeded: NCCL_GRAPH_FILE=${graphs}\n`);
+    expect(stdout).toMatch(/^allReduce +1048576 +tree /mu);
+    expect(stdout.replaceAll(/^ {2}heeded:.*\n/gmu, '').split('\ncollective')[0]).toBe(usual.split('\ncollective')[0]);
+  });
+
+  it.each([
+    [{ NCCL_GRAPH_FILE: switches }, /switches\.xml:1:1.*a file of graphs begins with <graphs>/],
+    [{ NCCL_GRAPH_FILE: 'nix.xml' }, /there is no file nix\.xml/],
+    [{ NCCL_ALGO: 'allreduce:star' }, /NCCL_ALGO=allreduce:star: 'star' is unknown/],
+    [{ NCCL_CROSS_NIC: '7' }, /NCCL_CROSS_NIC/],
+  ])('that mean nothing: %j', async (environment, sentence) => {
+    const { status, stdout, stderr } = await heeding(environment);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(sentence);
+    expect(stderr).not.toMatch(/^\s+at /mu);
+  });
+});
+
+describe('words that cannot be meant', () => {
+  const bad = write('bad.xml', '<system version="1">\n  <cpu numaid="0" arch="x86_64"\n</system>\n');
+  it.each<[string[], RegExp]>([
+    [['--topo', 'nix.xml'], /there is no file nix\.xml/],
+    [['--topo', directory], /is a directory/],
+    [['--topo', bad], /bad\.xml:3:1: /],
+    [['--topo', write('empty.xml', '<system version="1"/>')], /no GPU/],
+    [['--topo', switches, '--ranks', '5'], /5 ranks on 1 host/],
+    [['--topo', switches, '--nodes', '4', '--ranks', '3'], /3 ranks for 4 hosts/],
+    [['--topo', switches, '--collective', 'allreduce'], /did you mean all_reduce\?/],
+    [['--topo', switches, '--bytes', '8..x'], /--bytes is "8\.\.x"/],
+    [['--topo', switches, '--topo', superchips, '--nodes', '2'], /--nodes 2 with 2 topologies/],
+    [['--topo', switches, 'dgx'], /"dgx" is no option/],
+    [['--diff', switches], /takes two files/],
+    [['--diff', switches, switches], /is no JSON/],
+  ])('%j', async (argv, sentence) => {
+    const { status, stdout, stderr } = await Command.run(['plan', ...argv]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(sentence);
+    expect(stderr).not.toMatch(/^\s+at /mu); // no stack trace
+    expect(stderr).toMatch(/^ {2}next: /mu);
+  });
+});

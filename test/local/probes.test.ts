@@ -1,0 +1,100 @@
+/** The addon's probes, on libraries that stand in for NVIDIA's and for rdma-core's. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+
+const execFileAsync = promisify(execFile);
+let directory = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ncclrun-probes-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+/** A library of that source; its path. */
+async function library(name: string, options: readonly string[] = []): Promise<string> {
+  const output = join(directory, `${[name, ...options].join('')}.so`);
+  const source = join(repository, 'test/rig/programs', `${name}.c`);
+  const words = ['-O2', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', ...options, '-o', output, source];
+  await execFileAsync('cc', words);
+  return output;
+}
+
+/** What a probe answers in a process of its own, with that in its environment. */
+async function probe(name: 'nvmlGpus' | 'cudaGpus' | 'verbsPorts', environment: NodeJS.ProcessEnv): Promise<unknown> {
+  const script = `import { loadNative } from '${repository}/worker/engine/load.ts';
+    process.stdout.write(JSON.stringify(loadNative().${name}()));`;
+  const { stdout } = await execFileAsync(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, ...environment },
+  });
+  return JSON.parse(stdout);
+}
+
+const link = (remote: string | null) => ({ active: true, remote });
+const down = { active: false, remote: null };
+/** Six, as they are there, and those that no GPU has. */
+const links = (peer: string) =>
+  [link(peer), link(peer), down, down, link(null), link('FFFFFFF:FFFF:FF')].concat(
+    Array.from({ length: 12 }, () => down),
+  );
+
+describe('NVML', () => {
+  it('tells GPUs with their NVLinks and C2C', async () => {
+    const NCCLRUN_LIBNVIDIA_ML = await library('stand-in-nvml');
+    expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML })).toEqual([
+      { busId: '00000000:1B:00.0', index: 0, computeCapability: 90, links: links('0000:2B:00.0'), c2c: null },
+      {
+        busId: '00000000:2B:00.0',
+        index: 1,
+        computeCapability: 91,
+        links: links('0000:1B:00.0'),
+        c2c: { count: 1, bandwidth: 44_712 },
+      },
+    ]);
+  });
+
+  it('says why there is none', async () => {
+    const missing = join(directory, 'missing.so');
+    expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: missing })).toBe(
+      `${missing}: cannot open shared object file: No such file or directory`,
+    );
+    const noDriver = await library('stand-in-nvml', ['-DNO_DRIVER']);
+    expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: noDriver })).toBe('nvmlInit says Driver Not Loaded');
+    const other = await library('stand-in-verbs');
+    expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: other })).toBe(
+      'libnvidia-ml.so.1 has no nvmlInit_v2: the driver is older than CUDA 11',
+    );
+  });
+});
+
+describe('verbs', () => {
+  it('tells the ports of cards', async () => {
+    const NCCLRUN_LIBIBVERBS = await library('stand-in-verbs');
+    const shared = {
+      name: 'mlx5_0',
+      guid: '0xc4f1020300a1b2c3',
+      activeWidth: 2,
+      activeSpeed: 128,
+      maxQueuePairs: 131_072,
+    };
+    expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS })).toEqual([
+      { ...shared, port: 1, active: true, ethernet: false },
+      { ...shared, port: 2, active: false, ethernet: true },
+    ]);
+  });
+
+  it('says why there are none', async () => {
+    const missing = join(directory, 'missing.so');
+    expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS: missing })).toContain('cannot open shared object file');
+    const other = await library('stand-in-nvml');
+    expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS: other })).toBe('libibverbs.so.1 has no ibv_get_device_list');
+  });
+});
+
+it('CUDA tells GPUs or says why there are none', async () => {
+  const answer = await probe('cudaGpus', {});
+  expect(Array.isArray(answer) || (typeof answer === 'string' && answer !== '')).toBe(true);
+});

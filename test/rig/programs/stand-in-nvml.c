@@ -1,0 +1,84 @@
+// Stands in for libnvidia-ml.so.1: two GPUs with NVLinks and C2C, and a third that it does not let us see.
+#include <stdio.h>
+#include <string.h>
+
+struct pci_info {
+  char short_bus_id[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
+
+struct field_value {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, result;
+  unsigned long long value;
+};
+
+enum { OK = 0, WRONG = 2, MISSING = 6 };
+static char gpus[3];
+static int started;
+
+static int number(const void* device) { return (int)((const char*)device - gpus); }
+
+int nvmlInit_v2(void) {
+#ifdef NO_DRIVER
+  return 9;
+#endif
+  started = 1;
+  return OK;
+}
+int nvmlShutdown(void) {
+  started = 0;
+  return OK;
+}
+const char* nvmlErrorString(int result) { return result == 9 ? "Driver Not Loaded" : "Unknown Error"; }
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 3;
+  return started ? OK : WRONG;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  *device = &gpus[index];
+  return index < 2 ? OK : MISSING;
+}
+int nvmlDeviceGetPciInfo_v3(void* device, struct pci_info* info) {
+  memset(info, 0, sizeof *info);
+  snprintf(info->bus_id, sizeof info->bus_id, "00000000:%dB:00.0", number(device) + 1);
+  memcpy(info->short_bus_id, info->bus_id + 4, 13);
+  return OK;
+}
+int nvmlDeviceGetIndex(void* device, unsigned* index) {
+  *index = (unsigned)number(device);
+  return OK;
+}
+int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
+  *major = 9;
+  *minor = number(device);
+  return OK;
+}
+int nvmlDeviceGetNvLinkCapability(void* device, unsigned link, int capability, unsigned* result) {
+  *result = link != 3;  // which is not for peers
+  return number(device) >= 0 && capability == 0 && link < 6 ? OK : WRONG;
+}
+int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* active) {
+  *active = link != 2;
+  return number(device) >= 0 ? OK : WRONG;
+}
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* device, unsigned link, struct pci_info* info) {
+  memset(info, 0, sizeof *info);
+  if (link == 4) return WRONG;
+  snprintf(info->short_bus_id, sizeof info->short_bus_id, "%s",
+           link == 5             ? "FFFFFFF:FFFF:FF"
+           : number(device) == 0 ? "0000:2B:00.0"
+                                 : "0000:1B:00.0");
+  return OK;
+}
+// GPU 1 has two C2C links, of which the second is up.
+int nvmlDeviceGetFieldValues(void* device, int count, struct field_value* values) {
+  for (int i = 0; i < count; ++i) {
+    struct field_value* one = &values[i];
+    one->result = number(device) == 1 ? OK : 3;
+    one->value = one->field == 170 ? 2 : one->field == 171 ? one->scope : 44712;
+  }
+  return OK;
+}

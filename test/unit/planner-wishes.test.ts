@@ -1,0 +1,68 @@
+/** NCCL's variables that the planner heeds. */
+import { describe, expect, it } from 'vitest';
+import { UnplannableError } from '../../control/planner/check.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import { plannerWishes } from '../../control/planner/environment.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
+
+function planned(environment: Readonly<Record<string, string>>, hosts = 2): Cluster {
+  return planCluster([{ system: eightGpus(), hosts, ranksPerHost: null }], plannerWishes(environment)).cluster;
+}
+
+function types(environment: Readonly<Record<string, string>>): string[] {
+  const { gpus, nets } = planned(environment).shapes[0]?.routes.machine ?? { gpus: [], nets: [] };
+  const routes = planned(environment).shapes[0]?.routes;
+  const [one, other] = gpus;
+  const [, net] = nets;
+  if (routes === undefined || one === undefined || other === undefined || net === undefined) return [];
+  return [routes.path(one, other).type, routes.path(one, net).type];
+}
+
+describe('wishes', () => {
+  it('are none by default', () => {
+    expect(plannerWishes({}).said).toEqual([]);
+    expect(plannerWishes({ NCCL_CROSS_NIC: '' }).said).toEqual([]);
+  });
+
+  it('set the number of channels', () => {
+    const usual = planned({}).channels;
+    expect(planned({ NCCL_MAX_NCHANNELS: '3' }).channels).toBe(3);
+    const more = planned({ NCCL_MIN_NCHANNELS: '50' });
+    expect(usual).toBeLessThan(50);
+    expect(more.channels).toBe(50);
+    for (let channel = 0; channel < 50; channel++) {
+      const roots = Array.from({ length: more.ranks }, (_, rank) => more.treeNeighbours(rank, channel)).filter(
+        ({ parent }) => parent === null,
+      );
+      expect(roots).toHaveLength(1);
+    }
+  });
+
+  it('keep channels at one NIC', () => {
+    expect(planned({}).ring.crossNic).toBe(2);
+    const { ring, shapes } = planned({ NCCL_CROSS_NIC: '0' });
+    expect(ring.crossNic).toBe(0);
+    for (const { nets } of shapes[0]?.ring.channels ?? []) expect(nets?.[0]).toBe(nets?.[1]);
+  });
+
+  it('keep GPUs from each other’s memory, NICs and buses', () => {
+    expect(types({})).toEqual(['NVL', 'PXN']);
+    expect(types({ NCCL_P2P_DISABLE: '1' })[0]).toBe('PHB');
+    expect(types({ NCCL_P2P_LEVEL: 'LOC' })[0]).toBe('PHB');
+    expect(types({ NCCL_P2P_LEVEL: '2' })[0]).toBe('NVL');
+    expect(types({ NCCL_PXN_DISABLE: '1' })[1]).toBe('PHB');
+    expect(types({ NCCL_NET_GDR_LEVEL: 'LOC' })[1]).toBe('PHB');
+  });
+
+  it.each([
+    { NCCL_P2P_LEVEL: 'near' },
+    { NCCL_MAX_NCHANNELS: '0' },
+    { NCCL_MIN_NCHANNELS: '-1' },
+    { NCCL_MIN_NCHANNELS: '9', NCCL_MAX_NCHANNELS: '8' },
+    { NCCL_CROSS_NIC: '3' },
+    { NCCL_NVB_DISABLE: 'yes' },
+  ])('that mean nothing are refused: %j', (environment) => {
+    expect(() => plannerWishes(environment)).toThrow(UnplannableError);
+  });
+});

@@ -1,0 +1,69 @@
+/** What the tuning model says of one host with NVLinks, beside what was measured on one. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { describe, expect, it } from 'vitest';
+import { COLLECTIVES, PROTOCOLS } from '../../control/plan/layout.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
+import type { Choice } from '../../control/planner/tuning/choices.ts';
+import { repository } from '../rig/cluster.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
+
+const FORMS = ['directOneShot', 'ring', 'tree'] as const;
+const row = v.tuple([
+  v.picklist(COLLECTIVES),
+  v.picklist(FORMS),
+  v.picklist(PROTOCOLS),
+  v.pipe(v.string(), v.transform(Number)),
+  v.pipe(v.string(), v.transform(Number)),
+]);
+
+/** Two H200, operations of a graph, 2026-11-23. */
+const measured = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h200.tsv'), 'utf8')
+  .trim()
+  .split('\n')
+  .slice(1)
+  .map((line) => v.parse(row, line.split('\t')));
+
+const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 2 }]);
+
+function choice(collective: (typeof COLLECTIVES)[number], form: string, protocol: string): Choice {
+  const found = choicesFor(collective, situation).find((one) => one.form === form && one.protocol === protocol);
+  if (found === undefined) throw new RangeError(`${collective} has no ${form} ${protocol}`);
+  return found;
+}
+
+describe('two GPUs with NVLinks', () => {
+  it('nineteen times in twenty are predicted within 30 %', () => {
+    const off = measured.map(([collective, form, protocol, bytes, microseconds]) =>
+      Math.abs(timeOf(choice(collective, form, protocol), bytes) / microseconds - 1),
+    );
+    const close = off.filter((one) => one <= 0.3).length;
+    expect({ of: measured.length, enough: close >= 0.95 * measured.length }).toEqual({
+      of: measured.length,
+      enough: true,
+    });
+  });
+
+  it('the form that is predicted to be fastest is hardly slower than the fastest', () => {
+    const slower: string[] = [];
+    for (const collective of new Set(measured.map(([name]) => name))) {
+      const rows = measured.filter(([name]) => name === collective);
+      for (const bytes of new Set(rows.map(([, , , size]) => size))) {
+        const timed = rows
+          .filter(([, , , size]) => size === bytes)
+          .map(([, form, protocol, , microseconds]) => ({
+            microseconds,
+            predicted: timeOf(choice(collective, form, protocol), bytes),
+          }));
+        const best = Math.min(...timed.map(({ microseconds }) => microseconds));
+        const [chosen] = timed.toSorted((one, other) => one.predicted - other.predicted);
+        if (chosen === undefined || chosen.microseconds > best * 1.1) {
+          slower.push(`${collective} ${bytes}: ${((chosen?.microseconds ?? 0) / best).toFixed(2)}`);
+        }
+      }
+    }
+    expect(slower).toEqual([]);
+  });
+});

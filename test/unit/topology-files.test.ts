@@ -1,0 +1,91 @@
+/** NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE as a host's agent understands them. */
+import { describe, expect, test } from 'vitest';
+import type { OrderedRank, Placement } from '../../control/messages/link.ts';
+import { ranksByGpu, topologyFiles } from '../../worker/agent/topology-files.ts';
+
+const program = (workingDirectory: string, environment: Record<string, string> = {}) => ({
+  argv: ['true'],
+  workingDirectory,
+  workingDirectoryGiven: false,
+  environment,
+});
+
+function placement(programs: Placement['programs'], ranks: readonly Partial<OrderedRank>[] = []): Placement {
+  const usual = { program: 0, stdinPipe: false, interactive: false, mergeStderr: false, cpus: [] };
+  const ordered = ranks.map((one, index) => ({ ...usual, rank: index, visibleGpus: null, gpu: null, ...one }));
+  return { hostIndex: 0, hostCount: 1, rankCount: ranks.length, programs, ranks: ordered };
+}
+
+describe('files', () => {
+  test.each<[string, Record<string, string>, Record<string, string>, [string | null, string | null] | null]>([
+    ['none', {}, {}, null],
+    ['empty names', { NCCL_TOPO_FILE: '' }, { NCCL_TOPO_DUMP_FILE: '' }, null],
+    ['of the host', {}, { NCCL_TOPO_FILE: '/a.xml', NCCL_TOPO_DUMP_FILE: 'b.xml' }, ['/a.xml', '/work/b.xml']],
+    ['of the program', { NCCL_TOPO_FILE: 'mine.xml' }, { NCCL_TOPO_FILE: '/a.xml' }, ['/work/mine.xml', null]],
+    ['that the program takes back', { NCCL_TOPO_FILE: '' }, { NCCL_TOPO_FILE: '/a.xml' }, null],
+  ])('%s', (_name, environment, own, expected) => {
+    const files = topologyFiles(placement([program('/work', environment)]), own);
+    expect(files === null ? null : [files.read, files.dump]).toEqual(expected);
+  });
+
+  test('of the first program that names one', () => {
+    const programs = [program('/one'), program('/two', { NCCL_TOPO_DUMP_FILE: 'b.xml' })];
+    expect(topologyFiles(placement(programs), {})).toMatchObject({ read: null, dump: '/two/b.xml' });
+  });
+});
+
+describe('ranks on GPUs', () => {
+  const gpus = ['0000:1B:00.0', '0000:2b:00.0', '0000:3b:00.0'].map((address, index) => ({
+    name: `${index}`,
+    address,
+  }));
+  type Ranks = readonly Partial<OrderedRank>[];
+
+  test.each<[string, Ranks, Record<string, string>, readonly (readonly [string, number])[]]>([
+    [
+      'in turn',
+      [{ rank: 8 }, { rank: 9 }],
+      {},
+      [
+        ['1b', 8],
+        ['2b', 9],
+      ],
+    ],
+    [
+      'more than GPUs',
+      [{}, {}, {}, {}],
+      {},
+      [
+        ['1b', 0],
+        ['2b', 1],
+        ['3b', 2],
+      ],
+    ],
+    [
+      'dealt',
+      [{ gpu: 2 }, { gpu: 0 }],
+      {},
+      [
+        ['3b', 0],
+        ['1b', 1],
+      ],
+    ],
+    [
+      'isolated',
+      [{ visibleGpus: [1], gpu: 1 }, { visibleGpus: [2, 0] }],
+      {},
+      [
+        ['2b', 0],
+        ['1b', 1],
+      ],
+    ],
+    ['on the host device', [{}], { NCCLRUN_DEVICE: 'host' }, []],
+  ])('%s', (_name, ranks, environment, expected) => {
+    const found = ranksByGpu(placement([program('/')], ranks), gpus, environment);
+    expect(Array.from(found, ([address, rank]) => [address.slice(5, 7), rank])).toEqual(expected);
+  });
+
+  test('of which there are none', () => {
+    expect(ranksByGpu(placement([program('/')], [{}]), [], {}).size).toBe(0);
+  });
+});

@@ -1,0 +1,68 @@
+/** NCCL's files: what NCCL_TOPO_FILE says of this host, and what NCCL_TOPO_DUMP_FILE gets. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkTopology } from '../../control/topology/check.ts';
+import { TopologyError } from '../../control/topology/element.ts';
+import type { Element } from '../../control/topology/element.ts';
+import { fuse } from '../../control/topology/fuse.ts';
+import { readXml } from '../../control/topology/read-xml.ts';
+import { writeXml } from '../../control/topology/write-xml.ts';
+import { detectTopology } from './detect.ts';
+import type { Detected, DetectOptions, Probes } from './detect.ts';
+
+/** What virtual machines are told of the machine below them; NCCL reads it where no file is named. */
+const VIRTUAL = 'var/run/nvidia-topologyd/virtualTopology.xml';
+
+/** A topology file's root, checked. @throws TopologyError with file, line, column and reason */
+export function readTopologyFile(path: string): Element {
+  const { root } = readXml(contentOf(path), path);
+  checkTopology(root);
+  return root;
+}
+
+/**
+ * What this host is: what the file at `file` says (null: none is named), completed by detection. What there is of NVIDIA's file about a virtual machine
+ * counts as named.
+ * @throws TopologyError
+ */
+export function hostTopologySystem(probes: Probes, file: Element | null, options: DetectOptions = {}): Detected {
+  const { system, notes } = detectTopology(probes, options);
+  const given = file ?? virtualMachine(options.root ?? '/');
+  return given === null ? { system, notes } : { system: fuse(given, system), notes };
+}
+
+/** @throws TopologyError: it cannot be written */
+export function dumpTopology(path: string, system: Element): void {
+  try {
+    writeFileSync(path, writeXml(system));
+  } catch (error) {
+    throw new TopologyError(`${path}: ${reasonOf(error)}`);
+  }
+}
+
+function virtualMachine(root: string): Element | null {
+  const path = join(root, VIRTUAL);
+  try {
+    return readTopologyFile(path);
+  } catch (error) {
+    if (error instanceof UnreadableError) return null;
+    throw error;
+  }
+}
+
+/** There is no such file, or it may not be read. */
+class UnreadableError extends TopologyError {}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UnreadableError(`${path}: ${reasonOf(error)}`);
+  }
+}
+
+/** The system's words without call and path: "no such file or directory". */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return /^E[A-Z]+: ([^,]+)/u.exec(message)?.[1] ?? message;
+}
