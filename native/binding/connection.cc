@@ -1,5 +1,6 @@
 #include "binding/connection.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -103,6 +104,11 @@ void Connection::died() {
   tellOfDeath();
   // Whoever holds its socket now (a child) is not the process that we let in.
   if (socket_.valid()) close("");
+}
+
+// Called on the thread that reaps it, and before: the number cannot be another's already. Children lead a session.
+void Connection::kill() const {
+  if (child_ > 0 && life_.valid()) ::kill(-child_, SIGKILL);
 }
 
 void Connection::tellOfDeath() {

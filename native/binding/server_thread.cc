@@ -155,11 +155,9 @@ void ServerThread::disconnect(uint32_t connection) {
   });
 }
 
-// By pidfd, on the thread that reaps it: the number cannot be another's already.
 void ServerThread::killChild() {
   post([this] {
-    Connection* child = find(1);
-    if (child != nullptr && child->life() >= 0) syscall(SYS_pidfd_send_signal, child->life(), SIGKILL, nullptr, 0);
+    if (Connection* child = find(1)) child->kill();
   });
 }
 

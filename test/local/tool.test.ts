@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
+import { alive } from '../rig/processes.ts';
+import { until } from '../rig/until.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -54,6 +56,15 @@ describe('a tool whose streams are a link', () => {
     expect(remarks.trimEnd().split('\n').at(-1)).toBe('20000');
     expect(ends[0]).toMatch(/no frame: "xxxxxxxxxxxxxxxx"$/);
     expect(frames).toEqual([]);
+  });
+
+  it('is killed with what it started', async () => {
+    const { link, died } = tool('sleep 1000 & echo $! >&2; head -c 16 /dev/zero | tr "\\0" "x"; wait');
+    await new Promise<void>((resolve) => link.open({ frame: () => undefined, closed: () => resolve() }));
+    link.kill();
+    const child = Number((await died).remarks);
+    expect(child).toBeGreaterThan(1);
+    await until('its child is gone', () => !alive(child));
   });
 
   it('has the environment of this process, but for changes', async () => {
