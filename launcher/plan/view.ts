@@ -1,11 +1,13 @@
 /** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
 import type { CollectiveName } from '../../control/plan/types.ts';
+import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import type { Situation } from '../../control/planner/tuning/network.ts';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
 import type { Routes } from '../../control/planner/machine/routes.ts';
+import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
@@ -139,19 +141,25 @@ function ringOrders(cluster: Cluster): number[][] {
 }
 
 function graphView(graph: Graph, routes: Routes, acrossHosts: boolean): GraphView {
-  const { pattern, channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = graph;
   return {
-    pattern,
-    nChannels: channels.length,
+    pattern: graph.pattern,
+    ...termsView(ownAgreement(graph), acrossHosts),
+    bottleneck: bottleneckOf(graph, routes),
+    channels: graph.channels.map((channel) => channelView(channel, routes.machine)),
+  };
+}
+
+function termsView(agreement: Agreement, acrossHosts: boolean): Omit<GraphView, 'pattern' | 'bottleneck' | 'channels'> {
+  const { channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = agreement;
+  return {
+    nChannels: channels,
     bwIntra: inside / 1000,
     bwInter: between / 1000,
     typeIntra: typeInside,
     typeInter: typeBetween,
     crossNic,
     sameChannels: sameChannels ? 1 : 0,
-    totalBw: (channels.length * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
-    bottleneck: bottleneckOf(graph, routes),
-    channels: channels.map((channel) => channelView(channel, routes.machine)),
+    totalBw: totalBandwidth(channels, agreement, acrossHosts) / 1000,
   };
 }
 
@@ -184,19 +192,11 @@ function agreed(
   agreement: Agreement,
   acrossHosts: boolean,
 ): GraphView {
-  const { channels, inside, between, typeInside, typeBetween, crossNic, sameChannels } = agreement;
   return {
     pattern: view.pattern,
-    nChannels: channels,
-    bwIntra: inside / 1000,
-    bwInter: between / 1000,
-    typeIntra: typeInside,
-    typeInter: typeBetween,
-    crossNic,
-    sameChannels: sameChannels ? 1 : 0,
-    totalBw: (channels * (acrossHosts ? Math.min(inside, between) : inside)) / 1000,
+    ...termsView(agreement, acrossHosts),
     bottleneck: weakest?.bottleneck ?? null,
-    channels: view.channels.slice(0, channels),
+    channels: view.channels.slice(0, agreement.channels),
   };
 }
 

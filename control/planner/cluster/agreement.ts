@@ -1,20 +1,10 @@
 /** What hosts with different machines can do together: of everything the least. */
 import { farther } from '../machine/path.ts';
-import type { PathType } from '../machine/path.ts';
-import type { Graph } from '../search/graph.ts';
+import type { Graph, Terms } from '../search/graph.ts';
 
-export interface Agreement {
+export interface Agreement extends Terms {
   /** Before doubling. */
   readonly channels: number;
-  /** MB/s of a channel, between GPUs and to the NICs. */
-  readonly inside: number;
-  readonly between: number;
-  readonly typeInside: PathType;
-  readonly typeBetween: PathType;
-  readonly sameChannels: boolean;
-  readonly crossNic: 0 | 1 | 2;
-  /** Microseconds. */
-  readonly latencyBetween: number;
 }
 
 /** Of at least one graph. */
@@ -24,7 +14,8 @@ export function agree(graphs: readonly Graph[]): Agreement {
   return others.reduce(lesser, first);
 }
 
-function ownAgreement(graph: Graph): Agreement {
+/** What one machine can do. */
+export function ownAgreement(graph: Graph): Agreement {
   const { channels, inside, between, typeInside, typeBetween, sameChannels, crossNic, latencyBetween } = graph;
   return {
     channels: channels.length,

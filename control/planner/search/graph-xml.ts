@@ -5,7 +5,7 @@ import type { Machine } from '../machine/node.ts';
 import type { Graph, Pattern } from './graph.ts';
 
 /** NCCL's numbers of patterns. */
-const PATTERNS: Readonly<Record<Pattern, number>> = {
+export const PATTERNS: Readonly<Record<Pattern, number>> = {
   balancedTree: 1,
   splitTree: 2,
   tree: 3,

@@ -9,7 +9,8 @@ import type { PathType } from '../machine/path.ts';
  *   tree           NIC → a → b → … → x, and from a → NIC; CollNet's chain too
  *   collnetDirect  NIC → a → NIC, and a ↔ each other GPU
  */
-export type Pattern = 'ring' | 'balancedTree' | 'splitTree' | 'tree' | 'collnetDirect';
+export const PATTERN_NAMES = ['ring', 'balancedTree', 'splitTree', 'tree', 'collnetDirect'] as const;
+export type Pattern = (typeof PATTERN_NAMES)[number];
 
 export interface FoundChannel {
   /** Places in the machine's list of GPUs. */
@@ -18,9 +19,8 @@ export interface FoundChannel {
   readonly nets: readonly [number, number] | null;
 }
 
-export interface Graph {
-  readonly pattern: Pattern;
-  readonly channels: readonly FoundChannel[];
+/** What holds for every channel of a graph. */
+export interface Terms {
   /** Of a channel between GPUs and to the NICs, MB/s. */
   readonly inside: number;
   readonly between: number;
@@ -35,7 +35,12 @@ export interface Graph {
   readonly latencyBetween: number;
 }
 
+export interface Graph extends Terms {
+  readonly pattern: Pattern;
+  readonly channels: readonly FoundChannel[];
+}
+
 /** Channels × what the slower of the two ways carries, MB/s. */
-export function totalBandwidth({ channels, inside, between }: Graph, acrossHosts: boolean): number {
-  return channels.length * (acrossHosts ? Math.min(inside, between) : inside);
+export function totalBandwidth(channels: number, { inside, between }: Terms, acrossHosts: boolean): number {
+  return channels * (acrossHosts ? Math.min(inside, between) : inside);
 }

@@ -5,16 +5,10 @@ import type { Element } from '../../topology/element.ts';
 import type { Machine } from '../machine/node.ts';
 import { PATH_TYPES } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
-import type { FoundChannel, Graph, Pattern } from './graph.ts';
+import { PATTERN_NAMES } from './graph.ts';
+import type { FoundChannel, Graph } from './graph.ts';
+import { PATTERNS } from './graph-xml.ts';
 import type { NamedGraphs } from './graph-xml.ts';
-
-const PATTERNS = new Map<number, Pattern>([
-  [1, 'balancedTree'],
-  [2, 'splitTree'],
-  [3, 'tree'],
-  [4, 'ring'],
-  [6, 'collnetDirect'],
-]);
 
 /** null: the file has none of this kind, or an empty one. Throws a TopologyError where a graph does not fit the machine. */
 export function readGraphs(graphs: Element, machine: Machine, acrossHosts: boolean): NamedGraphs {
@@ -28,7 +22,8 @@ export function readGraphs(graphs: Element, machine: Machine, acrossHosts: boole
 }
 
 function readGraph(from: Element, machine: Machine, acrossHosts: boolean): Graph {
-  const pattern = PATTERNS.get(attribute.whole(from, 'pattern'));
+  const number = attribute.whole(from, 'pattern');
+  const pattern = PATTERN_NAMES.find((name) => PATTERNS[name] === number);
   if (pattern === undefined) {
     throw new TopologyError(`${placeOf(from)}: pattern="${from.attributes.get('pattern')}" is unknown`);
   }
