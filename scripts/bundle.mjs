@@ -18,12 +18,13 @@ const packages = {
 const apart = {
   remote: 'launcher/remote/remote-agent.ts',
   detect: 'worker/topology/file.ts',
+  machine: 'worker/topology/machine.ts',
   plan: 'launcher/cli/commands/plan.ts',
   topo: 'launcher/cli/commands/topo.ts',
 };
 
 /** What the agent needs sometimes, too. */
-const agentToo = ['detect'];
+const agentToo = ['detect', 'machine'];
 
 const common = {
   bundle: true,

@@ -13,7 +13,7 @@ import {
 } from './layout.ts';
 import { named } from './plan-reader.ts';
 import type { PlanReader, SectionReader } from './plan-reader.ts';
-import type { Channel, Form, PlanHost, PlanPeer, TuningRow } from './types.ts';
+import type { Form, PlanHost, PlanPeer, TuningRow } from './types.ts';
 import { PlanError } from './validate.ts';
 
 export function decodePeers(reader: PlanReader, ranks: number): PlanPeer[] {
@@ -45,16 +45,6 @@ function readString(reader: PlanReader, strings: SectionReader, offset: number, 
   if (offset + length > strings.count)
     throw new PlanError(`${what}: a string beyond the ${strings.count} bytes there are`);
   return Buffer.from(reader.bytes(strings.at(offset), length)).toString('utf8');
-}
-
-export function decodeRings(reader: PlanReader, channels: number, ranks: number): Channel[] {
-  const table = reader.section(HEADER.ringTable, STRIDE.ring, 'ringTable');
-  if (table.count !== channels * ranks) {
-    throw new PlanError(`ringTable: ${table.count} entries for ${channels} channels of ${ranks} ranks`);
-  }
-  return Array.from({ length: channels }, (_, channel) => ({
-    ring: Array.from({ length: ranks }, (_entry, place) => reader.u32(table.at(channel * ranks + place))),
-  }));
 }
 
 export function decodeTuning(reader: PlanReader): TuningRow[] {

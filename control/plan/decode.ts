@@ -1,6 +1,7 @@
 /** HostPlan bytes → what they say. For `--plan` with a binary file, inspection and tests; trusts nothing (PlanError). */
 import { DEVICES, EDGE_RECORD, HEADER, LOCAL_RECORD, STRIDE, TOKEN_BYTES, TRANSPORTS } from './layout.ts';
-import { decodeHosts, decodePeers, decodeRings, decodeTuning } from './decode-shared.ts';
+import { decodeChannels } from './decode-channels.ts';
+import { decodeHosts, decodePeers, decodeTuning } from './decode-shared.ts';
 import { named, openPlan } from './plan-reader.ts';
 import type { PlanReader } from './plan-reader.ts';
 import { connectionBytes } from './segment.ts';
@@ -65,13 +66,14 @@ export function decodeSegmentOf(
 }
 
 function decodePlan(reader: PlanReader): CommPlan {
-  const ranks = reader.u32(HEADER.ranks);
+  const peers = decodePeers(reader, reader.u32(HEADER.ranks));
+  const hosts = decodeHosts(reader, reader.u32(HEADER.hosts));
   return {
     formatVersion: 1,
     device: named(DEVICES, reader.u8(HEADER.device), 'device'),
-    peers: decodePeers(reader, ranks),
-    hosts: decodeHosts(reader, reader.u32(HEADER.hosts)),
-    channels: decodeRings(reader, reader.u32(HEADER.channels), ranks),
+    peers,
+    hosts,
+    channels: decodeChannels(reader, peers.length, hosts.length),
     transports: {
       sameHost: named(TRANSPORTS, reader.u8(HEADER.sameHostTransport), 'sameHostTransport'),
       otherHost: named(TRANSPORTS, reader.u8(HEADER.otherHostTransport), 'otherHostTransport'),
@@ -79,6 +81,7 @@ function decodePlan(reader: PlanReader): CommPlan {
     ringBuffer: { steps: reader.u32(HEADER.ringSteps), stepBytes: reader.u32(HEADER.ringStepBytes) },
     pairBuffer: { steps: reader.u32(HEADER.pairSteps), stepBytes: reader.u32(HEADER.pairStepBytes) },
     tuning: decodeTuning(reader),
+    copyChannels: reader.u8(HEADER.copyChannels),
     spinNanoseconds: reader.u64(HEADER.spinNanoseconds, 'spinNanoseconds'),
     token: Buffer.from(reader.bytes(HEADER.token, TOKEN_BYTES)).toString('hex'),
   };

@@ -19,7 +19,7 @@ export interface LocalTables {
 /** Each rank's edges lie together: for every channel the one it sends on, then the one it receives on. `ranks`: of this host, ascending. */
 export function encodeLocalTables(
   plan: CommPlan,
-  ranks: readonly number[],
+  ranks: Uint32Array,
   neighbours: readonly RingNeighbours[],
   localIndex: Uint32Array,
   segment: SegmentLayout,

@@ -1,8 +1,12 @@
 /** The tables of a HostPlan that are the same on every host of the communicator. */
+import { channelTables } from './channel-tables.ts';
+import type { ChannelTables } from './channel-tables.ts';
+import { writeChannels } from './encode-channels.ts';
 import {
   ALGORITHMS,
   COLLECTIVES,
   FORM_RECORD,
+  HEADER,
   HEADER_BYTES,
   HOST_RECORD,
   PEER_RECORD,
@@ -14,43 +18,75 @@ import {
 import type { CommPlan, Form, TuningRow } from './types.ts';
 import { writeU64 } from './u64.ts';
 
+/** The sections in their order, and where the header says where they lie. */
+export const SHARED_SECTIONS = [
+  ['host', HEADER.hostTable],
+  ['peer', HEADER.peerTable],
+  ['member', HEADER.memberTable],
+  ['channel', HEADER.channelTable],
+  ['shape', HEADER.shapeTable],
+  ['ring', HEADER.ringTable],
+  ['tree', HEADER.treeTable],
+  ['hostRing', HEADER.hostRingTable],
+  ['hostTree', HEADER.hostTreeTable],
+  ['tuning', HEADER.tuningTable],
+  ['form', HEADER.formTable],
+  ['string', HEADER.stringTable],
+] as const;
+export type SharedName = (typeof SHARED_SECTIONS)[number][0];
+
+/** `at` bytes from the start of the HostPlan. */
+export interface SharedSection {
+  readonly at: number;
+  readonly count: number;
+}
+
 export interface SharedTables {
   readonly bytes: Uint8Array;
-  /** From the start of the HostPlan. */
-  readonly offsets: {
-    readonly host: number;
-    readonly peer: number;
-    readonly ring: number;
-    readonly tuning: number;
-    readonly form: number;
-    readonly string: number;
-  };
-  readonly forms: number;
-  readonly stringBytes: number;
-  /** By rank: its place among the ranks of its host. */
-  readonly localIndex: Uint32Array;
+  readonly section: (name: SharedName) => SharedSection;
+  readonly channels: ChannelTables;
 }
 
 export function encodeSharedTables(plan: CommPlan): SharedTables {
-  const forms = plan.tuning.reduce((sum, row) => sum + row.forms.length, 0);
+  const channels = channelTables(plan);
   const strings = packStrings(plan);
-  const host = HEADER_BYTES;
-  const peer = host + plan.hosts.length * STRIDE.host;
-  const ring = peer + plan.peers.length * STRIDE.peer;
-  const tuning = Math.ceil((ring + plan.channels.length * plan.peers.length * STRIDE.ring) / 8) * 8;
-  const form = tuning + plan.tuning.length * STRIDE.tuning;
-  const string = form + forms * STRIDE.form;
-  const end = Math.ceil((string + strings.bytes.length) / 8) * 8;
-
+  const { section, end } = layOut({
+    host: plan.hosts.length,
+    peer: plan.peers.length,
+    member: plan.peers.length,
+    channel: plan.channels.length,
+    shape: channels.shapes.length,
+    ring: channels.shapes.reduce((sum, { rings }) => sum + rings.length, 0),
+    tree: channels.shapes.reduce((sum, { trees }) => sum + trees.length, 0),
+    hostRing: channels.hostRings.length * plan.hosts.length,
+    hostTree: channels.hostTrees.length * plan.hosts.length,
+    tuning: plan.tuning.length,
+    form: plan.tuning.reduce((sum, row) => sum + row.forms.length, 0),
+    string: strings.bytes.length,
+  });
   const bytes = new Uint8Array(end - HEADER_BYTES);
   const view = new DataView(bytes.buffer);
-  writeHosts(view, host - HEADER_BYTES, strings.hosts);
-  const localIndex = writePeers(view, peer - HEADER_BYTES, plan);
-  writeRings(bytes, ring - HEADER_BYTES, plan);
-  writeTuning(view, tuning - HEADER_BYTES, form - HEADER_BYTES, plan.tuning);
-  bytes.set(strings.bytes, string - HEADER_BYTES);
-  const offsets = { host, peer, ring, tuning, form, string };
-  return { bytes, offsets, forms, stringBytes: strings.bytes.length, localIndex };
+  const start = (name: SharedName): number => section(name).at - HEADER_BYTES;
+  writeHosts(view, start('host'), strings.hosts, channels);
+  writePeers(view, start('peer'), plan, channels.localIndex);
+  writeChannels(bytes, start, channels);
+  writeTuning(view, start('tuning'), start('form'), plan.tuning);
+  bytes.set(strings.bytes, start('string'));
+  return { bytes, section, channels };
+}
+
+/** One section behind the other, each from a multiple of 8 on. */
+function layOut(counts: Readonly<Record<SharedName, number>>): {
+  readonly section: SharedTables['section'];
+  readonly end: number;
+} {
+  const starts = new Map<SharedName, number>();
+  let end = HEADER_BYTES;
+  for (const [name] of SHARED_SECTIONS) {
+    starts.set(name, end);
+    end = Math.ceil((end + counts[name] * STRIDE[name]) / 8) * 8;
+  }
+  return { section: (name) => ({ at: starts.get(name) ?? 0, count: counts[name] }), end };
 }
 
 interface PackedStrings {
@@ -72,36 +108,29 @@ function packStrings(plan: CommPlan): PackedStrings {
   return { bytes: Buffer.concat(parts, length), hosts };
 }
 
-function writeHosts(view: DataView, start: number, hosts: PackedStrings['hosts']): void {
+function writeHosts(
+  view: DataView,
+  start: number,
+  hosts: PackedStrings['hosts'],
+  { shapeOf, firstMember }: ChannelTables,
+): void {
   hosts.forEach(([nameOffset, nameBytes, addressOffset, addressBytes], index) => {
     const at = start + index * STRIDE.host;
     view.setUint32(at + HOST_RECORD.nameOffset, nameOffset, true);
     view.setUint32(at + HOST_RECORD.nameBytes, nameBytes, true);
     view.setUint32(at + HOST_RECORD.addressOffset, addressOffset, true);
     view.setUint32(at + HOST_RECORD.addressBytes, addressBytes, true);
+    view.setUint32(at + HOST_RECORD.shape, shapeOf[index] ?? 0, true);
+    view.setUint32(at + HOST_RECORD.firstMember, firstMember[index] ?? 0, true);
   });
 }
 
-function writePeers(view: DataView, start: number, plan: CommPlan): Uint32Array {
-  const localIndex = new Uint32Array(plan.peers.length);
-  const seen = new Uint32Array(plan.hosts.length);
+function writePeers(view: DataView, start: number, plan: CommPlan, localIndex: Uint32Array): void {
   plan.peers.forEach((peer, rank) => {
-    const index = seen[peer.host] ?? 0;
-    seen[peer.host] = index + 1;
-    localIndex[rank] = index;
     const at = start + rank * STRIDE.peer;
     view.setUint32(at + PEER_RECORD.host, peer.host, true);
-    view.setUint32(at + PEER_RECORD.localIndex, index, true);
+    view.setUint32(at + PEER_RECORD.localIndex, localIndex[rank] ?? 0, true);
     view.setUint32(at + PEER_RECORD.listenPort, peer.listenPort, true);
-  });
-  return localIndex;
-}
-
-function writeRings(bytes: Uint8Array, start: number, plan: CommPlan): void {
-  plan.channels.forEach(({ ring }, channel) => {
-    // Every machine we build for is little-endian (native/core/frame.cc checks it), so the ring is copied as it lies.
-    const entries = Uint32Array.from(ring);
-    bytes.set(new Uint8Array(entries.buffer), start + channel * plan.peers.length * STRIDE.ring);
   });
 }
 

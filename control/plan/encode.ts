@@ -1,10 +1,10 @@
 /**
- * CommPlan → HostPlan (native/core/plan_format.h). What all hosts share (hosts, peers, rings, tuning, strings) is encoded once and lies
- * right behind the header; a host's own records (its ranks and their ring edges) follow it.
+ * CommPlan → HostPlan (native/core/plan_format.h). What all hosts share (hosts, peers, rings, trees, tuning, strings) is encoded once and
+ * lies right behind the header; a host's own records (its ranks and their ring edges) follow it.
  */
 import { encodeLocalTables } from './encode-local.ts';
 import type { RingNeighbours } from './encode-local.ts';
-import { encodeSharedTables } from './encode-shared.ts';
+import { encodeSharedTables, SHARED_SECTIONS } from './encode-shared.ts';
 import type { SharedTables } from './encode-shared.ts';
 import { DEVICES, HEADER, HEADER_BYTES, PLAN_MAGIC, PLAN_VERSION, SECTION, STRIDE, TRANSPORTS } from './layout.ts';
 import { layOutSegment } from './segment.ts';
@@ -29,9 +29,13 @@ export interface EncodedPlan {
 /** The plan must be valid (validate.ts). */
 export function encodePlan(plan: CommPlan): EncodedPlan {
   const shared = encodeSharedTables(plan);
-  const members = ranksByHost(plan);
-  const neighbours = plan.channels.map((channel) => ringNeighbours(channel.ring));
-  return { body: shared.bytes, host: (index) => encodeHost(plan, shared, members[index] ?? [], neighbours, index) };
+  const known = new Map<readonly number[], RingNeighbours>();
+  const neighbours = plan.channels.map(({ ring }) => {
+    const found = known.get(ring) ?? ringNeighbours(ring);
+    known.set(ring, found);
+    return found;
+  });
+  return { body: shared.bytes, host: (index) => encodeHost(plan, shared, membersOf(shared, index), neighbours, index) };
 }
 
 /** The whole HostPlan from its two parts. */
@@ -49,11 +53,8 @@ export function encodeHostPlan(plan: CommPlan, hostIndex: number): Uint8Array {
   return assembleHostPlan(encoded.body, encoded.host(hostIndex).bytes);
 }
 
-/** The ranks of each host, ascending. */
-export function ranksByHost(plan: CommPlan): number[][] {
-  const members: number[][] = plan.hosts.map(() => []);
-  plan.peers.forEach((peer, rank) => members[peer.host]?.push(rank));
-  return members;
+function membersOf({ channels: { members, firstMember } }: SharedTables, host: number): Uint32Array {
+  return members.subarray(firstMember[host], firstMember[host + 1]);
 }
 
 function ringNeighbours(ring: readonly number[]): RingNeighbours {
@@ -71,7 +72,7 @@ function ringNeighbours(ring: readonly number[]): RingNeighbours {
 function encodeHost(
   plan: CommPlan,
   shared: SharedTables,
-  ranks: readonly number[],
+  ranks: Uint32Array,
   neighbours: readonly RingNeighbours[],
   hostIndex: number,
 ): HostPart {
@@ -80,22 +81,24 @@ function encodeHost(
       ? ranks.length * plan.channels.length
       : 0;
   const segment = layOutSegment(plan, ranks.length, sharedRings);
-  const local = encodeLocalTables(plan, ranks, neighbours, shared.localIndex, segment);
+  const local = encodeLocalTables(plan, ranks, neighbours, shared.channels.localIndex, segment);
   const bytes = new Uint8Array(HEADER_BYTES + local.bytes.length);
   bytes.set(local.bytes, HEADER_BYTES);
   const view = new DataView(bytes.buffer);
   writeHeader(view, plan, hostIndex, ranks.length, HEADER_BYTES + shared.bytes.length + local.bytes.length);
+  view.setUint32(HEADER.rings, shared.channels.rings, true);
+  view.setUint32(HEADER.trees, shared.channels.trees, true);
+  view.setUint32(HEADER.hostRings, shared.channels.hostRings.length, true);
+  view.setUint32(HEADER.hostTrees, shared.channels.hostTrees.length, true);
   for (const name of ['abortOffset', 'doorbellOffset', 'barrierOffset', 'pairOffset', 'pairStride'] as const) {
     writeU64(view, HEADER[name], segment[name]);
   }
   writeU64(view, HEADER.segmentBytes, segment.totalBytes);
   const tail = HEADER_BYTES + shared.bytes.length;
-  writeSection(view, HEADER.hostTable, shared.offsets.host, plan.hosts.length, STRIDE.host);
-  writeSection(view, HEADER.peerTable, shared.offsets.peer, plan.peers.length, STRIDE.peer);
-  writeSection(view, HEADER.ringTable, shared.offsets.ring, plan.channels.length * plan.peers.length, STRIDE.ring);
-  writeSection(view, HEADER.tuningTable, shared.offsets.tuning, plan.tuning.length, STRIDE.tuning);
-  writeSection(view, HEADER.formTable, shared.offsets.form, shared.forms, STRIDE.form);
-  writeSection(view, HEADER.stringTable, shared.offsets.string, shared.stringBytes, STRIDE.string);
+  for (const [name, field] of SHARED_SECTIONS) {
+    const { at, count } = shared.section(name);
+    writeSection(view, field, at, count, STRIDE[name]);
+  }
   writeSection(view, HEADER.localTable, tail, ranks.length, STRIDE.local);
   writeSection(view, HEADER.edgeTable, tail + ranks.length * STRIDE.local, local.edges, STRIDE.edge);
   return { bytes, segmentBytes: segment.totalBytes };
@@ -118,6 +121,7 @@ function writeHeader(view: DataView, plan: CommPlan, hostIndex: number, localRan
   view.setUint8(HEADER.sameHostTransport, TRANSPORTS.indexOf(plan.transports.sameHost));
   view.setUint8(HEADER.otherHostTransport, TRANSPORTS.indexOf(plan.transports.otherHost));
   view.setUint8(HEADER.device, DEVICES.indexOf(plan.device));
+  view.setUint8(HEADER.copyChannels, plan.copyChannels);
   writeU64(view, HEADER.spinNanoseconds, plan.spinNanoseconds);
   const token = Buffer.from(plan.token, 'hex');
   new Uint8Array(view.buffer, view.byteOffset).set(token, HEADER.token);

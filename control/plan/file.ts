@@ -2,14 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { decodeHostPlan, isHostPlan } from './decode.ts';
 import { planFromJson } from './json.ts';
-import type { CommPlan } from './types.ts';
+import type { WrittenPlan } from './types.ts';
 import { PlanError } from './validate.ts';
 
 /** What any program may come to call, `ncclrun perf` too; rows for others it knows to need. */
 const NEEDED = ['allReduce', 'barrier', 'sendRecv'] as const;
 
 /** Throws a PlanError that begins with the file's name. */
-export function readPlanFile(path: string): CommPlan {
+export function readPlanFile(path: string): WrittenPlan {
   const plan = readPlan(path);
   const lacking = NEEDED.filter((needed) => plan.tuning.every(({ collective }) => collective !== needed));
   if (lacking.length === 0) return plan;
@@ -18,7 +18,7 @@ export function readPlanFile(path: string): CommPlan {
   );
 }
 
-function readPlan(path: string): CommPlan {
+function readPlan(path: string): WrittenPlan {
   const bytes = readBytes(path);
   if (!isHostPlan(bytes)) return planFromJson(bytes.toString('utf8'), path);
   try {

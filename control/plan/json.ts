@@ -1,7 +1,7 @@
 /** A CommPlan as JSON: what `--plan FILE` reads and people edit. */
 import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
-import type { CommPlan } from './types.ts';
+import type { WrittenPlan } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -22,7 +22,7 @@ const planSchema = v.strictObject({
   formatVersion: v.literal(1),
   peers: v.array(v.strictObject({ host: count, listenPort: v.optional(count, 0) })),
   hosts: v.array(v.strictObject({ name: v.string(), address: v.string() })),
-  channels: v.array(v.strictObject({ ring: v.array(count) })),
+  channels: v.array(v.strictObject({ ring: v.array(count), tree: v.optional(v.nullable(v.array(count)), null) })),
   device: v.optional(v.picklist(DEVICES), 'host'),
   transports: v.strictObject({ sameHost: v.picklist(TRANSPORTS), otherHost: v.picklist(TRANSPORTS) }),
   ringBuffer: buffer,
@@ -30,18 +30,19 @@ const planSchema = v.strictObject({
   tuning: v.array(
     v.strictObject({ collective: v.picklist(COLLECTIVES), upToBytes: v.nullable(count), forms: v.array(form) }),
   ),
+  copyChannels: v.optional(count, 1),
   spinNanoseconds: count,
   token: v.optional(v.string(), '0'.repeat(32)),
 });
 
 /** Throws a PlanError that names the place ("tuning.0.forms.1.algorithm: …"); `source` is named too. */
-export function planFromJson(text: string, source: string): CommPlan {
+export function planFromJson(text: string, source: string): WrittenPlan {
   const parsed = v.safeParse(planSchema, parseJson(text, source));
   if (!parsed.success) {
     throw new PlanError(`${source}: ${describe(parsed.issues)}`);
   }
   try {
-    validatePlan(parsed.output);
+    validatePlan(parsed.output, false);
   } catch (error) {
     if (error instanceof PlanError) throw new PlanError(`${source}: ${error.message}`);
     throw error;
@@ -49,7 +50,7 @@ export function planFromJson(text: string, source: string): CommPlan {
   return parsed.output;
 }
 
-export function planToJson(plan: CommPlan): string {
+export function planToJson(plan: WrittenPlan): string {
   return `${JSON.stringify(plan, null, 2)}\n`;
 }
 

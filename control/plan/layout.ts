@@ -5,7 +5,7 @@
 import type { AlgorithmName, CollectiveName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
 
 export const PLAN_MAGIC = 0x4c50_434e;
-export const PLAN_VERSION = 1;
+export const PLAN_VERSION = 2;
 
 export const HEADER = {
   magic: 0,
@@ -24,7 +24,7 @@ export const HEADER = {
   sameHostTransport: 52,
   otherHostTransport: 53,
   device: 54,
-  reserved: 55,
+  copyChannels: 55,
   spinNanoseconds: 56,
   token: 64,
   segmentBytes: 80,
@@ -36,20 +36,41 @@ export const HEADER = {
   hostTable: 128,
   peerTable: 144,
   localTable: 160,
-  ringTable: 176,
-  edgeTable: 192,
-  tuningTable: 208,
-  formTable: 224,
-  stringTable: 240,
+  memberTable: 176,
+  channelTable: 192,
+  shapeTable: 208,
+  ringTable: 224,
+  treeTable: 240,
+  hostRingTable: 256,
+  hostTreeTable: 272,
+  edgeTable: 288,
+  tuningTable: 304,
+  formTable: 320,
+  stringTable: 336,
+  rings: 352,
+  trees: 356,
+  hostRings: 360,
+  hostTrees: 364,
 } as const;
-export const HEADER_BYTES = 256;
+export const HEADER_BYTES = 368;
 export const TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
 export const SECTION = { offset: 0, count: 8, stride: 12 } as const;
 export const SECTION_BYTES = 16;
 
-export const HOST_RECORD = { nameOffset: 0, nameBytes: 4, addressOffset: 8, addressBytes: 12 } as const;
+export const HOST_RECORD = {
+  nameOffset: 0,
+  nameBytes: 4,
+  addressOffset: 8,
+  addressBytes: 12,
+  shape: 16,
+  firstMember: 20,
+} as const;
+export const CHANNEL_RECORD = { ring: 0, hostRing: 4, tree: 8, hostTree: 12 } as const;
+export const SHAPE_RECORD = { ranks: 0, firstRing: 4, firstTree: 8, reserved: 12 } as const;
+export const HOST_RING_RECORD = { host: 0, firstPlace: 4 } as const;
+export const HOST_TREE_RECORD = { parent: 0, place: 4 } as const;
 export const PEER_RECORD = { host: 0, localIndex: 4, listenPort: 8, reserved: 12 } as const;
 export const LOCAL_RECORD = { rank: 0, firstEdge: 4, edgeCount: 8, reserved: 12 } as const;
 export const EDGE_RECORD = {
@@ -80,8 +101,23 @@ export const FORM_RECORD = {
   predictedMicrosecondsPerMebibyte: 24,
   reserved: 28,
 } as const;
-/** Bytes of one record of each section; a ring entry is one u32, a string one byte. */
-export const STRIDE = { host: 16, peer: 16, local: 16, ring: 4, edge: 24, tuning: 24, form: 32, string: 1 } as const;
+/** Bytes of one record of each section; entries of members, rings and trees are one u32, of strings one byte. */
+export const STRIDE = {
+  host: 24,
+  peer: 16,
+  local: 16,
+  member: 4,
+  channel: 16,
+  shape: 16,
+  ring: 4,
+  tree: 4,
+  hostRing: 8,
+  hostTree: 8,
+  edge: 24,
+  tuning: 24,
+  form: 32,
+  string: 1,
+} as const;
 
 /** Numbers on the wire: the place in these lists. */
 export const ALGORITHMS: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'collnet'];

@@ -59,9 +59,18 @@ export interface PlanPeer {
   readonly listenPort: number;
 }
 
+/** Channels that go the same ways share the arrays. */
 export interface Channel {
-  /** The ranks in ring order; a permutation of 0..n-1. */
+  /** The ranks in ring order; a permutation of 0..n-1 in which the ranks of each host are neighbours. */
   readonly ring: readonly number[];
+  /** By rank: the one above it, at the top itself. The ranks of each host come together before they leave it. */
+  readonly tree: readonly number[];
+}
+
+/** As a person writes it: without a tree it gets the planner's, for where the ranks are then. */
+export interface GivenChannel {
+  readonly ring: readonly number[];
+  readonly tree: readonly number[] | null;
 }
 
 /** Buffers of one direction of one connection: `steps` slots of `stepBytes`. */
@@ -84,8 +93,13 @@ export interface CommPlan {
   /** The connection of any two ranks, for send, recv and the direct forms; made at first use. */
   readonly pairBuffer: ConnectionBuffer;
   readonly tuning: readonly TuningRow[];
+  /** Of the channels of a launch with sends and receives, those for what a rank sends itself; the messages share the others. On GPUs. */
+  readonly copyChannels: number;
   /** How long a waiting rank polls, offering its core, before it sleeps, in nanoseconds. */
   readonly spinNanoseconds: number;
   /** 32 hex digits, random per communicator: what a data connection must show to be let in. */
   readonly token: string;
 }
+
+/** What `--plan FILE` holds. */
+export type WrittenPlan = Omit<CommPlan, 'channels'> & { readonly channels: readonly GivenChannel[] };

@@ -1,11 +1,9 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/core/plan_view.cc). */
 import { MAX_STEPS } from './layout.ts';
-import type { CommPlan, ConnectionBuffer, Form, TuningRow } from './types.ts';
-
-/** The plan cannot be carried out; the message names the place in it. */
-export class PlanError extends Error {
-  override readonly name = 'PlanError';
-}
+import { validateRing, validateTree } from './validate-channels.ts';
+import type { ConnectionBuffer, Form, TuningRow, WrittenPlan } from './types.ts';
+import { check, checkWhole } from './plan-error.ts';
+export { PlanError } from './plan-error.ts';
 
 const MAX_CHANNELS = 256;
 /** With one slot, sender and receiver could never work at the same time. */
@@ -18,25 +16,33 @@ const MAX_STEP_BYTES = 64 * 1024 * 1024;
 const STEP_ALIGNMENT = 64;
 const MAX_THREADS = 4096;
 
-/** Throws a PlanError for the first thing that is wrong. */
-export function validatePlan(plan: CommPlan): void {
+/** Throws a PlanError for the first thing that is wrong. A ring that a person wrote may come to a host twice: bindPlan mends it. */
+export function validatePlan(plan: WrittenPlan, isBound = true): void {
   const { peers, hosts, channels, transports, spinNanoseconds, token } = plan;
   check(peers.length > 0, 'peers: a communicator has at least one rank');
   check(hosts.length > 0, 'hosts: a communicator has at least one host');
   validateHosts(plan);
   check(channels.length > 0, 'channels: at least one is needed');
   check(channels.length <= MAX_CHANNELS, `channels: ${channels.length}, at most ${MAX_CHANNELS} are possible`);
-  for (const [index, { ring }] of channels.entries()) validateRing(ring, peers.length, index);
+  const hostOf = isBound ? (rank: number) => peers[rank]?.host ?? 0 : () => 0;
+  const seen = new Set<readonly number[]>();
+  for (const [index, { ring, tree }] of channels.entries()) {
+    if (!seen.has(ring)) validateRing(ring, peers.length, hostOf, index);
+    if (tree !== null && !seen.has(tree)) validateTree(tree, peers.length, hostOf, index);
+    seen.add(ring);
+    if (tree !== null) seen.add(tree);
+  }
   validateBuffer('ringBuffer', plan.ringBuffer);
   validateBuffer('pairBuffer', plan.pairBuffer);
   const reachesHosts = transports.otherHost !== 'shm' && transports.otherHost !== 'p2p';
   check(reachesHosts, `transports.otherHost: ${transports.otherHost} does not reach another host`);
+  checkWhole('copyChannels', plan.copyChannels, 1, channels.length);
   checkWhole('spinNanoseconds', spinNanoseconds, 0, MAX_SPIN_NANOSECONDS);
   check(/^[0-9a-f]{32}$/.test(token), 'token: expected 32 hexadecimal digits');
   validateTuning(plan.tuning, channels.length);
 }
 
-function validateHosts({ peers, hosts }: CommPlan): void {
+function validateHosts({ peers, hosts }: WrittenPlan): void {
   const ranksOf = new Uint32Array(hosts.length);
   for (const [rank, peer] of peers.entries()) {
     const host = hosts[peer.host];
@@ -55,19 +61,6 @@ function validateHosts({ peers, hosts }: CommPlan): void {
     check(ranksOf[index] !== 0, `hosts[${index}]: ${name} has no rank`);
     const numeric = hosts.length === 1 || isNumericAddress(address);
     check(numeric, `hosts[${index}].address: '${address}' of ${name} is no numeric IPv4 or IPv6 address`);
-  }
-}
-
-function validateRing(ring: readonly number[], ranks: number, channel: number): void {
-  check(ring.length === ranks, `channels[${channel}].ring: has ${ring.length} entries for ${ranks} ranks`);
-  const seen = new Uint8Array(ranks);
-  for (const [place, rank] of ring.entries()) {
-    // 0: not seen yet; 1: seen; undefined: no rank at all. Sentences are made only when needed: this runs for every rank and channel.
-    if (seen[rank] === 0) seen[rank] = 1;
-    else {
-      const problem = seen[rank] === 1 ? `rank ${rank} comes twice` : `${rank} is no rank (0..${ranks - 1})`;
-      throw new PlanError(`channels[${channel}].ring[${place}]: ${problem}`);
-    }
   }
 }
 
@@ -104,15 +97,6 @@ function validateForm(form: Form, at: string, channels: number): void {
   checkWhole(`${at}.threads`, form.threads, MIN_THREADS, MAX_THREADS);
   for (const name of ['predictedMicroseconds', 'predictedMicrosecondsPerMebibyte'] as const)
     check(Number.isFinite(form[name]) && form[name] >= 0, `${at}.${name}: ${form[name]} is no time`);
-}
-
-function checkWhole(name: string, value: number, least: number, most: number): void {
-  const fits = Number.isInteger(value) && value >= least && value <= most;
-  if (!fits) throw new PlanError(`${name}: ${value}, expected a whole number from ${least} to ${most}`);
-}
-
-function check(condition: boolean, problem: string): void {
-  if (!condition) throw new PlanError(problem);
 }
 
 /** node:net is loaded only here: it costs each start milliseconds, and most communicators stay on one host. */

@@ -1,14 +1,15 @@
 /** What users say to the planner by NCCL's variables. */
 import { UnplannableError } from './check.ts';
-import { DEFAULT_SHAPE, MOST_CHANNELS } from './cluster/host-shape.ts';
+import { DEFAULT_SHAPE } from './cluster/host-shape.ts';
 import type { ShapeOptions } from './cluster/host-shape.ts';
-import type { ChannelLimits } from './cluster/cluster.ts';
+import type { ChannelLimits } from './cluster/limits.ts';
+import { channelLimits } from './preferences.ts';
+import { valueOf, wholeNumber } from './variables.ts';
+import type { Environment } from './variables.ts';
 import { DEFAULT_ROUTES } from './machine/routes.ts';
 import type { RouteOptions } from './machine/routes.ts';
 import { PATH_TYPES } from './machine/path.ts';
 import type { PathType } from './machine/path.ts';
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface PlannerWishes {
   readonly routes: RouteOptions;
@@ -33,28 +34,15 @@ type Name = (typeof NAMES)[number];
 
 /** Throws an UnplannableError for a value that means nothing. */
 export function plannerWishes(environment: Environment): PlannerWishes {
-  const value = (name: Name): string | null => {
-    const text = environment[name]?.trim() ?? '';
-    return text === '' ? null : text;
-  };
-  const number = (name: Name, least: number, most: number): number | null => {
-    const text = value(name);
-    if (text === null) return null;
-    const parsed = /^[0-9]{1,4}$/u.test(text) ? Number(text) : Number.NaN;
-    if (parsed >= least && parsed <= most) return parsed;
-    throw new UnplannableError(`${name}=${text}: a whole number from ${least} to ${most} is wanted`);
-  };
+  const value = (name: Name): string | null => valueOf(environment, name);
+  const number = (name: Name, least: number, most: number): number | null =>
+    wholeNumber(environment, name, least, most);
   const level = (name: Name): PathType | null => {
     const text = value(name);
     return text === null ? null : levelOf(name, text);
   };
   const isSet = (name: Name): boolean => number(name, 0, 1) === 1;
   const read = number('NCCL_NET_GDR_READ', 0, 1);
-  const most = number('NCCL_MAX_NCHANNELS', 1, MOST_CHANNELS) ?? MOST_CHANNELS;
-  const least = number('NCCL_MIN_NCHANNELS', 1, MOST_CHANNELS) ?? 1;
-  if (least > most) {
-    throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than NCCL_MAX_NCHANNELS=${most}`);
-  }
   return {
     routes: {
       ...DEFAULT_ROUTES,
@@ -65,7 +53,7 @@ export function plannerWishes(environment: Environment): PlannerWishes {
       throughOtherNics: !isSet('NCCL_PXN_DISABLE'),
     },
     shape: { crossNic: crossNicOf(number('NCCL_CROSS_NIC', 0, 2)), graphs: null },
-    limits: { least, most },
+    limits: channelLimits(environment),
     said: NAMES.flatMap((name) => (value(name) === null ? [] : [`${name}=${value(name)}`])),
   };
 }

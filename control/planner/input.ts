@@ -1,10 +1,22 @@
 /** What the planner knows of a communicator to be. */
+import type { HostShape } from './cluster/host-shape.ts';
+
+/** A host whose topology is known (known-machine.ts). */
+export interface HostMachine {
+  /** Equal topologies have equal ones. */
+  readonly key: string;
+  /** The channels between the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Throws a TopologyError. */
+  shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
+}
+
 export interface PlannedHost {
   readonly name: string;
   /** Numeric address that engines of other hosts connect to. */
   readonly address: string;
   /** Cores the ranks may run on. */
   readonly cores: number;
+  /** null: nobody has looked, or could. */
+  readonly machine: HostMachine | null;
 }
 
 export interface PlannedPeer {
@@ -23,6 +35,8 @@ export interface PlannedPeer {
   readonly pidHash: string;
 }
 
+export type UsesGpu = Pick<PlannedPeer, 'device' | 'busId'>;
+
 export interface PlanInput {
   /** Hosts with at least one rank of the communicator. */
   readonly hosts: readonly PlannedHost[];
@@ -30,4 +44,16 @@ export interface PlanInput {
   readonly peers: readonly PlannedPeer[];
   /** 32 hexadecimal digits, random. */
   readonly token: string;
+}
+
+/** By host: its ranks, ascending. */
+export function ranksByHost({ hosts, peers }: Members): number[][] {
+  const members: number[][] = hosts.map(() => []);
+  peers.forEach(({ host }, rank) => members[host]?.push(rank));
+  return members;
+}
+
+export interface Members {
+  readonly hosts: readonly unknown[];
+  readonly peers: readonly { readonly host: number }[];
 }

@@ -1,36 +1,22 @@
-/** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory of shapes. */
-import type { CommPlan } from '../plan/types.ts';
-import { checkDevices } from './check.ts';
-import {
-  PAIR_BUFFER,
-  RING_BUFFER,
-  SPIN_BETWEEN_HOSTS_NANOSECONDS,
-  SPIN_IN_TURNS_NANOSECONDS,
-  SPIN_NANOSECONDS,
-} from './constants.ts';
-import { decideOnGpus } from './cuda.ts';
-import type { PlanInput } from './input.ts';
-import { withPredictions } from './prediction.ts';
-import { NO_PREFERENCES } from './preferences.ts';
+/** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory. */
+import { startOfHost } from '../plan/channel-tables.ts';
+import type { Channel, CommPlan, GivenChannel } from '../plan/types.ts';
+import { decideOnGpus } from './device/gpus.ts';
+import { decideOnHosts } from './device/host.ts';
+import { ranksByHost } from './input.ts';
+import type { Members, PlanInput } from './input.ts';
 import type { Preferences } from './preferences.ts';
-import { ringByHost } from './ring.ts';
-import { hostTuning } from './tuning.ts';
+import { plainChannel, waysOf } from './ways.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
   CommPlan,
-  'device' | 'channels' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'tuning' | 'spinNanoseconds'
+  'device' | 'channels' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'tuning' | 'copyChannels' | 'spinNanoseconds'
 >;
 
-/** Throws UnplannableError when the ranks' devices contradict each other. */
-export function planCommunicator(input: PlanInput): CommPlan {
-  checkDevices(input);
-  return bindPlan(input, decide(input));
-}
-
-/** Decisions made for a shape (or read from a file), with the ranks and hosts that are really there. */
+/** Decisions made for a shape, with the ranks and hosts that are really there. */
 export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
-  const { device, channels, transports, ringBuffer, pairBuffer, tuning, spinNanoseconds } = decisions;
+  const { device, channels, transports, ringBuffer, pairBuffer, tuning, copyChannels, spinNanoseconds } = decisions;
   return {
     formatVersion: 1,
     device,
@@ -41,38 +27,32 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
     ringBuffer,
     pairBuffer,
     tuning,
+    copyChannels,
     spinNanoseconds,
     token: input.token,
   };
 }
 
-export function decide(input: PlanInput, preferences: Preferences = NO_PREFERENCES): Decisions {
-  const among = { ranks: input.peers.length, hosts: input.hosts.length, ranksPerCore: ranksPerCore(input) };
-  return withPredictions(decideForms(input, preferences), among);
+/** Throws UnplannableError where no plan is possible. */
+export function decide(input: PlanInput, preferences: Preferences): Decisions {
+  const ways = waysOf(input);
+  return input.peers[0]?.device === 'cuda'
+    ? decideOnGpus(input, ways, preferences)
+    : decideOnHosts(input, ways, preferences);
 }
 
-function decideForms(input: PlanInput, preferences: Preferences): Decisions {
-  if (input.peers[0]?.device === 'cuda') return decideOnGpus(input, preferences);
-  return {
-    device: 'host',
-    channels: [{ ring: ringByHost(input.peers) }],
-    transports: { sameHost: 'shm', otherHost: 'socket' },
-    ringBuffer: RING_BUFFER,
-    pairBuffer: PAIR_BUFFER,
-    tuning: hostTuning(input.peers.length, input.hosts.length, preferences),
-    spinNanoseconds: spinNanosecondsOf(input),
-  };
-}
-
-function spinNanosecondsOf(input: PlanInput): number {
-  const load = ranksPerCore(input);
-  if (load > 1) return Math.round(SPIN_IN_TURNS_NANOSECONDS / load);
-  return input.hosts.length > 1 ? SPIN_BETWEEN_HOSTS_NANOSECONDS : SPIN_NANOSECONDS;
-}
-
-/** Of the host that has most. */
-function ranksPerCore(input: PlanInput): number {
-  const ranksOf = new Uint32Array(input.hosts.length);
-  for (const { host } of input.peers) ranksOf[host] = (ranksOf[host] ?? 0) + 1;
-  return input.hosts.reduce((most, { cores }, host) => Math.max(most, (ranksOf[host] ?? 0) / cores), 0);
+/** What a person wrote, for where the ranks are: a ring goes through each host once, when it first comes to it. */
+export function bindChannels({ peers, hosts }: Members, given: readonly GivenChannel[]): Channel[] {
+  const plain = plainChannel(peers, ranksByHost({ peers, hosts }));
+  const hostOf = (rank: number): number => peers[rank]?.host ?? 0;
+  return given.map(({ ring, tree }) => {
+    const start = startOfHost(ring, hostOf);
+    const byHost = new Map<number, number[]>();
+    for (const rank of [...ring.slice(start), ...ring.slice(0, start)]) {
+      const there = byHost.get(hostOf(rank));
+      if (there === undefined) byHost.set(hostOf(rank), [rank]);
+      else there.push(rank);
+    }
+    return { ring: [...byHost.values()].flat(), tree: tree ?? plain.tree };
+  });
 }

@@ -1,25 +1,26 @@
 /** A planner that remembers what it decided: programs make many communicators of few shapes. */
-import type { CommPlan } from '../plan/types.ts';
+import type { CommPlan, WrittenPlan } from '../plan/types.ts';
 import { checkDevices, UnplannableError } from './check.ts';
 import type { PlanInput } from './input.ts';
-import { bindPlan, decide } from './plan.ts';
+import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
 import { preferencesFrom } from './preferences.ts';
+import type { Preferences } from './preferences.ts';
+import type { Environment } from './variables.ts';
 
 const REMEMBERED_SHAPES = 64;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A plan given by the user, and where from. */
 export interface GivenPlan {
   readonly source: string;
-  readonly plan: CommPlan;
+  readonly plan: WrittenPlan;
 }
 
 export class Planner {
   readonly #decided = new Map<string, Decisions>();
   readonly #given: GivenPlan | null;
   readonly #environment: Environment;
+  #preferences: Preferences | null = null;
 
   /** `given` decides every communicator with as many ranks as it has; in the environment the user may prefer algorithms. */
   constructor(given: GivenPlan | null, environment: Environment = {}) {
@@ -27,7 +28,7 @@ export class Planner {
     this.#environment = environment;
   }
 
-  /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError. */
+  /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
     checkDevices(input, this.#environment['NCCLRUN_SHARE_GPUS'] === '1');
     return bindPlan(input, this.#givenFor(input, wholeJob) ?? this.#remembered(input));
@@ -36,7 +37,9 @@ export class Planner {
   #givenFor(input: PlanInput, wholeJob: boolean): Decisions | null {
     if (this.#given === null) return null;
     const { source, plan } = this.#given;
-    if (plan.peers.length === input.peers.length) return plan;
+    if (plan.peers.length === input.peers.length) {
+      return { ...plan, channels: bindChannels(input, plan.channels) };
+    }
     if (!wholeJob) return null;
     throw new UnplannableError(
       `the plan in ${source} is for ${plan.peers.length} ranks, this communicator has ${input.peers.length}: give a plan for ` +
@@ -48,7 +51,8 @@ export class Planner {
     const shape = shapeOf(input);
     const known = this.#decided.get(shape);
     if (known !== undefined) return known;
-    const decisions = decide(input, preferencesFrom(this.#environment));
+    this.#preferences ??= preferencesFrom(this.#environment);
+    const decisions = decide(input, this.#preferences);
     const [oldest] = this.#decided.keys();
     if (this.#decided.size >= REMEMBERED_SHAPES && oldest !== undefined) this.#decided.delete(oldest);
     this.#decided.set(shape, decisions);
@@ -57,8 +61,18 @@ export class Planner {
 }
 
 /** Everything that decide() looks at, as text. */
-function shapeOf(input: PlanInput): string {
-  const cores = input.hosts.map((host) => host.cores).join(',');
-  const hosts = Buffer.from(Uint32Array.from(input.peers, (peer) => peer.host).buffer).toString('latin1');
-  return `${input.peers[0]?.device}/${cores}/${hosts}`;
+function shapeOf({ hosts, peers }: PlanInput): string {
+  const kinds = new Map<string, number>();
+  const machines = hosts.map(({ cores, machine }) => {
+    const key = machine?.key ?? '';
+    const kind = kinds.get(key) ?? kinds.size;
+    kinds.set(key, kind);
+    return `${cores} ${kind}`;
+  });
+  const places = Buffer.from(Uint32Array.from(peers, (peer) => peer.host).buffer).toString('latin1');
+  const onGpus = peers[0]?.device === 'cuda';
+  const gpus = onGpus
+    ? peers.map(({ busId, multiprocessors, mostChannels }) => `${busId} ${multiprocessors} ${mostChannels}`)
+    : [];
+  return `${onGpus}/${machines.join(',')}/${places}/${gpus.join(',')}/${[...kinds.keys()].join('/')}`;
 }

@@ -2,8 +2,10 @@
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../plan/types.ts';
 import { COLLECTIVES } from '../plan/layout.ts';
 import { UnplannableError } from './check.ts';
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import { ANY_CHANNELS, MOST_CHANNELS } from './cluster/limits.ts';
+import type { ChannelLimits } from './cluster/limits.ts';
+import { wholeNumber } from './variables.ts';
+import type { Environment } from './variables.ts';
 
 /** A form, as far as a user chooses it. */
 export interface Way {
@@ -17,10 +19,17 @@ export interface Preferences {
   readonly protocols: Wanted<ProtocolName>;
   /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE). */
   readonly gpusReachEachOther: boolean;
+  /** NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS. */
+  readonly channels: ChannelLimits;
 }
 type Wanted<Name> = ReadonlyMap<CollectiveName, ReadonlySet<Name>>;
 
-export const NO_PREFERENCES: Preferences = { algorithms: new Map(), protocols: new Map(), gpusReachEachOther: true };
+export const NO_PREFERENCES: Preferences = {
+  algorithms: new Map(),
+  protocols: new Map(),
+  gpusReachEachOther: true,
+  channels: ANY_CHANNELS,
+};
 
 /** NCCL's names, of which some mean nothing here, and `direct`. */
 const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
@@ -41,13 +50,24 @@ const PROTOCOLS_BY_NAME = new Map<string, readonly ProtocolName[]>([
 ]);
 const COLLECTIVES_BY_NAME = new Map<string, CollectiveName>(COLLECTIVES.map((name) => [name.toLowerCase(), name]));
 
-/** Throws UnplannableError for a name that is unknown. */
+/** Throws UnplannableError for a name that is unknown, and for a number that means nothing. */
 export function preferencesFrom(environment: Environment): Preferences {
   return {
+    channels: channelLimits(environment),
     algorithms: wanted('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
     protocols: wanted('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
     gpusReachEachOther: environment['NCCL_P2P_DISABLE'] !== '1',
   };
+}
+
+/** How many channels the user wants: NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS. Throws UnplannableError. */
+export function channelLimits(environment: Environment): ChannelLimits {
+  const most = wholeNumber(environment, 'NCCL_MAX_NCHANNELS', 1, MOST_CHANNELS) ?? ANY_CHANNELS.most;
+  const least = wholeNumber(environment, 'NCCL_MIN_NCHANNELS', 1, MOST_CHANNELS) ?? ANY_CHANNELS.least;
+  if (least > most) {
+    throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than NCCL_MAX_NCHANNELS=${most}`);
+  }
+  return { least, most };
 }
 
 export function isPreferred(collective: CollectiveName, form: Way, { algorithms, protocols }: Preferences): boolean {

@@ -19,10 +19,10 @@ export interface PlannedCommunicator {
   readonly hosts: readonly number[];
 }
 
-/** `hosts`: of the job, by host index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
+/** `hostAt`: of the job, by host index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
 export function planJoined(
   gathering: Gathering,
-  hosts: Readonly<Record<number, PlannedHost>>,
+  hostAt: (host: number) => PlannedHost,
   planner: Planner,
   wholeJob: boolean,
 ): PlannedCommunicator {
@@ -36,7 +36,7 @@ export function planJoined(
     peers.push({ ...info, host: placeOf.get(entry.host) ?? 0 });
   }
   const input: PlanInput = {
-    hosts: used.map((host) => hosts[host] ?? { name: `host ${host}`, address: '', cores: 1 }),
+    hosts: used.map(hostAt),
     peers,
     token: randomBytes(16).toString('hex'),
   };

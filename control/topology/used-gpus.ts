@@ -11,15 +11,29 @@ export function gpuElements(system: Element): Element[] {
   return ranked.toSorted((one, other) => attribute.whole(one, 'rank') - attribute.whole(other, 'rank'));
 }
 
+/** By PCI address, as attribute.busId has it. */
+export function gpusByAddress(system: Element): Map<number, Element> {
+  const found = new Map<number, Element>();
+  for (const pci of everyElement(system)) {
+    for (const gpu of elementsOf(pci, 'gpu')) found.set(attribute.busId(pci), gpu);
+  }
+  return found;
+}
+
 /** The same machine with ranks 0 to `count` - 1 on its first GPUs and none on the others. */
 export function withRanks(system: Element, count: number): Element {
-  const ranks = new Map(gpuElements(system).map((gpu, rank) => [gpu, rank]));
+  return withRanksOn(system, gpuElements(system).slice(0, count));
+}
+
+/** The same machine with a rank on each of these GPUs, by their place in the list, and none on the others. */
+export function withRanksOn(system: Element, gpus: readonly Element[]): Element {
+  const ranks = new Map(gpus.map((gpu, rank) => [gpu, rank]));
   const copy = (from: Element): Element => {
     const attributes = new Map(from.attributes);
     if (from.name === 'gpu') {
-      const rank = ranks.get(from) ?? count;
-      if (rank < count) attributes.set('rank', String(rank));
-      else attributes.delete('rank');
+      const rank = ranks.get(from);
+      if (rank === undefined) attributes.delete('rank');
+      else attributes.set('rank', String(rank));
     }
     const children = from.children.map((child): Child => (child.kind === 'element' ? copy(child) : child));
     return { ...from, attributes, children };

@@ -14,7 +14,7 @@ export interface RendezvousHubOptions {
   readonly jobId: string;
   readonly epoch: number;
   /** By host index. */
-  readonly hosts: readonly PlannedHost[];
+  readonly hosts: readonly Omit<PlannedHost, 'machine'>[];
   /** By rank: index of its host. */
   readonly rankHosts: readonly number[];
   /** Decides instead of the planner (--plan; readGivenPlan), or null. */
@@ -100,7 +100,11 @@ export class RendezvousHub {
   #join(gathering: Gathering): void {
     const { hosts, rankHosts } = this.#options;
     const { key, size } = gathering;
-    const planned = planJoined(gathering, hosts, this.#planner, size === rankHosts.length);
+    const hostAt = (host: number): PlannedHost => ({
+      ...(hosts[host] ?? { name: `host ${host}`, address: '', cores: 1 }),
+      machine: null,
+    });
+    const planned = planJoined(gathering, hostAt, this.#planner, size === rankHosts.length);
     deliverPlan(key, planned, (host, frame) => this.#options.send(host, frame));
     this.#options.onEvent({ type: 'communicator', time: Date.now(), ranks: size, hosts: planned.hosts.length });
   }

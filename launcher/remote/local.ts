@@ -42,7 +42,7 @@ export async function localTopology(): Promise<Detected> {
   const native = loadNative();
   const path = process.env['NCCL_TOPO_FILE'] ?? '';
   try {
-    return hostTopologySystem(native, path === '' ? null : readTopologyFile(path));
+    return await hostTopologySystem(native, path === '' ? null : readTopologyFile(path));
   } catch (error) {
     // The class is that of another bundle.
     if (!(error instanceof Error) || error.name !== 'TopologyError') throw error;

@@ -1,7 +1,10 @@
 #include <array>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "binding/module.h"
+#include "binding/settler.h"
 #include "dl/cuda.h"
 #include "dl/nvml.h"
 #include "dl/verbs.h"
@@ -9,8 +12,24 @@
 namespace ncclrun::binding {
 namespace {
 
-// Whether one of a GPU's links is up and may be used between peers, and what is at its other end.
-Napi::Object linkOf(Napi::Env env, const nvml::Library& library, nvml::Device device, unsigned link) {
+struct Link {
+  bool active = false;  // up, and may be used between peers
+  std::string remote;   // PCI address at its other end; empty: NVML does not say
+};
+struct Gpu {
+  std::string busId;
+  unsigned index = 0;
+  int computeCapability = 0;
+  std::array<Link, nvml::kMaxLinks> links;
+  unsigned c2cCount = 0;
+  unsigned c2cBandwidth = 0;
+};
+struct Gpus {
+  std::string why;  // there are none to be seen
+  std::vector<Gpu> all;
+};
+
+Link linkOf(const nvml::Library& library, nvml::Device device, unsigned link) {
   unsigned peers = 0;
   int state = 0;
   nvml::PciInfo remote = {};
@@ -19,20 +38,14 @@ Napi::Object linkOf(Napi::Env env, const nvml::Library& library, nvml::Device de
       library.deviceGetNvLinkState(device, link, &state) == nvml::kSuccess && state == nvml::kFeatureEnabled;
   const bool known = active && library.deviceGetNvLinkRemotePciInfo(device, link, &remote) == nvml::kSuccess;
   remote.shortBusId[sizeof remote.shortBusId - 1] = '\0';
-  auto made = Napi::Object::New(env);
-  made.Set("active", Napi::Boolean::New(env, active));
-  made.Set("remote", known ? Napi::String::New(env, remote.shortBusId) : env.Null());
-  return made;
+  return {active, known ? remote.shortBusId : ""};
 }
 
 // Drivers without C2C do not know the fields.
-Napi::Value c2cOf(Napi::Env env, const nvml::Library& library, nvml::Device device) {
+void readC2c(const nvml::Library& library, nvml::Device device, Gpu& gpu) {
   nvml::FieldValue links = {};
   links.field = nvml::kC2cLinkCount;
-  if (library.deviceGetFieldValues(device, 1, &links) != nvml::kSuccess || links.result != nvml::kSuccess)
-    return env.Null();
-  unsigned count = 0;
-  unsigned bandwidth = 0;
+  if (library.deviceGetFieldValues(device, 1, &links) != nvml::kSuccess || links.result != nvml::kSuccess) return;
   for (unsigned link = 0; link < links.value.whole; ++link) {
     std::array<nvml::FieldValue, 2> values = {};
     values[0].field = nvml::kC2cLinkState;
@@ -41,37 +54,62 @@ Napi::Value c2cOf(Napi::Env env, const nvml::Library& library, nvml::Device devi
     if (library.deviceGetFieldValues(device, 2, values.data()) != nvml::kSuccess) continue;
     if (values[0].result != nvml::kSuccess || values[0].value.whole != 1 || values[1].result != nvml::kSuccess)
       continue;
-    bandwidth = values[1].value.whole;
-    ++count;
+    gpu.c2cBandwidth = values[1].value.whole;
+    ++gpu.c2cCount;
   }
-  if (count == 0) return env.Null();
-  auto made = Napi::Object::New(env);
-  made.Set("count", Napi::Number::New(env, count));
-  made.Set("bandwidth", Napi::Number::New(env, bandwidth));
-  return made;
 }
 
-// Empty: NVML does not let us see it.
-Napi::Value gpuOf(Napi::Env env, const nvml::Library& library, unsigned number) {
+// False: NVML does not let us see it.
+bool readGpu(const nvml::Library& library, unsigned number, Gpu& gpu) {
   nvml::Device device = nullptr;
   nvml::PciInfo place = {};
-  unsigned index = 0;
   int major = 0;
   int minor = 0;
   if (library.deviceGetHandleByIndex(number, &device) != nvml::kSuccess ||
       library.deviceGetPciInfo(device, &place) != nvml::kSuccess ||
-      library.deviceGetIndex(device, &index) != nvml::kSuccess ||
+      library.deviceGetIndex(device, &gpu.index) != nvml::kSuccess ||
       library.deviceGetCudaComputeCapability(device, &major, &minor) != nvml::kSuccess)
-    return {};
+    return false;
   place.busId[sizeof place.busId - 1] = '\0';
+  gpu.busId = place.busId;
+  gpu.computeCapability = major * 10 + minor;
+  for (unsigned link = 0; link < nvml::kMaxLinks; ++link) gpu.links[link] = linkOf(library, device, link);
+  readC2c(library, device, gpu);
+  return true;
+}
+
+Gpus readGpus() {
+  Gpus gpus;
+  nvml::Library library;
+  if (!nvml::open(library, gpus.why)) return gpus;
+  unsigned count = 0;
+  if (library.deviceGetCount(&count) != nvml::kSuccess) count = 0;
+  for (unsigned number = 0; number < count; ++number) {
+    if (Gpu gpu; readGpu(library, number, gpu)) gpus.all.push_back(gpu);
+  }
+  library.shutdown();
+  return gpus;
+}
+
+Napi::Value valueOf(Napi::Env env, const Gpu& gpu) {
   auto links = Napi::Array::New(env);
-  for (unsigned link = 0; link < nvml::kMaxLinks; ++link) links.Set(link, linkOf(env, library, device, link));
+  for (const Link& link : gpu.links) {
+    auto made = Napi::Object::New(env);
+    made.Set("active", Napi::Boolean::New(env, link.active));
+    made.Set("remote", link.remote.empty() ? env.Null() : Napi::String::New(env, link.remote));
+    links.Set(links.Length(), made);
+  }
   auto made = Napi::Object::New(env);
-  made.Set("busId", Napi::String::New(env, place.busId));
-  made.Set("index", Napi::Number::New(env, index));
-  made.Set("computeCapability", Napi::Number::New(env, major * 10 + minor));
+  made.Set("busId", Napi::String::New(env, gpu.busId));
+  made.Set("index", Napi::Number::New(env, gpu.index));
+  made.Set("computeCapability", Napi::Number::New(env, gpu.computeCapability));
   made.Set("links", links);
-  made.Set("c2c", c2cOf(env, library, device));
+  made.Set("c2c", env.Null());
+  if (gpu.c2cCount == 0) return made;
+  auto c2c = Napi::Object::New(env);
+  c2c.Set("count", Napi::Number::New(env, gpu.c2cCount));
+  c2c.Set("bandwidth", Napi::Number::New(env, gpu.c2cBandwidth));
+  made.Set("c2c", c2c);
   return made;
 }
 
@@ -94,20 +132,22 @@ Napi::Object portOf(Napi::Env env, const char* name, uint8_t number, const verbs
 
 }  // namespace
 
+// NVIDIA's driver may take seconds to start, so the event loop does not wait for it.
 Napi::Value nvmlGpus(const Napi::CallbackInfo& call) {
-  const Napi::Env env = call.Env();
-  nvml::Library library;
-  std::string why;
-  if (!nvml::open(library, why)) return Napi::String::New(env, why);
-  auto gpus = Napi::Array::New(env);
-  unsigned count = 0;
-  if (library.deviceGetCount(&count) != nvml::kSuccess) count = 0;
-  for (unsigned number = 0; number < count; ++number) {
-    const Napi::Value gpu = gpuOf(env, library, number);
-    if (!gpu.IsEmpty()) gpus.Set(gpus.Length(), gpu);
-  }
-  library.shutdown();
-  return gpus;
+  auto pending = std::make_shared<Pending>(call.Env());
+  auto gpus = std::make_shared<Gpus>();
+  pending->value = [gpus](Napi::Env env) -> Napi::Value {
+    if (!gpus->why.empty()) return Napi::String::New(env, gpus->why);
+    auto all = Napi::Array::New(env);
+    for (const Gpu& gpu : gpus->all) all.Set(all.Length(), valueOf(env, gpu));
+    return all;
+  };
+  const Napi::Promise promise = pending->deferred.Promise();
+  Settler::of(call.Env())->block(pending, [gpus] {
+    *gpus = readGpus();
+    return ncclSuccess;
+  });
+  return promise;
 }
 
 Napi::Value cudaGpus(const Napi::CallbackInfo& call) {

@@ -106,8 +106,8 @@ void Launcher::connect(Item& item, const Task& task) const {
     case Routine::allReduceTree:
     case Routine::reduceTree:
     case Routine::broadcastTree: {
-      if (item.routine == Routine::allReduceTree) item.root = uint8_t(plan_.ring(0, 0));
-      const TreePlace place = placeInTree(plan_, rank_, item.root);
+      if (item.routine == Routine::allReduceTree) item.root = uint8_t(topOfTree(plan_, kTreeChannel));
+      const TreePlace place = placeInTree(plan_, kTreeChannel, rank_, item.root);
       for (const uint32_t child : place.children) both(child);
       item.children = uint8_t(place.children.size());
       if (rank_ != item.root) both(place.parent);
@@ -174,10 +174,9 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
 }
 
 // Both ends of a message have to come to the same number of blocks.
-uint32_t Launcher::copyBlocks() const { return std::max(plan_.header().channels / 5, 1u); }
 uint32_t Launcher::blocksOfMessage(uint32_t messages) const {
   const uint32_t channels = plan_.header().channels;
-  return std::max((channels - std::min(copyBlocks(), channels)) / std::max(messages, 1u), 1u);
+  return std::max((channels - plan_.header().copyChannels) / std::max(messages, 1u), 1u);
 }
 
 // The k-th send to oneself meets the k-th receive from oneself.
@@ -241,7 +240,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
       add(sends[(rank_ + distance) % ranks], mostBlocks);
       add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
     }
-    add(sends[rank_], copyBlocks(), &receives[rank_]);
+    add(sends[rank_], plan_.header().copyChannels, &receives[rank_]);
     if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
   }
   return {};

@@ -42,7 +42,6 @@ class Launcher {
   void connect(Item& item, const Task& task) const;
   bool expand(const Task& task, std::vector<Task>& transfers) const;
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
-  uint32_t copyBlocks() const;
   uint32_t blocksOfMessage(uint32_t messages) const;
   Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
   Status flush(const Shape& shape, uint32_t blocks, Stream stream);

@@ -130,7 +130,7 @@ bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
 
 const OperationRunner::Tree* OperationRunner::tree(uint32_t root) {
   if (const auto known = trees_.find(root); known != trees_.end()) return &known->second;
-  const TreePlace place = placeInTree(plan_, rank_, root);
+  const TreePlace place = placeInTree(plan_, kTreeChannel, rank_, root);
   std::vector<uint32_t> neighbours = place.children;
   if (rank_ != root) neighbours.push_back(place.parent);
   Tree made;
@@ -143,10 +143,10 @@ const OperationRunner::Tree* OperationRunner::tree(uint32_t root) {
   return &trees_.emplace(root, std::move(made)).first->second;
 }
 
-// One block, as for the direct forms: the connections are those of two ranks.
+// One block and so one tree, as for the direct forms: the connections are those of two ranks.
 bool OperationRunner::buildTree(const Task& task, Algorithm algorithm) {
   Work work = workOf(task);
-  if (task.operation.collective == Collective::allReduce) work.root = plan_.ring(0, 0);
+  if (task.operation.collective == Collective::allReduce) work.root = topOfTree(plan_, kTreeChannel);
   const Tree* tree = this->tree(work.root);
   if (tree == nullptr) return false;
   Block& block = addBlock(task, algorithm);

@@ -10,7 +10,7 @@
 namespace ncclrun::plan {
 
 inline constexpr uint32_t kMagic = 0x4c50434e;  // "NCPL"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 
 enum class Algorithm : uint8_t { directOneShot = 0, directTwoShot = 1, ring = 2, tree = 3, collnet = 4 };
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
@@ -57,8 +57,8 @@ struct Header {
   uint32_t pairStepBytes;
   uint8_t sameHostTransport;
   uint8_t otherHostTransport;
-  uint8_t device;  // Device
-  uint8_t reserved;
+  uint8_t device;        // Device
+  uint8_t copyChannels;  // of a launch with messages, left to what a rank sends itself
   uint64_t spinNanoseconds;
   uint8_t token[16];
 
@@ -73,14 +73,26 @@ struct Header {
   // On GPUs a pair has, each way, one region per channel (device/cuda/launch_format.h), and DeviceRecord × localRanks
   // lie behind the barrier.
 
-  Section hostTable;    // HostRecord × hosts
-  Section peerTable;    // PeerRecord × ranks
-  Section localTable;   // LocalRecord × localRanks, by local index; ascending rank
-  Section ringTable;    // uint32_t × channels*ranks: channel c's ring is [c*ranks, (c+1)*ranks)
-  Section edgeTable;    // EdgeRecord: all local ranks' ring edges; LocalRecord says which are whose
-  Section tuningTable;  // TuningRecord, by collective, then ascending size
-  Section formTable;    // FormRecord; TuningRecord says which belong to a row
-  Section stringTable;  // bytes (stride 1)
+  Section hostTable;      // HostRecord × hosts, in the order in which rings go through them
+  Section peerTable;      // PeerRecord × ranks
+  Section localTable;     // LocalRecord × localRanks, by local index; ascending rank
+  Section memberTable;    // uint32_t × ranks: the ranks of the first host, ascending, then those of the next
+  Section channelTable;   // ChannelRecord × channels
+  Section shapeTable;     // ShapeRecord
+  Section ringTable;      // uint32_t: of every shape its rings, each the host's local indices in ring order
+  Section treeTable;      // uint32_t: of every shape its trees, each the parent's local index by local index, at the
+                          // host's top its own
+  Section hostRingTable;  // HostRingRecord × hostRings*hosts
+  Section hostTreeTable;  // HostTreeRecord × hostTrees*hosts
+  Section edgeTable;      // EdgeRecord: all local ranks' ring edges; LocalRecord says which are whose
+  Section tuningTable;    // TuningRecord, by collective, then ascending size
+  Section formTable;      // FormRecord; TuningRecord says which belong to a row
+  Section stringTable;    // bytes (stride 1)
+
+  uint32_t rings;  // of each shape
+  uint32_t trees;  // of each shape
+  uint32_t hostRings;
+  uint32_t hostTrees;
 };
 
 struct HostRecord {
@@ -88,6 +100,36 @@ struct HostRecord {
   uint32_t nameBytes;
   uint32_t addressOffset;  // numeric IPv4 or IPv6 address, as text
   uint32_t addressBytes;
+  uint32_t shape;        // into shapeTable
+  uint32_t firstMember;  // into memberTable
+};
+
+// A ring goes through the hosts in the order of a ring of hosts, and through each as its shape says; a tree likewise.
+struct ChannelRecord {
+  uint32_t ring;
+  uint32_t hostRing;
+  uint32_t tree;
+  uint32_t hostTree;
+};
+
+// How the ranks of one host lie in rings and trees. Equal hosts share one.
+struct ShapeRecord {
+  uint32_t ranks;
+  uint32_t firstRing;  // entry of ringTable
+  uint32_t firstTree;  // entry of treeTable
+  uint32_t reserved;
+};
+
+// Record i of a ring of hosts.
+struct HostRingRecord {
+  uint32_t host;        // the i-th on the way
+  uint32_t firstPlace;  // in rings of ranks, of host i
+};
+
+// Of one host in one tree of hosts.
+struct HostTreeRecord {
+  uint32_t parent;  // the root's is itself
+  uint32_t place;   // local index of the parent's rank that the top of this host hangs on
 };
 
 struct PeerRecord {
@@ -136,9 +178,10 @@ struct FormRecord {
   uint32_t reserved;
 };
 
-static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 16 && sizeof(PeerRecord) == 16 &&
-              sizeof(LocalRecord) == 16);
+static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 24 && sizeof(PeerRecord) == 16 &&
+              sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 16 && sizeof(ShapeRecord) == 16 &&
+              sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
 static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 32);
-static_assert(sizeof(Header) == 256);
+static_assert(sizeof(Header) == 368);
 
 }  // namespace ncclrun::plan

@@ -30,8 +30,10 @@ Status PlanView::open(std::span<const std::byte> blob) {
   }
   blob_ = blob;
   std::memcpy(&header_, blob.data(), sizeof header_);
-  for (auto check : {&PlanView::checkHeader, &PlanView::checkSections, &PlanView::checkSegment, &PlanView::checkHosts,
-                     &PlanView::checkPeers, &PlanView::checkRings, &PlanView::checkEdges, &PlanView::checkTuning}) {
+  for (auto check :
+       {&PlanView::checkHeader, &PlanView::checkSections, &PlanView::checkSegment, &PlanView::checkHosts,
+        &PlanView::checkPeers, &PlanView::checkShapes, &PlanView::checkMembers, &PlanView::checkHostRings,
+        &PlanView::checkHostTrees, &PlanView::checkChannels, &PlanView::checkEdges, &PlanView::checkTuning}) {
     if (Status status = (this->*check)(); !status.ok()) return status;
   }
   return {};
@@ -50,8 +52,17 @@ Status PlanView::checkHeader() const {
   if (h.hosts == 0 || h.hosts > h.ranks) return wrong("has %u hosts for %u ranks", h.hosts, h.ranks);
   if (h.hostIndex >= h.hosts) return wrong("is for host %u of %u", h.hostIndex, h.hosts);
   if (h.localRanks == 0 || h.localRanks > h.ranks) return wrong("has %u local ranks of %u", h.localRanks, h.ranks);
-  if (h.channels == 0 || h.channels > kMaxChannels)
-    return wrong("has %u channels; 1 to %u can be", h.channels, kMaxChannels);
+  const struct {
+    const char* name;
+    uint32_t count;
+  } counts[] = {{"channels", h.channels},
+                {"rings", h.rings},
+                {"trees", h.trees},
+                {"rings of hosts", h.hostRings},
+                {"trees of hosts", h.hostTrees}};
+  for (const auto& [name, count] : counts) {
+    if (count == 0 || count > kMaxChannels) return wrong("has %u %s; 1 to %u can be", count, name, kMaxChannels);
+  }
   if (h.ringSteps < 2 || h.ringSteps > kMaxSteps || h.pairSteps < 2 || h.pairSteps > kMaxSteps) {
     return wrong("has connections of %u and %u steps; 2 to %u can be", h.ringSteps, h.pairSteps, kMaxSteps);
   }
@@ -59,6 +70,8 @@ Status PlanView::checkHeader() const {
     return wrong("has steps of %u and %u bytes; 16 to 2^30 can be", h.ringStepBytes, h.pairStepBytes);
   }
   if (h.device > uint8_t(plan::Device::cuda)) return wrong("is for device %u, which does not exist", h.device);
+  if (h.copyChannels == 0 || h.copyChannels > h.channels)
+    return wrong("leaves %u of %u channels to copies", h.copyChannels, h.channels);
   for (uint8_t transport : {h.sameHostTransport, h.otherHostTransport}) {
     if (transport > uint8_t(plan::Transport::plugin))
       return wrong("names transport %u, which does not exist", transport);
@@ -80,7 +93,13 @@ Status PlanView::checkSections() const {
       {"hostTable", h.hostTable, sizeof(plan::HostRecord), h.hosts},
       {"peerTable", h.peerTable, sizeof(plan::PeerRecord), h.ranks},
       {"localTable", h.localTable, sizeof(plan::LocalRecord), h.localRanks},
-      {"ringTable", h.ringTable, sizeof(uint32_t), uint64_t(h.channels) * h.ranks},
+      {"memberTable", h.memberTable, sizeof(uint32_t), h.ranks},
+      {"channelTable", h.channelTable, sizeof(plan::ChannelRecord), h.channels},
+      {"shapeTable", h.shapeTable, sizeof(plan::ShapeRecord), ~0ull},
+      {"ringTable", h.ringTable, sizeof(uint32_t), ~0ull},
+      {"treeTable", h.treeTable, sizeof(uint32_t), ~0ull},
+      {"hostRingTable", h.hostRingTable, sizeof(plan::HostRingRecord), uint64_t(h.hostRings) * h.hosts},
+      {"hostTreeTable", h.hostTreeTable, sizeof(plan::HostTreeRecord), uint64_t(h.hostTrees) * h.hosts},
       {"edgeTable", h.edgeTable, sizeof(plan::EdgeRecord), ~0ull},
       {"tuningTable", h.tuningTable, sizeof(plan::TuningRecord), ~0ull},
       {"formTable", h.formTable, sizeof(plan::FormRecord), ~0ull},
@@ -188,26 +207,6 @@ Status PlanView::checkPeers() const {
   }
   if (here != header_.localRanks)
     return wrong("has %u ranks on this host, its local table %u", here, header_.localRanks);
-  return {};
-}
-
-uint32_t PlanView::placeInRing(uint32_t channel, uint32_t rank) const {
-  uint32_t place = 0;
-  while (ring(channel, place) != rank) place++;
-  return place;
-}
-
-Status PlanView::checkRings() const {
-  std::vector<uint32_t> seenIn(header_.ranks, ~0u);
-  for (uint32_t channel = 0; channel < header_.channels; channel++) {
-    for (uint32_t place = 0; place < header_.ranks; place++) {
-      const uint32_t rank = ring(channel, place);
-      if (rank >= header_.ranks)
-        return wrong("has rank %u in the ring of channel %u, of %u ranks", rank, channel, header_.ranks);
-      if (seenIn[rank] == channel) return wrong("has rank %u twice in the ring of channel %u", rank, channel);
-      seenIn[rank] = channel;
-    }
-  }
   return {};
 }
 

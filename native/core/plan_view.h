@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/plan_format.h"
@@ -28,12 +29,15 @@ class PlanView {
   plan::EdgeRecord edge(uint32_t index) const { return record<plan::EdgeRecord>(header_.edgeTable, index); }
   plan::TuningRecord tuning(uint32_t index) const { return record<plan::TuningRecord>(header_.tuningTable, index); }
   plan::FormRecord form(uint32_t index) const { return record<plan::FormRecord>(header_.formTable, index); }
-  // Rank at `place` of channel's ring.
-  uint32_t ring(uint32_t channel, uint32_t place) const {
-    return record<uint32_t>(header_.ringTable, channel * header_.ranks + place);
-  }
-  // Place of `rank` in channel's ring. Linear in the ranks.
+  // Rank at `place` of channel's ring. Logarithmic in the hosts.
+  uint32_t ring(uint32_t channel, uint32_t place) const;
+  // Place of `rank` in channel's ring.
   uint32_t placeInRing(uint32_t channel, uint32_t rank) const;
+  // The rank above `rank` in channel's tree; kTop at its top.
+  static constexpr uint32_t kTop = ~0u;
+  uint32_t treeParent(uint32_t channel, uint32_t rank) const;
+  // The ranks below `rank`, those on other hosts first. Linear in the hosts and in the ranks of this one.
+  std::vector<uint32_t> treeChildren(uint32_t channel, uint32_t rank) const;
   std::string_view hostName(uint32_t host) const;
   std::string_view hostAddress(uint32_t host) const;
 
@@ -53,6 +57,24 @@ class PlanView {
     return out;
   }
   plan::HostRecord host(uint32_t index) const { return record<plan::HostRecord>(header_.hostTable, index); }
+  plan::ChannelRecord channel(uint32_t index) const { return record<plan::ChannelRecord>(header_.channelTable, index); }
+  plan::ShapeRecord shape(uint32_t index) const { return record<plan::ShapeRecord>(header_.shapeTable, index); }
+  plan::ShapeRecord shapeOf(uint32_t host) const { return shape(this->host(host).shape); }
+  plan::HostTreeRecord hostTree(uint32_t tree, uint32_t host) const {
+    return record<plan::HostTreeRecord>(header_.hostTreeTable, tree * header_.hosts + host);
+  }
+  uint32_t member(uint32_t host, uint32_t local) const {
+    return record<uint32_t>(header_.memberTable, this->host(host).firstMember + local);
+  }
+  plan::HostRingRecord hostRing(uint32_t ring, uint32_t index) const {
+    return record<plan::HostRingRecord>(header_.hostRingTable, ring * header_.hosts + index);
+  }
+  uint32_t ringEntry(const plan::ShapeRecord& shape, uint32_t ring, uint32_t place) const {
+    return record<uint32_t>(header_.ringTable, shape.firstRing + ring * shape.ranks + place);
+  }
+  uint32_t treeEntry(const plan::ShapeRecord& shape, uint32_t tree, uint32_t local) const {
+    return record<uint32_t>(header_.treeTable, shape.firstTree + tree * shape.ranks + local);
+  }
   std::string_view text(uint32_t offset, uint32_t bytes) const;
 
   Status checkHeader() const;
@@ -60,7 +82,12 @@ class PlanView {
   Status checkSegment() const;
   Status checkHosts() const;
   Status checkPeers() const;
-  Status checkRings() const;
+  Status checkMembers() const;
+  Status checkShapes() const;
+  Status checkShape(uint32_t index) const;
+  Status checkHostRings() const;
+  Status checkHostTrees() const;
+  Status checkChannels() const;
   Status checkEdges() const;
   Status checkTuning() const;
   Status checkForm(uint32_t index) const;

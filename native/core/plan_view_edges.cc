@@ -34,16 +34,9 @@ Status PlanView::checkEdges() const {
   }
 
   // What each local rank must have: one edge to the next and one from the previous rank of every channel.
-  std::vector<uint32_t> placeOf(header_.ranks);
-  std::vector<std::vector<Key>> neighbours(header_.localRanks);  // by channel: {previous, next}
-  for (uint32_t channel = 0; channel < header_.channels; channel++) {
-    for (uint32_t place = 0; place < header_.ranks; place++) placeOf[ring(channel, place)] = place;
-    for (uint32_t index = 0; index < header_.localRanks; index++) {
-      const uint32_t place = placeOf[local(index).rank];
-      neighbours[index].push_back(
-          {ring(channel, (place + header_.ranks - 1) % header_.ranks), ring(channel, (place + 1) % header_.ranks)});
-    }
-  }
+  const auto neighbour = [&](uint32_t channel, uint32_t rank, uint32_t distance) {
+    return ring(channel, (placeInRing(channel, rank) + distance) % header_.ranks);
+  };
   for (uint32_t index = 0; index < header_.localRanks; index++) {
     const auto record = local(index);
     const std::string whose = "of rank " + number(record.rank);
@@ -60,8 +53,7 @@ Status PlanView::checkEdges() const {
       const std::string which = "edge " + number(i) + " " + whose;
       if (edge.channel >= header_.channels) return wrong("has channel " + number(edge.channel) + " in " + which);
       if (edge.sends > 1) return wrong("has direction " + number(edge.sends) + " in " + which);
-      const auto [previous, next] = neighbours[index][edge.channel];
-      if (edge.peer != (edge.sends ? next : previous)) {
+      if (edge.peer != neighbour(edge.channel, record.rank, edge.sends ? 1 : header_.ranks - 1)) {
         return wrong("has rank " + number(edge.peer) + " at the other end of " + which + ", which its ring does not");
       }
       if (seen[2 * edge.channel + edge.sends]++) return wrong("has " + which + " twice");

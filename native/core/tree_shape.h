@@ -1,5 +1,5 @@
-// The tree that ends at a given rank, by a rule from the plan's first ring: between hosts a binary tree of one rank
-// each, inside a host a binary tree below that one. So every host but the root's sends and receives the data once.
+// A channel's tree of the plan, seen from the rank where an operation begins or ends: the edges stay, those between it
+// and the tree's top turn round.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,11 +8,17 @@
 
 namespace ncclrun {
 
+// Operations by a tree all go through this channel's: their connections are those of two ranks.
+inline constexpr uint32_t kTreeChannel = 0;
+
 struct TreePlace {
-  std::vector<uint32_t> children;  // ranks on other hosts first
-  uint32_t parent = 0;             // undefined at the root
+  std::vector<uint32_t> children;
+  uint32_t parent = 0;  // undefined at the root
 };
 
-TreePlace placeInTree(const PlanView& plan, uint32_t rank, uint32_t root);
+TreePlace placeInTree(const PlanView& plan, uint32_t channel, uint32_t rank, uint32_t root);
+
+// The rank at the top of a channel's tree.
+uint32_t topOfTree(const PlanView& plan, uint32_t channel);
 
 }  // namespace ncclrun

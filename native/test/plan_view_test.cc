@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/tree_shape.h"
 #include "support/check.h"
 #include "support/plan_builder.h"
 #include "support/read_plan.h"
@@ -15,7 +16,7 @@ namespace {
 PlanSpec specimen() {
   PlanSpec spec = oneHost(5, form(plan::Algorithm::ring, 2, 5000));
   spec.hostOf = {0, 1, 0, 1, 0};
-  spec.rings = {{0, 1, 2, 3, 4}, {4, 2, 0, 1, 3}};
+  spec.rings = {{0, 2, 4, 1, 3}, {4, 2, 0, 3, 1}};
   spec.ports = {1, 2, 3, 4, 5};
   return spec;
 }
@@ -57,7 +58,22 @@ TEST(right_plans_are_read) {
   const auto blob = encode(specimen(), 1);
   EXPECT(plan.open(blob).ok());
   EXPECT(plan.describe(3) == "rank 3 on host h2" && plan.hostAddress(0) == "127.0.0.1");
-  EXPECT(plan.ring(1, 0) == 4 && plan.placeInRing(1, 3) == 4 && plan.sameHost(3) && !plan.sameHost(4));
+  EXPECT(plan.ring(1, 0) == 4 && plan.placeInRing(1, 3) == 3 && plan.sameHost(3) && !plan.sameHost(4));
+}
+
+TEST(a_tree_turns_towards_every_root) {
+  PlanView plan;
+  const auto blob = encode(specimen(), 1);
+  EXPECT(plan.open(blob).ok());
+  for (uint32_t root = 0; root < 5; root++) {
+    for (uint32_t rank = 0; rank < 5; rank++) {
+      const TreePlace place = placeInTree(plan, kTreeChannel, rank, root);
+      for (const uint32_t child : place.children) EXPECT(placeInTree(plan, kTreeChannel, child, root).parent == rank);
+      uint32_t at = rank;
+      for (int step = 0; at != root && step < 5; step++) at = placeInTree(plan, kTreeChannel, at, root).parent;
+      EXPECT(at == root);
+    }
+  }
 }
 
 TEST(what_is_wrong_is_said) {
@@ -73,6 +89,7 @@ TEST(what_is_wrong_is_said) {
   EXPECT(says(sentenceAfter([](H&, Blob& b) { b.pop_back(); }), "bytes"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.ringSteps = 17; }), "17"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.pairSteps = 1; }), "1 steps"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.copyChannels = 3; }), "3 of 2 channels"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.ranks = 6; }), "peerTable"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.peerTable.offset = ~0ull; }), "peerTable"));
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.edgeTable.count = ~0u; }), "edgeTable"));
@@ -85,11 +102,26 @@ TEST(what_is_wrong_is_said) {
   EXPECT(says(sentenceAfter<plan::PeerRecord>(&H::peerTable, 2, [](auto& r) { r.localIndex = 0; }), "rank 2"));
   EXPECT(says(sentenceAfter<plan::LocalRecord>(&H::localTable, 1, [](auto& r) { r.rank = 3; }), "rank 2"));
   EXPECT(says(sentenceAfter<plan::LocalRecord>(&H::localTable, 1, [](auto& r) { r.firstEdge = 99; }), "rank 2"));
-  EXPECT(says(sentenceAfter<uint32_t>(&H::ringTable, 6, [](auto& r) { r = 0; }), "channel 1"));
-  EXPECT(says(sentenceAfter<uint32_t>(&H::ringTable, 6, [](auto& r) { r = 7; }), "rank 7"));
+  EXPECT(says(sentenceAfter<uint32_t>(&H::ringTable, 4, [](auto& r) { r = 2; }), "twice local rank 2 in ring 1"));
+  EXPECT(says(sentenceAfter<uint32_t>(&H::ringTable, 4, [](auto& r) { r = 7; }), "local rank 7 in ring 1"));
+  EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 0, [](auto& r) { r = 1; }), "tree 0 of shape 0"));
+  EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 1, [](auto& r) { r = 1; }), "come to one top"));
+  EXPECT(says(sentenceAfter<uint32_t>(&H::treeTable, 2, [](auto& r) { r = 3; }), "local rank 3 in tree 0"));
+  EXPECT(says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.host = 0; }), "stop 1"));
+  EXPECT(says(sentenceAfter<plan::HostRingRecord>(&H::hostRingTable, 1, [](auto& r) { r.firstPlace = 2; }), "stop 1"));
+  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.place = 3; }), "local rank 3"));
+  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.parent = 2; }), "of host 2"));
+  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 1, [](auto& r) { r.parent = 1; }), "one top"));
+  EXPECT(says(sentenceAfter<plan::HostTreeRecord>(&H::hostTreeTable, 0, [](auto& r) { r.parent = 1; }), "one top"));
+  EXPECT(says(sentenceAfter<plan::ChannelRecord>(&H::channelTable, 1, [](auto& r) { r.ring = 2; }), "channel 1"));
+  EXPECT(says(sentenceAfter<plan::ShapeRecord>(&H::shapeTable, 1, [](auto& r) { r.firstRing = 0; }), "shape 1"));
+  EXPECT(says(sentenceAfter<plan::ShapeRecord>(&H::shapeTable, 1, [](auto& r) { r.ranks = 3; }), "beyond"));
+  EXPECT(says(sentenceAfter<plan::HostRecord>(&H::hostTable, 1, [](auto& r) { r.shape = 2; }), "shape 2 of 2"));
+  EXPECT(says(sentenceAfter<plan::HostRecord>(&H::hostTable, 1, [](auto& r) { r.firstMember = 2; }), "host 1"));
+  EXPECT(says(sentenceAfter<uint32_t>(&H::memberTable, 1, [](auto& r) { r = 4; }), "rank 4 as member 1"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.peer = 4; }), "other end"));
   EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.transport = 3; }), "transport 3"));
-  EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 0, [](auto& r) { r.transport = 0; }), "another host"));
+  EXPECT(says(sentenceAfter<plan::EdgeRecord>(&H::edgeTable, 1, [](auto& r) { r.transport = 0; }), "another host"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 1, [](auto& r) { r.upToBytes = 5; }), "ascend"));
   EXPECT(says(sentenceAfter<plan::TuningRecord>(&H::tuningTable, 0, [](auto& r) { r.formCount = 99; }), "form"));
   EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.channels = 3; }), "3 of 2"));

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { CommPlan, Form } from '../../control/plan/types.ts';
+import type { Form, WrittenPlan } from '../../control/plan/types.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
@@ -24,12 +24,13 @@ const form: Form = {
   predictedMicroseconds: 0,
   predictedMicrosecondsPerMebibyte: 0,
 };
-const plan: CommPlan = {
+const plan: WrittenPlan = {
   formatVersion: 1,
   device: 'host',
   peers: Array.from({ length: RANKS }, () => ({ host: 0, listenPort: 0 })),
   hosts: [{ name: hostname(), address: '127.0.0.1' }],
-  channels: rings.map((ring) => ({ ring })),
+  channels: rings.map((ring) => ({ ring, tree: null })),
+  copyChannels: 1,
   transports: { sameHost: 'shm', otherHost: 'socket' },
   ringBuffer: { steps: 3, stepBytes: 4160 },
   pairBuffer: { steps: 2, stepBytes: 1024 },
@@ -143,7 +144,7 @@ it('its rings in their order, and as many channels as it says', async () => {
 
 it('is refused, with the place, where it is wrong', async () => {
   const broken = join(directory, 'broken.json');
-  await writeFile(broken, planToJson({ ...plan, channels: [{ ring: [0, 0, 1, 2] }] }));
+  await writeFile(broken, planToJson({ ...plan, channels: [{ ring: [0, 0, 1, 2], tree: null }] }));
   const { status, stderr } = await Command.run(['-n', String(RANKS), '--plan', broken, program, '100']);
   expect(status).not.toBe(0);
   expect(stderr).toContain(broken);

@@ -21,6 +21,7 @@ beforeAll(() => {
   const sources = [
     'test/tools/read_plan.cc',
     'core/plan_view.cc',
+    'core/plan_view_channels.cc',
     'core/plan_view_edges.cc',
     'core/error.cc',
     'core/fork.cc',
@@ -76,7 +77,10 @@ function factsOf(bytes: Uint8Array): string[] {
       seen[host] = localIndex + 1;
       return `peer ${host} ${localIndex} ${listenPort}`;
     }),
-    ...channels.map(({ ring }) => `ring ${ring.join(' ')}`),
+    ...channels.flatMap(({ ring, tree }) => [
+      `ring ${ring.join(' ')}`,
+      `parents ${tree.map((parent, rank) => (parent === rank ? -1 : parent)).join(' ')}`,
+    ]),
     ...locals.flatMap(({ rank, edges }) => [
       `local ${rank}`,
       ...edges.map(

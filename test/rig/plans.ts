@@ -1,7 +1,10 @@
 /** CommPlans to test with. */
 import type { CommPlan, Form } from '../../control/plan/types.ts';
 import type { PlanInput } from '../../control/planner/input.ts';
-import { planCommunicator } from '../../control/planner/plan.ts';
+import { knownMachine } from '../../control/planner/known-machine.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { ranksByHost } from '../../control/planner/input.ts';
+import { eightGpus } from './eight-gpus.ts';
 import { shuffled } from './random.ts';
 import type { Random } from './random.ts';
 
@@ -32,7 +35,12 @@ export function samplePlan(): CommPlan {
       { name: 'node0', address: '10.77.0.10' },
       { name: 'knoten-ö', address: 'fe80::1' },
     ],
-    channels: [{ ring: [0, 2, 4, 1, 3] }, { ring: [3, 0, 1, 4, 2] }, { ring: [4, 3, 2, 1, 0] }],
+    channels: [
+      { ring: [0, 2, 4, 1, 3], tree: [0, 0, 0, 1, 2] },
+      { ring: [3, 1, 4, 0, 2], tree: [4, 1, 4, 1, 3] },
+      { ring: [4, 2, 0, 3, 1], tree: [0, 0, 0, 1, 2] },
+    ],
+    copyChannels: 2,
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: { steps: 8, stepBytes: 4160 },
     pairBuffer: { steps: 16, stepBytes: 64 },
@@ -54,22 +62,33 @@ export function samplePlan(): CommPlan {
   };
 }
 
-/** Ranks with a GPU each, dealt to so many hosts. */
+/** Ranks with a GPU each, dealt to so many hosts, of which the first eight of each stand in eightGpus. */
 export function gpuInput(ranks: number, hosts = 1): PlanInput {
+  const machine = knownMachine(eightGpus(), {}, null);
   return {
-    hosts: Array.from({ length: hosts }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}`, cores: 64 })),
+    hosts: Array.from({ length: hosts }, (_, index) => ({
+      name: `n${index}`,
+      address: `10.0.0.${index}`,
+      cores: 64,
+      machine,
+    })),
     peers: Array.from({ length: ranks }, (_, rank) => ({
       host: rank % hosts,
       listenPort: hosts > 1 ? 4000 : 0,
       device: 'cuda',
       cudaDevice: rank,
-      busId: (0x1b_000 + rank * 0x10).toString(16),
+      busId: (0x10_020 + Math.floor(rank / hosts) * 0x4000).toString(16),
       multiprocessors: 132,
       mostChannels: 0,
       pidHash: String(rank),
     })),
     token: '0123456789abcdef0123456789abcdef',
   };
+}
+
+/** As a job's planner decides without any wish. */
+export function planCommunicator(input: PlanInput): CommPlan {
+  return new Planner(null).plan(input, true);
 }
 
 export function gpuPlan(ranks: number, hosts = 1): CommPlan {
@@ -84,16 +103,35 @@ export function randomPlan(random: Random): CommPlan {
     Array.from({ length: hostCount + extra }, (_, index) => (index < hostCount ? index : random(hostCount))),
     random,
   );
-  const ranks = hostOf.map((_, rank) => rank);
+  const members = ranksByHost({ hosts: Array.from({ length: hostCount }), peers: hostOf.map((host) => ({ host })) });
   const channels = 1 + random(4);
   return {
     ...samplePlan(),
     peers: hostOf.map((host) => ({ host, listenPort: 1 + random(65_535) })),
     hosts: Array.from({ length: hostCount }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}` })),
-    channels: Array.from({ length: channels }, () => ({ ring: shuffled(ranks, random) })),
+    channels: Array.from({ length: channels }, () => ({
+      ring: shuffled(members, random).flatMap((ranks) => shuffled(ranks, random)),
+      tree: randomTree(members, random),
+    })),
+    copyChannels: 1 + random(channels),
     transports: { sameHost: random(4) === 0 ? 'socket' : 'shm', otherHost: 'socket' },
     ringBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
     pairBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
     tuning: [{ collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 1 + random(channels) }] }],
   };
+}
+
+/** Each host hangs on some rank of one that came before it, and each of its ranks on one of its own that did. */
+function randomTree(members: readonly (readonly number[])[], random: Random): number[] {
+  const tree: number[] = [];
+  const before: number[] = [];
+  for (const ranks of shuffled(members, random)) {
+    const own: number[] = [];
+    for (const rank of shuffled(ranks, random)) {
+      tree[rank] = own[random(own.length)] ?? before[random(before.length)] ?? rank;
+      own.push(rank);
+    }
+    before.push(...own);
+  }
+  return tree;
 }

@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { assembleHostPlan, encodePlan } from '../../control/plan/encode.ts';
+import { bindChannels } from '../../control/planner/plan.ts';
 import { planFromJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 
@@ -22,7 +23,9 @@ if (import.meta.main) {
     process.stderr.write('usage: node test/rig/write-plan.ts PLAN.json DIRECTORY\n');
     process.exitCode = 2;
   } else {
-    for (const path of writeHostPlans(planFromJson(readFileSync(source, 'utf8'), source), directory)) {
+    const written = planFromJson(readFileSync(source, 'utf8'), source);
+    const plan = { ...written, channels: bindChannels(written, written.channels) };
+    for (const path of writeHostPlans(plan, directory)) {
       process.stdout.write(`${path}\n`);
     }
   }

@@ -49,7 +49,7 @@ const tags = (system: Element, name: string) =>
     .map((one) => Array.from(one.attributes, ([key, value]) => `${key}=${value}`).join(' '));
 
 describeMachines('a real virtual machine with four H200', () => {
-  test('is what NCCL wrote down on it', () => {
+  test('is what NCCL wrote down on it', async () => {
     using sysfs = sysfsFromJson(sharedPath('h200x4_vm.sysfs.json'));
     sysfs.link('sys/class/net/eth0/device', 'sys/devices/pci0000:00/0000:00:03.0/virtio2');
     sysfs.link('sys/devices/pci0000:00/0000:00:03.0/virtio2/subsystem', 'sys/bus/virtio');
@@ -67,7 +67,7 @@ describeMachines('a real virtual machine with four H200', () => {
       cudaGpus: () => addresses.map(cudaGpu),
     };
     const system = assemble(sysfs.root, {
-      gpus: gpuFacts(probes).facts,
+      gpus: (await gpuFacts(probes)).facts,
       nets: netFacts(probes, sysfs.root, {}).facts,
       hostHash: '0xa3da812091cc5fc4',
       architecture: 'x86_64',
@@ -79,14 +79,14 @@ describeMachines('a real virtual machine with four H200', () => {
 });
 
 describe('a machine without GPUs', () => {
-  test('has its processors and nets, and says what is missing', () => {
+  test('has its processors and nets, and says what is missing', async () => {
     using sysfs = new FakeSysfs();
     sysfs.write('sys/devices/system/node/node0/cpulist', '0-3');
     sysfs.write('sys/devices/system/node/node0/cpumap', 'f');
     sysfs.write('sys/devices/system/node/node1/cpulist', '4-7');
     sysfs.write('sys/devices/system/node/node2/cpulist', ''); // memory alone
     sysfs.write('proc/cpuinfo', 'vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\n\nvendor_id\t: X');
-    const { system, notes } = detectTopology(nothing, {
+    const { system, notes } = await detectTopology(nothing, {
       root: sysfs.root,
       environment: { NCCL_HOSTID: 'a' },
       architecture: 'x64',
@@ -102,24 +102,24 @@ describe('a machine without GPUs', () => {
     ]);
   });
 
-  test('of which nothing is known is one processor', () => {
+  test('of which nothing is known is one processor', async () => {
     using sysfs = new FakeSysfs();
-    const { system } = detectTopology(nothing, { root: sysfs.root, environment: {}, architecture: 'arm64' });
+    const { system } = await detectTopology(nothing, { root: sysfs.root, environment: {}, architecture: 'arm64' });
     expect(attributes(system, 'cpu')).toEqual([expect.objectContaining({ numaid: '-1', arch: 'arm64' })]);
   });
 });
 
 describe('GPUs', () => {
-  test('without NVML are those of CUDA, without NVLinks', () => {
-    expect(gpuFacts({ ...nothing, cudaGpus: () => [cudaGpu('0000:1B:00.0')] })).toEqual({
+  test('without NVML are those of CUDA, without NVLinks', async () => {
+    expect(await gpuFacts({ ...nothing, cudaGpus: () => [cudaGpu('0000:1B:00.0')] })).toEqual({
       facts: [{ busId: '0000:1b:00.0', index: 0, computeCapability: 90, gpuDirect: true, links: [], c2c: null }],
       notes: [`no NVLinks: ${noLibrary}; the GPUs are those that CUDA shows, in its order`],
     });
   });
 
-  test('that CUDA does not show have no GPUDirect, which is said', () => {
+  test('that CUDA does not show have no GPUDirect, which is said', async () => {
     const seen = [nvmlGpu(1, '00000000:2B:00.0'), nvmlGpu(0, '00000000:1B:00.0')];
-    const { facts, notes } = gpuFacts({ nvmlGpus: () => seen, cudaGpus: () => [cudaGpu('0000:1b:00.0')] });
+    const { facts, notes } = await gpuFacts({ nvmlGpus: () => seen, cudaGpus: () => [cudaGpu('0000:1b:00.0')] });
     expect(facts.map(({ index, gpuDirect }) => [index, gpuDirect])).toEqual([
       [0, true],
       [1, false],
@@ -134,19 +134,19 @@ describe('GPUs', () => {
     [80, 12],
     [90, 18],
     [100, 18],
-  ])('of generation %i have %i NVLinks', (generation, count) => {
+  ])('of generation %i have %i NVLinks', async (generation, count) => {
     const nvmlGpus = () => [nvmlGpu(0, '00000000:1B:00.0', '00000000:2B:00.0', generation)];
-    expect(gpuFacts({ ...nothing, nvmlGpus }).facts[0]?.links).toHaveLength(count);
+    expect((await gpuFacts({ ...nothing, nvmlGpus })).facts[0]?.links).toHaveLength(count);
   });
 
-  test('keep a rank only if one uses them; links that are down do not count', () => {
+  test('keep a rank only if one uses them; links that are down do not count', async () => {
     using sysfs = new FakeSysfs();
     sysfs.addPci('sys/devices/pci0000:00/0000:00:05.0', { class: '0x068000' });
     const gpu = nvmlGpu(0, '00000000:1B:00.0', '00000000:00:05.0');
     const links = gpu.links.map((link, index) => ({ ...link, active: index % 2 === 0 }));
     const nvmlGpus = () => [{ ...gpu, links }, nvmlGpu(1, '00000000:2B:00.0', '00000000:1B:00.0')];
     const ranks = new Map([[0, 7]]);
-    const { system } = detectTopology(
+    const { system } = await detectTopology(
       { ...nothing, nvmlGpus },
       {
         root: sysfs.root,
@@ -221,15 +221,15 @@ describe('sockets', () => {
     expect(namesOf(more)).toEqual(['ib0']);
   });
 
-  test('stand below their card, or the first processor', () => {
+  test('stand below their card, or the first processor', async () => {
     using sysfs = withInterfaces(usual);
     sysfs.write('sys/devices/system/node/node0/cpulist', '0');
     const options = { root: sysfs.root, environment: {} };
-    expect(below(detectTopology(nothing, options).system)).toEqual(['pci']);
-    expect(below(detectTopology(nothing, { ...options, environment: { NCCL_SOCKET_IFNAME: 'veth1' } }).system)).toEqual(
-      ['nic'],
-    );
-    expect(tags(detectTopology(nothing, options).system, 'net')[0]).toBe(
+    expect(below((await detectTopology(nothing, options)).system)).toEqual(['pci']);
+    expect(
+      below((await detectTopology(nothing, { ...options, environment: { NCCL_SOCKET_IFNAME: 'veth1' } })).system),
+    ).toEqual(['nic']);
+    expect(tags((await detectTopology(nothing, options)).system, 'net')[0]).toBe(
       'name=eth1 dev=0 latency=0 speed=25000 port=0 guid=0x0 maxconn=65536 gdr=0',
     );
   });
@@ -253,7 +253,7 @@ describe('InfiniBand and RoCE', () => {
     expect(notes).toEqual(names[0] === 'eth1' ? [expect.stringMatching(/^no InfiniBand: /u)] : []);
   });
 
-  test('ports of one card share its device and are numbered through; the module says whether GPUDirect works', () => {
+  test('ports of one card share its device and are numbered through; the module says whether GPUDirect works', async () => {
     using sysfs = new FakeSysfs();
     for (const number of [0, 1]) {
       sysfs.addPci(`sys/devices/pci0000:80/0000:81:00.${number}`, { class: '0x020700', numa_node: '1' });
@@ -262,7 +262,10 @@ describe('InfiniBand and RoCE', () => {
     sysfs.write('sys/class/infiniband/mlx5_1/ports/1/rate', '800 Gb/sec (4X XDR)');
     sysfs.write('sys/module/nvidia_peermem/version', '');
     const ports = [port('mlx5_0'), port('mlx5_1', 1, { activeSpeed: 0 })];
-    const { system } = detectTopology({ ...nothing, verbsPorts: () => ports }, { root: sysfs.root, environment: {} });
+    const { system } = await detectTopology(
+      { ...nothing, verbsPorts: () => ports },
+      { root: sysfs.root, environment: {} },
+    );
     expect(tags(system, 'net')).toEqual([
       'name=mlx5_0 dev=0 latency=0 speed=400000 port=1 guid=0x1234 maxconn=131072 gdr=1',
       'name=mlx5_1 dev=1 latency=0 speed=800000 port=2 guid=0x1234 maxconn=131072 gdr=1',

@@ -161,22 +161,24 @@ describe('files', () => {
     expect(() => readTopologyFile(import.meta.filename)).toThrow(/fuse\.test\.ts:1:1: /u);
   });
 
-  test('are fused with what is detected', () => {
+  test('are fused with what is detected', async () => {
     const path = join(directory, 'machine.xml');
     writeFileSync(path, '<system version="1"><cpu numaid="4" arch="ppc64"/></system>');
     using sysfs = new FakeSysfs();
-    const { system } = hostTopologySystem(probes, readTopologyFile(path), { root: sysfs.root, environment: {} });
+    const { system } = await hostTopologySystem(probes, readTopologyFile(path), { root: sysfs.root, environment: {} });
     const cpus = Array.from(everyElement(system)).filter(({ name }) => name === 'cpu');
     expect(cpus.map(({ attributes }) => [attributes.get('numaid'), attributes.get('arch')])).toEqual([['4', 'ppc64']]);
   });
 
-  test("NVIDIA's file about a virtual machine is one, unless another is named", () => {
+  test("NVIDIA's file about a virtual machine is one, unless another is named", async () => {
     using sysfs = new FakeSysfs();
     sysfs.write('var/run/nvidia-topologyd/virtualTopology.xml', '<system version="1"><cpu numaid="5"/></system>');
     const options = { root: sysfs.root, environment: {} };
-    expect(writeXml(hostTopologySystem(probes, null, options).system)).toContain('<cpu numaid="5"');
-    expect(writeXml(hostTopologySystem(probes, read(detected), options).system)).not.toContain('<cpu numaid="5"');
+    expect(writeXml((await hostTopologySystem(probes, null, options)).system)).toContain('<cpu numaid="5"');
+    expect(writeXml((await hostTopologySystem(probes, read(detected), options)).system)).not.toContain(
+      '<cpu numaid="5"',
+    );
     sysfs.write('var/run/nvidia-topologyd/virtualTopology.xml', '<system');
-    expect(() => hostTopologySystem(probes, null, options)).toThrow('virtualTopology.xml:2:1: ');
+    await expect(hostTopologySystem(probes, null, options)).rejects.toThrow('virtualTopology.xml:2:1: ');
   });
 });

@@ -82,7 +82,10 @@ describe('HostPlan', () => {
     const hosts = Array.from({ length: 12_500 }, (_, index) => ({ name: `node${index}`, address: '10.0.0.1' }));
     const peers = Array.from({ length: 100_000 }, (_, rank) => ({ host: Math.floor(rank / 8), listenPort: 4000 }));
     const ring = peers.map((_, rank) => rank);
-    const plan = { ...samplePlan(), hosts, peers, channels: [{ ring }, { ring: ring.toReversed() }, { ring }] };
+    const tree = peers.map((_, rank) => Math.max(0, rank % 8 === 0 ? rank - 8 : rank - 1));
+    const reversed = ring.toReversed();
+    const channels = [ring, reversed, ring].map((order) => ({ ring: order, tree }));
+    const plan = { ...samplePlan(), hosts, peers, channels };
     const start = performance.now();
     const encoded = encodePlan(plan);
     const bytes = hosts.reduce((sum, _, index) => sum + encoded.host(index).bytes.length, 0);
@@ -146,7 +149,7 @@ test('a plan file is JSON or the plan of any host, else a sentence that begins w
     );
     expect(readPlanFile(file('a.json', planToJson(plan)))).toEqual(plan);
     expect(readPlanFile(file('b.plan', encodeHostPlan(plan, 1)))).toEqual(plan);
-    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 300));
+    const cut = file('c.plan', encodeHostPlan(plan, 1).subarray(0, 400));
     expect(() => readPlanFile(cut)).toThrow(`${cut}: totalBytes: `);
     expect(() => readPlanFile(join(directory, 'none'))).toThrow(`${join(directory, 'none')}: cannot be read: ENOENT`);
     expect(() => readPlanFile(file('d.json', ''))).toThrow(/d\.json: no JSON: /);

@@ -2,16 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { UnplannableError } from '../../control/planner/check.ts';
 import type { PlanInput } from '../../control/planner/input.ts';
-import { planCommunicator } from '../../control/planner/plan.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { samplePlan } from '../rig/plans.ts';
+import { planCommunicator, samplePlan } from '../rig/plans.ts';
 import { seededRandom } from '../rig/random.ts';
 import type { Random } from '../rig/random.ts';
 
 function input(hostOf: readonly number[], cores = 64): PlanInput {
   const hosts = Math.max(...hostOf) + 1;
   return {
-    hosts: Array.from({ length: hosts }, (_, index) => ({ name: `n${index}`, address: `10.0.0.${index}`, cores })),
+    hosts: Array.from({ length: hosts }, (_, index) => ({
+      name: `n${index}`,
+      address: `10.0.0.${index}`,
+      cores,
+      machine: null,
+    })),
     peers: hostOf.map((host) => ({
       host,
       listenPort: 4000,
@@ -224,7 +228,11 @@ describe('the planner', () => {
     const planner = new Planner({ source: 'p.json', plan: samplePlan() });
     const same = planner.plan(input([0, 1, 0, 1, 0]), true);
     expect(same.channels).toEqual(samplePlan().channels);
-    expect(planner.plan(input([0, 1]), false).channels).toEqual([{ ring: [0, 1] }]);
+    const bare = { ...samplePlan(), channels: [{ ring: [1, 3, 0, 2, 4], tree: null }], copyChannels: 1, tuning: [] };
+    const elsewhere = new Planner({ source: 'p.json', plan: bare }).plan(input([0, 0, 1, 1, 2]), true);
+    expect(elsewhere.channels).toEqual([{ ring: [1, 0, 3, 2, 4], tree: [0, 0, 4, 2, 0] }]);
+    validatePlan(elsewhere);
+    expect(planner.plan(input([0, 1]), false).channels).toEqual([{ ring: [0, 1], tree: [0, 0] }]);
     expect(() => planner.plan(input([0, 1]), true)).toThrow(/is for 5 ranks, this communicator has 2/);
   });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CollectiveName, CommPlan } from '../../control/plan/types.ts';
-import { planCommunicator } from '../../control/planner/plan.ts';
-import { gpuInput } from '../rig/plans.ts';
+import { gpuInput, planCommunicator } from '../rig/plans.ts';
 
 /** Microseconds of an operation under the first form of its row. */
 function predicted({ tuning }: CommPlan, collective: CollectiveName, bytes: number): number {

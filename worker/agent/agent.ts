@@ -9,6 +9,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
+import type { HostMachine } from '../../control/planner/input.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseStart } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
@@ -44,7 +45,14 @@ import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
-import { dumpHostTopology, readHostTopology, topologyFiles, type TopologyFiles } from './topology-files.ts';
+import {
+  dumpHostTopology,
+  findOwnMachine,
+  readGiven,
+  topologyFiles,
+  type TopologyFiles,
+  VariableError,
+} from './topology-files.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 const ENOENT = 2;
@@ -86,6 +94,8 @@ export class Agent {
   readonly #runtimeDirectory: string;
   readonly #rasPort: number;
   #bootstrap: BootstrapService | null = null;
+  /** What this host is, once that is known; null: nobody looks. */
+  #machine: Promise<HostMachine | null> | null = null;
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
   #memoryKills: MemoryKills | null = null;
@@ -177,7 +187,9 @@ export class Agent {
     const { native, order } = this.#options;
     const sendUp = (frame: Frame): void => this.#link.send(frame);
     try {
-      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath: this.#socketPath, sendUp });
+      const socketPath = this.#socketPath;
+      const machine = (): Promise<HostMachine | null> | null => this.#machine;
+      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine });
     } catch (error) {
       this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });
     }
@@ -191,22 +203,24 @@ export class Agent {
     const placement = start.placement ?? this.#order.placement;
     if (this.#state.name !== 'ready' || placement === null) return;
     const files = topologyFiles(placement, process.env);
-    if (files === null) this.#startRanks(start, placement);
-    else void this.#startWithTopology(start, placement, files);
+    if (files === null) return this.#startRanks(start, placement);
+    void this.#startWithTopology(start, placement, files);
   }
 
   /** A file that cannot be read ends the job before its ranks have started. */
   async #startWithTopology(start: AgentStart, placement: Placement, files: TopologyFiles): Promise<void> {
+    const { native } = this.#options;
+    const notice = (message: string): void => this.#report({ type: 'notice', message });
     try {
-      const file = await readHostTopology(files);
+      const given = await readGiven(files);
       if (this.#state.name !== 'ready') return; // the end came meanwhile
       this.#startRanks(start, placement);
-      const message = await dumpHostTopology(this.#options.native, files, file, placement);
-      if (message !== null) this.#report({ type: 'notice', message });
+      this.#machine = findOwnMachine(native, files, given, notice);
+      const message = await dumpHostTopology(native, files, given, placement);
+      if (message !== null) notice(message);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      const remedy = 'correct the file, or unset NCCL_TOPO_FILE';
-      this.#report({ type: 'refusal', message: `NCCL_TOPO_FILE: ${message}`, remedy });
+      this.#report({ type: 'refusal', message, remedy: error instanceof VariableError ? error.remedy : null });
     }
   }
 

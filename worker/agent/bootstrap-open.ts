@@ -2,7 +2,7 @@
 import { Bootstrap } from './bootstrap.ts';
 import type { OpenBootstrap } from './bootstrap-service.ts';
 
-export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp }) => {
+export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp, machine }) => {
   return new Bootstrap({
     native,
     socket: socketPath,
@@ -15,6 +15,7 @@ export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketP
     epoch: order.epoch,
     plansLocally: order.plansLocally,
     environment: { ...process.env, ...placement.programs[0]?.environment },
+    machine,
     sendUp,
   });
 };

@@ -29,6 +29,7 @@ import {
   POST_ROUND,
 } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
+import type { HostMachine } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';
@@ -67,6 +68,8 @@ export interface BootstrapOptions {
   readonly plansLocally: boolean;
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** What this host is, once that is known; null: nobody looks. */
+  readonly machine?: () => Promise<HostMachine | null> | null;
   sendUp(frame: Frame): void;
   /** The last process that was connected is gone. */
   onDeserted?(): void;
@@ -392,18 +395,32 @@ export class Bootstrap {
   }
 
   #planHere(gathering: Gathering, askers: readonly Asker[]): void {
-    const { hostIndex, hostName, rankCount } = this.#options;
+    const machine = this.#options.machine?.() ?? null;
+    if (machine === null) this.#planOn(null, gathering, askers);
+    else
+      void machine.then(
+        (known) => this.#planOn(known, gathering, askers),
+        (error: unknown) => this.#refuseFor(error, askers),
+      );
+  }
+
+  #planOn(machine: HostMachine | null, gathering: Gathering, askers: readonly Asker[]): void {
+    const { hostName, rankCount } = this.#options;
     const { key, size } = gathering;
     try {
       if (this.#communicators.has(key))
         throw new Error(`${describeKey(key)} is still in use: its ranks have not left it`);
-      const hosts = { [hostIndex]: { name: hostName, address: '', cores: availableParallelism() } };
-      const { encoded } = planJoined(gathering, hosts, this.#planner, size === rankCount);
+      const host = { name: hostName, address: '', cores: availableParallelism(), machine };
+      const { encoded } = planJoined(gathering, () => host, this.#planner, size === rankCount);
       this.#begin(key, assembleHostPlan(encoded.body, encoded.host(0).bytes), askers, false);
     } catch (error) {
-      const sentence = error instanceof Error ? error.message : String(error);
-      this.#refuse(askers, { result: NcclResult.invalidUsage, sentence });
+      this.#refuseFor(error, askers);
     }
+  }
+
+  #refuseFor(error: unknown, askers: readonly Asker[]): void {
+    const sentence = error instanceof Error ? error.message : String(error);
+    this.#refuse(askers, { result: NcclResult.invalidUsage, sentence });
   }
 
   #begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {

@@ -5,12 +5,15 @@
  * starts it, should it end before it has answered.
  */
 import { availableParallelism, hostname } from 'node:os';
+import type { HostMachine, PlannedHost } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
 import { leave, loadNative } from '../engine/load.ts';
+import type { Native } from '../engine/native.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { refuseSpread, spreadOf } from './spread.ts';
+import { findOwnMachine, readGiven, topologyFiles, type TopologyFiles } from './topology-files.ts';
 
 /** Where whoever starts us puts the socket. */
 const LISTENER = 3;
@@ -31,14 +34,20 @@ function serve(): void {
   const environment = process.env;
   const planner = new Planner(null, environment);
   const spread = spreadOf(environment);
-  const hosts = [{ name: hostName, address: '', cores: availableParallelism() }];
+  const native = loadNative();
+  const files = topologyFiles({ programs: [{ environment: {}, workingDirectory: process.cwd() }] }, environment);
+  // Known before the first frame goes to the hub.
+  let machine: HostMachine | null = null;
+  const finding = files === null ? null : findMachine(native, files);
+  const ready = finding?.then((found) => (machine = found));
+  const host = (): PlannedHost => ({ name: hostName, address: '', cores: availableParallelism(), machine });
   const hub = new Hub({
     epoch: EPOCH,
     hostNames: [hostName],
     rankHosts: [],
     send: (_host, frame) => bootstrap.receive(frame),
     join: (gathering) =>
-      deliverPlan(gathering.key, planJoined(gathering, hosts, planner, false), (_host, frame) =>
+      deliverPlan(gathering.key, planJoined(gathering, host, planner, false), (_host, frame) =>
         bootstrap.receive(frame),
       ),
     // Of ranks that ncclrun has not started, their own launcher judges and tells.
@@ -50,7 +59,7 @@ function serve(): void {
     initTimeoutMs: null,
   });
   const bootstrap = new Bootstrap({
-    native: loadNative(),
+    native,
     socket: LISTENER,
     hostIndex: HOST,
     hostName,
@@ -61,11 +70,22 @@ function serve(): void {
     epoch: EPOCH,
     plansLocally: true,
     environment,
+    machine: () => finding,
     sendUp(frame) {
       const refusal = spread === null ? null : refuseSpread(spread, frame);
-      if (refusal === null) hub.receive(HOST, frame);
-      else bootstrap.receive(refusal);
+      if (refusal !== null) bootstrap.receive(refusal);
+      else if (ready === undefined) hub.receive(HOST, frame);
+      else void ready.then(() => hub.receive(HOST, frame));
     },
     onDeserted: () => leave(0),
   });
+}
+
+/** Nobody reads what a private agent says: where a file is not what it should be, ranks lie as if it were not there. */
+async function findMachine(native: Native, files: TopologyFiles): Promise<HostMachine | null> {
+  try {
+    return await findOwnMachine(native, files, await readGiven(files), () => undefined);
+  } catch {
+    return null;
+  }
 }

@@ -1,9 +1,10 @@
 /**
- * NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE: the first is read before ranks start, the other written when they do, once per host. A job that sets
- * neither loads nothing of this but the question whether it does.
+ * What this host is, for the planner and for files: NCCL_TOPO_FILE and NCCL_GRAPH_FILE are read before ranks start, NCCL_TOPO_DUMP_FILE is
+ * written when they do, once per host. A job without GPUs that sets none of them loads nothing of this but the question whether it does.
  */
 import { resolve } from 'node:path';
 import type { OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import type { HostMachine } from '../../control/planner/input.ts';
 import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
@@ -12,34 +13,89 @@ export interface TopologyFiles {
   /** Absolute; null: not wanted. */
   readonly read: string | null;
   readonly dump: string | null;
+  readonly graphs: string | null;
+  readonly dumpGraphs: string | null;
   /** What ranks find in their environment, as far as it says something of the topology. */
   readonly environment: NodeJS.ProcessEnv;
+  /** Ranks may use GPUs. */
+  readonly onGpus: boolean;
 }
 
-/** Null if neither is set, by -x for some program or in this host's own environment. */
-export function topologyFiles({ programs }: Placement, own: NodeJS.ProcessEnv): TopologyFiles | null {
-  const [read, dump] = ['NCCL_TOPO_FILE', 'NCCL_TOPO_DUMP_FILE'].map((name) => {
+/** Null if nothing is wanted: no file is set, by -x for some program or in this host's own environment, and there are no GPUs. */
+export function topologyFiles(
+  { programs }: { readonly programs: readonly Pick<OrderedProgram, 'environment' | 'workingDirectory'>[] },
+  own: NodeJS.ProcessEnv,
+  gpus: readonly VisibleGpu[] = visibleGpus(),
+): TopologyFiles | null {
+  const pathOf = (name: string): string | null => {
     const program = programs.find(({ environment }) => (environment[name] ?? own[name] ?? '') !== '');
     return program === undefined
       ? null
       : resolve(program.workingDirectory, program.environment[name] ?? own[name] ?? '');
-  });
-  if ((read ?? null) === null && (dump ?? null) === null) return null;
-  return { read: read ?? null, dump: dump ?? null, environment: { ...own, ...programs[0]?.environment } };
+  };
+  const environment = { ...own, ...programs[0]?.environment };
+  const files = {
+    read: pathOf('NCCL_TOPO_FILE'),
+    dump: pathOf('NCCL_TOPO_DUMP_FILE'),
+    graphs: pathOf('NCCL_GRAPH_FILE'),
+    dumpGraphs: pathOf('NCCL_GRAPH_DUMP_FILE'),
+  };
+  const onGpus = gpus.length > 0 && environment['NCCLRUN_DEVICE'] !== 'host';
+  const isWanted = onGpus || files.read !== null || files.dump !== null;
+  return isWanted ? { ...files, environment, onGpus } : null;
 }
 
-/** Null where none is named. @throws TopologyError with file, line, column and reason */
-export async function readHostTopology({ read }: TopologyFiles): Promise<Element | null> {
-  if (read === null) return null;
-  const { readTopologyFile } = await import('../topology/file.ts');
-  return readTopologyFile(read);
+/** What files say of this host. */
+export interface GivenTopology {
+  readonly file: Element | null;
+  readonly graphs: Element | null;
+}
+
+/** A file that a variable names is not what it should be: file, line, column and reason. */
+export class VariableError extends Error {
+  override readonly name = 'VariableError';
+  readonly remedy: string;
+
+  constructor(variable: string, error: unknown) {
+    super(`${variable}: ${error instanceof Error ? error.message : String(error)}`);
+    this.remedy = `correct the file, or unset ${variable}`;
+  }
+}
+
+/** @throws VariableError */
+export async function readGiven({ read, graphs }: TopologyFiles): Promise<GivenTopology> {
+  if (read === null && graphs === null) return { file: null, graphs: null };
+  const { readGraphsFile, readTopologyFile } = await import('../topology/file.ts');
+  return {
+    file: readNamed('NCCL_TOPO_FILE', read, readTopologyFile),
+    graphs: readNamed('NCCL_GRAPH_FILE', graphs, readGraphsFile),
+  };
+}
+
+function readNamed(variable: string, path: string | null, reader: (path: string) => Element): Element | null {
+  try {
+    return path === null ? null : reader(path);
+  } catch (error) {
+    throw new VariableError(variable, error);
+  }
+}
+
+/** What this host is, for the planner; null: nobody has to know. `trouble` is told of a file that cannot be written. */
+export function findOwnMachine(
+  native: Native,
+  files: TopologyFiles,
+  given: GivenTopology,
+  trouble: (message: string) => void,
+): Promise<HostMachine | null> | null {
+  if (!files.onGpus && given.file === null) return null;
+  return import('../topology/machine.ts').then(({ ownMachine }) => ownMachine(native, { ...files, ...given }, trouble));
 }
 
 /** What is to be told: what could not be found out or written. Null: nothing is written. */
 export async function dumpHostTopology(
   native: Native,
   files: TopologyFiles,
-  file: Element | null,
+  { file }: GivenTopology,
   placement: Placement,
 ): Promise<string | null> {
   if (files.dump === null) return null;
@@ -47,7 +103,7 @@ export async function dumpHostTopology(
   const ranks = ranksByGpu(placement, visibleGpus(), files.environment);
   const rankOf = ({ busId }: { readonly busId: string }) => ranks.get(busId);
   try {
-    const { system, notes } = hostTopologySystem(native, file, { environment: files.environment, rankOf });
+    const { system, notes } = await hostTopologySystem(native, file, { environment: files.environment, rankOf });
     dumpTopology(files.dump, system);
     return notes.length === 0 ? null : `${files.dump}: ${notes.join('; ')}`;
   } catch (error) {

@@ -306,7 +306,8 @@ export interface Native {
   graphLaunch(graph: GraphHandle, stream: StreamHandle): void;
 
   // topology.cc: where the library is missing, a sentence without its end that says why
-  nvmlGpus(): readonly NvmlGpu[] | string;
+  /** Starts NVIDIA's driver, which may take seconds: on a thread of its own. */
+  nvmlGpus(): Promise<readonly NvmlGpu[] | string>;
   /** In CUDA's order; starts CUDA's driver. */
   cudaGpus(): readonly CudaGpu[] | string;
   /** Of all InfiniBand and RoCE cards. */

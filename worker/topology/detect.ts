@@ -5,11 +5,12 @@ import { assemble } from './assemble.ts';
 import { architectureName } from './cpu.ts';
 import type { GpuFacts } from './facts.ts';
 import { gpuFacts } from './gpu-facts.ts';
+import type { GpuProbes } from './gpu-facts.ts';
 import { hostHash } from './host-hash.ts';
 import { netFacts } from './net-facts.ts';
 
 /** The native probes. Each answers with a sentence (without its end) where its library is missing. */
-export type Probes = Pick<Native, 'nvmlGpus' | 'cudaGpus' | 'verbsPorts'>;
+export type Probes = GpuProbes & Pick<Native, 'verbsPorts'>;
 
 export interface DetectOptions {
   /** `/`, or a test's directory: /sys and /proc are read below it. */
@@ -27,10 +28,10 @@ export interface Detected {
   readonly notes: readonly string[];
 }
 
-/** Takes as long as starting NVIDIA's driver does: half a second on a machine with GPUs. */
-export function detectTopology(probes: Probes, options: DetectOptions = {}): Detected {
+/** Where CUDA is asked too it takes as long as starting its driver does: half a second on a machine with GPUs. */
+export async function detectTopology(probes: Probes, options: DetectOptions = {}): Promise<Detected> {
   const { root = '/', environment = process.env, architecture = process.arch, rankOf = ({ index }) => index } = options;
-  const gpus = gpuFacts(probes);
+  const gpus = await gpuFacts(probes);
   const nets = netFacts(probes, root, environment);
   const system = assemble(root, {
     gpus: gpus.facts,

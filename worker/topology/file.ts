@@ -20,13 +20,22 @@ export function readTopologyFile(path: string): Element {
   return root;
 }
 
+/** A file of graphs in NCCL's form (NCCL_GRAPH_FILE). @throws TopologyError */
+export function readGraphsFile(path: string): Element {
+  return readXml(contentOf(path), path).root;
+}
+
 /**
  * What this host is: what the file at `file` says (null: none is named), completed by detection. What there is of NVIDIA's file about a virtual machine
  * counts as named.
  * @throws TopologyError
  */
-export function hostTopologySystem(probes: Probes, file: Element | null, options: DetectOptions = {}): Detected {
-  const { system, notes } = detectTopology(probes, options);
+export async function hostTopologySystem(
+  probes: Probes,
+  file: Element | null,
+  options: DetectOptions = {},
+): Promise<Detected> {
+  const { system, notes } = await detectTopology(probes, options);
   const given = file ?? virtualMachine(options.root ?? '/');
   return given === null ? { system, notes } : { system: fuse(given, system), notes };
 }

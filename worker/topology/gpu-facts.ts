@@ -9,9 +9,13 @@ export interface Found<Facts> {
   readonly notes: readonly string[];
 }
 
+export type GpuProbes = Pick<Native, 'cudaGpus'> & {
+  nvmlGpus(): Awaited<ReturnType<Native['nvmlGpus']>> | ReturnType<Native['nvmlGpus']>;
+};
+
 /** Starts CUDA's driver, but makes no context. */
-export function gpuFacts(native: Pick<Native, 'nvmlGpus' | 'cudaGpus'>): Found<GpuFacts> {
-  const nvml = native.nvmlGpus();
+export async function gpuFacts(native: GpuProbes): Promise<Found<GpuFacts>> {
+  const nvml = await native.nvmlGpus();
   if (typeof nvml !== 'string' && nvml.length === 0) return { facts: [], notes: ['no GPUs: NVML sees none'] };
   const cuda = native.cudaGpus();
   if (typeof nvml !== 'string') return fromNvml(nvml, cuda);

@@ -8,8 +8,9 @@ import type { FoundChannel, Graph } from '../search/graph.ts';
 import { agree } from './agreement.ts';
 import type { Agreement } from './agreement.ts';
 import { placeInDoubleTree } from './double-tree.ts';
-import { MOST_CHANNELS } from './host-shape.ts';
 import type { HostShape } from './host-shape.ts';
+import { ANY_CHANNELS } from './limits.ts';
+import type { ChannelLimits } from './limits.ts';
 
 export interface ClusterHost {
   /** Index into the shapes. */
@@ -35,12 +36,6 @@ export interface TreeNeighbours {
   readonly children: readonly Neighbour[];
 }
 
-/** How many channels there are in the end. */
-export interface ChannelLimits {
-  readonly least: number;
-  readonly most: number;
-}
-
 export class Cluster {
   readonly shapes: readonly HostShape[];
   readonly hosts: readonly ClusterHost[];
@@ -59,7 +54,7 @@ export class Cluster {
   constructor(
     shapes: readonly HostShape[],
     hosts: readonly ClusterHost[],
-    { least, most }: ChannelLimits = { least: 1, most: MOST_CHANNELS },
+    { least, most }: ChannelLimits = ANY_CHANNELS,
   ) {
     this.shapes = shapes;
     this.hosts = hosts;

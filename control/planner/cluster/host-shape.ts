@@ -5,9 +5,8 @@ import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
 import type { NamedGraphs } from '../search/graph-xml.ts';
 import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
+import { MOST_CHANNELS } from './limits.ts';
 
-/** NCCL_MIN_NCHANNELS and so on count channels after doubling; a search finds half as many. */
-export const MOST_CHANNELS = 64;
 /** Of CollNet's direct form: a head is connected to all others. */
 const MOST_HEADS = 9;
 

@@ -5,13 +5,14 @@ import { writeXml } from '../../topology/write-xml.ts';
 import { buildMachine } from '../machine/build.ts';
 import { DEFAULT_ROUTES, Routes } from '../machine/routes.ts';
 import type { RouteOptions } from '../machine/routes.ts';
-import { generationOf } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
-import { agree } from './agreement.ts';
 import { Cluster } from './cluster.ts';
-import type { ChannelLimits, ClusterHost } from './cluster.ts';
-import { DEFAULT_SHAPE, MOST_CHANNELS, shapeOf } from './host-shape.ts';
+import type { ClusterHost } from './cluster.ts';
+import { DEFAULT_SHAPE, shapeOf } from './host-shape.ts';
 import type { HostShape, ShapeOptions } from './host-shape.ts';
+import { ANY_CHANNELS } from './limits.ts';
+import type { ChannelLimits } from './limits.ts';
+import { situationOf } from './situation.ts';
 
 /** Hosts of one kind that lie one behind the other. */
 export interface HostGroup {
@@ -35,7 +36,7 @@ export interface PlanOptions {
 const DEFAULT_OPTIONS: PlanOptions = {
   shape: DEFAULT_SHAPE,
   routes: DEFAULT_ROUTES,
-  limits: { least: 1, most: MOST_CHANNELS },
+  limits: ANY_CHANNELS,
 };
 
 /** Ranks are numbered host by host. Throws a TopologyError. */
@@ -64,38 +65,4 @@ export function planCluster(
   }
   const cluster = new Cluster(shapes, hosts, limits);
   return { cluster, situation: situationOf(cluster) };
-}
-
-function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster): Situation {
-  const machines = shapes.map((shape) => shape.routes.machine);
-  const capability = Math.min(
-    ...machines.flatMap(({ gpus }) => gpus.map(({ computeCapability }) => computeCapability)),
-  );
-  const vendors = new Set(machines.flatMap(({ cpus }) => cpus.slice(0, 1).map(({ vendor }) => vendor)));
-  const chains = shapes.flatMap(({ collnetChain }) => (collnetChain === null ? [] : [collnetChain]));
-  return {
-    ranks,
-    hosts: hosts.length,
-    generation: generationOf(capability),
-    processors: vendors.has('amd') ? 'amd' : vendors.has('intel') ? 'intel' : 'other',
-    ring,
-    tree,
-    hasPlainTree: shapes.some((shape) => shape.tree.pattern === 'tree'),
-    collnet: chains.length === shapes.length ? agree(chains) : null,
-    nvlinks: Math.min(...shapes.map(nvlinksOf)),
-  };
-}
-
-/** GB/s that each GPU sends to others over NVLinks, all GPUs at once; 0 where two have no way of NVLinks. */
-function nvlinksOf({ routes }: HostShape): number {
-  const { gpus } = routes.machine;
-  if (gpus.length < 2) return 0;
-  const isComplete = gpus.every((gpu) =>
-    gpus.every((other) => gpu === other || routes.path(gpu, other).type === 'NVL'),
-  );
-  if (!isComplete) return 0;
-  const sums = gpus.map(({ links }) =>
-    links.reduce((sum, { kind, bandwidth }) => (kind === 'nvlink' ? sum + bandwidth : sum), 0),
-  );
-  return Math.min(...sums) / 1000;
 }

@@ -18,9 +18,9 @@ const PROTOCOLS: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
 const INSIDE: readonly InsideForm[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'copyEngine'];
 const NETWORK: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
 
-/** All that there are; over NVLinks inside a host ncclrun's own forms, else rings, trees and CollNet. */
+/** All that there are; inside a host ncclrun's own forms, else rings, trees and CollNet. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
-  const isInside = situation.hosts === 1 && situation.nvlinks > 0;
+  const isInside = situation.hosts === 1 && situation.links > 0;
   return PROTOCOLS.flatMap((protocol) =>
     isInside
       ? INSIDE.map((form) => ({ form, protocol, prediction: predictInside(collective, form, protocol, situation) }))

@@ -132,6 +132,8 @@ export const HANDS: Readonly<Record<Deed, Readonly<Record<InsideAlgorithm, ByPro
 /** Microseconds of each further hand-over on the way round a ring or down a tree, and of each further peer at once: estimates. */
 export const FURTHER: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
 export const FURTHER_PEER = 0.2;
+/** Microseconds of a barrier of two ranks, in a graph. */
+export const BARRIER = 2.4;
 
 type Numbers = readonly [microseconds: number, share: number, fillMicroseconds: number, fillKibibytes: number];
 function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
@@ -146,3 +148,6 @@ function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
 
 /** Copy engines, of what the NVLinks carry; and what a copy waits for before it starts. */
 export const COPY_ENGINES = { latency: 14, share: 1.055 } as const;
+
+/** GB/s that GPUs send to each other where nobody knows how: between what PCI Express and NVLinks carry. */
+export const UNKNOWN_LINKS = 100;

@@ -1,6 +1,6 @@
-/** Predicted times of the forms by which the GPUs of one host use their NVLinks. */
+/** Predicted times of the forms by which the GPUs of one host reach each other. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { COPY_ENGINES, FURTHER, FURTHER_PEER, HANDS } from './constants.ts';
+import { BARRIER, COPY_ENGINES, FURTHER, FURTHER_PEER, HANDS } from './constants.ts';
 import type { Deed } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
@@ -11,14 +11,15 @@ export function predictInside(
   collective: CollectiveName,
   form: InsideForm,
   protocol: ProtocolName,
-  { ranks, hosts, nvlinks }: Situation,
+  { ranks, hosts, links }: Situation,
 ): Prediction | null {
-  if (hosts > 1 || nvlinks === 0 || ranks < 2 || form === 'collnet') return null;
+  if (hosts > 1 || links === 0 || ranks < 2 || form === 'collnet') return null;
+  if (collective === 'barrier') return predictBarrier(form, protocol, ranks);
   const sent = sentShare(collective, form, ranks);
   if (sent === null) return null;
   if (form === 'copyEngine') {
     if (protocol !== 'simple') return null;
-    const bytesPerMicrosecond = (nvlinks * COPY_ENGINES.share * 1000) / sent;
+    const bytesPerMicrosecond = (links * COPY_ENGINES.share * 1000) / sent;
     return { microseconds: COPY_ENGINES.latency, bytesPerMicrosecond, fill: null };
   }
   const isDirect = form === 'directOneShot' || form === 'directTwoShot';
@@ -30,9 +31,15 @@ export function predictInside(
   const second = form === 'directTwoShot' ? FURTHER[protocol] : 0;
   return {
     microseconds: hand.microseconds + more + second,
-    bytesPerMicrosecond: (nvlinks * hand.share * 1000) / sent,
+    bytesPerMicrosecond: (links * hand.share * 1000) / sent,
     fill: { microseconds: hand.fillMicroseconds, bytes: hand.fillBytes / sent },
   };
+}
+
+/** Without data; every rank signals to every other. */
+function predictBarrier(form: InsideForm, protocol: ProtocolName, ranks: number): Prediction | null {
+  if (form !== 'directOneShot' || protocol !== 'll') return null;
+  return { microseconds: BARRIER + FURTHER_PEER * (ranks - 2), bytesPerMicrosecond: Infinity, fill: null };
 }
 
 function deedOf(collective: CollectiveName): Deed {
@@ -73,8 +80,6 @@ function sentShare(collective: CollectiveName, form: InsideForm, ranks: number):
       return form === 'ring' || form === 'directOneShot' ? others : null;
     case 'sendRecv':
       return form === 'directOneShot' || form === 'copyEngine' ? 1 : null;
-    case 'barrier':
-      return null;
     default:
       return form === 'directOneShot' || form === 'copyEngine' ? others : null;
   }

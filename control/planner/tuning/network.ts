@@ -16,8 +16,8 @@ export interface Situation {
   /** Some host has a plain tree instead of a balanced one. */
   readonly hasPlainTree: boolean;
   readonly collnet: Agreement | null;
-  /** GB/s that a GPU sends over NVLinks; 0: the GPUs of a host have none to each other. */
-  readonly nvlinks: number;
+  /** GB/s that each GPU sends to others of its host, all at once; 0: a host has one GPU only. */
+  readonly links: number;
 }
 
 /** Time = microseconds + bytes / bytesPerMicrosecond + the part of the fill that so many bytes reach; 1 GB/s is 1000 bytes per microsecond. */

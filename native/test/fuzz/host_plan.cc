@@ -16,7 +16,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (uint32_t edge = 0; edge < local.edgeCount; ++edge) sum += view.edge(local.firstEdge + edge).peer;
   }
   for (uint32_t channel = 0; channel < header.channels; ++channel) {
-    for (uint32_t place = 0; place < header.ranks; ++place) sum += view.peer(view.ring(channel, place)).localIndex;
+    for (uint32_t place = 0; place < header.ranks; ++place) {
+      const uint32_t rank = view.ring(channel, place);
+      sum += view.peer(rank).localIndex + view.placeInRing(channel, rank) + view.treeParent(channel, rank);
+    }
   }
   for (uint32_t i = 0; i < header.tuningTable.count; ++i) {
     const auto row = view.tuning(i);

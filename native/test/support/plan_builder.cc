@@ -16,6 +16,59 @@ plan::Section append(std::vector<std::byte>& blob, const std::vector<Record>& re
   return section;
 }
 
+using Rings = std::vector<std::vector<uint32_t>>;
+
+// Every ring goes through the hosts in their order, and inside each as the given one does.
+Rings ringsOf(const PlanSpec& spec, uint32_t hosts) {
+  auto given = spec.rings;
+  if (given.empty()) {
+    given.emplace_back();
+    for (uint32_t rank = 0; rank < spec.hostOf.size(); rank++) given[0].push_back(rank);
+  }
+  Rings rings;
+  for (const auto& ring : given) {
+    rings.emplace_back();
+    for (uint32_t host = 0; host < hosts; host++) {
+      for (const uint32_t rank : ring) {
+        if (spec.hostOf[rank] == host) rings.back().push_back(rank);
+      }
+    }
+  }
+  return rings;
+}
+
+struct Channels {
+  std::vector<uint32_t> members, firstMember, rings, trees;
+  std::vector<plan::ChannelRecord> channels;
+  std::vector<plan::ShapeRecord> shapes;
+  std::vector<plan::HostRingRecord> hostRing;
+  std::vector<plan::HostTreeRecord> hostTree;
+};
+
+// Each host has a shape of its own. Trees are binary, inside hosts and between them.
+Channels channelsOf(const PlanSpec& spec, const Rings& rings, const std::vector<plan::PeerRecord>& peers,
+                    uint32_t hosts) {
+  Channels out;
+  for (uint32_t i = 0; i < rings.size(); i++) out.channels.push_back({i, 0, 0, 0});
+  for (uint32_t host = 0; host < hosts; host++) {
+    out.firstMember.push_back(uint32_t(out.members.size()));
+    for (uint32_t rank = 0; rank < spec.hostOf.size(); rank++) {
+      if (spec.hostOf[rank] == host) out.members.push_back(rank);
+    }
+    const auto count = uint32_t(out.members.size()) - out.firstMember[host];
+    out.shapes.push_back({count, uint32_t(out.rings.size()), uint32_t(out.trees.size()), 0});
+    for (const auto& ring : rings) {
+      for (const uint32_t rank : ring) {
+        if (spec.hostOf[rank] == host) out.rings.push_back(peers[rank].localIndex);
+      }
+    }
+    for (uint32_t local = 0; local < count; local++) out.trees.push_back(local == 0 ? 0 : (local - 1) / 2);
+    out.hostRing.push_back({host, out.firstMember[host]});
+    out.hostTree.push_back({host == 0 ? 0 : (host - 1) / 2, 0});
+  }
+  return out;
+}
+
 uint64_t roundUp(uint64_t value) { return (value + 63) / 64 * 64; }
 
 struct Layout {
@@ -35,17 +88,14 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   const auto ranks = uint32_t(spec.hostOf.size());
   uint32_t hosts = 1;
   for (uint32_t of : spec.hostOf) hosts = std::max(hosts, of + 1);
-  auto rings = spec.rings;
-  if (rings.empty()) {
-    rings.emplace_back();
-    for (uint32_t rank = 0; rank < ranks; rank++) rings[0].push_back(rank);
-  }
+  const auto rings = ringsOf(spec, hosts);
   std::vector<plan::PeerRecord> peers;
   std::vector<uint32_t> locals, perHost(hosts, 0);
   for (uint32_t rank = 0; rank < ranks; rank++) {
     peers.push_back({spec.hostOf[rank], perHost[spec.hostOf[rank]]++, spec.ports.empty() ? 0 : spec.ports[rank], 0});
     if (spec.hostOf[rank] == host) locals.push_back(rank);
   }
+  const Channels channels = channelsOf(spec, rings, peers, hosts);
 
   Layout layout;
   auto& h = layout.header;
@@ -56,7 +106,9 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.hosts = hosts;
   h.hostIndex = host;
   h.localRanks = uint32_t(locals.size());
-  h.channels = uint32_t(rings.size());
+  h.channels = h.rings = uint32_t(rings.size());
+  h.trees = h.hostRings = h.hostTrees = 1;
+  h.copyChannels = 1;
   h.ringSteps = spec.ringSteps;
   h.ringStepBytes = spec.ringStepBytes;
   h.pairSteps = spec.pairSteps;
@@ -109,16 +161,21 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
     const auto at = uint32_t(strings.size());
     strings.insert(strings.end(), name.begin(), name.end());
     strings.insert(strings.end(), address.begin(), address.end());
-    hostRecords.push_back({at, uint32_t(name.size()), at + uint32_t(name.size()), uint32_t(address.size())});
+    hostRecords.push_back(
+        {at, uint32_t(name.size()), at + uint32_t(name.size()), uint32_t(address.size()), i, channels.firstMember[i]});
   }
-  std::vector<uint32_t> ringTable;
-  for (const auto& ring : rings) ringTable.insert(ringTable.end(), ring.begin(), ring.end());
 
   std::vector<std::byte> blob(sizeof h);
   h.hostTable = append(blob, hostRecords);
   h.peerTable = append(blob, peers);
   h.localTable = append(blob, localRecords);
-  h.ringTable = append(blob, ringTable);
+  h.memberTable = append(blob, channels.members);
+  h.channelTable = append(blob, channels.channels);
+  h.shapeTable = append(blob, channels.shapes);
+  h.ringTable = append(blob, channels.rings);
+  h.treeTable = append(blob, channels.trees);
+  h.hostRingTable = append(blob, channels.hostRing);
+  h.hostTreeTable = append(blob, channels.hostTree);
   h.edgeTable = append(blob, edges);
   h.tuningTable = append(blob, tuning);
   h.formTable = append(blob, forms);

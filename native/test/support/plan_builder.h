@@ -20,7 +20,7 @@ inline plan::FormRecord form(plan::Algorithm algorithm, uint16_t channels, uint6
 
 struct PlanSpec {
   std::vector<uint32_t> hostOf;              // by rank
-  std::vector<std::vector<uint32_t>> rings;  // by channel; empty: one in rank order
+  std::vector<std::vector<uint32_t>> rings;  // by channel; hosts in order; empty: one by rank
   std::vector<uint32_t> ports;               // by rank; empty: none
   std::vector<Row> rows;                     // by collective, then size; empty: ring for everything
   uint32_t ringSteps = 4, ringStepBytes = 4096;

@@ -1,5 +1,6 @@
 // Reads a plan that may be garbage, wholly.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -19,7 +20,12 @@ inline bool readEverything(std::span<const std::byte> blob) {
     sink = sink + plan.hostAddress(plan.peer(rank).host).size();
   }
   for (uint32_t channel = 0; channel < header.channels; channel++) {
-    for (uint32_t rank = 0; rank < header.ranks; rank++) sink = sink + plan.placeInRing(channel, rank);
+    for (uint32_t rank = 0; rank < header.ranks; rank++) {
+      if (plan.ring(channel, plan.placeInRing(channel, rank)) != rank) __builtin_trap();
+      const uint32_t parent = plan.treeParent(channel, rank);
+      const auto siblings = parent == PlanView::kTop ? std::vector{rank} : plan.treeChildren(channel, parent);
+      if (std::find(siblings.begin(), siblings.end(), rank) == siblings.end()) __builtin_trap();
+    }
   }
   for (uint32_t local = 0; local < header.localRanks; local++) {
     const auto record = plan.local(local);

@@ -33,6 +33,8 @@ static void printTables(const PlanView& view) {
   for (uint32_t channel = 0; channel < h.channels; ++channel) {
     std::printf("ring");
     for (uint32_t place = 0; place < h.ranks; ++place) std::printf(" %u", view.ring(channel, place));
+    std::printf("\nparents");
+    for (uint32_t rank = 0; rank < h.ranks; ++rank) std::printf(" %d", int(view.treeParent(channel, rank)));
     std::printf("\n");
   }
   for (uint32_t i = 0; i < h.localRanks; ++i) {

@@ -1,7 +1,7 @@
 /** What takes the place of a choice that the user does not prefer, on either device. */
-import type { AlgorithmName, CollectiveName, ProtocolName } from '../plan/types.ts';
-import { isPreferred } from './preferences.ts';
-import type { Preferences, Way } from './preferences.ts';
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
+import { isPreferred } from '../preferences.ts';
+import type { Preferences, Way } from '../preferences.ts';
 
 /** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
 const possible: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {

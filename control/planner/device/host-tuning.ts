@@ -1,5 +1,5 @@
 /** From collective and size to the forms that serve it, on the host device. */
-import type { AlgorithmName, CollectiveName, Form, ProtocolName, TuningRow } from '../plan/types.ts';
+import type { AlgorithmName, CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
   DIRECT_BETWEEN_HOSTS_BYTES,
@@ -12,9 +12,9 @@ import {
   STAR_MAX_RANKS,
   STAR_OF_FEW_BYTES,
   TREE_BYTES,
-} from './constants.ts';
-import { isPreferred, NO_PREFERENCES } from './preferences.ts';
-import type { Preferences, Way } from './preferences.ts';
+} from './host-constants.ts';
+import { isPreferred, NO_PREFERENCES } from '../preferences.ts';
+import type { Preferences, Way } from '../preferences.ts';
 import { preferredWay } from './wish.ts';
 
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
@@ -25,9 +25,16 @@ interface Choice extends Way {
 /** Protocols of the host device, the one for all sizes first. */
 const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll'];
 
+export interface Extent {
+  readonly ranks: number;
+  readonly hosts: number;
+  /** Of the plan. */
+  readonly channels: number;
+}
+
 const inPairs: readonly CollectiveName[] = ['allToAll', 'gather', 'scatter'];
 
-export function hostTuning(ranks: number, hosts: number, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
+export function hostTuning({ ranks, hosts, channels }: Extent, preferences: Preferences = NO_PREFERENCES): TuningRow[] {
   const choices: readonly (readonly [CollectiveName, readonly Choice[]])[] = [
     ['allReduce', allReduce(ranks, hosts)],
     ['allGather', amongAll(ranks, hosts)],
@@ -38,13 +45,13 @@ export function hostTuning(ranks: number, hosts: number, preferences: Preference
   ];
   const rows = choices.flatMap(([collective, best]) => {
     const quick = hosts === 1 ? withLowLatency(best, lowLatencyBytes(collective, ranks)) : best;
-    return preferred(collective, quick, preferences).map(rowOf(collective));
+    return preferred(collective, quick, preferences).map(rowOf(collective, channels));
   });
   const barrier: Choice = { ...simple(null, 'directOneShot'), protocol: hosts === 1 ? 'll' : 'simple' };
   return [
     ...rows,
-    ...preferred('barrier', [barrier], preferences).map(rowOf('barrier')),
-    rowOf('sendRecv')(simple(null, 'directOneShot')),
+    ...preferred('barrier', [barrier], preferences).map(rowOf('barrier', 1)),
+    rowOf('sendRecv', 1)(simple(null, 'directOneShot')),
   ];
 }
 
@@ -109,15 +116,20 @@ function preferred(collective: CollectiveName, best: readonly Choice[], preferen
   });
 }
 
-function rowOf(collective: CollectiveName): (choice: Choice) => TuningRow {
-  return (choice) => ({ collective, upToBytes: choice.upToBytes, forms: [form(choice)] });
+/** Only a ring has a way of its own on each channel. */
+function rowOf(collective: CollectiveName, channels: number): (choice: Choice) => TuningRow {
+  return (choice) => ({
+    collective,
+    upToBytes: choice.upToBytes,
+    forms: [form(choice, choice.algorithm === 'ring' ? channels : 1)],
+  });
 }
 
-function form({ algorithm, protocol }: Choice): Form {
+function form({ algorithm, protocol }: Choice, channels: number): Form {
   return {
     algorithm,
     protocol,
-    channels: 1,
+    channels,
     chunkBytes: CHUNK_BYTES,
     threads: HOST_THREADS,
     requires: [],

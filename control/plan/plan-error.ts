@@ -1,0 +1,15 @@
+/** What is wrong with a plan. */
+
+/** The plan cannot be carried out; the message names the place in it. */
+export class PlanError extends Error {
+  override readonly name = 'PlanError';
+}
+
+export function check(condition: boolean, problem: string): void {
+  if (!condition) throw new PlanError(problem);
+}
+
+export function checkWhole(name: string, value: number, least: number, most: number): void {
+  const fits = Number.isInteger(value) && value >= least && value <= most;
+  if (!fits) throw new PlanError(`${name}: ${value}, expected a whole number from ${least} to ${most}`);
+}

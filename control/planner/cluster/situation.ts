@@ -1,0 +1,42 @@
+/** What the tuning model has to know of a cluster. */
+import { totalBandwidth } from '../search/graph.ts';
+import { generationOf } from '../tuning/constants.ts';
+import type { Situation } from '../tuning/network.ts';
+import { agree } from './agreement.ts';
+import type { Cluster } from './cluster.ts';
+import type { HostShape } from './host-shape.ts';
+
+/** Throws a RangeError for a cluster without hosts. */
+export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster): Situation {
+  const machines = shapes.map((shape) => shape.routes.machine);
+  const capability = Math.min(
+    ...machines.flatMap(({ gpus }) => gpus.map(({ computeCapability }) => computeCapability)),
+  );
+  const vendors = new Set(machines.flatMap(({ cpus }) => cpus.slice(0, 1).map(({ vendor }) => vendor)));
+  const chains = shapes.flatMap(({ collnetChain }) => (collnetChain === null ? [] : [collnetChain]));
+  return {
+    ranks,
+    hosts: hosts.length,
+    generation: generationOf(capability),
+    processors: vendors.has('amd') ? 'amd' : vendors.has('intel') ? 'intel' : 'other',
+    ring,
+    tree,
+    hasPlainTree: shapes.some((shape) => shape.tree.pattern === 'tree'),
+    collnet: chains.length === shapes.length ? agree(chains) : null,
+    links: Math.min(...shapes.map(linksOf)),
+  };
+}
+
+/** GB/s that each GPU sends to others, all GPUs at once: over its NVLinks where all GPUs have such ways to each other, else what rings carry. */
+function linksOf({ routes, ring }: HostShape): number {
+  const { gpus } = routes.machine;
+  if (gpus.length < 2) return 0;
+  const isComplete = gpus.every((gpu) =>
+    gpus.every((other) => gpu === other || routes.path(gpu, other).type === 'NVL'),
+  );
+  if (!isComplete) return totalBandwidth(ring.channels.length, ring, false) / 1000;
+  const sums = gpus.map(({ links }) =>
+    links.reduce((sum, { kind, bandwidth }) => (kind === 'nvlink' ? sum + bandwidth : sum), 0),
+  );
+  return Math.min(...sums) / 1000;
+}

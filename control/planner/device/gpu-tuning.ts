@@ -1,0 +1,176 @@
+/** From collective and size to the forms that serve it, between the GPUs of one host: of each size the one that the model says is fastest. */
+import { COLLECTIVES } from '../../plan/layout.ts';
+import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
+import type { Preferences, Way } from '../preferences.ts';
+import { choicesFor, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
+import type { Choice } from '../tuning/choices.ts';
+import type { Situation } from '../tuning/network.ts';
+import { rounded } from './host-prediction.ts';
+
+/** Two steps, which go round a ring one behind the other; a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third, short one. */
+const CHUNK_BYTES = 136 * 3840;
+const THREADS = 512;
+const LEAST_THREADS = 64;
+const KiB = 1024;
+/** What the threads of a block move at once; with more, another channel takes part. */
+const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB, ll128: 7680, simple: 64 * KiB };
+/** Beyond it no form becomes the fastest any more. */
+const LARGEST = 2 ** 36;
+
+/** Up to so many bytes (null: all larger ones) this way, of those that the engine has. Sizes are of the larger of a rank's two buffers. */
+interface Step extends Way {
+  readonly upToBytes: number | null;
+  /** null: of operations without data. */
+  readonly choice: Choice | null;
+}
+
+interface Among {
+  readonly ranks: number;
+  /** Of the plan, and how many of them every operation is to use. */
+  readonly channels: number;
+  readonly least: number;
+  /** Of the plan: not for messages. */
+  readonly copyChannels: number;
+}
+
+export function tuningOnGpus(situation: Situation, among: Among, preferences: Preferences): TuningRow[] {
+  return COLLECTIVES.flatMap((collective) => {
+    const steps = stepsOf(collective, situation, preferences);
+    return steps.flatMap((step, place) => rowsOf(collective, step, steps[place - 1]?.upToBytes ?? 0, among));
+  });
+}
+
+/** What the model says nothing of: a single rank. */
+function anyhow(collective: CollectiveName): Step {
+  const protocol = collective === 'barrier' ? 'll' : 'simple';
+  return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null };
+}
+
+/** As the sizes grow, the fastest. */
+function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
+  const choices = preferredChoices(collective, choicesFor(collective, situation).filter(isOfEngine), preferences);
+  const steps: Step[] = [];
+  let from = 1;
+  for (;;) {
+    const best = fastest(choices, from);
+    if (best === null) return [anyhow(collective)];
+    const last = lastOf(choices, best, from);
+    steps.push(stepOf(best, last));
+    if (last === null) return steps;
+    from = last + 1;
+  }
+}
+
+/** Copy engines and networks that reduce are not driven by this engine. */
+function isOfEngine({ form }: Choice): boolean {
+  return form !== 'copyEngine' && form !== 'collnet';
+}
+
+/** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */
+function lastOf(choices: readonly Choice[], best: Choice, from: number): number | null {
+  let size = from;
+  while (fastest(choices, size) === best) {
+    if (size > LARGEST) return null;
+    size = Math.ceil((size * 17) / 16);
+  }
+  return size - 1;
+}
+
+function stepOf(choice: Choice, upToBytes: number | null): Step {
+  const { form, protocol } = choice;
+  // The filter has left none of these; types do not know.
+  const algorithm = form === 'copyEngine' ? 'directOneShot' : form;
+  return { upToBytes, algorithm, protocol, choice };
+}
+
+/** A row for each number of channels: as many as the size keeps busy. */
+function rowsOf(collective: CollectiveName, step: Step, from: number, among: Among): TuningRow[] {
+  const perChannel = bytesPerChannel(collective, step, among.ranks);
+  const most = channelsFor(collective, step, among);
+  const least = Math.min(most, among.least);
+  const rows: TuningRow[] = [];
+  let begin = from;
+  const add = (upToBytes: number | null, channels: number, threads: number): void => {
+    rows.push(row(collective, { ...step, upToBytes }, begin, { channels: Math.max(channels, least), threads }));
+    begin = upToBytes ?? begin;
+  };
+  const isInside = (upToBytes: number): boolean =>
+    upToBytes > from && (step.upToBytes === null || upToBytes < step.upToBytes);
+  // What one block's threads move at once needs no more of them.
+  for (let threads = LEAST_THREADS; step.protocol !== 'simple' && threads < THREADS; threads *= 2) {
+    const upToBytes = Math.floor((perChannel * threads) / THREADS);
+    if (isInside(upToBytes)) add(upToBytes, 1, threads);
+  }
+  for (let channels = 1; channels < most; channels *= 2) {
+    if (isInside(channels * perChannel)) add(channels * perChannel, channels, THREADS);
+  }
+  const enough = step.upToBytes === null ? most : Math.min(most, Math.ceil(step.upToBytes / perChannel));
+  add(step.upToBytes, Math.max(1, enough), collective === 'barrier' ? LEAST_THREADS : THREADS);
+  return rows;
+}
+
+function channelsFor(collective: CollectiveName, step: Step, { ranks, channels, copyChannels }: Among): number {
+  if (collective === 'barrier') return 1;
+  return isInPairs(collective, step, ranks) ? channelsOfMessage(collective, ranks, channels - copyChannels) : channels;
+}
+
+/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc). */
+function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ranks: number): boolean {
+  if (collective === 'sendRecv') return true;
+  if (protocol !== 'simple' || algorithm !== 'directOneShot') return false;
+  return collective === 'allGather' || collective === 'allToAll' || (collective === 'broadcast' && ranks === 2);
+}
+
+/**
+ * What a message has of the channels: those of a group share the multiprocessors. Only of a broadcast's message is it known that the ranks have
+ * no other.
+ */
+function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
+  const messages = collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
+  return Math.max(1, Math.floor(channels / messages));
+}
+
+function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {
+  if (collective === 'barrier') return BYTES_PER_CHANNEL[protocol];
+  const wholeAtEveryRank = ['allReduce', 'broadcast', 'reduce', 'sendRecv'].includes(collective);
+  return BYTES_PER_CHANNEL[protocol] * (wholeAtEveryRank && algorithm !== 'directTwoShot' ? 1 : ranks);
+}
+
+interface Effort {
+  readonly channels: number;
+  readonly threads: number;
+}
+
+/** `begin`: the row serves more bytes than that. */
+function row(collective: CollectiveName, step: Step, begin: number, effort: Effort): TuningRow {
+  const form = formOf(step, begin, effort);
+  const { upToBytes } = step;
+  if (step.protocol !== 'll128') return { collective, upToBytes, forms: [form] };
+  return {
+    collective,
+    upToBytes,
+    forms: [
+      { ...form, requires: ['wholeLines'] },
+      { ...form, protocol: 'simple' },
+    ],
+  };
+}
+
+const MEBIBYTE = 2 ** 20;
+
+function formOf({ algorithm, protocol, choice, upToBytes }: Step, begin: number, { channels, threads }: Effort): Form {
+  // The straight line between the ends of the row; of the last one, what it comes to.
+  const end = upToBytes ?? LARGEST;
+  const [first, last] = choice === null ? [0, 0] : [timeOf(choice, begin), timeOf(choice, end)];
+  const perByte = (last - first) / (end - begin);
+  return {
+    algorithm,
+    protocol,
+    channels,
+    chunkBytes: CHUNK_BYTES,
+    threads,
+    requires: [],
+    predictedMicroseconds: choice === null ? 0 : rounded(first - perByte * begin),
+    predictedMicrosecondsPerMebibyte: choice === null ? 0 : rounded(perByte * MEBIBYTE),
+  };
+}

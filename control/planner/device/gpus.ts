@@ -1,0 +1,72 @@
+/** What a plan decides for the GPUs of one host. */
+import { UnplannableError } from '../check.ts';
+import type { Agreement } from '../cluster/agreement.ts';
+import { situationOf } from '../cluster/situation.ts';
+import type { PlanInput } from '../input.ts';
+import type { Decisions } from '../plan.ts';
+import type { Preferences } from '../preferences.ts';
+import { generationOf, UNKNOWN_LINKS } from '../tuning/constants.ts';
+import type { Situation } from '../tuning/network.ts';
+import type { Ways } from '../ways.ts';
+import { tuningOnGpus } from './gpu-tuning.ts';
+
+/** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
+const MOST_CHANNELS = 64;
+/** All blocks of a launch wait for peers, so each must find a multiprocessor, and those of another communicator's launch beside them. */
+const LAUNCHES_AT_ONCE = 2;
+/** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
+const COPYING = 5;
+/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
+const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
+const SPIN_NANOSECONDS = 50_000;
+
+export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
+  if (input.hosts.length > 1) {
+    throw new UnplannableError(
+      `the ranks use GPUs of ${input.hosts.length} hosts: this version connects those of one host only; use NCCLRUN_DEVICE=host with buffers in ` +
+        'ordinary memory',
+    );
+  }
+  const limits = input.peers.map(({ multiprocessors, mostChannels }) =>
+    Math.min(mostChannels === 0 ? MOST_CHANNELS : mostChannels, Math.floor(multiprocessors / LAUNCHES_AT_ONCE)),
+  );
+  const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
+  const copyChannels = Math.max(1, Math.floor(channels / COPYING));
+  const ranks = input.peers.length;
+  const situation = ways.cluster === null ? unknownMachine(ranks) : situationOf(ways.cluster);
+  return {
+    device: 'cuda',
+    channels: ways.channels(channels),
+    transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
+    ringBuffer: BUFFER,
+    pairBuffer: BUFFER,
+    tuning: tuningOnGpus(situation, { ranks, channels, copyChannels, least: preferences.channels.least }, preferences),
+    copyChannels,
+    spinNanoseconds: SPIN_NANOSECONDS,
+  };
+}
+
+/** What is not known of it does not matter inside a host. */
+function unknownMachine(ranks: number): Situation {
+  const none: Agreement = {
+    channels: 1,
+    inside: UNKNOWN_LINKS * 1000,
+    between: 0,
+    typeInside: 'SYS',
+    typeBetween: 'SYS',
+    sameChannels: true,
+    crossNic: 0,
+    latencyBetween: 0,
+  };
+  return {
+    ranks,
+    hosts: 1,
+    generation: generationOf(0),
+    processors: 'other',
+    ring: none,
+    tree: none,
+    hasPlainTree: false,
+    collnet: null,
+    links: UNKNOWN_LINKS,
+  };
+}

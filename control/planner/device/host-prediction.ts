@@ -1,0 +1,80 @@
+/**
+ * How long a form takes on the host device, by a simple model: what it hands over one after the other, and the bytes that the busiest rank
+ * sends. It comes within a factor of two of docs/performance.md's tables, and says nothing of ways that nobody has measured: between hosts.
+ */
+import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
+
+/** Microseconds of the first hand-over and of each further one, and what a rank sends, in bytes per microsecond. */
+interface Speed {
+  readonly first: number;
+  readonly further: number;
+  readonly bytes: number;
+}
+
+/** Two ranks on two cores, operations queued together. */
+const SPEEDS: Readonly<Record<ProtocolName, Speed>> = {
+  ll: { first: 0.45, further: 0.3, bytes: 5000 },
+  ll128: { first: 0.45, further: 0.3, bytes: 5000 },
+  simple: { first: 0.5, further: 0.4, bytes: 13_000 },
+};
+
+const MEBIBYTE = 2 ** 20;
+
+export interface Ranks {
+  readonly ranks: number;
+  readonly hosts: number;
+  /** On the host that has most; below one counts as one. */
+  readonly ranksPerCore: number;
+}
+
+/** The same rows, each form with its time. */
+export function withPredictions(rows: readonly TuningRow[], { ranks, hosts, ranksPerCore }: Ranks): TuningRow[] {
+  const load = Math.max(1, ranksPerCore);
+  const predicted = (collective: CollectiveName, form: Form): Form => {
+    const { first, further, bytes } = SPEEDS[form.protocol];
+    return {
+      ...form,
+      predictedMicroseconds: rounded(load * (first + further * (handOvers(collective, form, ranks) - 1))),
+      predictedMicrosecondsPerMebibyte: rounded((load * sentBytes(collective, form, ranks) * MEBIBYTE) / bytes),
+    };
+  };
+  if (hosts > 1) return [...rows];
+  return rows.map(({ collective, upToBytes, forms }) => ({
+    collective,
+    upToBytes,
+    forms: forms.map((form) => predicted(collective, form)),
+  }));
+}
+
+/** Such that a plan's binary form has the same number: not 0, which would say nothing. */
+export function rounded(microseconds: number): number {
+  return Math.max(1, Math.round(microseconds * 64)) / 64;
+}
+
+/** How often data are handed over before the last rank has its result. */
+function handOvers(collective: CollectiveName, { algorithm }: Form, ranks: number): number {
+  const both = collective === 'allReduce' || collective === 'barrier' ? 2 : 1;
+  if (algorithm === 'directTwoShot') return 2;
+  if (algorithm === 'tree') return Math.max(1, both * Math.ceil(Math.log2(ranks)));
+  if (algorithm === 'ring') return Math.max(1, both * (ranks - 1));
+  return 1;
+}
+
+/** What the busiest rank sends, by the size of its larger buffer. */
+function sentBytes(collective: CollectiveName, { algorithm }: Form, ranks: number): number {
+  const others = (ranks - 1) / ranks;
+  if (ranks === 1) return 1; // a copy
+  switch (collective) {
+    case 'allReduce':
+      if (algorithm === 'directOneShot') return ranks - 1;
+      return algorithm === 'tree' ? 2 : 2 * others;
+    case 'broadcast':
+    case 'reduce':
+      if (algorithm === 'directOneShot') return ranks - 1;
+      return algorithm === 'tree' ? 2 : 1;
+    case 'sendRecv':
+      return 1;
+    default:
+      return others;
+  }
+}

@@ -1,0 +1,50 @@
+/** What a plan decides for ranks on processors. */
+import type { PlanInput } from '../input.ts';
+import type { Decisions } from '../plan.ts';
+import type { Preferences } from '../preferences.ts';
+import type { Ways } from '../ways.ts';
+import {
+  PAIR_BUFFER,
+  RING_BUFFER,
+  SPIN_BETWEEN_HOSTS_NANOSECONDS,
+  SPIN_IN_TURNS_NANOSECONDS,
+  SPIN_NANOSECONDS,
+} from './host-constants.ts';
+import { withPredictions } from './host-prediction.ts';
+import { hostTuning } from './host-tuning.ts';
+
+/** What two ranks have to say to each other fills one channel; NCCL_MIN_NCHANNELS asks for more. */
+const CHANNELS = 1;
+
+export function decideOnHosts(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
+  const channels = Math.min(Math.max(CHANNELS, preferences.channels.least), preferences.channels.most);
+  const ranks = input.peers.length;
+  const hosts = input.hosts.length;
+  return {
+    device: 'host',
+    channels: ways.channels(channels),
+    transports: { sameHost: 'shm', otherHost: 'socket' },
+    ringBuffer: RING_BUFFER,
+    pairBuffer: PAIR_BUFFER,
+    tuning: withPredictions(hostTuning({ ranks, hosts, channels }, preferences), {
+      ranks,
+      hosts,
+      ranksPerCore: ranksPerCore(input),
+    }),
+    copyChannels: 1,
+    spinNanoseconds: spinNanosecondsOf(input),
+  };
+}
+
+function spinNanosecondsOf(input: PlanInput): number {
+  const load = ranksPerCore(input);
+  if (load > 1) return Math.round(SPIN_IN_TURNS_NANOSECONDS / load);
+  return input.hosts.length > 1 ? SPIN_BETWEEN_HOSTS_NANOSECONDS : SPIN_NANOSECONDS;
+}
+
+/** Of the host that has most. */
+function ranksPerCore(input: PlanInput): number {
+  const ranksOf = new Uint32Array(input.hosts.length);
+  for (const { host } of input.peers) ranksOf[host] = (ranksOf[host] ?? 0) + 1;
+  return input.hosts.reduce((most, { cores }, host) => Math.max(most, (ranksOf[host] ?? 0) / cores), 0);
+}

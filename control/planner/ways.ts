@@ -1,0 +1,69 @@
+/** The rings and trees of a communicator, rank by rank. */
+import type { Channel } from '../plan/types.ts';
+import { Cluster } from './cluster/cluster.ts';
+import type { ClusterHost } from './cluster/cluster.ts';
+import { placeInDoubleTree } from './cluster/double-tree.ts';
+import type { HostShape } from './cluster/host-shape.ts';
+import { ranksByHost } from './input.ts';
+import type { PlanInput } from './input.ts';
+
+export interface Ways {
+  /** What a search found on the hosts' topologies; null where one is not known. */
+  readonly cluster: Cluster | null;
+  /** Those of one cluster, again and again. */
+  channels(count: number): Channel[];
+}
+
+export function waysOf(input: PlanInput): Ways {
+  const cluster = clusterOf(input);
+  if (cluster === null) {
+    const channel = plainChannel(input.peers, ranksByHost(input));
+    return { cluster, channels: (count) => Array.from({ length: count }, () => channel) };
+  }
+  return { cluster, channels: (count) => channelsOf(cluster, count) };
+}
+
+/** null: some host's topology is not known, or does not have a GPU for each rank. */
+function clusterOf(input: PlanInput): Cluster | null {
+  const found: HostShape[] = [];
+  const hosts: ClusterHost[] = [];
+  for (const [host, ranks] of ranksByHost(input).entries()) {
+    const peers = ranks.flatMap((rank) => input.peers[rank] ?? []);
+    const shape = input.hosts[host]?.machine?.shape(peers, input.hosts.length > 1) ?? null;
+    if (shape === null) return null;
+    const known = found.indexOf(shape);
+    const index = known === -1 ? found.push(shape) - 1 : known;
+    // The machine's GPUs have the ranks' places on their host as ranks.
+    hosts.push({ shape: index, ranks: shape.routes.machine.gpus.map(({ rank }) => ranks[rank] ?? -1) });
+  }
+  return new Cluster(found, hosts);
+}
+
+function channelsOf(cluster: Cluster, count: number): Channel[] {
+  const different = Math.min(count, cluster.channels);
+  const rings = Array.from({ length: Math.min(different, cluster.ring.channels) }, (_, channel) =>
+    cluster.ringOrder(channel),
+  );
+  const trees = Array.from({ length: different }, (_, channel) =>
+    Array.from({ length: cluster.ranks }, (_rank, rank) => cluster.treeNeighbours(rank, channel).parent?.rank ?? rank),
+  );
+  return Array.from({ length: count }, (_, channel) => ({
+    ring: rings[channel % rings.length] ?? [],
+    tree: trees[channel % different] ?? [],
+  }));
+}
+
+/** Ranks ascending inside each host, one host after the other; a binary tree of hosts, and one of the ranks of each below its first. */
+export function plainChannel(
+  peers: readonly { readonly host: number }[],
+  members: readonly (readonly number[])[],
+): Channel {
+  const tree = peers.map((_, rank) => rank);
+  members.forEach((ranks, host) => {
+    ranks.forEach((rank, place) => (tree[rank] = ranks[Math.floor((place - 1) / 2)] ?? rank));
+    const { parent } = placeInDoubleTree(members.length, host, 0);
+    const [top] = ranks;
+    if (parent !== -1 && top !== undefined) tree[top] = members[parent]?.[0] ?? top;
+  });
+  return { ring: members.flat(), tree };
+}
