@@ -1,6 +1,7 @@
 /**
  * node bench/rendezvous.ts [--json]: a communicator of all ranks of simulated jobs, 8 ranks a host, from the first contribution to the last
- * host's plan, at the launcher's hub in this process; then one all-gather of 16 bytes a rank. Printed: time, messages, memory, growth.
+ * host's plan, at the launcher's hub in this process; then one all-gather of 16 bytes a rank. Printed: time, messages, memory, growth. First
+ * on hosts of which nothing is known, with one channel; then on hosts with eight GPUs each, with all channels that a search finds there.
  */
 import { parseArgs } from 'node:util';
 import { makeFrame } from '../control/messages/codec.ts';
@@ -8,8 +9,11 @@ import { ALL_RANKS, FrameKind } from '../control/messages/frame.ts';
 import type { Frame } from '../control/messages/frame.ts';
 import { encodeLeft, encodeMerged } from '../control/messages/rendezvous-codec.ts';
 import { JOIN_ROUND, LeftHow } from '../control/messages/rendezvous.ts';
+import { encodeMachine } from '../control/messages/machine.ts';
 import { makeUniqueId } from '../control/rendezvous/unique-id.ts';
 import { RendezvousHub } from '../launcher/job/rendezvous.ts';
+import { eightGpus } from '../test/rig/eight-gpus.ts';
+import { machineOf } from '../test/rig/plans.ts';
 import { peerInfo } from '../test/rig/rendezvous.ts';
 
 const RANKS_PER_HOST = 8;
@@ -19,6 +23,7 @@ const REPETITIONS = 3;
 interface Row {
   readonly ranks: number;
   readonly hosts: number;
+  readonly channels: number;
   readonly joinMs: number;
   readonly gatherMs: number;
   /** Frames to and from the launcher for the join, and their bytes as sent (a frame for all hosts counts for each). */
@@ -31,12 +36,22 @@ interface Row {
 }
 
 const info = peerInfo();
+const machine = machineOf(eightGpus());
+const MOST_CHANNELS = 64;
 
-function measure(ranks: number): Row {
+/** Of a cluster of such hosts, after doubling. */
+function channelsFound(): number {
+  const all = Array.from({ length: RANKS_PER_HOST }, () => ({ device: 'host', busId: '0' }) as const);
+  return 2 * (machine.shape(all, true)?.ring.channels.length ?? 1);
+}
+
+async function measure(ranks: number, onGpus: boolean): Promise<Row> {
   const hosts = ranks / RANKS_PER_HOST;
   const id = makeUniqueId('bench').toString('latin1');
   let messages = 0;
   let bytesSent = 0;
+  const channels = onGpus ? Math.min(MOST_CHANNELS, channelsFound()) : 1;
+  const { promise: known, resolve: goOn } = Promise.withResolvers<void>();
   const hub = new RendezvousHub({
     jobId: 'bench',
     epoch: 0,
@@ -47,9 +62,11 @@ function measure(ranks: number): Row {
     })),
     rankHosts: Array.from({ length: ranks }, (_, rank) => Math.floor(rank / RANKS_PER_HOST)),
     plan: null,
-    send: (_host, frame) => {
+    environment: onGpus ? { NCCL_MIN_NCHANNELS: String(channels) } : {},
+    send: (host, frame) => {
       messages += 1;
       bytesSent += frame.payload.length;
+      if (frame.kind === FrameKind.machineKnown && host === hosts - 1) goOn();
     },
     onEvent: () => undefined,
   });
@@ -68,7 +85,15 @@ function measure(ranks: number): Row {
     frames.forEach((frame, host) => hub.receive(host, frame));
     return performance.now() - start;
   };
-  const joinMs = timed(contribute(JOIN_ROUND, info));
+  const told = performance.now();
+  if (onGpus) {
+    const key = makeFrame(FrameKind.machineKey, { payload: Buffer.from(machine.key) });
+    for (let host = 0; host < hosts; host++) hub.receive(host, key);
+    hub.receive(0, makeFrame(FrameKind.machine, { payload: encodeMachine(machine.wire) }));
+    await known;
+  }
+  const tellingMs = performance.now() - told;
+  const joinMs = tellingMs + timed(contribute(JOIN_ROUND, info));
   const counted = { messages: messages + hosts, megabytesSent: bytesSent / 1e6 };
   const gatherMs = timed(contribute(1, new Uint8Array(16)));
   const residentMegabytes = process.memoryUsage.rss() / 1e6;
@@ -76,27 +101,33 @@ function measure(ranks: number): Row {
   const leaving = makeFrame(FrameKind.left, { payload: encodeLeft(leave) });
   for (let host = 0; host < hosts; host++) hub.receive(host, leaving);
   hub.close();
-  return { ranks, hosts, joinMs, gatherMs, ...counted, residentMegabytes, left: hub.size };
+  return { ranks, hosts, channels, joinMs, gatherMs, ...counted, residentMegabytes, left: hub.size };
 }
 
-function median(ranks: number): Row {
-  const rows = Array.from({ length: REPETITIONS }, () => measure(ranks)).sort((a, b) => a.joinMs - b.joinMs);
+async function median(ranks: number, onGpus: boolean): Promise<Row> {
+  const rows: Row[] = [];
+  for (let round = 0; round < REPETITIONS; round++) rows.push(await measure(ranks, onGpus));
+  rows.sort((a, b) => a.joinMs - b.joinMs);
   const middle = rows[Math.floor(REPETITIONS / 2)];
   if (middle === undefined) throw new RangeError('no repetition was measured');
   return middle;
 }
 
 const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
-measure(RANKS_PER_HOST * 16); // warms the code up
-const rows = RANK_COUNTS.map(median);
+await measure(RANKS_PER_HOST * 16, true); // warms the code up
+const rows: Row[] = [];
+for (const onGpus of [false, true]) for (const ranks of RANK_COUNTS) rows.push(await median(ranks, onGpus));
 if (values.json) {
   process.stdout.write(`${JSON.stringify({ rows })}\n`);
 } else {
-  process.stdout.write('     ranks   hosts  join ms  per rank µs  gather ms  messages   MB sent  RSS MB  left\n');
+  process.stdout.write(
+    '     ranks   hosts  channels  join ms  per rank µs  gather ms  messages   MB sent  RSS MB  left\n',
+  );
   for (const row of rows) {
     const numbers: readonly (readonly [number, number, number])[] = [
       [row.ranks, 10, 0],
       [row.hosts, 8, 0],
+      [row.channels, 10, 0],
       [row.joinMs, 9, 1],
       [(row.joinMs * 1000) / row.ranks, 13, 2],
       [row.gatherMs, 11, 1],

@@ -19,6 +19,7 @@ const apart = {
   remote: 'launcher/remote/remote-agent.ts',
   detect: 'worker/topology/file.ts',
   machine: 'worker/topology/machine.ts',
+  search: 'control/planner/known-machine.ts',
   plan: 'launcher/cli/commands/plan.ts',
   topo: 'launcher/cli/commands/topo.ts',
 };

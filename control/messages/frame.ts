@@ -67,6 +67,12 @@ export const FrameKind = {
   broken: 0x66,
   planBody: 0x67,
   calls: 0x68,
+
+  // agent ↔ launcher: what a host is, told once for equal hosts (machine.ts)
+  machineKey: 0x69, // agent → launcher; payload its key
+  machineWanted: 0x6a, // launcher → agent: nobody has told it yet
+  machine: 0x6b, // agent → launcher; payload Machine
+  machineKnown: 0x6c, // launcher → agent: communicators may be joined
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 

@@ -2,8 +2,14 @@
  * A host's topology for the planner. What a search finds there is remembered: it takes milliseconds. Loaded only where a topology is known, so
  * that other jobs start without the code of the search.
  */
-import { withRanksOn, gpuElements, gpusByAddress } from '../topology/used-gpus.ts';
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { encodeMachine } from '../messages/machine.ts';
+import type { Machine } from '../messages/machine.ts';
+import { checkTopology } from '../topology/check.ts';
 import type { Element } from '../topology/element.ts';
+import { readXml } from '../topology/read-xml.ts';
+import { gpuElements, gpusByAddress, withRanksOn } from '../topology/used-gpus.ts';
 import { writeXml } from '../topology/write-xml.ts';
 import { shapeOf } from './cluster/host-shape.ts';
 import type { HostShape } from './cluster/host-shape.ts';
@@ -16,17 +22,38 @@ import type { Environment } from './variables.ts';
 
 const REMEMBERED = 64;
 
-/** `graphs`: the <graphs> of NCCL_GRAPH_FILE, which take the place of a search. Throws UnplannableError for a wrong variable. */
-export function knownMachine(system: Element, environment: Environment, graphs: Element | null): HostMachine {
+/** A machine that can be told to others. */
+export interface TellableMachine extends HostMachine {
+  readonly wire: Machine;
+}
+
+export interface MachineParts {
+  readonly topology: Element;
+  /** The <graphs> of NCCL_GRAPH_FILE, which take the place of a search. */
+  readonly graphs: Element | null;
+}
+
+export interface MachineOptions {
+  readonly environment: Environment;
+  /** NCCL_GRAPH_DUMP_FILE: gets what was found last. */
+  readonly dumpGraphs: string | null;
+  /** Is told that it cannot be written. */
+  readonly trouble: (message: string) => void;
+}
+
+/** Throws UnplannableError for a wrong variable. */
+export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): TellableMachine {
   const known = new Map<string, HostShape>();
-  const { routes, shape } = plannerWishes(environment);
+  const { routes, shape } = plannerWishes(options.environment);
+  const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(graphs) };
   const find = (peers: readonly UsesGpu[], acrossHosts: boolean): HostShape | null => {
-    const gpus = gpusOf(system, peers);
+    const gpus = gpusOf(topology, peers);
     if (gpus === null) return null;
-    return shapeOf(new Routes(buildMachine(withRanksOn(system, gpus)), routes), acrossHosts, { ...shape, graphs });
+    return shapeOf(new Routes(buildMachine(withRanksOn(topology, gpus)), routes), acrossHosts, { ...shape, graphs });
   };
   return {
-    key: writeXml(system),
+    key: createHash('sha256').update(encodeMachine(wire)).digest('hex'),
+    wire,
     shape(peers, acrossHosts) {
       const name = `${acrossHosts} ${peers.map(({ device, busId }) => (device === 'cuda' ? busId : '')).join(' ')}`;
       const found = known.get(name) ?? find(peers, acrossHosts);
@@ -34,14 +61,31 @@ export function knownMachine(system: Element, environment: Environment, graphs: 
       const [oldest] = known.keys();
       if (known.size >= REMEMBERED && oldest !== undefined) known.delete(oldest);
       known.set(name, found);
+      dump(found, options);
       return found;
     },
   };
 }
 
+/** As another host tells it. Throws TopologyError, UnplannableError. */
+export function readMachine({ topology, graphs }: Machine, options: MachineOptions): HostMachine {
+  const system = readXml(topology, 'topology').root;
+  checkTopology(system);
+  return knownMachine({ topology: system, graphs: graphs === null ? null : readXml(graphs, 'graphs').root }, options);
+}
+
 /** As NCCL_GRAPH_DUMP_FILE has it. */
 export function graphsOf({ routes, ring, tree, collnetChain, collnetDirect }: HostShape): string {
   return writeXml(graphsXml(routes.machine, { ring, tree, collnetChain, collnetDirect }));
+}
+
+function dump(shape: HostShape, { dumpGraphs, trouble }: MachineOptions): void {
+  if (dumpGraphs === null) return;
+  try {
+    writeFileSync(dumpGraphs, graphsOf(shape));
+  } catch (error) {
+    trouble(`NCCL_GRAPH_DUMP_FILE is not written: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 /** On the host device ranks stand for the GPUs of a topology that the user gave, in its order. */

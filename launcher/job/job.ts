@@ -293,6 +293,8 @@ export class Job {
       case FrameKind.routed:
       case FrameKind.left:
       case FrameKind.calls:
+      case FrameKind.machineKey:
+      case FrameKind.machine:
         return this.#theRendezvous()?.receive(this.#hostIndex(host), frame);
       default:
         throw new ProtocolError(`a frame of kind ${frame.kind}`);

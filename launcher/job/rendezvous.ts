@@ -1,14 +1,17 @@
 /** The rendezvous of a job at its launcher: the hub of control/rendezvous with the planner and the job's events. */
 import type { Clock } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { PlannedHost } from '../../control/planner/input.ts';
+import type { Machine } from '../../control/messages/machine.ts';
+import type { HostMachine, PlannedHost } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { GivenPlan } from '../../control/planner/planner.ts';
+import type { Environment } from '../../control/planner/variables.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import type { LateReport } from '../../control/rendezvous/late.ts';
 import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
 import type { JobEvent } from './event.ts';
+import { Machines } from './machines.ts';
 
 export interface RendezvousHubOptions {
   readonly jobId: string;
@@ -20,7 +23,7 @@ export interface RendezvousHubOptions {
   /** Decides instead of the planner (--plan; readGivenPlan), or null. */
   readonly plan: GivenPlan | null;
   /** The ranks', as far as the planner looks at it. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly environment?: Environment;
   send(hostIndex: number, frame: Frame): void;
   onEvent(event: JobEvent): void;
   /** A rank ended that others wait for (failure 'rank-missing'); the ranks that wait have been told. */
@@ -44,15 +47,32 @@ export async function readGivenPlan(path: string): Promise<GivenPlan> {
   return { source: path, plan: readPlanFile(path) };
 }
 
+async function readMachine(
+  machine: Machine,
+  environment: Environment,
+  notice: (message: string) => void,
+): Promise<HostMachine> {
+  const known = await import('../../control/planner/known-machine.ts');
+  const dump = environment['NCCL_GRAPH_DUMP_FILE'] ?? '';
+  return known.readMachine(machine, { environment, dumpGraphs: dump === '' ? null : dump, trouble: notice });
+}
+
 export class RendezvousHub {
   readonly #options: RendezvousHubOptions;
   readonly #hub: Hub;
   readonly #planner: Planner;
+  readonly #machines: Machines;
 
   constructor(options: RendezvousHubOptions) {
     this.#options = options;
     this.#planner = new Planner(options.plan, options.environment);
     const { epoch, hosts, rankHosts, lateAfterMs, clock } = options;
+    const notice = (message: string): void => options.onEvent({ type: 'notice', time: Date.now(), message });
+    this.#machines = new Machines({
+      read: (machine) => readMachine(machine, options.environment ?? {}, notice),
+      send: (host, frame) => options.send(host, frame),
+      unreadable: (host, reason) => notice(`${hosts[host]?.name}: its topology cannot be read: ${reason}`),
+    });
     this.#hub = new Hub({
       epoch,
       hostNames: hosts.map((host) => host.name),
@@ -71,9 +91,9 @@ export class RendezvousHub {
     });
   }
 
-  /** A rendezvous frame of an agent (merged, routed, left). Throws ProtocolError if it is malformed. */
+  /** A rendezvous frame of an agent (merged, routed, left), or what its host is. Throws ProtocolError if it is malformed. */
   receive(hostIndex: number, frame: Frame): void {
-    this.#hub.receive(hostIndex, frame);
+    if (!this.#machines.receive(hostIndex, frame)) this.#hub.receive(hostIndex, frame);
   }
 
   /** `phrase` follows the rank's name: "exited with status 3", "was killed by SIGKILL". */
@@ -84,6 +104,7 @@ export class RendezvousHub {
 
   /** `phrase` follows the name of each of its ranks: "was on node1, which was lost". */
   hostLost(hostIndex: number, phrase: string): void {
+    this.#machines.hostLost(hostIndex);
     this.#hub.hostLost(hostIndex, phrase);
   }
 
@@ -102,7 +123,7 @@ export class RendezvousHub {
     const { key, size } = gathering;
     const hostAt = (host: number): PlannedHost => ({
       ...(hosts[host] ?? { name: `host ${host}`, address: '', cores: 1 }),
-      machine: null,
+      machine: this.#machines.of(host),
     });
     const planned = planJoined(gathering, hostAt, this.#planner, size === rankHosts.length);
     deliverPlan(key, planned, (host, frame) => this.#options.send(host, frame));

@@ -153,8 +153,7 @@ Status PlanView::checkMembers() const {
                      ", which its peers do not say");
     }
   }
-  if (next != header_.ranks)
-    return wrong("has " + number(next) + " ranks on its hosts, of " + number(header_.ranks));
+  if (next != header_.ranks) return wrong("has " + number(next) + " ranks on its hosts, of " + number(header_.ranks));
   return {};
 }
 

@@ -7,6 +7,8 @@ import type { Form, WrittenPlan } from '../../control/plan/types.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
+import { parseEdges } from '../rig/edges.ts';
+import type { Moved } from '../rig/edges.ts';
 
 const RANKS = 4;
 const rings = [
@@ -46,33 +48,6 @@ const plan: WrittenPlan = {
   token: 'f'.repeat(32),
 };
 
-interface Moved {
-  readonly rank: number;
-  /** -1: the connection of a pair. */
-  readonly channel: number;
-  readonly peer: number;
-  readonly sends: boolean;
-  readonly bytes: number;
-}
-
-/** What the connections carried, by size of the all_reduce. */
-function parse(stdout: string): Map<number, Moved[]> {
-  const bySize = new Map<number, Moved[]>();
-  for (const line of stdout.trim().split('\n')) {
-    const field = (name: string): number => Number(new RegExp(`\\b${name}=(-?\\d+)`).exec(line)?.[1]);
-    const size = field('bytes');
-    const moved = {
-      rank: field('rank'),
-      channel: field('channel'),
-      peer: field('peer'),
-      sends: field('sends') === 1,
-      bytes: field('moved'),
-    };
-    bySize.set(size, [...(bySize.get(size) ?? []), moved]);
-  }
-  return bySize;
-}
-
 let directory = '';
 let file = '';
 let program = '';
@@ -88,7 +63,7 @@ async function carriedOut(...sizes: number[]): Promise<Map<number, Moved[]>> {
   const options = ['-n', String(RANKS), '--plan', file, '--tag-output=none'];
   const { status, stdout, stderr } = await Command.run([...options, program, ...sizes.map(String)]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  return parse(stdout);
+  return parseEdges(stdout);
 }
 
 const busy = (moved: readonly Moved[]): Moved[] => moved.filter((edge) => edge.bytes > 0);

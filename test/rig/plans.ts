@@ -2,6 +2,8 @@
 import type { CommPlan, Form } from '../../control/plan/types.ts';
 import type { PlanInput } from '../../control/planner/input.ts';
 import { knownMachine } from '../../control/planner/known-machine.ts';
+import type { TellableMachine } from '../../control/planner/known-machine.ts';
+import type { Element } from '../../control/topology/element.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { ranksByHost } from '../../control/planner/input.ts';
 import { eightGpus } from './eight-gpus.ts';
@@ -62,9 +64,14 @@ export function samplePlan(): CommPlan {
   };
 }
 
+/** As a host tells what it is. */
+export function machineOf(topology: Element): TellableMachine {
+  return knownMachine({ topology, graphs: null }, { environment: {}, dumpGraphs: null, trouble: () => undefined });
+}
+
 /** Ranks with a GPU each, dealt to so many hosts, of which the first eight of each stand in eightGpus. */
 export function gpuInput(ranks: number, hosts = 1): PlanInput {
-  const machine = knownMachine(eightGpus(), {}, null);
+  const machine = machineOf(eightGpus());
   return {
     hosts: Array.from({ length: hosts }, (_, index) => ({
       name: `n${index}`,

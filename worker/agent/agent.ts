@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
-import type { HostMachine } from '../../control/planner/input.ts';
+import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseStart } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
@@ -95,7 +95,7 @@ export class Agent {
   readonly #rasPort: number;
   #bootstrap: BootstrapService | null = null;
   /** What this host is, once that is known; null: nobody looks. */
-  #machine: Promise<HostMachine | null> | null = null;
+  #machine: Promise<TellableMachine | null> | null = null;
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
   #memoryKills: MemoryKills | null = null;
@@ -149,6 +149,8 @@ export class Agent {
       case FrameKind.keyFailed:
       case FrameKind.routed:
       case FrameKind.broken:
+      case FrameKind.machineWanted:
+      case FrameKind.machineKnown:
         return this.#bootstrap?.receive(frame);
       case FrameKind.heartbeat:
         return undefined;
@@ -188,7 +190,7 @@ export class Agent {
     const sendUp = (frame: Frame): void => this.#link.send(frame);
     try {
       const socketPath = this.#socketPath;
-      const machine = (): Promise<HostMachine | null> | null => this.#machine;
+      const machine = (): Promise<TellableMachine | null> | null => this.#machine;
       this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine });
     } catch (error) {
       this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });

@@ -1,6 +1,6 @@
 /** What the agent needs of its bootstrap socket. */
 import type { Frame } from '../../control/messages/frame.ts';
-import type { HostMachine } from '../../control/planner/input.ts';
+import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { Native } from '../engine/native.ts';
@@ -21,7 +21,7 @@ export interface BootstrapPlace {
   readonly socketPath: string;
   readonly sendUp: (frame: Frame) => void;
   /** What this host is, once that is known; null: nobody looks. */
-  readonly machine: () => Promise<HostMachine | null> | null;
+  readonly machine: () => Promise<TellableMachine | null> | null;
 }
 
 /** @throws what the native part says of why it cannot serve */

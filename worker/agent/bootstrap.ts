@@ -30,6 +30,7 @@ import {
 } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import type { HostMachine } from '../../control/planner/input.ts';
+import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';
@@ -38,6 +39,7 @@ import { planJoined } from '../../control/rendezvous/planning.ts';
 import { joinOf, partsOf } from '../../control/rendezvous/split.ts';
 import type { Part } from '../../control/rendezvous/split.ts';
 import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
+import { Announcement } from './announcement.ts';
 import { Communicators } from './communicators.ts';
 import { Deaths } from './deaths.ts';
 import type { Death } from './deaths.ts';
@@ -69,7 +71,7 @@ export interface BootstrapOptions {
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** What this host is, once that is known; null: nobody looks. */
-  readonly machine?: () => Promise<HostMachine | null> | null;
+  readonly machine?: () => Promise<TellableMachine | null> | null;
   sendUp(frame: Frame): void;
   /** The last process that was connected is gone. */
   onDeserted?(): void;
@@ -97,6 +99,7 @@ export class Bootstrap {
   readonly #harms = new Harms();
   readonly #letters: Letters;
   readonly #planner: Planner;
+  readonly #announcement: Announcement;
   /** Shared parts of plans whose own part is still to come. */
   readonly #planBodies = new Map<string, Uint8Array>();
 
@@ -105,7 +108,9 @@ export class Bootstrap {
     this.#options = options;
     this.#planner = new Planner(null, options.environment);
     const { native, hostIndex, hostName, hostCount, rankCount, epoch, jobId, plansLocally } = options;
-    const sendUp = (frame: Frame): void => options.sendUp(frame);
+    const machine = hostCount > 1 ? options.machine : undefined;
+    this.#announcement = new Announcement(machine ?? (() => null), (frame) => options.sendUp(frame));
+    const sendUp = (frame: Frame): void => this.#announcement.send(frame);
     const onEvent = (event: LocalServerEvent): void => this.#event(event);
     this.#server =
       typeof options.socket === 'string'
@@ -150,13 +155,14 @@ export class Bootstrap {
   rankEnded(rank: number, exited: Exited): void {
     this.#communicators.rankEnded(rank);
     const cause = this.#harms.causeOf(rank, exited);
-    if (cause !== null) this.#options.sendUp(harmFrame(rank, cause));
+    if (cause !== null) this.#announcement.send(harmFrame(rank, cause));
     this.#gatherings.flushAll();
     this.#deaths.rankEnded(rank, exited);
   }
 
   /** A rendezvous frame of the launcher; other kinds are ignored. Throws ProtocolError if it is malformed. */
   receive(frame: Frame): void {
+    if (this.#announcement.receive(frame)) return undefined;
     switch (frame.kind) {
       case FrameKind.completed: {
         const { key, table } = decodeCompleted(frame.payload);

@@ -5,7 +5,8 @@
  * starts it, should it end before it has answered.
  */
 import { availableParallelism, hostname } from 'node:os';
-import type { HostMachine, PlannedHost } from '../../control/planner/input.ts';
+import type { PlannedHost } from '../../control/planner/input.ts';
+import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
@@ -37,7 +38,7 @@ function serve(): void {
   const native = loadNative();
   const files = topologyFiles({ programs: [{ environment: {}, workingDirectory: process.cwd() }] }, environment);
   // Known before the first frame goes to the hub.
-  let machine: HostMachine | null = null;
+  let machine: TellableMachine | null = null;
   const finding = files === null ? null : findMachine(native, files);
   const ready = finding?.then((found) => (machine = found));
   const host = (): PlannedHost => ({ name: hostName, address: '', cores: availableParallelism(), machine });
@@ -82,7 +83,7 @@ function serve(): void {
 }
 
 /** Nobody reads what a private agent says: where a file is not what it should be, ranks lie as if it were not there. */
-async function findMachine(native: Native, files: TopologyFiles): Promise<HostMachine | null> {
+async function findMachine(native: Native, files: TopologyFiles): Promise<TellableMachine | null> {
   try {
     return await findOwnMachine(native, files, await readGiven(files), () => undefined);
   } catch {

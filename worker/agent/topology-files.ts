@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path';
 import type { OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
-import type { HostMachine } from '../../control/planner/input.ts';
+import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
@@ -86,7 +86,7 @@ export function findOwnMachine(
   files: TopologyFiles,
   given: GivenTopology,
   trouble: (message: string) => void,
-): Promise<HostMachine | null> | null {
+): Promise<TellableMachine | null> | null {
   if (!files.onGpus && given.file === null) return null;
   return import('../topology/machine.ts').then(({ ownMachine }) => ownMachine(native, { ...files, ...given }, trouble));
 }

@@ -50,8 +50,8 @@ export function hostTuning({ ranks, hosts, channels }: Extent, preferences: Pref
   const barrier: Choice = { ...simple(null, 'directOneShot'), protocol: hosts === 1 ? 'll' : 'simple' };
   return [
     ...rows,
-    ...preferred('barrier', [barrier], preferences).map(rowOf('barrier', 1)),
     rowOf('sendRecv', 1)(simple(null, 'directOneShot')),
+    ...preferred('barrier', [barrier], preferences).map(rowOf('barrier', 1)),
   ];
 }
 

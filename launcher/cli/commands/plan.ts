@@ -1,14 +1,13 @@
 /** `ncclrun plan`: what would be decided about channels, before anything runs. */
 import { readFileSync } from 'node:fs';
 import { UnplannableError } from '../../../control/planner/check.ts';
+import { graphsOf } from '../../../control/planner/known-machine.ts';
 import { plannerWishes } from '../../../control/planner/environment.ts';
 import type { PlannerWishes } from '../../../control/planner/environment.ts';
 import { preferencesFrom } from '../../../control/planner/preferences.ts';
 import type { Preferences } from '../../../control/planner/preferences.ts';
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
-import { graphsXml } from '../../../control/planner/search/graph-xml.ts';
-import { writeXml } from '../../../control/topology/write-xml.ts';
 import { diffPlans } from '../../plan/diff.ts';
 import { collectivesOf, hostGroups, sizesOf } from '../../plan/request.ts';
 import { planText } from '../../plan/text.ts';
@@ -83,8 +82,7 @@ function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
 function graphsOfFirst({ cluster }: PlannedCluster): string {
   const [shape] = cluster.shapes;
   if (shape === undefined) throw new RangeError('a plan needs a host');
-  const { routes, ring, tree, collnetChain, collnetDirect } = shape;
-  return writeXml(graphsXml(routes.machine, { ring, tree, collnetChain, collnetDirect }));
+  return graphsOf(shape);
 }
 
 function compare(words: readonly string[]): Promise<number> {

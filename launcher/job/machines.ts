@@ -1,0 +1,85 @@
+/** What the hosts of a job are, as their agents tell it: each kind of host once. */
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import { decodeMachine } from '../../control/messages/machine.ts';
+import type { Machine } from '../../control/messages/machine.ts';
+import type { HostMachine } from '../../control/planner/input.ts';
+
+interface Kind {
+  /** null: not told yet, or of no use. */
+  machine: HostMachine | null;
+  isKnown: boolean;
+  /** Was asked to tell it; -1: nobody is left. */
+  asked: number;
+  /** Hosts of this kind that may not go on yet. */
+  readonly waiting: Set<number>;
+}
+
+export interface MachinesOptions {
+  /** Loads the planner's reader of machines, which few jobs need. Throws TopologyError, UnplannableError. */
+  read(machine: Machine): Promise<HostMachine>;
+  send(host: number, frame: Frame): void;
+  /** A machine that nobody can read: its hosts' ranks lie as if it were not known. */
+  unreadable(host: number, reason: string): void;
+}
+
+export class Machines {
+  readonly #options: MachinesOptions;
+  readonly #kinds = new Map<string, Kind>();
+  readonly #kindOf = new Map<number, Kind>();
+
+  constructor(options: MachinesOptions) {
+    this.#options = options;
+  }
+
+  /** null: the host has not told what it is. */
+  of(host: number): HostMachine | null {
+    return this.#kindOf.get(host)?.machine ?? null;
+  }
+
+  /** False: the frame is not ours. Throws ProtocolError if it is malformed. */
+  receive(host: number, frame: Frame): boolean {
+    if (frame.kind === FrameKind.machineKey) this.#announced(host, Buffer.from(frame.payload).toString('latin1'));
+    else if (frame.kind === FrameKind.machine) void this.#told(host, decodeMachine(frame.payload));
+    else return false;
+    return true;
+  }
+
+  hostLost(host: number): void {
+    for (const kind of this.#kinds.values()) {
+      kind.waiting.delete(host);
+      if (kind.asked === host && !kind.isKnown) this.#ask(kind);
+    }
+  }
+
+  #announced(host: number, key: string): void {
+    const known = this.#kinds.get(key);
+    const kind: Kind = known ?? { machine: null, isKnown: false, asked: -1, waiting: new Set() };
+    this.#kinds.set(key, kind);
+    this.#kindOf.set(host, kind);
+    if (kind.isKnown) return this.#options.send(host, makeFrame(FrameKind.machineKnown));
+    kind.waiting.add(host);
+    if (kind.asked === -1) this.#ask(kind);
+    return undefined;
+  }
+
+  #ask(kind: Kind): void {
+    const [first] = kind.waiting;
+    kind.asked = first ?? -1;
+    if (first !== undefined) this.#options.send(first, makeFrame(FrameKind.machineWanted));
+  }
+
+  async #told(host: number, machine: Machine): Promise<void> {
+    const kind = this.#kindOf.get(host);
+    if (kind === undefined || kind.isKnown) return;
+    try {
+      kind.machine = await this.#options.read(machine);
+    } catch (error) {
+      this.#options.unreadable(host, error instanceof Error ? error.message : String(error));
+    }
+    kind.isKnown = true;
+    for (const one of kind.waiting) this.#options.send(one, makeFrame(FrameKind.machineKnown));
+    kind.waiting.clear();
+  }
+}

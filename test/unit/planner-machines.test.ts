@@ -1,0 +1,117 @@
+/** Plans of jobs on machines that nobody has built, on any of their GPUs: valid, and the same for the same input. */
+import { expect, it } from 'vitest';
+import { decodeHostPlan } from '../../control/plan/decode.ts';
+import { encodeHostPlan } from '../../control/plan/encode.ts';
+import type { CommPlan } from '../../control/plan/types.ts';
+import { validatePlan } from '../../control/plan/validate.ts';
+import type { PlanInput, PlannedPeer } from '../../control/planner/input.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { gpusByAddress } from '../../control/topology/used-gpus.ts';
+import { crossedGpus } from '../rig/crossed-gpus.ts';
+import { gpuInput, machineOf, planCommunicator } from '../rig/plans.ts';
+import { seededRandom, shuffled } from '../rig/random.ts';
+import type { Random } from '../rig/random.ts';
+import { randomTopology } from '../rig/random-topology.ts';
+
+const CASES = 40 * Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 1);
+
+const peer: Omit<PlannedPeer, 'host' | 'device' | 'busId'> = {
+  listenPort: 4000,
+  cudaDevice: 0,
+  multiprocessors: 132,
+  mostChannels: 0,
+  pidHash: '1',
+};
+
+/** On several hosts ranks on processors stand for some of the GPUs; on one they use them. */
+function randomInput(random: Random): PlanInput {
+  const count = random(2) === 0 ? 1 : 2 + random(3);
+  const topologies = Array.from({ length: count }, () => randomTopology(random));
+  const peers = topologies.flatMap((topology, host) => {
+    const addresses = [...gpusByAddress(topology).keys()];
+    const used = shuffled(addresses, random).slice(0, 1 + random(addresses.length));
+    return used.map((address) =>
+      count === 1
+        ? ({ ...peer, host, device: 'cuda', busId: address.toString(16) } as const)
+        : ({ ...peer, host, device: 'host', busId: '0' } as const),
+    );
+  });
+  return {
+    hosts: topologies.map((topology, host) => ({
+      name: `n${host}`,
+      address: `10.0.0.${host}`,
+      cores: 64,
+      machine: machineOf(topology),
+    })),
+    peers: shuffled(peers, random),
+    token: '0123456789abcdef0123456789abcdef',
+  };
+}
+
+it('random machines and random ranks on them', () => {
+  for (let seed = 0; seed < CASES; seed++) {
+    const random = seededRandom(seed);
+    const input = randomInput(random);
+    const environment = { NCCL_MIN_NCHANNELS: String(1 + random(32)) };
+    const plan = new Planner(null, environment).plan(input, true);
+    validatePlan(plan);
+    expect(new Planner(null, environment).plan(input, true), `seed ${seed}`).toEqual(plan);
+    for (const host of input.hosts.keys()) expect(decodeHostPlan(encodeHostPlan(plan, host)).plan).toEqual(plan);
+  }
+});
+
+/** "collective algorithm protocol" by size. */
+function formsOf({ tuning }: CommPlan, collective: string): string[] {
+  const rows = tuning.filter((row) => row.collective === collective);
+  const forms = rows.map(({ forms: [form] }) => `${form?.algorithm} ${form?.protocol}`);
+  return forms.filter((form, place) => form !== forms[place - 1]);
+}
+
+it('GPUs get the forms that the model says are fastest, as sizes grow', () => {
+  const two = planCommunicator(gpuInput(2));
+  expect(formsOf(two, 'allReduce')).toEqual(['directOneShot ll', 'directOneShot ll128', 'ring simple']);
+  expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'directOneShot simple']);
+  const eight = planCommunicator(gpuInput(8));
+  expect(formsOf(eight, 'allReduce')).toContain('directTwoShot ll128');
+  expect(formsOf(eight, 'barrier')).toEqual(['directOneShot ll']);
+});
+
+it('a machine that nobody knows still gets a plan, and so does one that has none of the GPUs', () => {
+  const input = gpuInput(4);
+  const unknown = { ...input, hosts: input.hosts.map((host) => ({ ...host, machine: null })) };
+  const strangers = {
+    ...input,
+    peers: input.peers.map((one, rank) => ({ ...one, busId: (0xff000 + rank).toString(16) })),
+  };
+  for (const odd of [unknown, strangers]) {
+    const plan = planCommunicator(odd);
+    validatePlan(plan);
+    expect(plan.channels[0]?.ring).toEqual([0, 1, 2, 3]);
+  }
+});
+
+it('rings follow the links of the GPUs, however the ranks are numbered', () => {
+  const topology = crossedGpus();
+  const host = { name: 'n0', address: '', cores: 4, machine: machineOf(topology) };
+  const linked = ['02', '12', '13', '03'];
+  for (const gpus of [
+    [0, 1, 2, 3],
+    [3, 0, 1, 2],
+    [2, 1, 3, 0],
+  ]) {
+    const peers = gpus.map((gpu) => ({
+      ...peer,
+      host: 0,
+      device: 'cuda' as const,
+      busId: (0x10_000 + gpu * 0x1000).toString(16),
+    }));
+    const { channels } = planCommunicator({ hosts: [host], peers, token: '0'.repeat(32) });
+    for (const { ring } of channels) {
+      const pairs = ring.map((rank, place) => {
+        const [one = 0, other = 0] = [gpus[rank], gpus[ring.at(place - 1) ?? 0]];
+        return one < other ? `${one}${other}` : `${other}${one}`;
+      });
+      expect(pairs.toSorted()).toEqual(linked.toSorted());
+    }
+  }
+});
