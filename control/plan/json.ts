@@ -50,8 +50,18 @@ export function planFromJson(text: string, source: string): WrittenPlan {
   return parsed.output;
 }
 
+const MOST_COLUMNS = 200;
+
+/** Lists of numbers and small records on a line of their own. */
 export function planToJson(plan: WrittenPlan): string {
-  return `${JSON.stringify(plan, null, 2)}\n`;
+  const lists = JSON.stringify(plan, null, 2).replaceAll(/\[[^{}[\]]*\]/gu, onOneLine);
+  return `${lists.replaceAll(/\{[^{}]*\}/gu, onOneLine)}\n`;
+}
+
+/** Where it fits. A line never ends inside a string. */
+function onOneLine(part: string): string {
+  const line = part.replaceAll(/\n\s*/gu, ' ');
+  return line.length > MOST_COLUMNS ? part : line;
 }
 
 type Issue = v.InferIssue<typeof planSchema>;

@@ -7,7 +7,7 @@ export function planText(view: PlanView, explain: boolean): string {
   const hosts = nodes === 1 ? '1 host' : `${nodes} hosts`;
   const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('');
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
-  const parts = [head, graphsText(view), channelsText(view)];
+  const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
   if (explain) parts.push(explanation(shapes, view));
   if (view.tuning.length > 0) parts.push(tuningText(view));
   return parts.join('');
@@ -85,6 +85,13 @@ function channelsText(view: PlanView): string {
     lines.push('\n');
   }
   return lines.join('');
+}
+
+function hierarchyText({ hierarchical }: PlanView): string {
+  if (hierarchical === null) return '';
+  const { rails, bwInter, totalBw, typeInter, nics } = hierarchical;
+  const speed = `${Number(bwInter.toPrecision(4))} GB/s each, ${Number(totalBw.toPrecision(4))} in all`;
+  return `direct inside hosts: ${rails} rails between them, ${speed} (${typeInter}); net ${nics.join(' ')}\n\n`;
 }
 
 function explanation(shapes: readonly ShapeView[], view: PlanView): string {

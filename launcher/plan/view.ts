@@ -3,6 +3,7 @@ import type { CollectiveName } from '../../control/plan/types.ts';
 import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import type { Situation } from '../../control/planner/tuning/network.ts';
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
@@ -11,7 +12,7 @@ import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import { engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
   readonly pattern: Pattern;
@@ -43,6 +44,18 @@ export interface ChannelView {
   /** Ranks of the host, from where the channel comes in. */
   readonly order: readonly number[];
   /** Device numbers of the NICs by which it comes in and goes out; none inside one host. */
+  readonly nics: readonly number[];
+}
+
+export interface HierarchyView {
+  /** Each the ranks of one place on their hosts. */
+  readonly rails: number;
+  /** GB/s of one rail, and of all. */
+  readonly bwInter: number;
+  readonly totalBw: number;
+  /** The farthest way to a NIC. */
+  readonly typeInter: string;
+  /** By rail: device number of the first host's NIC. */
   readonly nics: readonly number[];
 }
 
@@ -78,6 +91,8 @@ export interface PlanView {
   readonly ring: GraphView;
   readonly tree: GraphView;
   readonly collnet: GraphView | null;
+  /** Direct inside hosts, with rings or trees between the ranks of one place; null: one host, or hosts with different numbers of ranks. */
+  readonly hierarchical: HierarchyView | null;
   /** Each kind of host by itself; the graphs above are what all of them can do, with the orders of the first. */
   readonly shapes: readonly ShapeView[];
   readonly tuning: readonly TuningView[];
@@ -130,9 +145,24 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
       first.collnet === null || situation.collnet === null
         ? null
         : agreed(first.collnet, weakest('collnet'), situation.collnet, acrossHosts),
+    hierarchical: hierarchyView(cluster),
     shapes,
     tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
     ...(full ? { rings: ringOrders(cluster) } : {}),
+  };
+}
+
+function hierarchyView(cluster: Cluster): HierarchyView | null {
+  const hierarchy = Hierarchy.of(cluster);
+  if (hierarchy === null) return null;
+  const { rails, bandwidth, type } = hierarchy;
+  const nets = cluster.shapes[cluster.hosts[0]?.shape ?? 0]?.routes.machine.nets ?? [];
+  return {
+    rails,
+    bwInter: bandwidth / 1000,
+    totalBw: (rails * bandwidth) / 1000,
+    typeInter: type,
+    nics: hierarchy.ends(0).map(({ nic }) => nets[nic]?.device ?? -1),
   };
 }
 
@@ -201,7 +231,7 @@ function agreed(
 }
 
 function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
-  const choices = preferredChoices(collective, choicesFor(collective, situation), preferences);
+  const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
   return sizes.flatMap((bytes) => {
     const best = fastest(choices, bytes);
     if (best === null) return [];

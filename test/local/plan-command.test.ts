@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { afterAll, describe, expect, it } from 'vitest';
+import { planFromJson } from '../../control/plan/json.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
@@ -106,6 +107,21 @@ describe('a plan', () => {
   it('as NCCL’s graphs', async () => {
     const { root } = readXml(await prints('--topo', switches, '--format', 'nccl-xml'), 'graphs');
     expect({ name: root.name, graphs: root.children.length }).toEqual({ name: 'graphs', graphs: 5 });
+  });
+
+  it('as the engines’ plan, which a job takes', async () => {
+    const written = await prints('--topo', switches, '--format', 'engine');
+    const plan = planFromJson(written, 'plan.json');
+    expect(plan.device).toBe('cuda');
+    expect(plan.channels[0]?.tree).toHaveLength(plan.peers.length);
+    const file = write(
+      'engine.json',
+      written.replace('"device": "cuda"', '"device": "host"').replace('"p2p"', '"shm"'),
+    );
+    const words = ['-n', String(plan.peers.length), '--plan', file, join(repository, 'examples/all-reduce.ts')];
+    expect(await Command.run(words)).toMatchObject({ status: 0, stderr: '' });
+    const several = planFromJson(await prints('--topo', switches, '--nodes', '2', '--format', 'engine'), 'plan.json');
+    expect({ device: several.device, hosts: several.hosts.length }).toEqual({ device: 'host', hosts: 2 });
   });
 
   it('as a picture', async () => {

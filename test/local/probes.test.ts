@@ -26,7 +26,7 @@ async function library(name: string, options: readonly string[] = []): Promise<s
 /** What a probe answers in a process of its own, with that in its environment. */
 async function probe(name: 'nvmlGpus' | 'cudaGpus' | 'verbsPorts', environment: NodeJS.ProcessEnv): Promise<unknown> {
   const script = `import { loadNative } from '${repository}/worker/engine/load.ts';
-    process.stdout.write(JSON.stringify(loadNative().${name}()));`;
+    process.stdout.write(JSON.stringify(await loadNative().${name}()));`;
   const { stdout } = await execFileAsync(process.execPath, ['--input-type=module', '-e', script], {
     env: { ...process.env, ...environment },
   });

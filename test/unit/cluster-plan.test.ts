@@ -4,6 +4,7 @@ import { Collnet } from '../../control/planner/cluster/collnet.ts';
 import { Cluster } from '../../control/planner/cluster/cluster.ts';
 import type { Neighbour } from '../../control/planner/cluster/cluster.ts';
 import { placeInDoubleTree } from '../../control/planner/cluster/double-tree.ts';
+import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { channelOfPair, pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
@@ -47,8 +48,36 @@ function expectValid(seed: number): void {
     expectTree(cluster, channel, seed);
   }
   expectPairs(cluster);
+  const hierarchy = Hierarchy.of(cluster);
+  if (hierarchy !== null) expectRails(cluster, hierarchy);
   const collnet = Collnet.of(cluster);
   if (collnet !== null) expectChains(cluster, collnet);
+}
+
+/** Each rail goes once through every host, as a ring and as two trees, and both ends of an edge name the same NICs. */
+function expectRails(cluster: Cluster, hierarchy: Hierarchy): void {
+  for (let rank = 0; rank < cluster.ranks; rank++) {
+    const rail = hierarchy.railOf(rank);
+    const { previous, next } = hierarchy.ringNeighbours(rank);
+    expect(hierarchy.ringNeighbours(next.rank).previous).toEqual(seenFrom(next, rank));
+    expect(hierarchy.railOf(previous.rank)).toBe(rail);
+    expect(cluster.hostOf(next.rank)).toBe((cluster.hostOf(rank) + 1) % cluster.hosts.length);
+    for (const which of [0, 1] as const) {
+      const { parent, children } = hierarchy.treeNeighbours(rank, which);
+      for (const child of children) {
+        expect(hierarchy.railOf(child.rank)).toBe(rail);
+        expect(hierarchy.treeNeighbours(child.rank, which).parent).toEqual(seenFrom(child, rank));
+      }
+      let top = rank;
+      for (let above = parent; above !== null; above = hierarchy.treeNeighbours(top, which).parent) top = above.rank;
+      expect(hierarchy.treeNeighbours(top, which).parent).toBeNull();
+      expect(hierarchy.railOf(top)).toBe(rail);
+    }
+  }
+}
+
+function seenFrom({ ownNic, otherNic }: Neighbour, rank: number): Neighbour {
+  return { rank, ownNic: otherNic, otherNic: ownNic };
 }
 
 /** Both ends of a message find the same channel, and its parts different ones. */

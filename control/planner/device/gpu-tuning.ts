@@ -2,7 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
-import { choicesFor, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
+import { engineChoices, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
@@ -48,7 +48,7 @@ function anyhow(collective: CollectiveName): Step {
 
 /** As the sizes grow, the fastest. */
 function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
-  const choices = preferredChoices(collective, choicesFor(collective, situation).filter(isOfEngine), preferences);
+  const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
   const steps: Step[] = [];
   let from = 1;
   for (;;) {
@@ -59,11 +59,6 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
     if (last === null) return steps;
     from = last + 1;
   }
-}
-
-/** Copy engines and networks that reduce are not driven by this engine. */
-function isOfEngine({ form }: Choice): boolean {
-  return form !== 'copyEngine' && form !== 'collnet';
 }
 
 /** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */

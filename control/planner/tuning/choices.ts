@@ -28,6 +28,11 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
   ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
 }
 
+/** Those that the engine has: it does not drive copy engines yet. */
+export function engineChoices(collective: CollectiveName, situation: Situation): Choice[] {
+  return choicesFor(collective, situation).filter(({ form }) => form !== 'copyEngine');
+}
+
 /** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Copy engines are a direct way. */
 export function preferredChoices(
   collective: CollectiveName,

@@ -2,7 +2,7 @@
 import type { Option } from '../option.ts';
 import { helpOption } from './commands.ts';
 
-export const planFormats = ['text', 'json', 'svg', 'nccl-xml'] as const;
+export const planFormats = ['text', 'json', 'svg', 'nccl-xml', 'engine'] as const;
 
 export const planOptions = [
   {
