@@ -24,19 +24,29 @@ const jobs = [
   ],
   ['remote,ssh2', ['--rsh', 'auto', '-H', 'localhost:1,here:1', '-n', '2', '/bin/true']],
 ];
+/** Two GPUs with NVLinks. */
+const topology = `<system version="1"><cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+${[1, 2].map((dev) => `<pci busid="0000:0${dev}:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="${dev}" sm="90" rank="${dev}"><nvlink target="0000:0${3 - dev}:00.0" count="18" tclass="0x030200"/></gpu></pci>`).join('\n')}
+</cpu></system>
+`;
 const PATIENCE_MS = 20_000;
 const AGENT_PATIENCE_MS = 5000;
 
 /** Where that fails, each start compiles for itself: slower, but no worse. */
 export async function recordCode(root) {
   const bundles = join(root, 'dist/bundle');
-  for (const name of ['main', 'remote', 'agent', 'ssh2']) rmSync(join(bundles, `${name}.code`), { force: true });
+  for (const name of ['main', 'remote', 'agent', 'ssh2', 'machine'])
+    rmSync(join(bundles, `${name}.code`), { force: true });
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
   const server = await startServer(bin).catch(() => null);
   try {
     writeFileSync(join(bin, 'ssh'), ssh(server?.settings ?? ['hostname here']), { mode: 0o755 });
     const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
     for (const [names, job] of jobs) await run(join(root, 'bin/ncclrun'), job, { ...env, NCCLRUN_RECORD_CODE: names });
+    const file = join(bin, 'topology.xml');
+    writeFileSync(file, topology);
+    const onFile = `perf all_reduce --device host -n 2 -b 8 -e 8 -x NCCL_TOPO_FILE=${file}`.split(' ');
+    await run(join(root, 'bin/ncclrun'), onFile, { ...env, NCCLRUN_RECORD_CODE: 'machine' });
     // The launcher does not wait for an agent whose ranks have ended.
     const deadline = Date.now() + AGENT_PATIENCE_MS;
     while (!existsSync(join(bundles, 'agent.code')) && Date.now() < deadline) await pause(20);

@@ -31,8 +31,9 @@ export interface Detected {
 /** Where CUDA is asked too it takes as long as starting its driver does: half a second on a machine with GPUs. */
 export async function detectTopology(probes: Probes, options: DetectOptions = {}): Promise<Detected> {
   const { root = '/', environment = process.env, architecture = process.arch, rankOf = ({ index }) => index } = options;
-  const gpus = await gpuFacts(probes);
+  const seen = gpuFacts(probes); // which takes longest
   const nets = netFacts(probes, root, environment);
+  const gpus = await seen;
   const system = assemble(root, {
     gpus: gpus.facts,
     nets: nets.facts,
