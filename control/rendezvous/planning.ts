@@ -5,6 +5,7 @@ import type { Frame } from '../messages/frame.ts';
 import type { Key } from '../messages/key.ts';
 import { decodePeerInfo } from '../messages/peer-info.ts';
 import { encodeHostPlan, encodePlanBody } from '../messages/rendezvous-codec.ts';
+import type { DeviceName } from '../plan/types.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
 import { validatePlan } from '../plan/validate.ts';
@@ -22,7 +23,7 @@ export interface PlannedCommunicator {
 /** `hostAt`: of the job, by host index. Throws UnplannableError, PlanError or ProtocolError with a sentence for the ranks. */
 export function planJoined(
   gathering: Gathering,
-  hostAt: (host: number) => PlannedHost,
+  hostAt: (host: number, device: DeviceName) => PlannedHost,
   planner: Planner,
   wholeJob: boolean,
 ): PlannedCommunicator {
@@ -36,7 +37,7 @@ export function planJoined(
     peers.push({ ...info, host: placeOf.get(entry.host) ?? 0 });
   }
   const input: PlanInput = {
-    hosts: used.map(hostAt),
+    hosts: used.map((host) => hostAt(host, peers[0]?.device ?? 'host')),
     peers,
     token: randomBytes(16).toString('hex'),
   };

@@ -9,7 +9,6 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseStart } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
@@ -30,7 +29,7 @@ import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
-import type { BootstrapService, OpenBootstrap } from './bootstrap-service.ts';
+import type { BootstrapService, OpenBootstrap, OwnMachine } from './bootstrap-service.ts';
 import {
   gpuEnvironment,
   jobEnvironment,
@@ -48,6 +47,7 @@ import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-director
 import {
   dumpHostTopology,
   findOwnMachine,
+  NO_MACHINE,
   readGiven,
   topologyFiles,
   type TopologyFiles,
@@ -94,8 +94,7 @@ export class Agent {
   readonly #runtimeDirectory: string;
   readonly #rasPort: number;
   #bootstrap: BootstrapService | null = null;
-  /** What this host is, once that is known; null: nobody looks. */
-  #machine: Promise<TellableMachine | null> | null = null;
+  #machine: OwnMachine = NO_MACHINE;
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
   #memoryKills: MemoryKills | null = null;
@@ -190,7 +189,7 @@ export class Agent {
     const sendUp = (frame: Frame): void => this.#link.send(frame);
     try {
       const socketPath = this.#socketPath;
-      const machine = (): Promise<TellableMachine | null> | null => this.#machine;
+      const machine: OwnMachine = (device) => this.#machine(device);
       this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine });
     } catch (error) {
       this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });

@@ -3,6 +3,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
+import type { DeviceName } from '../../control/plan/types.ts';
 import type { Native } from '../engine/native.ts';
 
 export interface BootstrapService {
@@ -20,9 +21,11 @@ export interface BootstrapPlace {
   readonly placement: Placement;
   readonly socketPath: string;
   readonly sendUp: (frame: Frame) => void;
-  /** What this host is, once that is known; null: nobody looks. */
-  readonly machine: () => Promise<TellableMachine | null> | null;
+  readonly machine: OwnMachine;
 }
+
+/** What this host is for ranks on a device, once that is known; null: nobody looks. */
+export type OwnMachine = (device: DeviceName) => Promise<TellableMachine | null> | null;
 
 /** @throws what the native part says of why it cannot serve */
 export type OpenBootstrap = (place: BootstrapPlace) => BootstrapService;

@@ -11,6 +11,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { describeKey, keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
 import type { Exited } from '../../control/messages/payload.ts';
+import { decodePeerInfo } from '../../control/messages/peer-info.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { decodeBroken, decodeCompleted, decodeHostPlan } from '../../control/messages/rendezvous-codec.ts';
 import {
@@ -29,8 +30,8 @@ import {
   POST_ROUND,
 } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
+import type { DeviceName } from '../../control/plan/types.ts';
 import type { HostMachine } from '../../control/planner/input.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';
@@ -40,6 +41,7 @@ import { joinOf, partsOf } from '../../control/rendezvous/split.ts';
 import type { Part } from '../../control/rendezvous/split.ts';
 import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts';
 import { Announcement } from './announcement.ts';
+import type { OwnMachine } from './bootstrap-service.ts';
 import { Communicators } from './communicators.ts';
 import { Deaths } from './deaths.ts';
 import type { Death } from './deaths.ts';
@@ -70,8 +72,7 @@ export interface BootstrapOptions {
   readonly plansLocally: boolean;
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** What this host is, once that is known; null: nobody looks. */
-  readonly machine?: () => Promise<TellableMachine | null> | null;
+  readonly machine?: OwnMachine;
   sendUp(frame: Frame): void;
   /** The last process that was connected is gone. */
   onDeserted?(): void;
@@ -108,8 +109,12 @@ export class Bootstrap {
     this.#options = options;
     this.#planner = new Planner(null, options.environment);
     const { native, hostIndex, hostName, hostCount, rankCount, epoch, jobId, plansLocally } = options;
+    // GPUs of several hosts are not connected yet.
     const machine = hostCount > 1 ? options.machine : undefined;
-    this.#announcement = new Announcement(machine ?? (() => null), (frame) => options.sendUp(frame));
+    this.#announcement = new Announcement(
+      () => machine?.('host') ?? null,
+      (frame) => options.sendUp(frame),
+    );
     const sendUp = (frame: Frame): void => this.#announcement.send(frame);
     const onEvent = (event: LocalServerEvent): void => this.#event(event);
     this.#server =
@@ -401,13 +406,14 @@ export class Bootstrap {
   }
 
   #planHere(gathering: Gathering, askers: readonly Asker[]): void {
-    const machine = this.#options.machine?.() ?? null;
-    if (machine === null) this.#planOn(null, gathering, askers);
-    else
-      void machine.then(
-        (known) => this.#planOn(known, gathering, askers),
-        (error: unknown) => this.#refuseFor(error, askers),
-      );
+    const refuse = (error: unknown): void => this.#refuseFor(error, askers);
+    try {
+      const machine = this.#options.machine?.(deviceOf(gathering)) ?? null;
+      if (machine === null) this.#planOn(null, gathering, askers);
+      else void machine.then((known) => this.#planOn(known, gathering, askers), refuse);
+    } catch (error) {
+      refuse(error);
+    }
   }
 
   #planOn(machine: HostMachine | null, gathering: Gathering, askers: readonly Asker[]): void {
@@ -468,6 +474,12 @@ export class Bootstrap {
   #name(rank: number, engine: Engine): string {
     return describeRank(rank, this.#options.hostName, engine.pid);
   }
+}
+
+/** Of the first rank; a plan is refused where another has another. Throws ProtocolError. */
+function deviceOf({ entries }: Gathering): DeviceName {
+  const [first] = entries.values();
+  return first === undefined ? 'host' : decodePeerInfo(first.bytes, 'facts of a rank').device;
 }
 
 /** Whom the job blames for what the engine did. */

@@ -5,6 +5,7 @@
  * starts it, should it end before it has answered.
  */
 import { availableParallelism, hostname } from 'node:os';
+import type { DeviceName } from '../../control/plan/types.ts';
 import type { PlannedHost } from '../../control/planner/input.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
@@ -37,11 +38,16 @@ function serve(): void {
   const spread = spreadOf(environment);
   const native = loadNative();
   const files = topologyFiles({ programs: [{ environment: {}, workingDirectory: process.cwd() }] }, environment);
+  const finding = files === null ? null : findMachines(native, files);
   // Known before the first frame goes to the hub.
-  let machine: TellableMachine | null = null;
-  const finding = files === null ? null : findMachine(native, files);
-  const ready = finding?.then((found) => (machine = found));
-  const host = (): PlannedHost => ({ name: hostName, address: '', cores: availableParallelism(), machine });
+  let machines: Machines = NO_MACHINES;
+  const ready = finding?.then((found) => (machines = found));
+  const host = (_host: number, device: DeviceName): PlannedHost => ({
+    name: hostName,
+    address: '',
+    cores: availableParallelism(),
+    machine: machines[device],
+  });
   const hub = new Hub({
     epoch: EPOCH,
     hostNames: [hostName],
@@ -71,7 +77,7 @@ function serve(): void {
     epoch: EPOCH,
     plansLocally: true,
     environment,
-    machine: () => finding,
+    machine: (device) => finding?.then((found) => found[device]) ?? null,
     sendUp(frame) {
       const refusal = spread === null ? null : refuseSpread(spread, frame);
       if (refusal !== null) bootstrap.receive(refusal);
@@ -82,11 +88,15 @@ function serve(): void {
   });
 }
 
+type Machines = Readonly<Record<DeviceName, TellableMachine | null>>;
+const NO_MACHINES: Machines = { cuda: null, host: null };
+
 /** Nobody reads what a private agent says: where a file is not what it should be, ranks lie as if it were not there. */
-async function findMachine(native: Native, files: TopologyFiles): Promise<TellableMachine | null> {
+async function findMachines(native: Native, files: TopologyFiles): Promise<Machines> {
   try {
-    return await findOwnMachine(native, files, await readGiven(files), () => undefined);
+    const found = findOwnMachine(native, files, await readGiven(files), () => undefined);
+    return { cuda: await found('cuda'), host: await found('host') };
   } catch {
-    return null;
+    return NO_MACHINES;
   }
 }

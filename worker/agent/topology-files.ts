@@ -4,10 +4,10 @@
  */
 import { resolve } from 'node:path';
 import type { OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
-import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
+import type { OwnMachine } from './bootstrap-service.ts';
 
 export interface TopologyFiles {
   /** Absolute; null: not wanted. */
@@ -80,15 +80,24 @@ function readNamed(variable: string, path: string | null, reader: (path: string)
   }
 }
 
-/** What this host is, for the planner; null: nobody has to know. `trouble` is told of a file that cannot be written. */
+export const NO_MACHINE: OwnMachine = () => null;
+
+/**
+ * What this host is, for the planner: to ranks on GPUs what it is found to be; to ranks on processors, where no GPU is used, what a file says.
+ * `trouble` is told of a file that cannot be written.
+ */
 export function findOwnMachine(
   native: Native,
   files: TopologyFiles,
   given: GivenTopology,
   trouble: (message: string) => void,
-): Promise<TellableMachine | null> | null {
-  if (!files.onGpus && given.file === null) return null;
-  return import('../topology/machine.ts').then(({ ownMachine }) => ownMachine(native, { ...files, ...given }, trouble));
+): OwnMachine {
+  if (!files.onGpus && given.file === null) return NO_MACHINE;
+  const found = import('../topology/machine.ts').then(({ ownMachine }) =>
+    ownMachine(native, { ...files, ...given }, trouble),
+  );
+  found.catch(() => undefined); // who waits for it is told
+  return (device) => (files.onGpus && device === 'host' ? null : found);
 }
 
 /** What is to be told: what could not be found out or written. Null: nothing is written. */
