@@ -60,10 +60,15 @@ export function preferencesFrom(environment: Environment): Preferences {
   };
 }
 
+/** Scripts ask for more than there can be, which means as many as there can be. */
+const MOST_ASKED_FOR = 9999;
+
 /** How many channels the user wants: NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS. Throws UnplannableError. */
 export function channelLimits(environment: Environment): ChannelLimits {
-  const most = wholeNumber(environment, 'NCCL_MAX_NCHANNELS', 1, MOST_CHANNELS) ?? ANY_CHANNELS.most;
-  const least = wholeNumber(environment, 'NCCL_MIN_NCHANNELS', 1, MOST_CHANNELS) ?? ANY_CHANNELS.least;
+  const limit = (name: string, otherwise: number): number =>
+    Math.min(MOST_CHANNELS, wholeNumber(environment, name, 1, MOST_ASKED_FOR) ?? otherwise);
+  const most = limit('NCCL_MAX_NCHANNELS', ANY_CHANNELS.most);
+  const least = limit('NCCL_MIN_NCHANNELS', ANY_CHANNELS.least);
   if (least > most) {
     throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than NCCL_MAX_NCHANNELS=${most}`);
   }

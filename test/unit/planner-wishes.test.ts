@@ -31,6 +31,7 @@ describe('wishes', () => {
     const more = planned({ NCCL_MIN_NCHANNELS: '50' });
     expect(usual).toBeLessThan(50);
     expect(more.channels).toBe(50);
+    expect(planned({ NCCL_MIN_NCHANNELS: '128' }).channels).toBe(64);
     for (let channel = 0; channel < 50; channel++) {
       const roots = Array.from({ length: more.ranks }, (_, rank) => more.treeNeighbours(rank, channel)).filter(
         ({ parent }) => parent === null,
