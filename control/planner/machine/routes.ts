@@ -57,18 +57,17 @@ export class Routes {
 
   /** Those of `nodes` to which `from` has the widest, and then the nearest, paths. */
   nearest<Node extends MachineNode>(from: MachineNode, nodes: readonly Node[]): Node[] {
-    const ranked = nodes.map((node) => ({ node, path: this.path(from, node) }));
-    const best = ranked.reduce<Path>(
-      (kept, { path }) =>
-        path.bandwidth > kept.bandwidth ||
-        (path.bandwidth === kept.bandwidth && distance(path.type) < distance(kept.type))
-          ? path
-          : kept,
-      NO_PATH,
-    );
-    return ranked
-      .filter(({ path }) => path.bandwidth === best.bandwidth && path.type === best.type)
-      .map(({ node }) => node);
+    let { bandwidth, type } = NO_PATH;
+    let near: Node[] = [];
+    for (const node of nodes) {
+      const path = this.path(from, node);
+      if (path.bandwidth === bandwidth && path.type === type) near.push(node);
+      else if (path.bandwidth > bandwidth || (path.bandwidth === bandwidth && distance(path.type) < distance(type))) {
+        ({ bandwidth, type } = path);
+        near = [node];
+      }
+    }
+    return near;
   }
 
   /** Whether a NIC may move data of the GPU's memory without the host's; `reads`: from it. */
@@ -168,25 +167,29 @@ export class Routes {
     if (row !== undefined) row[from.index] = path;
   }
 
-  /** The NIC that the GPU uses for a channel: GPUs which share NICs begin with different ones. */
-  localNet(gpu: GpuNode, channel: number): NetNode | null {
+  /** The NICs that the GPU uses for its channels, one after the other and then from the first again: GPUs which share NICs begin with different ones. */
+  localNets(gpu: GpuNode): NetNode[] {
     const nets = this.nearest(gpu, this.machine.nets);
     const [first] = nets;
-    if (first === undefined) return null;
+    if (first === undefined) return [];
     const sharers = this.nearest(first, this.machine.gpus).length;
     const start = isPowerOfTwo(nets.length) ? mirrored(gpu.device, nets.length) : gpu.device;
-    const turn = channel % Math.ceil(nets.length / Math.max(sharers, 1));
-    return nets[(start + turn) % nets.length] ?? null;
+    const turns = Math.ceil(nets.length / Math.max(sharers, 1));
+    return Array.from({ length: turns }, (_, turn) => nets[(start + turn) % nets.length] ?? first);
   }
 
   /** The GPU that uses this NIC first. */
   localGpu(net: NetNode): GpuNode | null {
-    const near = this.nearest(net, this.machine.gpus);
-    for (let channel = 0; channel < this.machine.nets.length; channel++) {
-      const found = near.find((gpu) => this.localNet(gpu, channel) === net);
-      if (found !== undefined) return found;
+    const near = this.nearest(net, this.machine.gpus).map((gpu) => ({ gpu, nets: this.localNets(gpu) }));
+    let local: GpuNode | null = null;
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const { gpu, nets } of near) {
+      const turn = nets.indexOf(net);
+      if (turn === -1 || turn >= earliest) continue;
+      local = gpu;
+      earliest = turn;
     }
-    return null;
+    return local;
   }
 }
 

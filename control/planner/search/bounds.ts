@@ -34,9 +34,11 @@ export class Bounds {
       const { fromNet, toNet } = this.#uses;
       const entering = remembered(this.#entering, distanceBetween, () => this.#gatesAtGpus(fromNet, distanceBetween));
       const leaving = remembered(this.#leaving, distanceBetween, () => this.#gatesAtGpus(toNet, distanceBetween));
+      let ofPorts = 0;
+      for (const port of ports) ofPorts += Math.floor(port / between);
       bound = Math.min(
         bound,
-        ports.reduce((sum, port) => sum + Math.floor(port / between), 0),
+        ofPorts,
         through(entering, between),
         Math.floor(through(leaving, between * share) * share),
       );
@@ -44,41 +46,75 @@ export class Bounds {
     if (pattern === 'collnetDirect') return Math.min(bound, gpus);
     if (gpus < 2) return bound;
     const gates = remembered(this.#inside, distanceInside, () => this.#firstLinks(distanceInside));
-    const carried = gates.map((links) => through(links, inside));
-    if (pattern === 'ring' && !acrossHosts) return Math.min(bound, ...carried);
+    let least = bound;
+    let sum = 0;
+    for (const links of gates) {
+      const carried = through(links, inside);
+      least = Math.min(least, carried);
+      sum += carried;
+    }
+    if (pattern === 'ring' && !acrossHosts) return least;
     // All GPUs but one hand on inside the host.
-    return Math.min(bound, Math.floor(carried.reduce((sum, channels) => sum + channels, 0) / (gpus - 1)));
+    return Math.min(bound, Math.floor(sum / (gpus - 1)));
   }
 
   #firstLinks(farthest: number): Gate[][] {
-    return this.#uses.between.map((uses) => this.#gates(uses, farthest, (_, place) => place === 0));
-  }
-
-  #gatesAtGpus(uses: readonly (readonly Use[])[], farthest: number): Gate[] {
-    const { links } = this.#machine;
-    return this.#gates(uses.flat(), farthest, (index) => {
-      const link = links[index];
-      return link !== undefined && link.kind !== 'nvlink' && (link.from.kind === 'gpu' || link.to.kind === 'gpu');
+    const { links, between } = this.#uses;
+    const gpus = this.#machine.gpus.length;
+    return this.#machine.gpus.map((_, gpu) => {
+      const gates = new Gates(this.#machine, this.#uses);
+      for (const use of between.slice(gpu * gpus, (gpu + 1) * gpus)) {
+        if (use.distance <= farthest && use.hops > 0) gates.add(use.first, links[use.first] ?? 0);
+      }
+      return gates.all();
     });
   }
 
-  /** The links of allowed paths, without answers, that are asked for. */
-  #gates(uses: readonly Use[], farthest: number, isWanted: (link: number, place: number) => boolean): Gate[] {
-    const factors = new Map<number, number>();
+  /** The links of allowed paths, without answers, that lie at a GPU. */
+  #gatesAtGpus(uses: readonly Use[], farthest: number): Gate[] {
+    const { links } = this.#machine;
+    const isAtGpu = links.map(({ kind, from, to }) => kind !== 'nvlink' && (from.kind === 'gpu' || to.kind === 'gpu'));
+    const gates = new Gates(this.#machine, this.#uses);
     for (const use of uses) {
       if (use.distance > farthest) continue;
-      for (let place = 0; place < use.hops; place++) {
-        const link = use.links[place] ?? 0;
-        const factor = use.factors[place] ?? 1;
-        if (isWanted(link, place)) factors.set(link, Math.min(factor, factors.get(link) ?? factor));
+      for (let place = use.first; place < use.first + use.hops; place++) {
+        const link = this.#uses.links[place] ?? 0;
+        if (isAtGpu[link] === true) gates.add(place, link);
       }
     }
-    return Array.from(factors, ([link, factor]) => ({ bandwidth: this.#machine.links[link]?.bandwidth ?? 0, factor }));
+    return gates.all();
+  }
+}
+
+class Gates {
+  readonly #machine: Machine;
+  readonly #uses: Uses;
+  readonly #factors = new Map<number, number>();
+
+  constructor(machine: Machine, uses: Uses) {
+    this.#machine = machine;
+    this.#uses = uses;
+  }
+
+  /** `place`: in the table of uses. */
+  add(place: number, link: number): void {
+    const factor = this.#uses.factors[place] ?? 1;
+    const known = this.#factors.get(link);
+    if (known === undefined || factor < known) this.#factors.set(link, factor);
+  }
+
+  all(): Gate[] {
+    return Array.from(this.#factors, ([link, factor]) => ({
+      bandwidth: this.#machine.links[link]?.bandwidth ?? 0,
+      factor,
+    }));
   }
 }
 
 function through(gates: readonly Gate[], speed: number): number {
-  return gates.reduce((sum, { bandwidth, factor }) => sum + Math.floor(bandwidth / Math.round(speed * factor)), 0);
+  let sum = 0;
+  for (const { bandwidth, factor } of gates) sum += Math.floor(bandwidth / Math.round(speed * factor));
+  return sum;
 }
 
 function remembered<Value>(known: Map<number, Value>, key: number, make: () => Value): Value {
