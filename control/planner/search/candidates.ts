@@ -10,8 +10,8 @@ export class Candidates {
   readonly hasSwitch: boolean;
   readonly uses: Uses;
   readonly nextGpus: NextGpus;
-  readonly bandwidths: readonly number[];
-  readonly ports: readonly number[];
+  readonly bandwidths: Int32Array;
+  readonly ports: Float64Array;
   readonly portOf: readonly number[];
   /** MB/s of those by which channels may come in. */
   readonly usedPorts: readonly number[];

@@ -29,6 +29,8 @@ export interface Found {
   readonly hops: number;
   /** The steps were used up before everything had been tried. */
   readonly unfinished: boolean;
+  /** That were used. */
+  readonly steps: number;
 }
 
 /** What is tried first where nothing is known: all GPUs in order; later channels as the one before. */
@@ -38,6 +40,11 @@ type Forced = 'none' | 'ascending' | 'replay';
 const STEPS_OF_A_REFERENCE = 1 << 10;
 /** Who has found nothing better for so many steps hardly ever does. */
 const STEPS_WITHOUT_GAIN = 6 << 10;
+
+/** Whoever has so many steps has none for the ascending order: all but those count as without gain. */
+export function isReferenceOut(steps: number): boolean {
+  return steps - STEPS_OF_A_REFERENCE > STEPS_WITHOUT_GAIN;
+}
 
 export class ChannelSearch {
   readonly #candidates: Candidates;
@@ -77,7 +84,7 @@ export class ChannelSearch {
     this.#acrossHosts = attempt.acrossHosts;
     this.#stepOfReturn = attempt.acrossHosts ? stepOfReturn(attempt.pattern, candidates.gpus) : -1;
     this.#loads = new Loads(candidates.bandwidths, candidates.uses);
-    this.#ports = Float64Array.from(candidates.ports);
+    this.#ports = new Float64Array(candidates.ports);
     this.#orders = new Int32Array(this.#bound * this.#gpus);
     this.#used = new Uint8Array(this.#bound * this.#gpus);
     this.#netIn = new Int32Array(this.#bound).fill(-1);
@@ -86,11 +93,12 @@ export class ChannelSearch {
     this.#gainedAt = steps;
   }
 
-  run(): Found & { readonly stepsLeft: number } {
+  run(): Found {
+    const given = this.#steps;
     if (this.#bound > 0) this.#nextChannel();
     const { channels, hops } = this.#best;
-    const stepsLeft = Math.max(0, this.#steps);
-    return { channels, hops, unfinished: !this.#done && this.#steps <= 0, stepsLeft };
+    const steps = given - Math.max(0, this.#steps);
+    return { channels, hops, unfinished: !this.#done && this.#steps <= 0, steps };
   }
 
   #nextChannel(): void {

@@ -113,8 +113,8 @@ export class Loads {
   readonly #links: Int32Array;
   readonly #factors: Float64Array;
 
-  constructor(bandwidths: readonly number[], { links, factors }: Uses) {
-    this.left = Int32Array.from(bandwidths);
+  constructor(bandwidths: Int32Array, { links, factors }: Uses) {
+    this.left = new Int32Array(bandwidths);
     this.#links = links;
     this.#factors = factors;
   }

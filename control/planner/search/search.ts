@@ -5,7 +5,6 @@
 import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { Candidates } from './candidates.ts';
-import { ChannelSearch } from './channels.ts';
 import type { Attempt } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
 import { fitsUpwards } from './phases.ts';
@@ -160,8 +159,8 @@ class Search {
     const steps = attempt.sameChannels
       ? STEPS_OF_SAME_CHANNELS
       : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
-    const found = new ChannelSearch(candidates, attempt, bound, steps).run();
-    this.#stepsLeft -= steps - found.stepsLeft;
+    const found = this.#surroundings.attempts.run(candidates, attempt, bound, steps);
+    this.#stepsLeft -= found.steps;
     const { channels } = found;
     if (channels.length === 0 && !found.unfinished) return 'impossible';
     if (channels.length === 0 || channels.length < this.#request.least) return 'no gain';
@@ -233,7 +232,7 @@ class Search {
       };
       const candidates = this.#candidatesFor(attempt.distanceBetween);
       if (this.#surroundings.bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
-      const found = new ChannelSearch(candidates, attempt, channels.length, STEPS).run();
+      const found = this.#surroundings.attempts.run(candidates, attempt, channels.length, STEPS);
       if (found.channels.length < channels.length || !fitsUpwards(candidates, attempt, found.channels)) return;
       this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
     }

@@ -2,6 +2,7 @@
 import { distance } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
 import type { Routes } from '../machine/routes.ts';
+import { Attempts } from './attempts.ts';
 import { Bounds } from './bounds.ts';
 import { Candidates } from './candidates.ts';
 import { NextGpus } from './next-gpus.ts';
@@ -13,10 +14,11 @@ export class Surroundings {
   readonly uses: Uses;
   readonly bounds: Bounds;
   readonly nextGpus: NextGpus;
+  readonly attempts = new Attempts();
   /** MB/s of the links. */
-  readonly bandwidths: readonly number[];
+  readonly bandwidths: Int32Array;
   /** MB/s of the NICs' ports, and the place of each net's port. */
-  readonly ports: readonly number[];
+  readonly ports: Float64Array;
   readonly portOf: readonly number[];
   /** By net: the GPU that uses it first, or -1; and all that are nearest, that one first. */
   readonly localGpus: readonly number[];
@@ -39,9 +41,9 @@ export class Surroundings {
     this.uses = usesOf(routes);
     this.bounds = new Bounds(machine, this.uses);
     this.nextGpus = new NextGpus(machine, this.uses);
-    this.bandwidths = links.map(({ bandwidth }) => bandwidth);
+    this.bandwidths = new Int32Array(links.map(({ bandwidth }) => bandwidth));
     const names = [...new Set(nets.map(({ port }) => port))];
-    this.ports = names.map((name) => nets.find(({ port }) => port === name)?.bandwidth ?? 0);
+    this.ports = new Float64Array(names.map((name) => nets.find(({ port }) => port === name)?.bandwidth ?? 0));
     this.portOf = nets.map(({ port }) => names.indexOf(port));
     const placeOf = new Map(gpus.map((gpu, place) => [gpu, place]));
     const nearest = nets.map((net) => routes.nearest(net, gpus).map((gpu) => placeOf.get(gpu) ?? 0));
@@ -82,10 +84,10 @@ export class Surroundings {
 /** All distances of such uses, the nearest first; of a node to itself it does not count. `otherwise`: there are no others. */
 function distancesOf(uses: readonly Use[], others: readonly Use[], otherwise: PathType): number[] {
   const farthest = distance('SYS');
-  const isThere = new Array<boolean>(farthest + 1).fill(false);
-  for (const use of uses) isThere[Math.min(use.distance, farthest)] = true;
-  for (const use of others) isThere[Math.min(use.distance, farthest)] = true;
+  const isThere = new Uint8Array(farthest + 1);
+  for (const use of uses) isThere[Math.min(use.distance, farthest)] = 1;
+  for (const use of others) isThere[Math.min(use.distance, farthest)] = 1;
   const all: number[] = [];
-  for (let far = distance('LOC') + 1; far <= farthest; far++) if (isThere[far] === true) all.push(far);
+  for (let far = distance('LOC') + 1; far <= farthest; far++) if (isThere[far] === 1) all.push(far);
   return all.length === 0 ? [distance(otherwise)] : all;
 }
