@@ -3,7 +3,7 @@
  * a link of 40 carries two channels. And patterns differ only where channels leave the host. So the second need not be gone.
  */
 import type { Candidates } from './candidates.ts';
-import { ChannelSearch, isReferenceOut } from './channels.ts';
+import { areReferencesAlike, ChannelSearch } from './channels.ts';
 import type { Attempt, Found } from './channels.ts';
 import { LinkUnits } from './link-units.ts';
 
@@ -13,6 +13,8 @@ interface Tried {
   readonly bound: number;
   readonly steps: number;
   readonly found: Found;
+  /** What links carry; undefined: nobody has asked yet. */
+  carried: Int32Array | null | undefined;
 }
 
 export class Attempts {
@@ -21,14 +23,19 @@ export class Attempts {
 
   /** `bound`: more channels cannot be; `steps`: the most that are spent. */
   run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): Found {
-    for (const one of this.#tried) {
-      if (one.candidates !== candidates || one.bound !== bound || !isSameKind(one.attempt, attempt, candidates)) continue;
-      if (!isAnswerFor(one, steps)) continue;
+    let carried: Int32Array | null | undefined;
+    for (let i = 0; i < this.#tried.length; i++) {
+      const one = this.#tried[i];
+      if (one === undefined || one.candidates !== candidates || one.bound !== bound) continue;
+      if (!isSameKind(one.attempt, attempt, candidates) || !isAnswerFor(one, steps)) continue;
+      if (one.attempt.inside === attempt.inside && one.attempt.between === attempt.between) return one.found;
       this.#units ??= new LinkUnits(candidates);
-      if (this.#units.areAlike(one.attempt, attempt, bound)) return one.found;
+      if (one.carried === undefined) one.carried = this.#units.carried(one.attempt, bound);
+      if (carried === undefined) carried = this.#units.carried(attempt, bound);
+      if (areEqual(one.carried, carried)) return one.found;
     }
     const found = new ChannelSearch(candidates, attempt, bound, steps).run();
-    this.#tried.push({ candidates, attempt, bound, steps, found });
+    this.#tried.push({ candidates, attempt, bound, steps, found, carried });
     return found;
   }
 }
@@ -48,5 +55,11 @@ function isTree({ pattern }: Attempt): boolean {
 /** With so many steps it would have ended where it ended. */
 function isAnswerFor({ steps, found }: Tried, given: number): boolean {
   if (steps === given) return true;
-  return found.steps < Math.min(steps, given) && isReferenceOut(steps) && isReferenceOut(given);
+  return found.steps < Math.min(steps, given) && areReferencesAlike(steps, given);
+}
+
+function areEqual(one: Int32Array | null, other: Int32Array | null): boolean {
+  if (one === null || other === null) return false;
+  for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false;
+  return true;
 }

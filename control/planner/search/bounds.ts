@@ -35,7 +35,7 @@ export class Bounds {
       const entering = remembered(this.#entering, distanceBetween, () => this.#gatesAtGpus(fromNet, distanceBetween));
       const leaving = remembered(this.#leaving, distanceBetween, () => this.#gatesAtGpus(toNet, distanceBetween));
       let ofPorts = 0;
-      for (const port of ports) ofPorts += Math.floor(port / between);
+      ports.forEach((port) => (ofPorts += Math.floor(port / between)));
       bound = Math.min(
         bound,
         ofPorts,
@@ -48,11 +48,11 @@ export class Bounds {
     const gates = remembered(this.#inside, distanceInside, () => this.#firstLinks(distanceInside));
     let least = bound;
     let sum = 0;
-    for (const links of gates) {
+    gates.forEach((links) => {
       const carried = through(links, inside);
       least = Math.min(least, carried);
       sum += carried;
-    }
+    });
     if (pattern === 'ring' && !acrossHosts) return least;
     // All GPUs but one hand on inside the host.
     return Math.min(bound, Math.floor(sum / (gpus - 1)));
@@ -113,7 +113,10 @@ class Gates {
 
 function through(gates: readonly Gate[], speed: number): number {
   let sum = 0;
-  for (const { bandwidth, factor } of gates) sum += Math.floor(bandwidth / Math.round(speed * factor));
+  for (let i = 0; i < gates.length; i++) {
+    const gate = gates[i];
+    if (gate !== undefined) sum += Math.floor(gate.bandwidth / Math.round(speed * gate.factor));
+  }
   return sum;
 }
 

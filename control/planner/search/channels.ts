@@ -36,14 +36,18 @@ export interface Found {
 /** What is tried first where nothing is known: all GPUs in order; later channels as the one before. */
 type Forced = 'none' | 'ascending' | 'replay';
 
-/** For the first, ascending order. */
+/** For the first, ascending order; who has more steps than so many in all does without. */
 const STEPS_OF_A_REFERENCE = 1 << 10;
-/** Who has found nothing better for so many steps hardly ever does. */
+const STEPS_WITHOUT_REFERENCE = 7 << 10;
+/** Who has found nothing better for so many steps hardly ever does. Where each GPU only goes on to its neighbours, it takes longer. */
 const STEPS_WITHOUT_GAIN = 6 << 10;
+const STEPS_WITHOUT_GAIN_OF_FEW = 6 << 10;
+/** Above all steps: nothing is left to do. */
+const ALL_DONE = 1 << 30;
 
-/** Whoever has so many steps has none for the ascending order: all but those count as without gain. */
-export function isReferenceOut(steps: number): boolean {
-  return steps - STEPS_OF_A_REFERENCE > STEPS_WITHOUT_GAIN;
+/** Both try the first, ascending order, or neither. */
+export function areReferencesAlike(steps: number, others: number): boolean {
+  return steps === others || (steps > STEPS_WITHOUT_REFERENCE && others > STEPS_WITHOUT_REFERENCE);
 }
 
 export class ChannelSearch {
@@ -67,11 +71,19 @@ export class ChannelSearch {
   readonly #netOut: Int32Array;
   #channel = 0;
   #hops = 0;
+  /** Steps left. */
   #steps: number;
   /** Steps left when it was last better than before. */
   #gainedAt: number;
-  #done = false;
-  #best: { count: number; hops: number; channels: FoundChannel[] } = { count: 0, hops: 0, channels: [] };
+  /** With so few it gives up. */
+  #stopAt = 0;
+  #patience: number;
+  /** The best so far: channels, links of their paths, and as above. */
+  #bestCount = 0;
+  #bestHops = 0;
+  readonly #bestOrders: Int32Array;
+  readonly #bestNetIn: Int32Array;
+  readonly #bestNetOut: Int32Array;
 
   /** `bound`: more channels than so many cannot be (bounds.ts). */
   constructor(candidates: Candidates, attempt: Attempt, bound: number, steps: number) {
@@ -89,16 +101,29 @@ export class ChannelSearch {
     this.#used = new Uint8Array(this.#bound * this.#gpus);
     this.#netIn = new Int32Array(this.#bound).fill(-1);
     this.#netOut = new Int32Array(this.#bound).fill(-1);
+    this.#bestOrders = new Int32Array(this.#bound * this.#gpus);
+    this.#bestNetIn = new Int32Array(this.#bound);
+    this.#bestNetOut = new Int32Array(this.#bound);
     this.#steps = steps;
     this.#gainedAt = steps;
+    this.#patience = candidates.hasSwitch && !attempt.acrossHosts ? STEPS_WITHOUT_GAIN_OF_FEW : STEPS_WITHOUT_GAIN;
+    this.#gainAt(steps);
   }
 
   run(): Found {
     const given = this.#steps;
     if (this.#bound > 0) this.#nextChannel();
-    const { channels, hops } = this.#best;
-    const steps = given - Math.max(0, this.#steps);
-    return { channels, hops, unfinished: !this.#done && this.#steps <= 0, steps };
+    const isDone = this.#stopAt === ALL_DONE;
+    const hasGivenUp = !isDone && this.#steps > 0 && this.#steps <= this.#stopAt;
+    // Whoever gives up counts as one that has tried for long: where many do, others have fewer steps.
+    const left = this.#steps - (hasGivenUp ? STEPS_WITHOUT_GAIN_OF_FEW - this.#patience : 0);
+    const steps = given - Math.max(0, left);
+    return { channels: this.#channels(), hops: this.#bestHops, unfinished: !isDone && left <= 0, steps };
+  }
+
+  #gainAt(steps: number): void {
+    this.#gainedAt = steps;
+    if (this.#stopAt !== ALL_DONE) this.#stopAt = Math.max(0, steps - this.#patience - 1);
   }
 
   #nextChannel(): void {
@@ -152,13 +177,22 @@ export class ChannelSearch {
 
   #startNear(net: number): void {
     if (this.#channel === 0 && !this.#candidates.hasSwitch) {
-      const steps = this.#steps;
-      this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
-      this.#startAt(net, 0, 'ascending');
-      this.#steps = steps;
-      this.#gainedAt = steps;
+      if (this.#steps <= STEPS_WITHOUT_REFERENCE) this.#tryReference(net);
+      this.#gainAt(this.#steps);
     }
     for (const gpu of this.#candidates.firstGpus[net] ?? []) this.#startAt(net, gpu, 'none');
+  }
+
+  /** With steps of its own. */
+  #tryReference(net: number): void {
+    const steps = this.#steps;
+    const patience = this.#patience;
+    this.#patience = STEPS_WITHOUT_GAIN_OF_FEW;
+    this.#gainAt(this.#gainedAt);
+    this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
+    this.#startAt(net, 0, 'ascending');
+    this.#steps = steps;
+    this.#patience = patience;
   }
 
   /** Of CollNet's direct form: the NIC's own GPU, once. */
@@ -181,18 +215,15 @@ export class ChannelSearch {
   }
 
   #enter(gpu: number, step: number, forced: Forced): void {
-    const place = this.#channel * this.#gpus + gpu;
-    this.#used[place] = 1;
-    this.#orders[this.#channel * this.#gpus + step] = gpu;
-    this.#visit(gpu, step, forced);
-    this.#used[place] = 0;
-  }
-
-  #visit(gpu: number, step: number, forced: Forced): void {
-    if (this.#isOver()) return;
-    this.#steps -= 1;
-    if (step === this.#stepOfReturn) this.#returnToNet(gpu, step, forced);
-    else this.#goOn(gpu, step, forced);
+    const row = this.#channel * this.#gpus;
+    this.#used[row + gpu] = 1;
+    this.#orders[row + step] = gpu;
+    if (this.#steps > this.#stopAt) {
+      this.#steps -= 1;
+      if (step === this.#stepOfReturn) this.#returnToNet(gpu, step, forced);
+      else this.#goOn(gpu, step, forced);
+    }
+    this.#used[row + gpu] = 0;
   }
 
   #returnToNet(gpu: number, step: number, forced: Forced): void {
@@ -200,8 +231,9 @@ export class ChannelSearch {
     const start = this.#netIn[this.#channel] ?? 0;
     const { portOf, uses } = this.#candidates;
     const nets = this.#candidates.netsOf(gpu);
-    for (const net of nets) {
+    for (let i = 0; i < nets.length; i++) {
       if (this.#isOver()) return;
+      const net = nets[i] ?? 0;
       if (pattern === 'tree' && net !== start) continue;
       if (pattern === 'ring' && crossNic === 2) {
         if (this.#channel % 2 === 1 && net !== this.#netIn[this.#channel - 1]) continue;
@@ -228,7 +260,7 @@ export class ChannelSearch {
     const at = this.#channel * this.#gpus;
     const start = this.#netIn[this.#channel] ?? 0;
     const nexts = this.#candidates.nextGpus.nextTowards(gpu, start, true, this.#pattern, this.#used, at);
-    for (const next of nexts) this.#trySecond(gpu, next, net, forced);
+    for (let i = 0; i < nexts.length; i++) this.#trySecond(gpu, nexts[i] ?? 0, net, forced);
   }
 
   #trySecond(gpu: number, next: number, net: number, forced: Forced): void {
@@ -330,21 +362,32 @@ export class ChannelSearch {
   #complete(): void {
     this.#channel += 1;
     const count = this.#channel;
-    const best = this.#best;
-    if (count > best.count) this.#gainedAt = this.#steps;
-    if (count > best.count || (count === best.count && this.#hops < best.hops)) {
-      this.#best = { count, hops: this.#hops, channels: this.#snapshot(count) };
-      if (count === this.#bound) this.#done = true;
-    }
+    if (count > this.#bestCount) this.#gainAt(this.#steps);
+    if (count > this.#bestCount || (count === this.#bestCount && this.#hops < this.#bestHops)) this.#keep(count);
     if (count < this.#bound && !this.#isOver()) this.#nextChannel();
     this.#channel -= 1;
   }
 
-  #snapshot(count: number): FoundChannel[] {
-    return Array.from({ length: count }, (_, channel) => ({
-      order: Array.from(this.#orders.subarray(channel * this.#gpus, (channel + 1) * this.#gpus)),
-      nets: this.#acrossHosts ? ([this.#netIn[channel] ?? 0, this.#netOut[channel] ?? 0] as const) : null,
-    }));
+  /** The first `count` channels are the best so far. */
+  #keep(count: number): void {
+    this.#bestCount = count;
+    this.#bestHops = this.#hops;
+    this.#bestOrders.set(this.#orders);
+    this.#bestNetIn.set(this.#netIn);
+    this.#bestNetOut.set(this.#netOut);
+    if (count === this.#bound) this.#stopAt = ALL_DONE;
+  }
+
+  #channels(): FoundChannel[] {
+    const channels: FoundChannel[] = [];
+    for (let channel = 0; channel < this.#bestCount; channel++) {
+      const order: number[] = [];
+      const row = channel * this.#gpus;
+      for (let step = 0; step < this.#gpus; step++) order.push(this.#bestOrders[row + step] ?? 0);
+      const nets = [this.#bestNetIn[channel] ?? 0, this.#bestNetOut[channel] ?? 0] as const;
+      channels.push({ order, nets: this.#acrossHosts ? nets : null });
+    }
+    return channels;
   }
 
   /** Some may be used already. */
@@ -388,7 +431,7 @@ export class ChannelSearch {
   }
 
   #isOver(): boolean {
-    return this.#done || this.#steps <= 0 || this.#gainedAt - this.#steps > STEPS_WITHOUT_GAIN;
+    return this.#steps <= this.#stopAt;
   }
 }
 

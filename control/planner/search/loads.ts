@@ -1,7 +1,7 @@
 /** What flows take of links, and how much of each link is left while channels are laid over a machine. */
 import { INTEL_ROOT_COMPLEX_FACTOR } from '../machine/constants.ts';
 import type { Link, MachineNode } from '../machine/node.ts';
-import { distance, reverseLinks } from '../machine/path.ts';
+import { distance } from '../machine/path.ts';
 import type { Path, ReverseLinks } from '../machine/path.ts';
 import type { Routes } from '../machine/routes.ts';
 
@@ -15,6 +15,8 @@ export interface Use {
   /** Places in the tables of all uses: from `first` on the links of the path itself, then, up to `end`, answers. */
   readonly first: number;
   readonly end: number;
+  /** It takes what it carries, of each link. */
+  readonly isEven: boolean;
 }
 
 /** All flows that a search may lay: between GPUs and NICs, by their places in the machine's lists. */
@@ -32,7 +34,7 @@ export interface Uses {
 }
 
 /** Of what is not there. */
-export const NO_USE: Use = { distance: distance('DIS'), hops: 0, bandwidth: 0, first: 0, end: 0 };
+export const NO_USE: Use = { distance: distance('DIS'), hops: 0, bandwidth: 0, first: 0, end: 0, isEven: true };
 
 export function usesOf(routes: Routes): Uses {
   const { gpus, nets } = routes.machine;
@@ -50,7 +52,9 @@ export function usesOf(routes: Routes): Uses {
 function longest(routes: Routes): number {
   const ends = [...routes.machine.gpus, ...routes.machine.nets];
   let links = 0;
-  for (const from of ends) for (const to of ends) links += routes.path(from, to).links.length;
+  ends.forEach((from) => {
+    ends.forEach((to) => (links += routes.path(from, to).links.length));
+  });
   return 2 * links;
 }
 
@@ -66,14 +70,16 @@ class Tables {
 
   constructor(routes: Routes, entries: number) {
     this.#routes = routes;
-    this.#reverse = reverseLinks(routes.machine);
+    this.#reverse = routes.reverse;
     this.links = new Int32Array(entries);
     this.factors = new Float64Array(entries);
   }
 
   all(froms: readonly MachineNode[], tos: readonly MachineNode[]): Use[] {
     const uses: Use[] = [];
-    for (const from of froms) for (const to of tos) uses.push(this.#add(from, this.#routes.path(from, to)));
+    froms.forEach((from) => {
+      tos.forEach((to) => uses.push(this.#add(from, this.#routes.path(from, to))));
+    });
     return uses;
   }
 
@@ -81,13 +87,15 @@ class Tables {
     const first = this.#end;
     const { type, bandwidth, links } = path;
     const isIntel = type === 'PHB' && from.kind === 'gpu' && passesIntel(links);
-    for (const link of links) this.#put(link, isIntel && link.kind === 'pci' ? INTEL_ROOT_COMPLEX_FACTOR : 1);
-    for (const link of links) {
+    links.forEach((link) => this.#put(link, factorOf(link, isIntel)));
+    links.forEach((link) => {
       const share = answerShare(from, link);
       const back = share === 0 ? undefined : this.#reverse[link.index];
-      if (back !== undefined) this.#put(back, share * (isIntel && link.kind === 'pci' ? INTEL_ROOT_COMPLEX_FACTOR : 1));
-    }
-    return { distance: distance(type), hops: links.length, bandwidth, first, end: this.#end };
+      if (back !== undefined) this.#put(back, share * factorOf(link, isIntel));
+    });
+    let isEven = true;
+    for (let i = first; i < this.#end; i++) if (this.factors[i] !== 1) isEven = false;
+    return { distance: distance(type), hops: links.length, bandwidth, first, end: this.#end, isEven };
   }
 
   #put(link: Link, factor: number): void {
@@ -95,6 +103,10 @@ class Tables {
     this.factors[this.#end] = factor;
     this.#end += 1;
   }
+}
+
+function factorOf({ kind }: Link, isIntel: boolean): number {
+  return isIntel && kind === 'pci' ? INTEL_ROOT_COMPLEX_FACTOR : 1;
 }
 
 function passesIntel(links: readonly Link[]): boolean {
@@ -122,11 +134,12 @@ export class Loads {
   /** False: not all links have so much left, and nothing has changed. `end`: to leave out answers. */
   take(use: Use, speed: number, end = use.end): boolean {
     const links = this.#links;
-    const factors = this.#factors;
     const { left } = this;
-    for (let i = use.first; i < end; i++) {
+    const { first, isEven } = use;
+    const even = Math.round(speed);
+    for (let i = first; i < end; i++) {
       const link = links[i] ?? 0;
-      const rest = (left[link] ?? 0) - Math.round(speed * (factors[i] ?? 1));
+      const rest = (left[link] ?? 0) - (isEven ? even : Math.round(speed * (this.#factors[i] ?? 1)));
       if (rest < 0) {
         this.give(use, speed, i);
         return false;
@@ -138,11 +151,12 @@ export class Loads {
 
   give(use: Use, speed: number, end = use.end): void {
     const links = this.#links;
-    const factors = this.#factors;
     const { left } = this;
-    for (let i = use.first; i < end; i++) {
+    const { first, isEven } = use;
+    const even = Math.round(speed);
+    for (let i = first; i < end; i++) {
       const link = links[i] ?? 0;
-      left[link] = (left[link] ?? 0) + Math.round(speed * (factors[i] ?? 1));
+      left[link] = (left[link] ?? 0) + (isEven ? even : Math.round(speed * (this.#factors[i] ?? 1)));
     }
   }
 }
