@@ -14,7 +14,7 @@ interface Tried {
   readonly steps: number;
   readonly found: Found;
   /** What links carry; undefined: nobody has asked yet. */
-  carried: Int32Array | null | undefined;
+  carried: readonly number[] | null | undefined;
 }
 
 export class Attempts {
@@ -23,7 +23,7 @@ export class Attempts {
 
   /** `bound`: more channels cannot be; `steps`: the most that are spent. */
   run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): Found {
-    let carried: Int32Array | null | undefined;
+    let carried: readonly number[] | null | undefined;
     for (let i = 0; i < this.#tried.length; i++) {
       const one = this.#tried[i];
       if (one === undefined || one.candidates !== candidates || one.bound !== bound) continue;
@@ -58,7 +58,7 @@ function isAnswerFor({ steps, found }: Tried, given: number): boolean {
   return found.steps < Math.min(steps, given) && areReferencesAlike(steps, given);
 }
 
-function areEqual(one: Int32Array | null, other: Int32Array | null): boolean {
+function areEqual(one: readonly number[] | null, other: readonly number[] | null): boolean {
   if (one === null || other === null) return false;
   for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false;
   return true;

@@ -1,5 +1,6 @@
 /** How many channels there can be at most, by what leaves each GPU and each NIC: what no search can beat need not be searched. */
 import type { Machine } from '../machine/node.ts';
+import { Chains } from './chains.ts';
 import type { Attempt } from './channels.ts';
 import type { Use, Uses } from './loads.ts';
 
@@ -13,6 +14,7 @@ interface Gate {
 export class Bounds {
   readonly #machine: Machine;
   readonly #uses: Uses;
+  readonly #chains: Chains;
   /** By distance inside: the first links of each GPU's paths to the others. */
   readonly #inside = new Map<number, readonly (readonly Gate[])[]>();
   /** By distance between: each way between a GPU and a NIC has one of these links at a GPU. */
@@ -22,6 +24,7 @@ export class Bounds {
   constructor(machine: Machine, uses: Uses) {
     this.#machine = machine;
     this.#uses = uses;
+    this.#chains = new Chains(machine.gpus.length, uses);
   }
 
   /** `ports`: MB/s of the NICs' ports that channels may use. */
@@ -45,6 +48,7 @@ export class Bounds {
     }
     if (pattern === 'collnetDirect') return Math.min(bound, gpus);
     if (gpus < 2) return bound;
+    if (!this.#chains.mayBe(inside, distanceInside)) return 0;
     const gates = remembered(this.#inside, distanceInside, () => this.#firstLinks(distanceInside));
     let least = bound;
     let sum = 0;
