@@ -3,7 +3,7 @@
  * a link of 40 carries two channels. And patterns differ only where channels leave the host. So the second need not be gone.
  */
 import type { Candidates } from './candidates.ts';
-import { areReferencesAlike, ChannelSearch } from './channels.ts';
+import { areReferencesAlike, ChannelSearch, patienceFor } from './channels.ts';
 import type { Attempt, Found } from './channels.ts';
 import { LinkUnits } from './link-units.ts';
 
@@ -44,6 +44,7 @@ export class Attempts {
 function isSameKind(one: Attempt, other: Attempt, candidates: Candidates): boolean {
   if (one.acrossHosts !== other.acrossHosts || one.distanceInside !== other.distanceInside) return false;
   if (one.sameChannels !== other.sameChannels) return false;
+  if (patienceFor(one, candidates.hasSwitch) !== patienceFor(other, candidates.hasSwitch)) return false;
   if (one.pattern === other.pattern) return one.pattern !== 'collnetDirect' && one.crossNic === other.crossNic;
   return !one.acrossHosts && !candidates.hasSwitch && isTree(one) && isTree(other);
 }

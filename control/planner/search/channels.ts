@@ -39,9 +39,14 @@ type Forced = 'none' | 'ascending' | 'replay';
 /** For the first, ascending order; who has more steps than so many in all does without. */
 const STEPS_OF_A_REFERENCE = 1 << 10;
 const STEPS_WITHOUT_REFERENCE = 7 << 10;
-/** Who has found nothing better for so many steps hardly ever does. Where each GPU only goes on to its neighbours, it takes longer. */
-const STEPS_WITHOUT_GAIN = 6 << 10;
-const STEPS_WITHOUT_GAIN_OF_FEW = 6 << 10;
+/** Who has found nothing better for so many steps hardly ever does. */
+const PATIENCE_OF_RINGS = 4 << 10;
+/** They come in and go out near one NIC: less can be wrong with the first channels. */
+const PATIENCE_OF_TREES_BETWEEN_HOSTS = 1 << 10;
+/** Where each GPU goes on to its neighbours only, channels differ late, and what is wrong with the first ones shows late. */
+const LONGEST_PATIENCE = 6 << 10;
+/** Where the next GPU is given. */
+const NOTHING: readonly number[] = [];
 /** Above all steps: nothing is left to do. */
 const ALL_DONE = 1 << 30;
 
@@ -106,7 +111,7 @@ export class ChannelSearch {
     this.#bestNetOut = new Int32Array(this.#bound);
     this.#steps = steps;
     this.#gainedAt = steps;
-    this.#patience = candidates.hasSwitch && !attempt.acrossHosts ? STEPS_WITHOUT_GAIN_OF_FEW : STEPS_WITHOUT_GAIN;
+    this.#patience = patienceFor(attempt, candidates.hasSwitch);
     this.#gainAt(steps);
   }
 
@@ -116,7 +121,7 @@ export class ChannelSearch {
     const isDone = this.#stopAt === ALL_DONE;
     const hasGivenUp = !isDone && this.#steps > 0 && this.#steps <= this.#stopAt;
     // Whoever gives up counts as one that has tried for long: where many do, others have fewer steps.
-    const left = this.#steps - (hasGivenUp ? STEPS_WITHOUT_GAIN_OF_FEW - this.#patience : 0);
+    const left = this.#steps - (hasGivenUp ? LONGEST_PATIENCE - this.#patience : 0);
     const steps = given - Math.max(0, left);
     return { channels: this.#channels(), hops: this.#bestHops, unfinished: !isDone && left <= 0, steps };
   }
@@ -187,7 +192,7 @@ export class ChannelSearch {
   #tryReference(net: number): void {
     const steps = this.#steps;
     const patience = this.#patience;
-    this.#patience = STEPS_WITHOUT_GAIN_OF_FEW;
+    this.#patience = LONGEST_PATIENCE;
     this.#gainAt(this.#gainedAt);
     this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
     this.#startAt(net, 0, 'ascending');
@@ -286,28 +291,42 @@ export class ChannelSearch {
   #goOn(gpu: number, step: number, forced: Forced): void {
     if (this.#pattern === 'collnetDirect') this.#reachAll(gpu);
     else if (step < this.#gpus - 1) this.#toNext(gpu, step, forced);
-    else if (this.#pattern === 'ring' && !this.#acrossHosts) this.#closeRing(gpu);
-    else this.#complete();
+    else this.#finish(gpu);
   }
 
+  /** Most of a search's time goes by here: in one piece it is compiled once, and soon. */
   #toNext(gpu: number, step: number, forced: Forced): void {
-    if (forced !== 'none') {
-      this.#tryNext(gpu, this.#forcedAfter(step, forced), step, forced);
-      return;
-    }
-    const nexts = this.#nextGpus(gpu, step);
-    for (let i = 0; i < nexts.length; i++) {
-      if (this.#isOver()) return;
-      this.#tryNext(gpu, nexts[i] ?? 0, step, forced);
+    const only = forced === 'none' ? -1 : this.#forcedAfter(step, forced);
+    const nexts = only === -1 ? this.#nextGpus(gpu, step) : NOTHING;
+    const count = only === -1 ? nexts.length : 1;
+    const gpus = this.#gpus;
+    const row = this.#channel * gpus;
+    const used = this.#used;
+    const loads = this.#loads;
+    const { between } = this.#candidates.uses;
+    const { inside, distanceInside } = this.#attempt;
+    for (let i = 0; i < count; i++) {
+      if (this.#steps <= this.#stopAt) return;
+      const next = only === -1 ? (nexts[i] ?? 0) : only;
+      if (used[row + next] !== 0) continue;
+      const use = between[gpu * gpus + next];
+      if (use === undefined || use.distance > distanceInside || !loads.take(use, inside)) continue;
+      used[row + next] = 1;
+      this.#orders[row + step + 1] = next;
+      this.#hops += use.hops;
+      this.#steps -= 1;
+      if (step + 1 === this.#stepOfReturn) this.#returnToNet(next, step + 1, forced);
+      else if (step + 2 < gpus) this.#toNext(next, step + 1, forced);
+      else this.#finish(next);
+      this.#hops -= use.hops;
+      loads.give(use, inside);
+      used[row + next] = 0;
     }
   }
 
-  #tryNext(gpu: number, next: number, step: number, forced: Forced): void {
-    if (this.#used[this.#channel * this.#gpus + next] !== 0) return;
-    const use = this.#candidates.uses.between[gpu * this.#gpus + next];
-    if (use === undefined || !this.#takeInside(use)) return;
-    this.#enter(next, step + 1, forced);
-    this.#giveInside(use);
+  #finish(gpu: number): void {
+    if (this.#pattern === 'ring' && !this.#acrossHosts) this.#closeRing(gpu);
+    else this.#complete();
   }
 
   #closeRing(gpu: number): void {
@@ -438,4 +457,12 @@ export class ChannelSearch {
 function stepOfReturn(pattern: Pattern, gpus: number): number {
   if (pattern === 'ring') return gpus - 1;
   return pattern === 'splitTree' && gpus > 1 ? 1 : 0;
+}
+
+/** Steps without gain after which it gives up. */
+export function patienceFor({ pattern, acrossHosts, inside, between }: Attempt, hasSwitch: boolean): number {
+  // Channels that are known, faster inside the host: that is tried only a few times.
+  if (inside !== between) return LONGEST_PATIENCE;
+  if (!acrossHosts) return hasSwitch ? LONGEST_PATIENCE : PATIENCE_OF_RINGS;
+  return pattern === 'ring' ? PATIENCE_OF_RINGS : PATIENCE_OF_TREES_BETWEEN_HOSTS;
 }
