@@ -138,7 +138,9 @@ export class ChannelSearch {
 
   #fromGpus(): void {
     if (this.#pattern === 'collnetDirect') {
-      for (let gpu = 0; gpu < this.#gpus; gpu++) if (!this.#isHead(gpu)) this.#start(gpu, 'none');
+      // Heads in another order take the same of every link.
+      const next = this.#channel === 0 ? 0 : this.#replayed(0) + 1;
+      for (let gpu = next; gpu < this.#gpus; gpu++) this.#start(gpu, 'none');
       return;
     }
     if (this.#channel === 0) this.#start(0, 'ascending');
