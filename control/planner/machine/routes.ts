@@ -159,7 +159,7 @@ export class Routes {
     this.#set(from, to, {
       type: middle.kind === 'gpu' ? 'PXN' : merged(first.type, second.type),
       bandwidth: Math.min(first.bandwidth, second.bandwidth),
-      links: [...first.links, ...second.links],
+      links: first.links.concat(second.links),
     });
   }
 

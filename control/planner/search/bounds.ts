@@ -79,13 +79,13 @@ export class Bounds {
     const { links } = this.#machine;
     const isAtGpu = links.map(({ kind, from, to }) => kind !== 'nvlink' && (from.kind === 'gpu' || to.kind === 'gpu'));
     const gates = new Gates(this.#machine, this.#uses);
-    for (const use of uses) {
-      if (use.distance > farthest) continue;
+    uses.forEach((use) => {
+      if (use.distance > farthest) return;
       for (let place = use.first; place < use.first + use.hops; place++) {
         const link = this.#uses.links[place] ?? 0;
         if (isAtGpu[link] === true) gates.add(place, link);
       }
-    }
+    });
     return gates.all();
   }
 }

@@ -11,7 +11,7 @@ export class Candidates {
   readonly uses: Uses;
   readonly nextGpus: NextGpus;
   readonly bandwidths: Int32Array;
-  readonly ports: Float64Array;
+  readonly ports: readonly number[];
   readonly portOf: readonly number[];
   /** MB/s of those by which channels may come in. */
   readonly usedPorts: readonly number[];

@@ -67,7 +67,7 @@ export class ChannelSearch {
   readonly #stepOfReturn: number;
   readonly #loads: Loads;
   /** MB/s by place of the port. */
-  readonly #ports: Float64Array;
+  readonly #ports: number[];
   /** [channel × gpus + step]: GPU. */
   readonly #orders: Int32Array;
   /** [channel × gpus + gpu] */
@@ -101,7 +101,7 @@ export class ChannelSearch {
     this.#acrossHosts = attempt.acrossHosts;
     this.#stepOfReturn = attempt.acrossHosts ? stepOfReturn(attempt.pattern, candidates.gpus) : -1;
     this.#loads = new Loads(candidates.bandwidths, candidates.uses);
-    this.#ports = new Float64Array(candidates.ports);
+    this.#ports = [...candidates.ports];
     this.#orders = new Int32Array(this.#bound * this.#gpus);
     this.#used = new Uint8Array(this.#bound * this.#gpus);
     this.#netIn = new Int32Array(this.#bound).fill(-1);
@@ -187,7 +187,8 @@ export class ChannelSearch {
       if (this.#steps <= STEPS_WITHOUT_REFERENCE) this.#tryReference(net);
       this.#gainAt(this.#steps);
     }
-    for (const gpu of this.#candidates.firstGpus[net] ?? []) this.#startAt(net, gpu, 'none');
+    const gpus = this.#candidates.firstGpus[net] ?? [];
+    for (let i = 0; i < gpus.length; i++) this.#startAt(net, gpus[i] ?? 0, 'none');
   }
 
   /** With steps of its own. */

@@ -38,7 +38,9 @@ export const NO_USE: Use = { distance: distance('DIS'), hops: 0, bandwidth: 0, f
 
 export function usesOf(routes: Routes): Uses {
   const { gpus, nets } = routes.machine;
-  const tables = new Tables(routes, longest(routes));
+  const links = linksBetween(routes, gpus, gpus) + linksBetween(routes, gpus, nets) + linksBetween(routes, nets, gpus);
+  // Each link, and an answer over it.
+  const tables = new Tables(routes, 2 * links);
   return {
     between: tables.all(gpus, gpus),
     toNet: tables.all(gpus, nets),
@@ -48,14 +50,12 @@ export function usesOf(routes: Routes): Uses {
   };
 }
 
-/** Entries of all uses at most: each link, and an answer over it. */
-function longest(routes: Routes): number {
-  const ends = [...routes.machine.gpus, ...routes.machine.nets];
+function linksBetween(routes: Routes, froms: readonly MachineNode[], tos: readonly MachineNode[]): number {
   let links = 0;
-  ends.forEach((from) => {
-    ends.forEach((to) => (links += routes.path(from, to).links.length));
+  froms.forEach((from) => {
+    tos.forEach((to) => (links += routes.path(from, to).links.length));
   });
-  return 2 * links;
+  return links;
 }
 
 /** Before compute capability 8.0 a GPU answers what a NIC or processor writes with an eighth as much traffic back. */

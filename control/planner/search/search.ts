@@ -82,9 +82,9 @@ class Search {
     const { uses } = this.#surroundings;
     const { acrossHosts, least } = this.#request;
     let widest = 0;
-    for (const { bandwidth, hops } of acrossHosts ? uses.toNet : uses.between) {
+    (acrossHosts ? uses.toNet : uses.between).forEach(({ bandwidth, hops }) => {
       if (hops > 0) widest = Math.max(widest, bandwidth);
-    }
+    });
     if (!acrossHosts && gpus.length === 1) widest = Number.POSITIVE_INFINITY;
     const total = this.#totalBandwidth();
     const first = this.#speeds.findIndex((speed) => speed <= widest && speed * least <= total);

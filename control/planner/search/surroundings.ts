@@ -18,7 +18,7 @@ export class Surroundings {
   /** MB/s of the links. */
   readonly bandwidths: Int32Array;
   /** MB/s of the NICs' ports, and the place of each net's port. */
-  readonly ports: Float64Array;
+  readonly ports: readonly number[];
   readonly portOf: readonly number[];
   /** By net: the GPU that uses it first, or -1; and all that are nearest, that one first. */
   readonly localGpus: readonly number[];
@@ -43,7 +43,7 @@ export class Surroundings {
     this.nextGpus = new NextGpus(machine, this.uses);
     this.bandwidths = new Int32Array(links.map(({ bandwidth }) => bandwidth));
     const names = [...new Set(nets.map(({ port }) => port))];
-    this.ports = new Float64Array(names.map((name) => nets.find(({ port }) => port === name)?.bandwidth ?? 0));
+    this.ports = names.map((name) => nets.find(({ port }) => port === name)?.bandwidth ?? 0);
     this.portOf = nets.map(({ port }) => names.indexOf(port));
     const placeOf = new Map(gpus.map((gpu, place) => [gpu, place]));
     const nearest = nets.map((net) => routes.nearest(net, gpus).map((gpu) => placeOf.get(gpu) ?? 0));
