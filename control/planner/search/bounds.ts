@@ -62,6 +62,15 @@ export class Bounds {
     return Math.min(bound, Math.floor(sum / (gpus - 1)));
   }
 
+  /** Where all channels go through the GPUs in the same order: how often the widest way carries one. */
+  mostCopies({ inside, distanceInside }: Attempt): number {
+    let widest = 0;
+    this.#uses.between.forEach(({ distance, hops, bandwidth }) => {
+      if (hops > 0 && distance <= distanceInside) widest = Math.max(widest, bandwidth);
+    });
+    return Math.floor(widest / inside);
+  }
+
   #firstLinks(farthest: number): Gate[][] {
     const { links, between } = this.#uses;
     const gpus = this.#machine.gpus.length;

@@ -21,11 +21,14 @@ export class Candidates {
   readonly localGpus: readonly number[];
   readonly firstGpus: readonly (readonly number[])[];
   readonly #netsOf: readonly (readonly number[])[];
+  readonly #distanceBetween: number;
+  #mayRingsReturn: boolean | null = null;
 
   /** `distanceBetween`: the farthest NICs; `collnetOnly`: those that reduce. */
   constructor(surroundings: Surroundings, distanceBetween: number, collnetOnly: boolean) {
     const { routes, uses, nextGpus, bandwidths, ports, portOf, localGpus, firstGpus } = surroundings;
     const { gpus, nets, nvswitch } = routes.machine;
+    this.#distanceBetween = distanceBetween;
     this.gpus = gpus.length;
     this.nets = nets.length;
     this.hasSwitch = nvswitch !== null;
@@ -43,6 +46,31 @@ export class Candidates {
     this.startNets = order(gpus.map((_, gpu) => gpu));
     this.usedPorts = [...new Set(this.startNets.map((net) => portOf[net] ?? 0))].map((port) => ports[port] ?? 0);
     this.#netsOf = gpus.map((_, gpu) => order([gpu]));
+  }
+
+  /** Whether there is a port by which a ring may come in at one GPU and go out from another. */
+  get mayRingsReturn(): boolean {
+    return (this.#mayRingsReturn ??= this.startNets.some((net) => this.#hasBothWays(this.portOf[net] ?? 0)));
+  }
+
+  #hasBothWays(port: number): boolean {
+    const { fromNet, toNet } = this.uses;
+    const far = this.#distanceBetween;
+    let enters = -1;
+    let leaves = -1;
+    for (let gpu = 0; gpu < this.gpus; gpu++) {
+      let comesIn = false;
+      let goesOut = false;
+      for (let net = 0; net < this.nets; net++) {
+        if (this.portOf[net] !== port) continue;
+        comesIn ||= (fromNet[net * this.gpus + gpu]?.distance ?? far + 1) <= far;
+        goesOut ||= (toNet[gpu * this.nets + net]?.distance ?? far + 1) <= far;
+      }
+      if ((comesIn && leaves !== -1) || (goesOut && enters !== -1)) return true;
+      if (comesIn) enters = gpu;
+      if (goesOut) leaves = gpu;
+    }
+    return this.gpus < 2;
   }
 
   /** Where a channel may go out from a GPU. */

@@ -40,11 +40,13 @@ type Forced = 'none' | 'ascending' | 'replay';
 const STEPS_OF_A_REFERENCE = 1 << 10;
 const STEPS_WITHOUT_REFERENCE = 7 << 10;
 /** Who has found nothing better for so many steps hardly ever does. */
+const PATIENCE_OF_A_REFERENCE = 1 << 9;
 const PATIENCE_OF_RINGS = 4 << 10;
 /** They come in and go out near one NIC: less can be wrong with the first channels. */
 const PATIENCE_OF_TREES_BETWEEN_HOSTS = 1 << 10;
+const PATIENCE_OF_BALANCED_TREES = 1 << 8;
 /** Where each GPU goes on to its neighbours only, channels differ late, and what is wrong with the first ones shows late. */
-const LONGEST_PATIENCE = 6 << 10;
+export const LONGEST_PATIENCE = 6 << 10;
 /** Where the next GPU is given. */
 const NOTHING: readonly number[] = [];
 /** Above all steps: nothing is left to do. */
@@ -78,8 +80,6 @@ export class ChannelSearch {
   #hops = 0;
   /** Steps left. */
   #steps: number;
-  /** Steps left when it was last better than before. */
-  #gainedAt: number;
   /** With so few it gives up. */
   #stopAt = 0;
   #patience: number;
@@ -110,7 +110,6 @@ export class ChannelSearch {
     this.#bestNetIn = new Int32Array(this.#bound);
     this.#bestNetOut = new Int32Array(this.#bound);
     this.#steps = steps;
-    this.#gainedAt = steps;
     this.#patience = patienceFor(attempt, candidates.hasSwitch);
     this.#gainAt(steps);
   }
@@ -127,7 +126,6 @@ export class ChannelSearch {
   }
 
   #gainAt(steps: number): void {
-    this.#gainedAt = steps;
     if (this.#stopAt !== ALL_DONE) this.#stopAt = Math.max(0, steps - this.#patience - 1);
   }
 
@@ -195,9 +193,9 @@ export class ChannelSearch {
   #tryReference(net: number): void {
     const steps = this.#steps;
     const patience = this.#patience;
-    this.#patience = LONGEST_PATIENCE;
-    this.#gainAt(this.#gainedAt);
+    this.#patience = PATIENCE_OF_A_REFERENCE;
     this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
+    this.#gainAt(this.#steps);
     this.#startAt(net, 0, 'ascending');
     this.#steps = steps;
     this.#patience = patience;
@@ -467,5 +465,6 @@ export function patienceFor({ pattern, acrossHosts, inside, between }: Attempt, 
   // Channels that are known, faster inside the host: that is tried only a few times.
   if (inside !== between) return LONGEST_PATIENCE;
   if (!acrossHosts) return hasSwitch ? LONGEST_PATIENCE : PATIENCE_OF_RINGS;
-  return pattern === 'ring' ? PATIENCE_OF_RINGS : PATIENCE_OF_TREES_BETWEEN_HOSTS;
+  if (pattern === 'ring') return PATIENCE_OF_RINGS;
+  return pattern === 'balancedTree' ? PATIENCE_OF_BALANCED_TREES : PATIENCE_OF_TREES_BETWEEN_HOSTS;
 }

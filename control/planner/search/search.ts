@@ -5,6 +5,7 @@
 import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { Candidates } from './candidates.ts';
+import { LONGEST_PATIENCE } from './channels.ts';
 import type { Attempt } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
 import { fitsUpwards } from './phases.ts';
@@ -27,6 +28,9 @@ const STEPS_OF_SAME_CHANNELS = 1 << 8;
 /** Of all attempts together; then each has only a few. */
 const STEPS_OF_ALL = 1 << 15;
 const STEPS_WHEN_LATE = 1 << 9;
+
+/** More orders of them than an attempt has steps. */
+const GPUS_WITH_MANY_ORDERS = 8;
 
 /** null: there are no such channels. */
 export function search(surroundings: Surroundings, request: SearchRequest): Graph | null {
@@ -156,6 +160,7 @@ class Search {
     const best = this.#best;
     if (bound < this.#request.least) return 'impossible';
     if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
+    if (this.#isFutile(attempt, candidates)) return 'no gain';
     const steps = attempt.sameChannels
       ? STEPS_OF_SAME_CHANNELS
       : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
@@ -182,6 +187,26 @@ class Search {
     };
     const isAll = channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
     return isAll ? 'best possible' : 'gain';
+  }
+
+  /**
+   * What so many GPUs, each with a way to many others, would only show after all the steps that an attempt may take. They count as taken: where NICs or
+   * ways are the bottleneck, there are many attempts at every speed, and later ones shall have few steps.
+   */
+  #isFutile(attempt: Attempt, candidates: Candidates): boolean {
+    const { pattern, acrossHosts, inside, sameChannels, crossNic } = attempt;
+    if (candidates.gpus < GPUS_WITH_MANY_ORDERS || candidates.hasSwitch || pattern === 'collnetDirect') return false;
+    const best = this.#best;
+    if (sameChannels) {
+      const copies = this.#surroundings.bounds.mostCopies(attempt);
+      const isEnough =
+        copies >= this.#request.least && (best === null || copies * inside > best.channels.length * best.inside);
+      if (!isEnough) this.#stepsLeft -= STEPS_OF_SAME_CHANNELS;
+      return !isEnough;
+    }
+    const isLost = acrossHosts && pattern === 'ring' && crossNic === 0 && !candidates.mayRingsReturn;
+    if (isLost) this.#stepsLeft -= LONGEST_PATIENCE + 1;
+    return isLost;
   }
 
   /** A plain tree comes in at a NIC's nearest GPUs and goes out there: farther paths and other NICs change nothing. */
