@@ -47,8 +47,6 @@ const PATIENCE_OF_TREES_BETWEEN_HOSTS = 1 << 10;
 const PATIENCE_OF_BALANCED_TREES = 1 << 8;
 /** Where each GPU goes on to its neighbours only, channels differ late, and what is wrong with the first ones shows late. */
 export const LONGEST_PATIENCE = 6 << 10;
-/** Where the next GPU is given. */
-const NOTHING: readonly number[] = [];
 /** Above all steps: nothing is left to do. */
 const ALL_DONE = 1 << 30;
 
@@ -291,24 +289,23 @@ export class ChannelSearch {
 
   #goOn(gpu: number, step: number, forced: Forced): void {
     if (this.#pattern === 'collnetDirect') this.#reachAll(gpu);
-    else if (step < this.#gpus - 1) this.#toNext(gpu, step, forced);
-    else this.#finish(gpu);
+    else if (step === this.#gpus - 1) this.#finish(gpu);
+    else if (forced === 'none') this.#toNext(gpu, step);
+    else this.#toForced(gpu, step, forced);
   }
 
-  /** Most of a search's time goes by here: in one piece it is compiled once, and soon. */
-  #toNext(gpu: number, step: number, forced: Forced): void {
-    const only = forced === 'none' ? -1 : this.#forcedAfter(step, forced);
-    const nexts = only === -1 ? this.#nextGpus(gpu, step) : NOTHING;
-    const count = only === -1 ? nexts.length : 1;
+  /** Most of a search's time goes by here: in one piece, and without what is rare, it is compiled once, and soon. */
+  #toNext(gpu: number, step: number): void {
+    const nexts = this.#nextGpus(gpu, step);
     const gpus = this.#gpus;
     const row = this.#channel * gpus;
     const used = this.#used;
     const loads = this.#loads;
     const { between } = this.#candidates.uses;
     const { inside, distanceInside } = this.#attempt;
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < nexts.length; i++) {
       if (this.#steps <= this.#stopAt) return;
-      const next = only === -1 ? (nexts[i] ?? 0) : only;
+      const next = nexts[i] ?? 0;
       if (used[row + next] !== 0) continue;
       const use = between[gpu * gpus + next];
       if (use === undefined || use.distance > distanceInside || !loads.take(use, inside)) continue;
@@ -316,13 +313,22 @@ export class ChannelSearch {
       this.#orders[row + step + 1] = next;
       this.#hops += use.hops;
       this.#steps -= 1;
-      if (step + 1 === this.#stepOfReturn) this.#returnToNet(next, step + 1, forced);
-      else if (step + 2 < gpus) this.#toNext(next, step + 1, forced);
+      if (step + 1 === this.#stepOfReturn) this.#returnToNet(next, step + 1, 'none');
+      else if (step + 2 < gpus) this.#toNext(next, step + 1);
       else this.#finish(next);
       this.#hops -= use.hops;
       loads.give(use, inside);
       used[row + next] = 0;
     }
+  }
+
+  #toForced(gpu: number, step: number, forced: Forced): void {
+    const next = this.#forcedAfter(step, forced);
+    if (this.#used[this.#channel * this.#gpus + next] !== 0) return;
+    const use = this.#candidates.uses.between[gpu * this.#gpus + next];
+    if (use === undefined || !this.#takeInside(use)) return;
+    this.#enter(next, step + 1, forced);
+    this.#giveInside(use);
   }
 
   #finish(gpu: number): void {
