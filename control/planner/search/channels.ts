@@ -468,9 +468,9 @@ function stepOfReturn(pattern: Pattern, gpus: number): number {
 
 /** Steps without gain after which it gives up. */
 export function patienceFor({ pattern, acrossHosts, inside, between }: Attempt, hasSwitch: boolean): number {
-  // Channels that are known, faster inside the host: that is tried only a few times.
-  if (inside !== between) return LONGEST_PATIENCE;
   if (!acrossHosts) return hasSwitch ? LONGEST_PATIENCE : PATIENCE_OF_RINGS;
   if (pattern === 'ring') return PATIENCE_OF_RINGS;
-  return pattern === 'balancedTree' ? PATIENCE_OF_BALANCED_TREES : PATIENCE_OF_TREES_BETWEEN_HOSTS;
+  if (pattern !== 'balancedTree') return PATIENCE_OF_TREES_BETWEEN_HOSTS;
+  // Known channels, faster inside the host only: that is tried a few times.
+  return inside === between ? PATIENCE_OF_BALANCED_TREES : LONGEST_PATIENCE;
 }
