@@ -3,9 +3,10 @@
  * a link of 40 carries two channels. And patterns differ only where channels leave the host. So the second need not be gone.
  */
 import type { Candidates } from './candidates.ts';
-import { areReferencesAlike, ChannelSearch, patienceFor } from './channels.ts';
+import { ChannelSearch } from './channels.ts';
 import type { Attempt, Found } from './channels.ts';
 import { LinkUnits } from './link-units.ts';
+import { areReferencesAlike, patienceFor } from './patience.ts';
 
 interface Tried {
   readonly candidates: Candidates;

@@ -6,6 +6,14 @@ import type { Candidates } from './candidates.ts';
 import type { FoundChannel, Pattern } from './graph.ts';
 import { Loads, NO_USE } from './loads.ts';
 import type { Use } from './loads.ts';
+import { Kept } from './kept.ts';
+import {
+  LONGEST_PATIENCE,
+  PATIENCE_OF_A_REFERENCE,
+  patienceFor,
+  STEPS_OF_A_REFERENCE,
+  STEPS_WITHOUT_REFERENCE,
+} from './patience.ts';
 
 /** What all channels of one attempt have in common. */
 export interface Attempt {
@@ -36,24 +44,8 @@ export interface Found {
 /** What is tried first where nothing is known: all GPUs in order; later channels as the one before. */
 type Forced = 'none' | 'ascending' | 'replay';
 
-/** For the first, ascending order; who has more steps than so many in all does without. */
-const STEPS_OF_A_REFERENCE = 1 << 10;
-const STEPS_WITHOUT_REFERENCE = 7 << 10;
-/** Who has found nothing better for so many steps hardly ever does. */
-const PATIENCE_OF_A_REFERENCE = 1 << 9;
-const PATIENCE_OF_RINGS = 4 << 10;
-/** They come in and go out near one NIC: less can be wrong with the first channels. */
-const PATIENCE_OF_TREES_BETWEEN_HOSTS = 1 << 10;
-const PATIENCE_OF_BALANCED_TREES = 1 << 8;
-/** Where each GPU goes on to its neighbours only, channels differ late, and what is wrong with the first ones shows late. */
-export const LONGEST_PATIENCE = 6 << 10;
 /** Above all steps: nothing is left to do. */
 const ALL_DONE = 1 << 30;
-
-/** Both try the first, ascending order, or neither. */
-export function areReferencesAlike(steps: number, others: number): boolean {
-  return steps === others || (steps > STEPS_WITHOUT_REFERENCE && others > STEPS_WITHOUT_REFERENCE);
-}
 
 export class ChannelSearch {
   readonly #candidates: Candidates;
@@ -81,12 +73,7 @@ export class ChannelSearch {
   /** With so few it gives up. */
   #stopAt = 0;
   #patience: number;
-  /** The best so far: channels, links of their paths, and as above. */
-  #bestCount = 0;
-  #bestHops = 0;
-  readonly #bestOrders: Int32Array;
-  readonly #bestNetIn: Int32Array;
-  readonly #bestNetOut: Int32Array;
+  readonly #best: Kept;
 
   /** `bound`: more channels than so many cannot be (bounds.ts). */
   constructor(candidates: Candidates, attempt: Attempt, bound: number, steps: number) {
@@ -104,9 +91,7 @@ export class ChannelSearch {
     this.#used = new Uint8Array(this.#bound * this.#gpus);
     this.#netIn = new Int32Array(this.#bound).fill(-1);
     this.#netOut = new Int32Array(this.#bound).fill(-1);
-    this.#bestOrders = new Int32Array(this.#bound * this.#gpus);
-    this.#bestNetIn = new Int32Array(this.#bound);
-    this.#bestNetOut = new Int32Array(this.#bound);
+    this.#best = new Kept(this.#bound, this.#gpus);
     this.#steps = steps;
     this.#patience = patienceFor(attempt, candidates.hasSwitch);
     this.#gainAt(steps);
@@ -120,7 +105,8 @@ export class ChannelSearch {
     // Whoever gives up counts as one that has tried for long: where many do, others have fewer steps.
     const left = this.#steps - (hasGivenUp ? LONGEST_PATIENCE - this.#patience : 0);
     const steps = given - Math.max(0, left);
-    return { channels: this.#channels(), hops: this.#bestHops, unfinished: !isDone && left <= 0, steps };
+    const channels = this.#best.channels(this.#acrossHosts);
+    return { channels, hops: this.#best.hops, unfinished: !isDone && left <= 0, steps };
   }
 
   #gainAt(steps: number): void {
@@ -388,32 +374,14 @@ export class ChannelSearch {
   #complete(): void {
     this.#channel += 1;
     const count = this.#channel;
-    if (count > this.#bestCount) this.#gainAt(this.#steps);
-    if (count > this.#bestCount || (count === this.#bestCount && this.#hops < this.#bestHops)) this.#keep(count);
+    const best = this.#best;
+    if (count > best.count) this.#gainAt(this.#steps);
+    if (count > best.count || (count === best.count && this.#hops < best.hops)) {
+      best.keep(count, this.#hops, this.#orders, this.#netIn, this.#netOut);
+      if (count === this.#bound) this.#stopAt = ALL_DONE;
+    }
     if (count < this.#bound && !this.#isOver()) this.#nextChannel();
     this.#channel -= 1;
-  }
-
-  /** The first `count` channels are the best so far. */
-  #keep(count: number): void {
-    this.#bestCount = count;
-    this.#bestHops = this.#hops;
-    this.#bestOrders.set(this.#orders);
-    this.#bestNetIn.set(this.#netIn);
-    this.#bestNetOut.set(this.#netOut);
-    if (count === this.#bound) this.#stopAt = ALL_DONE;
-  }
-
-  #channels(): FoundChannel[] {
-    const channels: FoundChannel[] = [];
-    for (let channel = 0; channel < this.#bestCount; channel++) {
-      const order: number[] = [];
-      const row = channel * this.#gpus;
-      for (let step = 0; step < this.#gpus; step++) order.push(this.#bestOrders[row + step] ?? 0);
-      const nets = [this.#bestNetIn[channel] ?? 0, this.#bestNetOut[channel] ?? 0] as const;
-      channels.push({ order, nets: this.#acrossHosts ? nets : null });
-    }
-    return channels;
   }
 
   /** Some may be used already. */
@@ -464,13 +432,4 @@ export class ChannelSearch {
 function stepOfReturn(pattern: Pattern, gpus: number): number {
   if (pattern === 'ring') return gpus - 1;
   return pattern === 'splitTree' && gpus > 1 ? 1 : 0;
-}
-
-/** Steps without gain after which it gives up. */
-export function patienceFor({ pattern, acrossHosts, inside, between }: Attempt, hasSwitch: boolean): number {
-  if (!acrossHosts) return hasSwitch ? LONGEST_PATIENCE : PATIENCE_OF_RINGS;
-  if (pattern === 'ring') return PATIENCE_OF_RINGS;
-  if (pattern !== 'balancedTree') return PATIENCE_OF_TREES_BETWEEN_HOSTS;
-  // Known channels, faster inside the host only: that is tried a few times.
-  return inside === between ? PATIENCE_OF_BALANCED_TREES : LONGEST_PATIENCE;
 }

@@ -5,9 +5,9 @@
 import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { Candidates } from './candidates.ts';
-import { LONGEST_PATIENCE } from './channels.ts';
 import type { Attempt } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
+import { LONGEST_PATIENCE } from './patience.ts';
 import { fitsUpwards } from './phases.ts';
 import { speedsFor } from './speeds.ts';
 import type { Surroundings } from './surroundings.ts';
