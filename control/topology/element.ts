@@ -48,8 +48,14 @@ export function elementsOf({ children }: Element, name?: string): Element[] {
 
 /** The element itself and all below it, each before its children. */
 export function* everyElement(root: Element): Generator<Element> {
-  yield root;
-  for (const child of elementsOf(root)) yield* everyElement(child);
+  const waiting = [root];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    yield next;
+    for (let i = next.children.length - 1; i >= 0; i--) {
+      const child = next.children[i];
+      if (child?.kind === 'element') waiting.push(child);
+    }
+  }
 }
 
 /** "machine.xml:12:5: <gpu>", as messages begin. */

@@ -87,7 +87,7 @@ export class Hierarchy {
 /** By GPU; fewer than there are GPUs where one has no NIC. */
 function endsOf({ routes }: HostShape): RailEnd[] {
   const { gpus, nets } = routes.machine;
-  const nics = gpus.map((gpu) => routes.localNet(gpu, 0));
+  const nics = gpus.map((gpu) => routes.localNets(gpu)[0] ?? null);
   return gpus.flatMap((gpu, index) => {
     const nic = nics[index] ?? null;
     if (nic === null) return [];

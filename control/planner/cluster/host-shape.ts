@@ -5,6 +5,7 @@ import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
 import type { NamedGraphs } from '../search/graph-xml.ts';
 import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
+import { Surroundings } from '../search/surroundings.ts';
 import { MOST_CHANNELS } from './limits.ts';
 
 /** Of CollNet's direct form: a head is connected to all others. */
@@ -32,9 +33,10 @@ export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2, graphs: null };
 export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
   const { crossNic, graphs } = options;
   const given = graphs === null ? NO_GRAPHS : readGraphs(graphs, routes.machine, acrossHosts);
+  const surroundings = new Surroundings(routes);
   const gpus = routes.machine.gpus.length;
   const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
-    search(routes, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
+    search(surroundings, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
   const rings = given.ring ?? find('ring', 1, MOST_CHANNELS / 2) ?? simpleOrder('ring', gpus, 1, acrossHosts);
   const most = rings.channels.length;
   const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', gpus, most, acrossHosts);

@@ -1,8 +1,8 @@
 /** How ranks of a machine really reach each other and the network: paths, where GPUs may use them, and ways round where not. */
 import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts';
 import { mirrored } from './mirrored.ts';
-import { distance, farther, NO_PATH, pathsTo, reverseLinks } from './path.ts';
-import type { Path, PathType } from './path.ts';
+import { distance, farther, NO_PATH, PathsTo, reverseLinks } from './path.ts';
+import type { Path, PathType, ReverseLinks } from './path.ts';
 
 /** What a user may change; the names of the variables are NCCL's. */
 export interface RouteOptions {
@@ -29,8 +29,10 @@ export const DEFAULT_ROUTES: RouteOptions = {
 export class Routes {
   readonly machine: Machine;
   readonly #options: RouteOptions;
-  /** [to][from], by node index. */
-  readonly #paths: Path[][] = [];
+  /** The same links the other way. */
+  readonly reverse: ReverseLinks;
+  /** By index of the node where they end; undefined: none ends there. */
+  readonly #paths: (PathsTo | undefined)[];
   readonly #localCpu = new Map<GpuNode, CpuNode>();
   readonly #relays = new Map<GpuNode, Map<NetNode, GpuNode>>();
 
@@ -38,9 +40,10 @@ export class Routes {
     this.machine = machine;
     this.#options = options;
     const { cpus, gpus, nets, nvswitch } = machine;
-    const reverse = reverseLinks(machine);
+    this.reverse = reverseLinks(machine);
+    this.#paths = machine.nodes.map(() => undefined);
     for (const node of [...cpus, ...gpus, ...nets, ...(nvswitch === null ? [] : [nvswitch])]) {
-      this.#paths[node.index] = pathsTo(node, machine, reverse, options.throughGpus);
+      this.#paths[node.index] = new PathsTo(node, machine, this.reverse, options.throughGpus);
     }
     for (const gpu of gpus) this.#findLocalCpu(gpu);
     for (const gpu of gpus) for (const other of gpus) this.#divertFarPeers(other, gpu);
@@ -52,23 +55,24 @@ export class Routes {
   }
 
   path(from: MachineNode, to: MachineNode): Path {
-    return this.#paths[to.index]?.[from.index] ?? NO_PATH;
+    return this.#paths[to.index]?.from(from) ?? NO_PATH;
   }
 
   /** Those of `nodes` to which `from` has the widest, and then the nearest, paths. */
   nearest<Node extends MachineNode>(from: MachineNode, nodes: readonly Node[]): Node[] {
-    const ranked = nodes.map((node) => ({ node, path: this.path(from, node) }));
-    const best = ranked.reduce<Path>(
-      (kept, { path }) =>
-        path.bandwidth > kept.bandwidth ||
-        (path.bandwidth === kept.bandwidth && distance(path.type) < distance(kept.type))
-          ? path
-          : kept,
-      NO_PATH,
-    );
-    return ranked
-      .filter(({ path }) => path.bandwidth === best.bandwidth && path.type === best.type)
-      .map(({ node }) => node);
+    let { bandwidth, type } = NO_PATH;
+    let near: Node[] = [];
+    for (let i = 0; i < nodes.length; i++) {
+      const node = nodes[i];
+      if (node === undefined) continue;
+      const path = this.path(from, node);
+      if (path.bandwidth === bandwidth && path.type === type) near.push(node);
+      else if (path.bandwidth > bandwidth || (path.bandwidth === bandwidth && distance(path.type) < distance(type))) {
+        ({ bandwidth, type } = path);
+        near = [node];
+      }
+    }
+    return near;
   }
 
   /** Whether a NIC may move data of the GPU's memory without the host's; `reads`: from it. */
@@ -155,7 +159,7 @@ export class Routes {
     this.#set(from, to, {
       type: middle.kind === 'gpu' ? 'PXN' : merged(first.type, second.type),
       bandwidth: Math.min(first.bandwidth, second.bandwidth),
-      links: [...first.links, ...second.links],
+      links: first.links.concat(second.links),
     });
   }
 
@@ -164,29 +168,32 @@ export class Routes {
   }
 
   #set(from: MachineNode, to: MachineNode, path: Path): void {
-    const row = this.#paths[to.index];
-    if (row !== undefined) row[from.index] = path;
+    this.#paths[to.index]?.set(from, path);
   }
 
-  /** The NIC that the GPU uses for a channel: GPUs which share NICs begin with different ones. */
-  localNet(gpu: GpuNode, channel: number): NetNode | null {
+  /** The NICs that the GPU uses for its channels, one after the other and then from the first again: GPUs which share NICs begin with different ones. */
+  localNets(gpu: GpuNode): NetNode[] {
     const nets = this.nearest(gpu, this.machine.nets);
     const [first] = nets;
-    if (first === undefined) return null;
+    if (first === undefined) return [];
     const sharers = this.nearest(first, this.machine.gpus).length;
     const start = isPowerOfTwo(nets.length) ? mirrored(gpu.device, nets.length) : gpu.device;
-    const turn = channel % Math.ceil(nets.length / Math.max(sharers, 1));
-    return nets[(start + turn) % nets.length] ?? null;
+    const turns = Math.ceil(nets.length / Math.max(sharers, 1));
+    return Array.from({ length: turns }, (_, turn) => nets[(start + turn) % nets.length] ?? first);
   }
 
   /** The GPU that uses this NIC first. */
   localGpu(net: NetNode): GpuNode | null {
-    const near = this.nearest(net, this.machine.gpus);
-    for (let channel = 0; channel < this.machine.nets.length; channel++) {
-      const found = near.find((gpu) => this.localNet(gpu, channel) === net);
-      if (found !== undefined) return found;
+    const near = this.nearest(net, this.machine.gpus).map((gpu) => ({ gpu, nets: this.localNets(gpu) }));
+    let local: GpuNode | null = null;
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const { gpu, nets } of near) {
+      const turn = nets.indexOf(net);
+      if (turn === -1 || turn >= earliest) continue;
+      local = gpu;
+      earliest = turn;
     }
-    return null;
+    return local;
   }
 }
 

@@ -1,5 +1,6 @@
 /** How many channels there can be at most, by what leaves each GPU and each NIC: what no search can beat need not be searched. */
 import type { Machine } from '../machine/node.ts';
+import { Chains } from './chains.ts';
 import type { Attempt } from './channels.ts';
 import type { Use, Uses } from './loads.ts';
 
@@ -13,6 +14,7 @@ interface Gate {
 export class Bounds {
   readonly #machine: Machine;
   readonly #uses: Uses;
+  readonly #chains: Chains;
   /** By distance inside: the first links of each GPU's paths to the others. */
   readonly #inside = new Map<number, readonly (readonly Gate[])[]>();
   /** By distance between: each way between a GPU and a NIC has one of these links at a GPU. */
@@ -22,6 +24,7 @@ export class Bounds {
   constructor(machine: Machine, uses: Uses) {
     this.#machine = machine;
     this.#uses = uses;
+    this.#chains = new Chains(machine.gpus.length, uses);
   }
 
   /** `ports`: MB/s of the NICs' ports that channels may use. */
@@ -34,51 +37,100 @@ export class Bounds {
       const { fromNet, toNet } = this.#uses;
       const entering = remembered(this.#entering, distanceBetween, () => this.#gatesAtGpus(fromNet, distanceBetween));
       const leaving = remembered(this.#leaving, distanceBetween, () => this.#gatesAtGpus(toNet, distanceBetween));
+      let ofPorts = 0;
+      ports.forEach((port) => (ofPorts += Math.floor(port / between)));
       bound = Math.min(
         bound,
-        ports.reduce((sum, port) => sum + Math.floor(port / between), 0),
+        ofPorts,
         through(entering, between),
         Math.floor(through(leaving, between * share) * share),
       );
     }
     if (pattern === 'collnetDirect') return Math.min(bound, gpus);
     if (gpus < 2) return bound;
+    if (!this.#chains.mayBe(inside, distanceInside)) return 0;
     const gates = remembered(this.#inside, distanceInside, () => this.#firstLinks(distanceInside));
-    const carried = gates.map((links) => through(links, inside));
-    if (pattern === 'ring' && !acrossHosts) return Math.min(bound, ...carried);
+    let least = bound;
+    let sum = 0;
+    gates.forEach((links) => {
+      const carried = through(links, inside);
+      least = Math.min(least, carried);
+      sum += carried;
+    });
+    if (pattern === 'ring' && !acrossHosts) return least;
     // All GPUs but one hand on inside the host.
-    return Math.min(bound, Math.floor(carried.reduce((sum, channels) => sum + channels, 0) / (gpus - 1)));
+    return Math.min(bound, Math.floor(sum / (gpus - 1)));
+  }
+
+  /** Where all channels go through the GPUs in the same order: how often the widest way carries one. */
+  mostCopies({ inside, distanceInside }: Attempt): number {
+    let widest = 0;
+    this.#uses.between.forEach(({ distance, hops, bandwidth }) => {
+      if (hops > 0 && distance <= distanceInside) widest = Math.max(widest, bandwidth);
+    });
+    return Math.floor(widest / inside);
   }
 
   #firstLinks(farthest: number): Gate[][] {
-    return this.#uses.between.map((uses) => this.#gates(uses, farthest, (_, place) => place === 0));
-  }
-
-  #gatesAtGpus(uses: readonly (readonly Use[])[], farthest: number): Gate[] {
-    const { links } = this.#machine;
-    return this.#gates(uses.flat(), farthest, (index) => {
-      const link = links[index];
-      return link !== undefined && link.kind !== 'nvlink' && (link.from.kind === 'gpu' || link.to.kind === 'gpu');
+    const { links, between } = this.#uses;
+    const gpus = this.#machine.gpus.length;
+    return this.#machine.gpus.map((_, gpu) => {
+      const gates = new Gates(this.#machine, this.#uses);
+      for (const use of between.slice(gpu * gpus, (gpu + 1) * gpus)) {
+        if (use.distance <= farthest && use.hops > 0) gates.add(use.first, links[use.first] ?? 0);
+      }
+      return gates.all();
     });
   }
 
-  /** The links of allowed paths, without answers, that are asked for. */
-  #gates(uses: readonly Use[], farthest: number, isWanted: (link: number, place: number) => boolean): Gate[] {
-    const factors = new Map<number, number>();
-    for (const use of uses) {
-      if (use.distance > farthest) continue;
-      for (let place = 0; place < use.hops; place++) {
-        const link = use.links[place] ?? 0;
-        const factor = use.factors[place] ?? 1;
-        if (isWanted(link, place)) factors.set(link, Math.min(factor, factors.get(link) ?? factor));
+  /** The links of allowed paths, without answers, that lie at a GPU. */
+  #gatesAtGpus(uses: readonly Use[], farthest: number): Gate[] {
+    const { links } = this.#machine;
+    const isAtGpu = links.map(({ kind, from, to }) => kind !== 'nvlink' && (from.kind === 'gpu' || to.kind === 'gpu'));
+    const gates = new Gates(this.#machine, this.#uses);
+    uses.forEach((use) => {
+      if (use.distance > farthest) return;
+      for (let place = use.first; place < use.first + use.hops; place++) {
+        const link = this.#uses.links[place] ?? 0;
+        if (isAtGpu[link] === true) gates.add(place, link);
       }
-    }
-    return Array.from(factors, ([link, factor]) => ({ bandwidth: this.#machine.links[link]?.bandwidth ?? 0, factor }));
+    });
+    return gates.all();
+  }
+}
+
+class Gates {
+  readonly #machine: Machine;
+  readonly #uses: Uses;
+  readonly #factors = new Map<number, number>();
+
+  constructor(machine: Machine, uses: Uses) {
+    this.#machine = machine;
+    this.#uses = uses;
+  }
+
+  /** `place`: in the table of uses. */
+  add(place: number, link: number): void {
+    const factor = this.#uses.factors[place] ?? 1;
+    const known = this.#factors.get(link);
+    if (known === undefined || factor < known) this.#factors.set(link, factor);
+  }
+
+  all(): Gate[] {
+    return Array.from(this.#factors, ([link, factor]) => ({
+      bandwidth: this.#machine.links[link]?.bandwidth ?? 0,
+      factor,
+    }));
   }
 }
 
 function through(gates: readonly Gate[], speed: number): number {
-  return gates.reduce((sum, { bandwidth, factor }) => sum + Math.floor(bandwidth / Math.round(speed * factor)), 0);
+  let sum = 0;
+  for (let i = 0; i < gates.length; i++) {
+    const gate = gates[i];
+    if (gate !== undefined) sum += Math.floor(gate.bandwidth / Math.round(speed * gate.factor));
+  }
+  return sum;
 }
 
 function remembered<Value>(known: Map<number, Value>, key: number, make: () => Value): Value {

@@ -4,8 +4,10 @@
  */
 import type { Candidates } from './candidates.ts';
 import type { FoundChannel, Pattern } from './graph.ts';
-import { Loads } from './loads.ts';
+import { Loads, NO_USE } from './loads.ts';
 import type { Use } from './loads.ts';
+import { Kept } from './kept.ts';
+import { PATIENCE, PATIENCE_OF_A_REFERENCE, STEPS_OF_A_REFERENCE, STEPS_WITHOUT_REFERENCE } from './patience.ts';
 
 /** What all channels of one attempt have in common. */
 export interface Attempt {
@@ -29,24 +31,29 @@ export interface Found {
   readonly hops: number;
   /** The steps were used up before everything had been tried. */
   readonly unfinished: boolean;
+  /** That were used. */
+  readonly steps: number;
 }
 
 /** What is tried first where nothing is known: all GPUs in order; later channels as the one before. */
 type Forced = 'none' | 'ascending' | 'replay';
 
-/** For the first, ascending order. */
-const STEPS_OF_A_REFERENCE = 1 << 10;
-/** Who has found nothing better for so many steps hardly ever does. */
-const STEPS_WITHOUT_GAIN = 6 << 10;
+/** Above all steps: nothing is left to do. */
+const ALL_DONE = 1 << 30;
 
 export class ChannelSearch {
   readonly #candidates: Candidates;
   readonly #attempt: Attempt;
   readonly #bound: number;
   readonly #gpus: number;
+  readonly #nets: number;
+  readonly #pattern: Pattern;
+  readonly #acrossHosts: boolean;
+  /** After so many GPUs beside the first a channel goes out; -1: it does not. */
+  readonly #stepOfReturn: number;
   readonly #loads: Loads;
   /** MB/s by place of the port. */
-  readonly #ports: Float64Array;
+  readonly #ports: number[];
   /** [channel × gpus + step]: GPU. */
   readonly #orders: Int32Array;
   /** [channel × gpus + gpu] */
@@ -55,11 +62,12 @@ export class ChannelSearch {
   readonly #netOut: Int32Array;
   #channel = 0;
   #hops = 0;
+  /** Steps left. */
   #steps: number;
-  /** Steps left when it was last better than before. */
-  #gainedAt: number;
-  #done = false;
-  #best: { count: number; hops: number; channels: FoundChannel[] } = { count: 0, hops: 0, channels: [] };
+  /** With so few it gives up. */
+  #stopAt = 0;
+  #patience = PATIENCE;
+  readonly #best: Kept;
 
   /** `bound`: more channels than so many cannot be (bounds.ts). */
   constructor(candidates: Candidates, attempt: Attempt, bound: number, steps: number) {
@@ -67,31 +75,43 @@ export class ChannelSearch {
     this.#attempt = attempt;
     this.#bound = Math.min(bound, attempt.most);
     this.#gpus = candidates.gpus;
-    this.#loads = new Loads(candidates.bandwidths);
-    this.#ports = Float64Array.from(candidates.ports);
+    this.#nets = candidates.nets;
+    this.#pattern = attempt.pattern;
+    this.#acrossHosts = attempt.acrossHosts;
+    this.#stepOfReturn = attempt.acrossHosts ? stepOfReturn(attempt.pattern, candidates.gpus) : -1;
+    this.#loads = new Loads(candidates.bandwidths, candidates.uses);
+    this.#ports = [...candidates.ports];
     this.#orders = new Int32Array(this.#bound * this.#gpus);
     this.#used = new Uint8Array(this.#bound * this.#gpus);
     this.#netIn = new Int32Array(this.#bound).fill(-1);
     this.#netOut = new Int32Array(this.#bound).fill(-1);
+    this.#best = new Kept(this.#bound, this.#gpus);
     this.#steps = steps;
-    this.#gainedAt = steps;
+    this.#gainAt(steps);
   }
 
-  run(): Found & { readonly stepsLeft: number } {
+  run(): Found {
+    const given = this.#steps;
     if (this.#bound > 0) this.#nextChannel();
-    const { channels, hops } = this.#best;
-    const stepsLeft = Math.max(0, this.#steps);
-    return { channels, hops, unfinished: !this.#done && this.#steps <= 0, stepsLeft };
+    const channels = this.#best.channels(this.#acrossHosts);
+    const unfinished = this.#stopAt !== ALL_DONE && this.#steps <= 0;
+    return { channels, hops: this.#best.hops, unfinished, steps: given - Math.max(0, this.#steps) };
+  }
+
+  #gainAt(steps: number): void {
+    if (this.#stopAt !== ALL_DONE) this.#stopAt = Math.max(0, steps - this.#patience - 1);
   }
 
   #nextChannel(): void {
-    if (this.#attempt.acrossHosts) this.#fromNets();
+    if (this.#acrossHosts) this.#fromNets();
     else this.#fromGpus();
   }
 
   #fromGpus(): void {
-    if (this.#attempt.pattern === 'collnetDirect') {
-      for (let gpu = 0; gpu < this.#gpus; gpu++) if (!this.#isHead(gpu)) this.#start(gpu, 'none');
+    if (this.#pattern === 'collnetDirect') {
+      // Heads in another order take the same of every link.
+      const next = this.#channel === 0 ? 0 : this.#replayed(0) + 1;
+      for (let gpu = next; gpu < this.#gpus; gpu++) this.#start(gpu, 'none');
       return;
     }
     if (this.#channel === 0) this.#start(0, 'ascending');
@@ -135,13 +155,23 @@ export class ChannelSearch {
 
   #startNear(net: number): void {
     if (this.#channel === 0 && !this.#candidates.hasSwitch) {
-      const steps = this.#steps;
-      this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
-      this.#startAt(net, 0, 'ascending');
-      this.#steps = steps;
-      this.#gainedAt = steps;
+      if (this.#steps <= STEPS_WITHOUT_REFERENCE) this.#tryReference(net);
+      this.#gainAt(this.#steps);
     }
-    for (const gpu of this.#candidates.firstGpus[net] ?? []) this.#startAt(net, gpu, 'none');
+    const gpus = this.#candidates.firstGpus[net] ?? [];
+    for (let i = 0; i < gpus.length; i++) this.#startAt(net, gpus[i] ?? 0, 'none');
+  }
+
+  /** With steps of its own. */
+  #tryReference(net: number): void {
+    const steps = this.#steps;
+    const patience = this.#patience;
+    this.#patience = PATIENCE_OF_A_REFERENCE;
+    this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
+    this.#gainAt(this.#steps);
+    this.#startAt(net, 0, 'ascending');
+    this.#steps = steps;
+    this.#patience = patience;
   }
 
   /** Of CollNet's direct form: the NIC's own GPU, once. */
@@ -153,10 +183,10 @@ export class ChannelSearch {
   }
 
   #startAt(net: number, gpu: number, forced: Forced): void {
-    const use = this.#candidates.uses.fromNet[net]?.[gpu];
+    const use = this.#candidates.uses.fromNet[net * this.#gpus + gpu];
     if (use === undefined) return;
-    const isSymmetric = this.#attempt.pattern !== 'ring' && this.#attempt.pattern !== 'collnetDirect';
-    const back = this.#candidates.uses.toNet[gpu]?.[net];
+    const isSymmetric = this.#pattern !== 'ring' && this.#pattern !== 'collnetDirect';
+    const back = this.#candidates.uses.toNet[gpu * this.#nets + net];
     if (isSymmetric && back !== undefined && back.distance > this.#attempt.distanceBetween) return;
     if (!this.#takeBetween(use)) return;
     this.#enter(gpu, 0, forced);
@@ -164,24 +194,15 @@ export class ChannelSearch {
   }
 
   #enter(gpu: number, step: number, forced: Forced): void {
-    const place = this.#channel * this.#gpus + gpu;
-    this.#used[place] = 1;
-    this.#orders[this.#channel * this.#gpus + step] = gpu;
-    this.#visit(gpu, step, forced);
-    this.#used[place] = 0;
-  }
-
-  #visit(gpu: number, step: number, forced: Forced): void {
-    if (this.#isOver()) return;
-    this.#steps -= 1;
-    const { pattern, acrossHosts } = this.#attempt;
-    if (acrossHosts && step === this.#stepOfReturn(pattern)) this.#returnToNet(gpu, step, forced);
-    else this.#goOn(gpu, step, forced);
-  }
-
-  #stepOfReturn(pattern: Pattern): number {
-    if (pattern === 'ring') return this.#gpus - 1;
-    return pattern === 'splitTree' && this.#gpus > 1 ? 1 : 0;
+    const row = this.#channel * this.#gpus;
+    this.#used[row + gpu] = 1;
+    this.#orders[row + step] = gpu;
+    if (this.#steps > this.#stopAt) {
+      this.#steps -= 1;
+      if (step === this.#stepOfReturn) this.#returnToNet(gpu, step, forced);
+      else this.#goOn(gpu, step, forced);
+    }
+    this.#used[row + gpu] = 0;
   }
 
   #returnToNet(gpu: number, step: number, forced: Forced): void {
@@ -189,14 +210,15 @@ export class ChannelSearch {
     const start = this.#netIn[this.#channel] ?? 0;
     const { portOf, uses } = this.#candidates;
     const nets = this.#candidates.netsOf(gpu);
-    for (const net of nets) {
+    for (let i = 0; i < nets.length; i++) {
       if (this.#isOver()) return;
+      const net = nets[i] ?? 0;
       if (pattern === 'tree' && net !== start) continue;
       if (pattern === 'ring' && crossNic === 2) {
         if (this.#channel % 2 === 1 && net !== this.#netIn[this.#channel - 1]) continue;
       } else if (crossNic === 0 && portOf[net] !== portOf[start]) continue;
-      const use = uses.toNet[gpu]?.[net];
-      const back = uses.fromNet[net]?.[gpu];
+      const use = uses.toNet[gpu * this.#nets + net];
+      const back = uses.fromNet[net * this.#gpus + gpu];
       if (use === undefined || back === undefined) continue;
       if (pattern !== 'ring' && pattern !== 'collnetDirect' && back.distance > this.#attempt.distanceBetween) continue;
       const share = pattern === 'balancedTree' && this.#gpus > 1 ? 0.5 : 1;
@@ -210,41 +232,83 @@ export class ChannelSearch {
 
   /** Balanced trees: the second GPU sends the other half by the same NIC. */
   #toSecond(gpu: number, net: number, forced: Forced): void {
-    for (const next of this.#nextGpus(gpu, 0, forced, true)) {
-      if (this.#isUsed(next)) continue;
-      const use = this.#candidates.uses.between[gpu]?.[next];
-      const half = this.#candidates.uses.toNet[next]?.[net];
-      const back = this.#candidates.uses.fromNet[net]?.[next];
-      if (use === undefined || half === undefined || back === undefined) continue;
-      if (back.distance > this.#attempt.distanceBetween || !this.#takeInside(use)) continue;
-      if (this.#takeBetween(half, 0.5)) {
-        this.#used[this.#channel * this.#gpus + next] = 1;
-        this.#orders[this.#channel * this.#gpus + 1] = next;
-        this.#steps -= 1;
-        if (!this.#isOver()) this.#goOn(next, 1, forced);
-        this.#used[this.#channel * this.#gpus + next] = 0;
-        this.#giveBetween(half, 0.5);
-      }
-      this.#giveInside(use);
+    if (forced !== 'none') {
+      this.#trySecond(gpu, this.#forcedAfter(0, forced), net, forced);
+      return;
     }
+    const at = this.#channel * this.#gpus;
+    const start = this.#netIn[this.#channel] ?? 0;
+    const nexts = this.#candidates.nextGpus.nextTowards(gpu, start, true, this.#pattern, this.#used, at);
+    for (let i = 0; i < nexts.length; i++) this.#trySecond(gpu, nexts[i] ?? 0, net, forced);
+  }
+
+  #trySecond(gpu: number, next: number, net: number, forced: Forced): void {
+    const place = this.#channel * this.#gpus + next;
+    if (this.#used[place] !== 0) return;
+    const { between, toNet, fromNet } = this.#candidates.uses;
+    const use = between[gpu * this.#gpus + next];
+    const half = toNet[next * this.#nets + net];
+    const back = fromNet[net * this.#gpus + next];
+    if (use === undefined || half === undefined || back === undefined) return;
+    if (back.distance > this.#attempt.distanceBetween || !this.#takeInside(use)) return;
+    if (this.#takeBetween(half, 0.5)) {
+      this.#used[place] = 1;
+      this.#orders[this.#channel * this.#gpus + 1] = next;
+      this.#steps -= 1;
+      if (!this.#isOver()) this.#goOn(next, 1, forced);
+      this.#used[place] = 0;
+      this.#giveBetween(half, 0.5);
+    }
+    this.#giveInside(use);
   }
 
   #goOn(gpu: number, step: number, forced: Forced): void {
-    if (this.#attempt.pattern === 'collnetDirect') this.#reachAll(gpu);
-    else if (step < this.#gpus - 1) this.#toNext(gpu, step, forced);
-    else if (this.#attempt.pattern === 'ring' && !this.#attempt.acrossHosts) this.#closeRing(gpu);
-    else this.#complete();
+    if (this.#pattern === 'collnetDirect') this.#reachAll(gpu);
+    else if (step === this.#gpus - 1) this.#finish(gpu);
+    else if (forced === 'none') this.#toNext(gpu, step);
+    else this.#toForced(gpu, step, forced);
   }
 
-  #toNext(gpu: number, step: number, forced: Forced): void {
-    for (const next of this.#nextGpus(gpu, step, forced)) {
-      if (this.#isOver()) return;
-      if (this.#isUsed(next)) continue;
-      const use = this.#candidates.uses.between[gpu]?.[next];
-      if (use === undefined || !this.#takeInside(use)) continue;
-      this.#enter(next, step + 1, forced);
-      this.#giveInside(use);
+  /** Most of a search's time goes by here: in one piece, and without what is rare, it is compiled once, and soon. */
+  #toNext(gpu: number, step: number): void {
+    const nexts = this.#nextGpus(gpu, step);
+    const gpus = this.#gpus;
+    const row = this.#channel * gpus;
+    const used = this.#used;
+    const loads = this.#loads;
+    const { between } = this.#candidates.uses;
+    const { inside, distanceInside } = this.#attempt;
+    for (let i = 0; i < nexts.length; i++) {
+      if (this.#steps <= this.#stopAt) return;
+      const next = nexts[i] ?? 0;
+      if (used[row + next] !== 0) continue;
+      const use = between[gpu * gpus + next];
+      if (use === undefined || use.distance > distanceInside || !loads.take(use, inside)) continue;
+      used[row + next] = 1;
+      this.#orders[row + step + 1] = next;
+      this.#hops += use.hops;
+      this.#steps -= 1;
+      if (step + 1 === this.#stepOfReturn) this.#returnToNet(next, step + 1, 'none');
+      else if (step + 2 < gpus) this.#toNext(next, step + 1);
+      else this.#finish(next);
+      this.#hops -= use.hops;
+      loads.give(use, inside);
+      used[row + next] = 0;
     }
+  }
+
+  #toForced(gpu: number, step: number, forced: Forced): void {
+    const next = this.#forcedAfter(step, forced);
+    if (this.#used[this.#channel * this.#gpus + next] !== 0) return;
+    const use = this.#candidates.uses.between[gpu * this.#gpus + next];
+    if (use === undefined || !this.#takeInside(use)) return;
+    this.#enter(next, step + 1, forced);
+    this.#giveInside(use);
+  }
+
+  #finish(gpu: number): void {
+    if (this.#pattern === 'ring' && !this.#acrossHosts) this.#closeRing(gpu);
+    else this.#complete();
   }
 
   #closeRing(gpu: number): void {
@@ -253,7 +317,7 @@ export class ChannelSearch {
       this.#complete();
       return;
     }
-    const use = this.#candidates.uses.between[gpu]?.[first];
+    const use = this.#candidates.uses.between[gpu * this.#gpus + first];
     if (use === undefined || !this.#takeInside(use)) return;
     this.#complete();
     this.#giveInside(use);
@@ -261,60 +325,65 @@ export class ChannelSearch {
 
   /** CollNet's direct form: the head exchanges a share with each other GPU, both ways. */
   #reachAll(head: number): void {
-    const { between } = this.#candidates.uses;
-    const share = 1 / Math.max(1, this.#gpus - 1);
-    const taken: Use[] = [];
-    let step = 1;
-    for (let other = 0; other < this.#gpus; other++) {
-      if (other === head) continue;
-      this.#orders[this.#channel * this.#gpus + step++] = other;
-      for (const use of [between[head]?.[other], between[other]?.[head]]) {
-        const fits =
-          use !== undefined &&
-          use.distance <= this.#attempt.distanceInside &&
-          this.#loads.take(use, this.#attempt.inside * share);
-        if (fits) taken.push(use);
-        else step = Number.POSITIVE_INFINITY;
-      }
+    const gpus = this.#gpus;
+    let reached = 0;
+    for (; reached < gpus; reached++) {
+      if (reached === head) continue;
+      const step = reached < head ? reached + 1 : reached;
+      this.#orders[this.#channel * gpus + step] = reached;
+      if (!this.#exchange(head, reached)) break;
     }
-    if (step <= this.#gpus) this.#complete();
-    for (const use of taken) this.#loads.give(use, this.#attempt.inside * share);
+    if (reached === gpus) this.#complete();
+    for (let other = 0; other < reached; other++) if (other !== head) this.#undoExchange(head, other);
+  }
+
+  /** False: there is not as much left, and nothing has changed. */
+  #exchange(head: number, other: number): boolean {
+    const there = this.#candidates.uses.between[head * this.#gpus + other] ?? NO_USE;
+    const back = this.#candidates.uses.between[other * this.#gpus + head] ?? NO_USE;
+    const farthest = this.#attempt.distanceInside;
+    if (there.distance > farthest || back.distance > farthest) return false;
+    const speed = this.#shareOfHead();
+    if (!this.#loads.take(there, speed)) return false;
+    if (this.#loads.take(back, speed)) return true;
+    this.#loads.give(there, speed);
+    return false;
+  }
+
+  #undoExchange(head: number, other: number): void {
+    const speed = this.#shareOfHead();
+    this.#loads.give(this.#candidates.uses.between[head * this.#gpus + other] ?? NO_USE, speed);
+    this.#loads.give(this.#candidates.uses.between[other * this.#gpus + head] ?? NO_USE, speed);
+  }
+
+  #shareOfHead(): number {
+    return this.#attempt.inside * (1 / Math.max(1, this.#gpus - 1));
   }
 
   #complete(): void {
     this.#channel += 1;
     const count = this.#channel;
     const best = this.#best;
-    if (count > best.count) this.#gainedAt = this.#steps;
+    if (count > best.count) this.#gainAt(this.#steps);
     if (count > best.count || (count === best.count && this.#hops < best.hops)) {
-      this.#best = { count, hops: this.#hops, channels: this.#snapshot(count) };
-      if (count === this.#bound) this.#done = true;
+      best.keep(count, this.#hops, this.#orders, this.#netIn, this.#netOut);
+      if (count === this.#bound) this.#stopAt = ALL_DONE;
     }
     if (count < this.#bound && !this.#isOver()) this.#nextChannel();
     this.#channel -= 1;
   }
 
-  #snapshot(count: number): FoundChannel[] {
-    return Array.from({ length: count }, (_, channel) => ({
-      order: Array.from(this.#orders.subarray(channel * this.#gpus, (channel + 1) * this.#gpus)),
-      nets: this.#attempt.acrossHosts ? ([this.#netIn[channel] ?? 0, this.#netOut[channel] ?? 0] as const) : null,
-    }));
-  }
-
-  /** Some may be used already. `handsOver`: the next one sends to the NIC, too. */
-  #nextGpus(gpu: number, step: number, forced: Forced, handsOver = false): readonly number[] {
-    if (forced !== 'none') return [forced === 'ascending' ? step + 1 : this.#replayed(step + 1)];
-    const { acrossHosts, pattern } = this.#attempt;
-    const isBeforeReturn = handsOver || (acrossHosts && this.#stepOfReturn(pattern) === step + 1);
-    const isAfterReturn = !handsOver && (!acrossHosts || this.#stepOfReturn(pattern) <= step);
+  /** Some may be used already. */
+  #nextGpus(gpu: number, step: number): readonly number[] {
+    const { nextGpus } = this.#candidates;
+    if (this.#stepOfReturn <= step) return nextGpus.next(gpu, this.#pattern);
     const net = this.#netIn[this.#channel] ?? 0;
-    if (isAfterReturn) return this.#candidates.next(gpu, pattern);
-    const at = this.#channel * this.#gpus;
-    return this.#candidates.nextTowards(gpu, net, isBeforeReturn, pattern, this.#used, at);
+    const isLast = this.#stepOfReturn === step + 1;
+    return nextGpus.nextTowards(gpu, net, isLast, this.#pattern, this.#used, this.#channel * this.#gpus);
   }
 
-  #isUsed(gpu: number): boolean {
-    return this.#used[this.#channel * this.#gpus + gpu] !== 0;
+  #forcedAfter(step: number, forced: Forced): number {
+    return forced === 'ascending' ? step + 1 : this.#replayed(step + 1);
   }
 
   #replayed(step: number): number {
@@ -345,6 +414,11 @@ export class ChannelSearch {
   }
 
   #isOver(): boolean {
-    return this.#done || this.#steps <= 0 || this.#gainedAt - this.#steps > STEPS_WITHOUT_GAIN;
+    return this.#steps <= this.#stopAt;
   }
+}
+
+function stepOfReturn(pattern: Pattern, gpus: number): number {
+  if (pattern === 'ring') return gpus - 1;
+  return pattern === 'splitTree' && gpus > 1 ? 1 : 0;
 }

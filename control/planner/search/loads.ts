@@ -1,101 +1,162 @@
-/** How much of each link is left while channels are laid over a machine. */
+/** What flows take of links, and how much of each link is left while channels are laid over a machine. */
 import { INTEL_ROOT_COMPLEX_FACTOR } from '../machine/constants.ts';
 import type { Link, MachineNode } from '../machine/node.ts';
-import { distance, reverseLinks } from '../machine/path.ts';
+import { distance } from '../machine/path.ts';
 import type { Path, ReverseLinks } from '../machine/path.ts';
 import type { Routes } from '../machine/routes.ts';
 
-/** What a flow along a path takes of links, for each MB/s of the flow. */
+/** What a flow along a path takes of links: docs/topology.md, "What a flow takes". */
 export interface Use {
   /** Of the path. */
   readonly distance: number;
   readonly hops: number;
   /** MB/s. */
   readonly bandwidth: number;
-  /** Link indices and what each carries of the flow; docs/topology.md, "What a flow takes". First those of the path itself, then answers. */
+  /** Places in the tables of all uses: from `first` on the links of the path itself, then, up to `end`, answers. */
+  readonly first: number;
+  readonly end: number;
+  /** It takes what it carries, of each link. */
+  readonly isEven: boolean;
+}
+
+/** All flows that a search may lay: between GPUs and NICs, by their places in the machine's lists. */
+export interface Uses {
+  /** [from × GPUs + to] */
+  readonly between: readonly Use[];
+  /** [gpu × nets + net] */
+  readonly toNet: readonly Use[];
+  /** [net × GPUs + gpu] */
+  readonly fromNet: readonly Use[];
+  /** Link indices, of all uses one behind the other: one table is made faster, and read faster, than one for each of many uses. */
   readonly links: Int32Array;
+  /** What these links carry for each MB/s of the flow. */
   readonly factors: Float64Array;
+}
+
+/** Of what is not there. */
+export const NO_USE: Use = { distance: distance('DIS'), hops: 0, bandwidth: 0, first: 0, end: 0, isEven: true };
+
+export function usesOf(routes: Routes): Uses {
+  const { gpus, nets } = routes.machine;
+  const links = linksBetween(routes, gpus, gpus) + linksBetween(routes, gpus, nets) + linksBetween(routes, nets, gpus);
+  // Each link, and an answer over it.
+  const tables = new Tables(routes, 2 * links);
+  return {
+    between: tables.all(gpus, gpus),
+    toNet: tables.all(gpus, nets),
+    fromNet: tables.all(nets, gpus),
+    links: tables.links,
+    factors: tables.factors,
+  };
+}
+
+function linksBetween(routes: Routes, froms: readonly MachineNode[], tos: readonly MachineNode[]): number {
+  let links = 0;
+  froms.forEach((from) => {
+    tos.forEach((to) => (links += routes.path(from, to).links.length));
+  });
+  return links;
 }
 
 /** Before compute capability 8.0 a GPU answers what a NIC or processor writes with an eighth as much traffic back. */
 const ANSWERS_OF_OLD_GPUS = 1 / 8;
 
-export function useOf(from: MachineNode, path: Path, reverse: ReverseLinks): Use {
-  const isIntel =
-    path.type === 'PHB' &&
-    from.kind === 'gpu' &&
-    path.links.some(({ to }) => to.kind === 'cpu' && to.architecture === 'x86_64' && to.vendor === 'intel');
-  const factors = path.links.map(({ kind }) => (kind === 'pci' && isIntel ? INTEL_ROOT_COMPLEX_FACTOR : 1));
-  const answers = path.links.flatMap((link, i) => {
-    const back = reverse[link.index];
-    const share = answerShare(from, link) * (factors[i] ?? 1);
-    return back === undefined || share === 0 ? [] : [{ link: back.index, share }];
-  });
-  return {
-    distance: distance(path.type),
-    hops: path.links.length,
-    bandwidth: path.bandwidth,
-    links: Int32Array.from([...path.links.map(({ index }) => index), ...answers.map(({ link }) => link)]),
-    factors: Float64Array.from([...factors, ...answers.map(({ share }) => share)]),
-  };
+class Tables {
+  readonly links: Int32Array;
+  readonly factors: Float64Array;
+  readonly #routes: Routes;
+  readonly #reverse: ReverseLinks;
+  #end = 0;
+
+  constructor(routes: Routes, entries: number) {
+    this.#routes = routes;
+    this.#reverse = routes.reverse;
+    this.links = new Int32Array(entries);
+    this.factors = new Float64Array(entries);
+  }
+
+  all(froms: readonly MachineNode[], tos: readonly MachineNode[]): Use[] {
+    const uses: Use[] = [];
+    froms.forEach((from) => {
+      tos.forEach((to) => uses.push(this.#add(from, this.#routes.path(from, to))));
+    });
+    return uses;
+  }
+
+  #add(from: MachineNode, path: Path): Use {
+    const first = this.#end;
+    const { type, bandwidth, links } = path;
+    const isIntel = type === 'PHB' && from.kind === 'gpu' && passesIntel(links);
+    links.forEach((link) => this.#put(link, factorOf(link, isIntel)));
+    links.forEach((link) => {
+      const share = answerShare(from, link);
+      const back = share === 0 ? undefined : this.#reverse[link.index];
+      if (back !== undefined) this.#put(back, share * factorOf(link, isIntel));
+    });
+    let isEven = true;
+    for (let i = first; i < this.#end; i++) if (this.factors[i] !== 1) isEven = false;
+    return { distance: distance(type), hops: links.length, bandwidth, first, end: this.#end, isEven };
+  }
+
+  #put(link: Link, factor: number): void {
+    this.links[this.#end] = link.index;
+    this.factors[this.#end] = factor;
+    this.#end += 1;
+  }
+}
+
+function factorOf({ kind }: Link, isIntel: boolean): number {
+  return isIntel && kind === 'pci' ? INTEL_ROOT_COMPLEX_FACTOR : 1;
+}
+
+function passesIntel(links: readonly Link[]): boolean {
+  return links.some(({ to }) => to.kind === 'cpu' && to.architecture === 'x86_64' && to.vendor === 'intel');
 }
 
 /** What comes back over a link for what goes over it. */
 function answerShare(from: MachineNode, { to, kind }: Link): number {
-  if (to.kind === 'gpu' && to.computeCapability < 80 && from.kind !== 'gpu') return ANSWERS_OF_OLD_GPUS;
+  if (to.kind === 'gpu') return to.computeCapability < 80 && from.kind !== 'gpu' ? ANSWERS_OF_OLD_GPUS : 0;
   return to.kind === 'cpu' && to.architecture === 'ppc64' && kind === 'nvlink' ? 1 : 0;
-}
-
-/** All flows that a search may lay: between GPUs and NICs, by their places in the machine's lists. */
-export interface Uses {
-  /** [from][to] */
-  readonly between: readonly (readonly Use[])[];
-  /** [gpu][net] */
-  readonly toNet: readonly (readonly Use[])[];
-  /** [net][gpu] */
-  readonly fromNet: readonly (readonly Use[])[];
-}
-
-export function usesOf(routes: Routes): Uses {
-  const { machine } = routes;
-  const { gpus, nets } = machine;
-  const reverse = reverseLinks(machine);
-  const table = (froms: readonly MachineNode[], tos: readonly MachineNode[]): Use[][] =>
-    froms.map((from) => tos.map((to) => useOf(from, routes.path(from, to), reverse)));
-  return { between: table(gpus, gpus), toNet: table(gpus, nets), fromNet: table(nets, gpus) };
 }
 
 export class Loads {
   /** MB/s, by link index. */
   readonly left: Int32Array;
+  readonly #links: Int32Array;
+  readonly #factors: Float64Array;
 
-  constructor(bandwidths: readonly number[]) {
-    this.left = Int32Array.from(bandwidths);
+  constructor(bandwidths: Int32Array, { links, factors }: Uses) {
+    this.left = new Int32Array(bandwidths);
+    this.#links = links;
+    this.#factors = factors;
   }
 
-  /** False: not all links have so much left, and nothing has changed. `count`: of the use's links, the first. */
-  take({ links, factors }: Use, speed: number, count = links.length): boolean {
-    for (let i = 0; i < count; i++) {
+  /** False: not all links have so much left, and nothing has changed. `end`: to leave out answers. */
+  take(use: Use, speed: number, end = use.end): boolean {
+    const links = this.#links;
+    const { left } = this;
+    const { first, isEven } = use;
+    const even = Math.round(speed);
+    for (let i = first; i < end; i++) {
       const link = links[i] ?? 0;
-      const load = Math.round(speed * (factors[i] ?? 1));
-      const left = (this.left[link] ?? 0) - load;
-      if (left < 0) {
-        this.#giveFirst(links, factors, speed, i);
+      const rest = (left[link] ?? 0) - (isEven ? even : Math.round(speed * (this.#factors[i] ?? 1)));
+      if (rest < 0) {
+        this.give(use, speed, i);
         return false;
       }
-      this.left[link] = left;
+      left[link] = rest;
     }
     return true;
   }
 
-  give({ links, factors }: Use, speed: number): void {
-    this.#giveFirst(links, factors, speed, links.length);
-  }
-
-  #giveFirst(links: Int32Array, factors: Float64Array, speed: number, count: number): void {
-    for (let i = 0; i < count; i++) {
+  give(use: Use, speed: number, end = use.end): void {
+    const links = this.#links;
+    const { left } = this;
+    const { first, isEven } = use;
+    const even = Math.round(speed);
+    for (let i = first; i < end; i++) {
       const link = links[i] ?? 0;
-      this.left[link] = (this.left[link] ?? 0) + Math.round(speed * (factors[i] ?? 1));
+      left[link] = (left[link] ?? 0) + (isEven ? even : Math.round(speed * (this.#factors[i] ?? 1)));
     }
   }
 }

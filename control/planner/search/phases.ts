@@ -11,19 +11,22 @@ import type { Use } from './loads.ts';
 export function fitsUpwards(candidates: Candidates, attempt: Attempt, channels: readonly FoundChannel[]): boolean {
   const { pattern, inside, between } = attempt;
   if (pattern === 'ring' || pattern === 'collnetDirect') return true;
-  const loads = new Loads(candidates.bandwidths);
-  const { uses } = candidates;
-  const fits = (use: Use | undefined, speed: number): boolean => use === undefined || loads.take(use, speed, use.hops);
+  const { uses, gpus, nets: netCount } = candidates;
+  const loads = new Loads(candidates.bandwidths, uses);
+  const fits = (use: Use | undefined, speed: number): boolean =>
+    use === undefined || loads.take(use, speed, use.first + use.hops);
   return channels.every(({ order, nets }) => {
     const isChain = order.every(
-      (gpu, place) => place === 0 || fits(uses.between[gpu]?.[order[place - 1] ?? 0], inside),
+      (gpu, place) => place === 0 || fits(uses.between[gpu * gpus + (order[place - 1] ?? 0)], inside),
     );
     if (!isChain || nets === null) return isChain;
     const [first = 0, second = first] = order;
     const [parent, child] = nets;
-    if (!fits(uses.toNet[first]?.[parent], between)) return false;
-    if (pattern === 'tree') return fits(uses.fromNet[child]?.[first], between);
-    if (pattern === 'splitTree') return fits(uses.fromNet[child]?.[second], between);
-    return fits(uses.fromNet[child]?.[first], between / 2) && fits(uses.fromNet[child]?.[second], between / 2);
+    if (!fits(uses.toNet[first * netCount + parent], between)) return false;
+    if (pattern === 'tree') return fits(uses.fromNet[child * gpus + first], between);
+    if (pattern === 'splitTree') return fits(uses.fromNet[child * gpus + second], between);
+    return (
+      fits(uses.fromNet[child * gpus + first], between / 2) && fits(uses.fromNet[child * gpus + second], between / 2)
+    );
   });
 }

@@ -4,17 +4,13 @@
  */
 import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
-import type { PathType } from '../machine/path.ts';
-import type { Routes } from '../machine/routes.ts';
-import { Bounds } from './bounds.ts';
-import { Candidates, surroundingsOf } from './candidates.ts';
-import type { Surroundings } from './candidates.ts';
-import { ChannelSearch } from './channels.ts';
+import type { Candidates } from './candidates.ts';
 import type { Attempt } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
-import type { Use } from './loads.ts';
+import { PATIENCE } from './patience.ts';
 import { fitsUpwards } from './phases.ts';
 import { speedsFor } from './speeds.ts';
+import type { Surroundings } from './surroundings.ts';
 
 export interface SearchRequest {
   readonly pattern: Pattern;
@@ -33,9 +29,12 @@ const STEPS_OF_SAME_CHANNELS = 1 << 8;
 const STEPS_OF_ALL = 1 << 15;
 const STEPS_WHEN_LATE = 1 << 9;
 
+/** More orders of them than an attempt has steps. */
+const GPUS_WITH_MANY_ORDERS = 8;
+
 /** null: there are no such channels. */
-export function search(routes: Routes, request: SearchRequest): Graph | null {
-  return new Search(routes, request).run();
+export function search(surroundings: Surroundings, request: SearchRequest): Graph | null {
+  return new Search(surroundings, request).run();
 }
 
 type Best = Graph & { readonly hops: number };
@@ -47,40 +46,21 @@ class Search {
   readonly #machine: Machine;
   readonly #request: SearchRequest;
   readonly #surroundings: Surroundings;
-  readonly #candidates = new Map<number, Candidates>();
-  readonly #bounds: Bounds;
-  readonly #computeCapability: number;
   readonly #pattern: Pattern;
   readonly #speeds: readonly number[];
-  /** That there are, the nearest first. */
-  readonly #distancesInside: readonly number[];
+  /** Allowed for paths between GPUs and NICs, the nearest first. */
   readonly #distancesBetween: readonly number[];
-  /** Of the ways between NICs and their nearest GPUs. */
-  readonly #nearDistances: readonly number[];
   readonly #tried = new Set<string>();
   #best: Best | null = null;
   #stepsLeft = STEPS_OF_ALL;
 
-  constructor(routes: Routes, request: SearchRequest) {
-    this.#machine = routes.machine;
+  constructor(surroundings: Surroundings, request: SearchRequest) {
+    this.#machine = surroundings.routes.machine;
     this.#request = request;
-    this.#surroundings = surroundingsOf(routes);
-    this.#bounds = new Bounds(this.#machine, this.#surroundings.uses);
-    const { gpus } = this.#machine;
-    this.#computeCapability = Math.min(...gpus.map(({ computeCapability }) => computeCapability));
-    this.#pattern = gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
-    this.#speeds = speedsFor(this.#computeCapability, request.acrossHosts);
-    const { between, toNet, fromNet } = this.#surroundings.uses;
-    this.#nearDistances = this.#machine.nets.flatMap((net, place) =>
-      routes.nearest(net, gpus).flatMap((gpu) => {
-        const at = gpus.indexOf(gpu);
-        return [fromNet[place]?.[at]?.distance ?? 0, toNet[at]?.[place]?.distance ?? 0];
-      }),
-    );
-    this.#distancesInside = distancesOf(between.flat(), 'LOC');
-    this.#distancesBetween = request.acrossHosts
-      ? distancesOf([...toNet.flat(), ...fromNet.flat()], 'PIX')
-      : [distance('PIX')];
+    this.#surroundings = surroundings;
+    this.#pattern = this.#machine.gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
+    this.#speeds = speedsFor(surroundings.computeCapability, request.acrossHosts);
+    this.#distancesBetween = request.acrossHosts ? surroundings.distancesBetween : [distance('PIX')];
   }
 
   run(): Graph | null {
@@ -106,9 +86,8 @@ class Search {
     const { uses } = this.#surroundings;
     const { acrossHosts, least } = this.#request;
     let widest = 0;
-    gpus.forEach((_, gpu) => {
-      const tos = acrossHosts ? uses.toNet[gpu] : uses.between[gpu];
-      for (const { bandwidth, hops } of tos ?? []) if (hops > 0) widest = Math.max(widest, bandwidth);
+    (acrossHosts ? uses.toNet : uses.between).forEach(({ bandwidth, hops }) => {
+      if (hops > 0) widest = Math.max(widest, bandwidth);
     });
     if (!acrossHosts && gpus.length === 1) widest = Number.POSITIVE_INFINITY;
     const total = this.#totalBandwidth();
@@ -132,8 +111,8 @@ class Search {
         const found = this.#best;
         const worthwhile = found === null || between <= distance(found.typeBetween) || between <= distance('PXN');
         if (!worthwhile) break;
-        for (const inside of this.#distancesInside) {
-          const isFirst = inside === this.#distancesInside[0];
+        for (const inside of this.#surroundings.distancesInside) {
+          const isFirst = inside === this.#surroundings.distancesInside[0];
           if (acrossHosts && !isFirst && inside > between) break;
           if (this.#best !== null && !isFirst && inside > distance(this.#best.typeInside)) break;
           if (this.#tryOrders({ speed, inside, between, cross })) return true;
@@ -177,15 +156,16 @@ class Search {
   #try(attempt: Attempt): Outcome {
     if (this.#wasTried(attempt)) return 'no gain';
     const candidates = this.#candidatesFor(attempt.distanceBetween);
-    const bound = this.#bounds.mostChannels(attempt, candidates.usedPorts);
+    const bound = this.#surroundings.bounds.mostChannels(attempt, candidates.usedPorts);
     const best = this.#best;
     if (bound < this.#request.least) return 'impossible';
     if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
+    if (this.#isFutile(attempt, candidates)) return 'no gain';
     const steps = attempt.sameChannels
       ? STEPS_OF_SAME_CHANNELS
       : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
-    const found = new ChannelSearch(candidates, attempt, bound, steps).run();
-    this.#stepsLeft -= steps - found.stepsLeft;
+    const found = this.#surroundings.attempts.run(candidates, attempt, bound, steps);
+    this.#stepsLeft -= found.steps;
     const { channels } = found;
     if (channels.length === 0 && !found.unfinished) return 'impossible';
     if (channels.length === 0 || channels.length < this.#request.least) return 'no gain';
@@ -209,10 +189,30 @@ class Search {
     return isAll ? 'best possible' : 'gain';
   }
 
+  /**
+   * What so many GPUs, each with a way to many others, would only show after all the steps that an attempt may take. They count as taken: where NICs or
+   * ways are the bottleneck, there are many attempts at every speed, and later ones shall have few steps.
+   */
+  #isFutile(attempt: Attempt, candidates: Candidates): boolean {
+    const { pattern, acrossHosts, inside, sameChannels, crossNic } = attempt;
+    if (candidates.gpus < GPUS_WITH_MANY_ORDERS || candidates.hasSwitch || pattern === 'collnetDirect') return false;
+    const best = this.#best;
+    if (sameChannels) {
+      const copies = this.#surroundings.bounds.mostCopies(attempt);
+      const isEnough =
+        copies >= this.#request.least && (best === null || copies * inside > best.channels.length * best.inside);
+      if (!isEnough) this.#stepsLeft -= STEPS_OF_SAME_CHANNELS;
+      return !isEnough;
+    }
+    const isLost = acrossHosts && pattern === 'ring' && crossNic === 0 && !candidates.mayRingsReturn;
+    if (isLost) this.#stepsLeft -= PATIENCE + 1;
+    return isLost;
+  }
+
   /** A plain tree comes in at a NIC's nearest GPUs and goes out there: farther paths and other NICs change nothing. */
   #wasTried({ pattern, inside, between, distanceInside, distanceBetween, sameChannels }: Attempt): boolean {
     if (pattern !== 'tree') return false;
-    const farthest = Math.max(0, ...this.#nearDistances.filter((far) => far <= distanceBetween));
+    const farthest = Math.max(0, ...this.#surroundings.nearDistances.filter((far) => far <= distanceBetween));
     const key = [inside, between, distanceInside, farthest, sameChannels].join();
     const isNew = !this.#tried.has(key);
     this.#tried.add(key);
@@ -220,18 +220,14 @@ class Search {
   }
 
   #candidatesFor(distanceBetween: number): Candidates {
-    const known = this.#candidates.get(distanceBetween);
-    if (known !== undefined) return known;
-    const made = new Candidates(this.#surroundings, distanceBetween, this.#request.collnetOnly);
-    this.#candidates.set(distanceBetween, made);
-    return made;
+    return this.#surroundings.candidates(distanceBetween, this.#request.collnetOnly);
   }
 
   /** Channels of half the speed, twice as many: a block moves no more than about 25 GB/s. */
   #duplicate(): void {
     const best = this.#best;
     if (best === null || best.inside < 25_000) return;
-    if (this.#computeCapability > 80 && best.inside < 50_000 && best.channels.length > 4) return;
+    if (this.#surroundings.computeCapability > 80 && best.inside < 50_000 && best.channels.length > 4) return;
     const count = Math.min(best.channels.length * 2, this.#request.most);
     const times = Math.ceil(count / best.channels.length);
     const all: FoundChannel[] = [...best.channels, ...best.channels].slice(0, count);
@@ -260,19 +256,12 @@ class Search {
         most: channels.length,
       };
       const candidates = this.#candidatesFor(attempt.distanceBetween);
-      if (this.#bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
-      const found = new ChannelSearch(candidates, attempt, channels.length, STEPS).run();
+      if (this.#surroundings.bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
+      const found = this.#surroundings.attempts.run(candidates, attempt, channels.length, STEPS);
       if (found.channels.length < channels.length || !fitsUpwards(candidates, attempt, found.channels)) return;
       this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
     }
   }
-}
-
-/** All distances of such uses, the nearest first; of a node to itself it does not count. `otherwise`: there are no others. */
-function distancesOf(uses: readonly Use[], otherwise: PathType): number[] {
-  const all = new Set(uses.map((use) => Math.min(use.distance, distance('SYS'))));
-  all.delete(distance('LOC'));
-  return all.size === 0 ? [distance(otherwise)] : [...all].toSorted((one, other) => one - other);
 }
 
 function gpuBandwidth({ links }: GpuNode): number {

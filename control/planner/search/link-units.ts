@@ -1,0 +1,75 @@
+/** Whether channels of two speeds fill links alike. */
+import type { Candidates } from './candidates.ts';
+import type { Attempt } from './channels.ts';
+import { NO_USE } from './loads.ts';
+import type { Use, Uses } from './loads.ts';
+
+/** Which flows take from a link: between GPUs, to and from NICs, and those that take more or less than they carry. */
+const INSIDE = 1;
+const BETWEEN = 2;
+const UNEVEN = 4;
+
+/** Links that are as wide, and that the same flows take from: machines have many links, but few kinds. */
+interface Kind {
+  readonly bandwidth: number;
+  readonly flows: number;
+}
+
+/** Of one machine. */
+export class LinkUnits {
+  readonly #gpus: number;
+  readonly #kinds: readonly Kind[];
+  /** MB/s: the ports that there are, each once. */
+  readonly #ports: readonly number[];
+
+  constructor({ gpus, ports, bandwidths, uses }: Candidates) {
+    this.#gpus = gpus;
+    this.#ports = [...new Set(ports)];
+    const flows = new Uint8Array(bandwidths.length);
+    mark(flows, uses, uses.between, INSIDE);
+    mark(flows, uses, uses.toNet, BETWEEN);
+    mark(flows, uses, uses.fromNet, BETWEEN);
+    const kinds = new Map<number, Kind>();
+    for (let link = 0; link < flows.length; link++) {
+      const kind = { bandwidth: bandwidths[link] ?? 0, flows: flows[link] ?? 0 };
+      if (kind.flows !== 0) kinds.set(kind.bandwidth * 2 * UNEVEN + kind.flows, kind);
+    }
+    this.#kinds = [...kinds.values()];
+  }
+
+  /**
+   * How many flows each kind of link and each port carries, as far as it matters to `bound` channels: where these numbers are the same, so are
+   * searches. null: flows take different amounts of a link, so that numbers do not say it.
+   */
+  carried({ pattern, acrossHosts, inside, between }: Attempt, bound: number): readonly number[] | null {
+    // Of a balanced tree halves go out.
+    const half = pattern === 'balancedTree' ? 0.5 : 1;
+    const considered = acrossHosts ? INSIDE | BETWEEN | UNEVEN : INSIDE | UNEVEN;
+    const carried: number[] = [];
+    for (let i = 0; i < this.#kinds.length; i++) {
+      const kind = this.#kinds[i];
+      const flows = kind === undefined ? 0 : kind.flows & considered;
+      if (kind === undefined || (flows & (INSIDE | BETWEEN)) === 0) continue;
+      if ((flows & UNEVEN) !== 0 || (flows === (INSIDE | BETWEEN) && inside !== between)) return null;
+      const isBetween = (flows & BETWEEN) !== 0;
+      const unit = isBetween ? between * half : inside;
+      if (!Number.isInteger(unit)) return null;
+      // A channel passes by every GPU.
+      const wanted = (bound * ((flows & INSIDE) === 0 ? 3 : this.#gpus + 3)) / (isBetween ? half : 1);
+      carried.push(Math.min(wanted, Math.floor(kind.bandwidth / unit)));
+    }
+    if (acrossHosts) this.#ports.forEach((port) => carried.push(Math.min(bound, Math.floor(port / between))));
+    return carried;
+  }
+}
+
+function mark(flows: Uint8Array, { links }: Uses, uses: readonly Use[], flow: number): void {
+  for (let i = 0; i < uses.length; i++) {
+    const { first, end, isEven } = uses[i] ?? NO_USE;
+    const marked = isEven ? flow : flow | UNEVEN;
+    for (let place = first; place < end; place++) {
+      const link = links[place] ?? 0;
+      flows[link] = (flows[link] ?? 0) | marked;
+    }
+  }
+}
