@@ -9,7 +9,7 @@ export function planText(view: PlanView, explain: boolean): string {
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
   const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
   if (explain) parts.push(explanation(shapes, view));
-  if (view.tuning.length > 0) parts.push(tuningText(view));
+  if (view.tuning.length > 0) parts.push(tuningText(view, explain));
   return parts.join('');
 }
 
@@ -111,10 +111,25 @@ function agreementCells({ nChannels, bwIntra, bwInter, typeIntra, typeInter }: G
   return [String(nChannels), String(bwIntra), String(bwInter), typeIntra, typeInter];
 }
 
-function tuningText({ tuning }: PlanView): string {
-  const rows = [['collective', 'bytes', 'form', 'protocol', 'predicted µs', 'bus GB/s']];
-  for (const { collective, bytes, algorithm, protocol, predictedMicroseconds, predictedBusBw } of tuning) {
-    rows.push([collective, String(bytes), algorithm, protocol, String(predictedMicroseconds), String(predictedBusBw)]);
+/** Of the forms that are not taken, so many are named. */
+const OTHERS = 3;
+
+function tuningText({ tuning }: PlanView, explain: boolean): string {
+  const rows = [
+    ['collective', 'bytes', 'form', 'protocol', 'predicted µs', 'bus GB/s', ...(explain ? ['instead of'] : [])],
+  ];
+  for (const { collective, bytes, algorithm, protocol, predictedMicroseconds, predictedBusBw, others } of tuning) {
+    const next = others.filter(({ isPossible }) => isPossible).slice(0, OTHERS);
+    const instead = next.map((form) => `${form.algorithm} ${form.protocol} ${form.predictedMicroseconds}`).join(', ');
+    rows.push([
+      collective,
+      String(bytes),
+      algorithm,
+      protocol,
+      String(predictedMicroseconds),
+      String(predictedBusBw),
+      ...(explain ? [instead] : []),
+    ]);
   }
   return columns(rows);
 }

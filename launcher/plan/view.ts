@@ -12,7 +12,8 @@ import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import { choicesFor, engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import type { Choice } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
   readonly pattern: Pattern;
@@ -68,6 +69,16 @@ export interface TuningView {
   readonly predictedMicroseconds: number;
   /** Bus bandwidth as nccl-tests count it, GB/s. */
   readonly predictedBusBw: number;
+  /** All other forms, the fastest first. */
+  readonly others: readonly FormView[];
+}
+
+export interface FormView {
+  readonly algorithm: string;
+  readonly protocol: string;
+  readonly predictedMicroseconds: number;
+  /** False: predicted only, or not what the user wants. */
+  readonly isPossible: boolean;
 }
 
 export interface ShapeView {
@@ -232,10 +243,14 @@ function agreed(
 
 function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
   const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
+  const all = choicesFor(collective, situation);
   return sizes.flatMap((bytes) => {
     const best = fastest(choices, bytes);
     if (best === null) return [];
     const microseconds = timeOf(best, bytes);
+    const others = all
+      .filter((choice) => !isSame(choice, best))
+      .toSorted((one, other) => timeOf(one, bytes) - timeOf(other, bytes));
     const busBytes = bytes * busFactor(collective, situation.ranks);
     return [
       {
@@ -245,9 +260,19 @@ function tuningOf(collective: CollectiveName, situation: Situation, { sizes, pre
         protocol: best.protocol,
         predictedMicroseconds: Number(microseconds.toPrecision(4)),
         predictedBusBw: Number((busBytes / microseconds / 1000).toPrecision(4)),
+        others: others.map((choice) => ({
+          algorithm: choice.form,
+          protocol: choice.protocol,
+          predictedMicroseconds: Number(timeOf(choice, bytes).toPrecision(4)),
+          isPossible: choices.some((one) => isSame(one, choice)),
+        })),
       },
     ];
   });
+}
+
+function isSame(one: Choice, other: Choice): boolean {
+  return one.form === other.form && one.protocol === other.protocol;
 }
 
 /** nccl-tests, doc/PERFORMANCE.md. */

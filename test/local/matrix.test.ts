@@ -1,6 +1,14 @@
 /** Every collective on every type, operator, place, count and alignment, on this host, against a reference in double precision. */
-import { beforeAll, describe, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { writeXml } from '../../control/topology/write-xml.ts';
+import { crossedGpus } from '../rig/crossed-gpus.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-matrix-'));
+afterAll(() => rmSync(directory, { recursive: true }));
 
 describe('all collectives are exact', () => {
   beforeAll(buildMatrix, 900_000);
@@ -13,4 +21,12 @@ describe('all collectives are exact', () => {
   it.each(['NCCL_ALGO=ring', 'NCCL_ALGO=tree', 'NCCL_ALGO=direct', 'NCCL_PROTO=ll'])('with %s', (wish) =>
     runMatrix(3, ['-n', '3', '--tag-output=none', '-x', wish], { seed: 50 }),
   );
+
+  it.each(['ring', 'tree'])('by a %s of a topology, on five channels', (algorithm) => {
+    const file = join(directory, 'crossed.xml');
+    writeFileSync(file, writeXml(crossedGpus()));
+    const wishes = [`NCCL_TOPO_FILE=${file}`, 'NCCL_MIN_NCHANNELS=5', `NCCL_ALGO=${algorithm}`];
+    const words = wishes.flatMap((wish) => ['-x', wish]);
+    return runMatrix(4, ['-n', '4', '--tag-output=none', ...words], { seed: 51 });
+  });
 });

@@ -40,7 +40,14 @@ const view = v.object({
     channels: v.array(v.object({ order: v.array(v.number()), nics: v.array(v.number()) })),
   }),
   shapes: v.array(v.object({ hosts: v.number(), gpus: v.number() })),
-  tuning: v.array(v.object({ collective: v.string(), bytes: v.number(), predictedMicroseconds: v.number() })),
+  tuning: v.array(
+    v.object({
+      collective: v.string(),
+      bytes: v.number(),
+      predictedMicroseconds: v.number(),
+      others: v.array(v.object({ algorithm: v.string(), predictedMicroseconds: v.number(), isPossible: v.boolean() })),
+    }),
+  ),
   rings: v.optional(v.array(v.array(v.number()))),
 });
 
@@ -133,7 +140,12 @@ describe('a plan', () => {
   it('of every collective', async () => {
     const { tuning } = await planned('--topo', switches, '--collective', 'all', '--bytes', '1M');
     expect(tuning.map(({ collective }) => collective)).toContain('allToAll');
-    for (const { predictedMicroseconds } of tuning) expect(predictedMicroseconds).toBeGreaterThan(0);
+    for (const { predictedMicroseconds, others } of tuning) {
+      expect(predictedMicroseconds).toBeGreaterThan(0);
+      const possible = others.filter(({ isPossible }) => isPossible);
+      for (const other of possible) expect(other.predictedMicroseconds).toBeGreaterThanOrEqual(predictedMicroseconds);
+    }
+    expect(tuning.flatMap(({ others }) => others.map(({ algorithm }) => algorithm))).toContain('copyEngine');
   });
 });
 

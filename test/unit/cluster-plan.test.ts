@@ -16,7 +16,7 @@ import { randomTopology } from '../rig/random-topology.ts';
 /** Of the simple order, which is taken where no path is wide enough for any speed: it promises nothing. */
 const NO_PROMISE = 100;
 const CASES_PER_TEST = 50;
-const TESTS = Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 6);
+const TESTS = Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 40);
 
 it.each(Array.from({ length: TESTS }, (_, block) => block))('random clusters, block %i', (block) => {
   for (let seed = block * CASES_PER_TEST; seed < (block + 1) * CASES_PER_TEST; seed++) expectValid(seed);

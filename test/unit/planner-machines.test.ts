@@ -13,7 +13,7 @@ import { seededRandom, shuffled } from '../rig/random.ts';
 import type { Random } from '../rig/random.ts';
 import { randomTopology } from '../rig/random-topology.ts';
 
-const CASES = 40 * Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 1);
+const CASES = 400 * Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 1);
 
 const peer: Omit<PlannedPeer, 'host' | 'device' | 'busId'> = {
   listenPort: 4000,
