@@ -241,7 +241,10 @@ export class Bootstrap {
 
   #frame(connection: number, kind: number, request: number, payload: Uint8Array): void {
     try {
-      if (kind === FrameKind.engineHello) return this.#engines.introduce(connection, request, payload);
+      if (kind === FrameKind.engineHello) {
+        this.#options.machine?.('cuda'); // looks what this host is while the engine makes its connections
+        return this.#engines.introduce(connection, request, payload);
+      }
       const engine = this.#engines.get(connection);
       if (engine === undefined) throw new ProtocolError('the first frame of an engine must be its hello');
       return this.#question(engine, kind, request, payload);

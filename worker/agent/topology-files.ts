@@ -84,7 +84,7 @@ export const NO_MACHINE: OwnMachine = () => null;
 
 /**
  * What this host is, for the planner: to ranks on GPUs what it is found to be; to ranks on processors, where no GPU is used, what a file says.
- * `trouble` is told of a file that cannot be written.
+ * Found out when somebody asks first: a program without our engine never does. `trouble` is told of a file that cannot be written.
  */
 export function findOwnMachine(
   native: Native,
@@ -93,11 +93,15 @@ export function findOwnMachine(
   trouble: (message: string) => void,
 ): OwnMachine {
   if (!files.onGpus && given.file === null) return NO_MACHINE;
-  const found = import('../topology/machine.ts').then(({ ownMachine }) =>
-    ownMachine(native, { ...files, ...given }, trouble),
-  );
-  found.catch(() => undefined); // who waits for it is told
-  return (device) => (files.onGpus && device === 'host' ? null : found);
+  let found: ReturnType<OwnMachine> = null;
+  const find = (): NonNullable<ReturnType<OwnMachine>> => {
+    const finding = import('../topology/machine.ts').then(({ ownMachine }) =>
+      ownMachine(native, { ...files, ...given }, trouble),
+    );
+    finding.catch(() => undefined); // who waits for it is told
+    return finding;
+  };
+  return (device) => (files.onGpus && device === 'host' ? null : (found ??= find()));
 }
 
 /** What is to be told: what could not be found out or written. Null: nothing is written. */

@@ -82,7 +82,7 @@ class Search {
   }
 
   #firstSpeed(): number {
-    const { gpus, nets } = this.#machine;
+    const { gpus } = this.#machine;
     const { uses } = this.#surroundings;
     const { acrossHosts, least } = this.#request;
     let widest = 0;
@@ -92,7 +92,7 @@ class Search {
     if (!acrossHosts && gpus.length === 1) widest = Number.POSITIVE_INFINITY;
     const total = this.#totalBandwidth();
     const first = this.#speeds.findIndex((speed) => speed <= widest && speed * least <= total);
-    return first === -1 || nets.length < 0 ? this.#speeds.length - 1 : first;
+    return first === -1 ? this.#speeds.length - 1 : first;
   }
 
   /** What one GPU sends at most; of trees not all do. */
