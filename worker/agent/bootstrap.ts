@@ -242,7 +242,7 @@ export class Bootstrap {
   #frame(connection: number, kind: number, request: number, payload: Uint8Array): void {
     try {
       if (kind === FrameKind.engineHello) {
-        this.#options.machine?.('cuda'); // looks what this host is while the engine makes its connections
+        void this.#options.machine?.('cuda'); // is looked for while the engine makes its connections
         return this.#engines.introduce(connection, request, payload);
       }
       const engine = this.#engines.get(connection);

@@ -3,7 +3,7 @@ import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
 import { engineChoices, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
-import type { Choice } from '../tuning/choices.ts';
+import type { EngineChoice } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
 
@@ -21,7 +21,7 @@ const LARGEST = 2 ** 36;
 interface Step extends Way {
   readonly upToBytes: number | null;
   /** null: of operations without data. */
-  readonly choice: Choice | null;
+  readonly choice: EngineChoice | null;
 }
 
 interface Among {
@@ -55,27 +55,20 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
     const best = fastest(choices, from);
     if (best === null) return [anyhow(collective)];
     const last = lastOf(choices, best, from);
-    steps.push(stepOf(best, last));
+    steps.push({ upToBytes: last, algorithm: best.form, protocol: best.protocol, choice: best });
     if (last === null) return steps;
     from = last + 1;
   }
 }
 
 /** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */
-function lastOf(choices: readonly Choice[], best: Choice, from: number): number | null {
+function lastOf(choices: readonly EngineChoice[], best: EngineChoice, from: number): number | null {
   let size = from;
   while (fastest(choices, size) === best) {
     if (size > LARGEST) return null;
     size = Math.ceil((size * 17) / 16);
   }
   return size - 1;
-}
-
-function stepOf(choice: Choice, upToBytes: number | null): Step {
-  const { form, protocol } = choice;
-  // The filter has left none of these; types do not know.
-  const algorithm = form === 'copyEngine' ? 'directOneShot' : form;
-  return { upToBytes, algorithm, protocol, choice };
 }
 
 /** A row for each number of channels: as many as the size keeps busy. */

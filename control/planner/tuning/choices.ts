@@ -1,5 +1,5 @@
 /** For each size the form that is predicted to be fastest. */
-import type { CollectiveName, ProtocolName } from '../../plan/types.ts';
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../preferences.ts';
 import type { Preferences } from '../preferences.ts';
@@ -12,6 +12,10 @@ export interface Choice {
   readonly form: InsideForm | NetworkAlgorithm;
   readonly protocol: ProtocolName;
   readonly prediction: Prediction;
+}
+
+export interface EngineChoice extends Choice {
+  readonly form: AlgorithmName;
 }
 
 const PROTOCOLS: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
@@ -29,16 +33,18 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
 }
 
 /** Those that the engine has: it does not drive copy engines yet. */
-export function engineChoices(collective: CollectiveName, situation: Situation): Choice[] {
-  return choicesFor(collective, situation).filter(({ form }) => form !== 'copyEngine');
+export function engineChoices(collective: CollectiveName, situation: Situation): EngineChoice[] {
+  return choicesFor(collective, situation).flatMap(({ form, ...choice }) =>
+    form === 'copyEngine' ? [] : [{ ...choice, form }],
+  );
 }
 
 /** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Copy engines are a direct way. */
-export function preferredChoices(
+export function preferredChoices<One extends Choice>(
   collective: CollectiveName,
-  choices: readonly Choice[],
+  choices: readonly One[],
   preferences: Preferences,
-): readonly Choice[] {
+): readonly One[] {
   const wanted = choices.filter(({ form, protocol }) =>
     isPreferred(collective, { algorithm: form === 'copyEngine' ? 'directOneShot' : form, protocol }, preferences),
   );
@@ -53,8 +59,8 @@ export function timeOf({ prediction }: Choice, bytes: number): number {
 }
 
 /** The fastest first; null where nothing is known. */
-export function fastest(choices: readonly Choice[], bytes: number): Choice | null {
-  return choices.reduce<Choice | null>(
+export function fastest<One extends Choice>(choices: readonly One[], bytes: number): One | null {
+  return choices.reduce<One | null>(
     (best, choice) => (best === null || timeOf(choice, bytes) < timeOf(best, bytes) ? choice : best),
     null,
   );
