@@ -15,12 +15,14 @@ export interface PlannerWishes {
   readonly routes: RouteOptions;
   readonly shape: ShapeOptions;
   readonly limits: ChannelLimits;
-  /** What was said, NAME=value, in the order of the names. */
+  /** All that was said to the planner, also what preferences.ts and files mean, NAME=value, in the order of the names. */
   readonly said: readonly string[];
 }
 
 const NAMES = [
+  'NCCL_ALGO',
   'NCCL_CROSS_NIC',
+  'NCCL_GRAPH_FILE',
   'NCCL_MAX_NCHANNELS',
   'NCCL_MIN_NCHANNELS',
   'NCCL_NET_GDR_LEVEL',
@@ -28,6 +30,7 @@ const NAMES = [
   'NCCL_NVB_DISABLE',
   'NCCL_P2P_DISABLE',
   'NCCL_P2P_LEVEL',
+  'NCCL_PROTO',
   'NCCL_PXN_DISABLE',
 ] as const;
 type Name = (typeof NAMES)[number];

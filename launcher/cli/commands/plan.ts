@@ -64,16 +64,10 @@ type Wishes = PlannerWishes & { readonly preferences: Preferences };
 function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
   try {
     const preferences = preferencesFrom(environment);
-    const { said: heeded, ...wishes } = plannerWishes(environment);
-    const names = ['NCCL_ALGO', 'NCCL_GRAPH_FILE', 'NCCL_PROTO'].filter((name) => (environment[name] ?? '') !== '');
+    const wishes = plannerWishes(environment);
     const file = environment['NCCL_GRAPH_FILE'] ?? '';
     const graphs = file === '' ? null : readTopologyFile(file).root;
-    return {
-      ...wishes,
-      shape: { ...wishes.shape, graphs },
-      preferences,
-      said: [...names.map((name) => `${name}=${environment[name]}`), ...heeded],
-    };
+    return { ...wishes, shape: { ...wishes.shape, graphs }, preferences };
   } catch (error) {
     if (error instanceof UnplannableError) throw usageError(error.message, 'correct the variable, or unset it');
     throw error;
