@@ -53,4 +53,13 @@ describeIf(clusterUnavailable(), 'ranks of several hosts on a topology file', ()
     }
     expect(await readFile(dump, 'utf8')).toMatch(/<net dev="0"\/>/u);
   });
+
+  it('say what is wrong with a variable, and go on without', async () => {
+    const variables = [`NCCL_TOPO_FILE=${join(directory, 'crossed.xml')}`, 'NCCL_P2P_LEVEL=near', 'NCCL_ALGO=ring'];
+    const words = ['-H', 'h1:2,h2:2', ...variables.flatMap((word) => ['-x', word]), '--tag-output=none'];
+    const { status, stdout, stderr } = await Command.run([...words, program, String(SIZE)], { cluster });
+    expect(status).toBe(0);
+    expect(stderr).toContain('h1: NCCL_P2P_LEVEL=near: one of LOC, ');
+    expect(ringsOf(parseEdges(stdout).get(SIZE) ?? [])).toEqual(new Map([[0, [0, 1, 2, 3]]]));
+  });
 });

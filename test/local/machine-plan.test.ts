@@ -77,6 +77,9 @@ describe('ranks on a topology file', () => {
     const number = await run(2, { NCCL_MIN_NCHANNELS: 'many' });
     expect(number.status).not.toBe(0);
     expect(number.stderr).toContain('NCCL_MIN_NCHANNELS=many: a whole number from 1 to 9999 is wanted');
+    const level = await run(4, { NCCL_TOPO_FILE: topology, NCCL_P2P_LEVEL: 'near' });
+    expect(level.status).not.toBe(0);
+    expect(level.stderr).toContain('NCCL_P2P_LEVEL=near: one of LOC, ');
     const dump = await run(4, { NCCL_TOPO_FILE: topology, NCCL_GRAPH_DUMP_FILE: join(directory, 'no/graphs.xml') });
     expect(dump.status).toBe(0);
     expect(dump.stderr).toContain('NCCL_GRAPH_DUMP_FILE is not written: ');

@@ -2,8 +2,8 @@
  * Where ranks of several hosts meet, the launcher plans, so it has to know what this host is before their contributions come: until then what
  * goes up to it waits here.
  *
- *   quiet ── first frame ──► looking ── key sent ──► waiting ── machineKnown ──► open
- *     └── nobody looks what the host is ──────────────────────────────────────────┘
+ *   quiet ── first frame ──► busy ── machineKnown ──► open
+ *                             └── nobody looks what the host is, or nobody can say ──► open
  */
 import { encodeMachine } from '../../control/messages/machine.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
@@ -45,7 +45,7 @@ export class Announcement {
     if (machine === null) return this.#open();
     machine.then(
       (found) => this.#tell(found),
-      () => this.#open(), // ranks of this host alone are told why; others lie as if nobody knew it
+      () => this.#open(), // a notice has said why; ranks lie as if nobody knew the host
     );
     return undefined;
   }

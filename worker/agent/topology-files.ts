@@ -84,7 +84,8 @@ export const NO_MACHINE: OwnMachine = () => null;
 
 /**
  * What this host is, for the planner: to ranks on GPUs what it is found to be; to ranks on processors, where no GPU is used, what a file says.
- * Found out when somebody asks first: a program without our engine never does. `trouble` is told of a file that cannot be written.
+ * Found out when somebody asks first: a program without our engine never does. `trouble` is told why nothing can be said, and of a file that
+ * cannot be written.
  */
 export function findOwnMachine(
   native: Native,
@@ -98,7 +99,7 @@ export function findOwnMachine(
     const finding = import('../topology/machine.ts').then(({ ownMachine }) =>
       ownMachine(native, { ...files, ...given }, trouble),
     );
-    finding.catch(() => undefined); // who waits for it is told
+    finding.catch((error: unknown) => trouble(error instanceof Error ? error.message : String(error)));
     return finding;
   };
   return (device) => (files.onGpus && device === 'host' ? null : (found ??= find()));
