@@ -4,13 +4,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, test } from 'vitest';
 import { withoutSections } from '../../launcher/remote/staging/executable.ts';
+import { bundleFiles } from '../../launcher/remote/staging/files.ts';
 import { stagingFailure } from '../../launcher/remote/staging/failure.ts';
 import { StagingRefusal } from '../../launcher/remote/staging/protocol.ts';
 import { remoteCommand } from '../../launcher/remote/staging/remote-script.ts';
 import { tarPieces } from '../../launcher/remote/staging/tar.ts';
+import { repository } from '../rig/cluster.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-staging-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+it('everything that the command and the agent may load goes to a host', () => {
+  const bundle = join(repository, 'dist/bundle');
+  const built = readdirSync(bundle).filter((name) => name.endsWith('.cjs'));
+  const staged = bundleFiles().map(({ path }) => path);
+  expect(staged).toEqual(expect.arrayContaining(built.map((name) => `dist/bundle/${name}`)));
+});
 
 describe('the command for a host’s shell', () => {
   const identity = { version: '1.2.3', key: '1.2.3-abc-node24' };

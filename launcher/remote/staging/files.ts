@@ -17,7 +17,7 @@ export interface BundleFile {
 export const UNPACKER = 'build/ncclrun-unpack';
 
 /** Faster where they are there. */
-const wished = ['agent', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`);
+const wished = ['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`);
 
 /** In the order in which they are unpacked: the identity, last, tells that all the others are there. */
 export function bundleFiles(): BundleFile[] {
