@@ -47,5 +47,5 @@ export function runShell(words: readonly string[], changes: readonly string[] = 
     link.release();
     return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };
   });
-  return { link, exit, kill: () => link.kill() };
+  return { link, exit, kill: () => link.kill(), letGo: () => link.killAlone() };
 }

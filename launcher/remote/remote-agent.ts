@@ -74,6 +74,8 @@ class RemoteAgent implements AgentConnection {
   /** Until an agent speaks, what came after the order would be taken for a part of ncclrun by a host that lacks it. */
   #held: Frame[] | null = null;
   #closing = false;
+  /** There is an agent. */
+  #hasSpoken = false;
   #step = '';
 
   constructor({ shell, identity, host, order, handler }: RemoteAgentOptions) {
@@ -100,7 +102,8 @@ class RemoteAgent implements AgentConnection {
   async close(): Promise<void> {
     this.#closing = true;
     this.#remote?.link.close();
-    this.#remote?.kill();
+    if (this.#hasSpoken) this.#remote?.letGo();
+    else this.#remote?.kill();
     await this.#done;
   }
 
@@ -176,7 +179,7 @@ class RemoteAgent implements AgentConnection {
             if (isReady(frame)) this.#tell(AGENT_START);
             return;
           }
-          end.spoke = true;
+          end.spoke = this.#hasSpoken = true;
           clearTimeout(silence);
           onSpoke();
           this.#release();

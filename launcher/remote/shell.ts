@@ -17,7 +17,10 @@ export interface RemoteProcess {
   readonly link: Link;
   /** Resolves when the process on our side is gone and its streams are read; never rejects. */
   readonly exit: Promise<RemoteExit>;
+  /** Nothing of it goes on, as far as it is on this side. */
   kill(): void;
+  /** The process on our side alone: whoever is at its other end leaves by itself, also where that is on this machine. */
+  letGo(): void;
 }
 
 /** A step: we are in, and the command runs. */

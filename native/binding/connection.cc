@@ -107,8 +107,8 @@ void Connection::died() {
 }
 
 // Called on the thread that reaps it, and before: the number cannot be another's already. Children lead a session.
-void Connection::kill() const {
-  if (child_ > 0 && life_.valid()) ::kill(-child_, SIGKILL);
+void Connection::kill(bool withItsOwn) const {
+  if (child_ > 0 && life_.valid()) ::kill(withItsOwn ? -child_ : child_, SIGKILL);
 }
 
 void Connection::tellOfDeath() {

@@ -52,8 +52,8 @@ class Connection {
 
   int socket() const { return socket_.get(); }  // -1: closed
   int output() const { return output_.valid() ? output_.get() : socket_.get(); }
-  // Our child, with what it started in its group; another's process is left alone.
-  void kill() const;
+  // Our child, and `withItsOwn` what it started in its group; another's process is left alone.
+  void kill(bool withItsOwn) const;
   int life() const { return life_.get(); }  // -1: dead, or not known
   int remarks() const { return remarks_.get(); }
   bool unsent() const { return !outgoing_.empty(); }

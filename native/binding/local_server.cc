@@ -205,7 +205,7 @@ Napi::Value streamsServe(const Napi::CallbackInfo& call) {
 
 Napi::Value childKill(const Napi::CallbackInfo& call) {
   std::shared_ptr<LocalServer> held;
-  openServer(call[0], held).thread().killChild();
+  openServer(call[0], held).thread().killChild(call[1].ToBoolean());
   return call.Env().Undefined();
 }
 

@@ -155,9 +155,9 @@ void ServerThread::disconnect(uint32_t connection) {
   });
 }
 
-void ServerThread::killChild() {
-  post([this] {
-    if (Connection* child = find(1)) child->kill();
+void ServerThread::killChild(bool withItsOwn) {
+  post([this, withItsOwn] {
+    if (Connection* child = find(1)) child->kill(withItsOwn);
   });
 }
 

@@ -37,7 +37,7 @@ class ServerThread {
   void stop();
 
   // SIGKILL to the child, if it is still there.
-  void killChild();
+  void killChild(bool withItsOwn);
 
   // From any thread; never blocks on a peer. A connection that is gone meanwhile loses the frame.
   void send(uint32_t connection, OutgoingFrame frame);

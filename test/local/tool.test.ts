@@ -1,3 +1,6 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
 import { alive } from '../rig/processes.ts';
@@ -65,6 +68,17 @@ describe('a tool whose streams are a link', () => {
     const child = Number((await died).remarks);
     expect(child).toBeGreaterThan(1);
     await until('its child is gone', () => !alive(child));
+  });
+
+  it('is let go without what it started, which ends by itself when its stdin does', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'ncclrun-tool-'));
+    const script = `{ cat; touch ${directory}/left; } <&0 >/dev/null 2>&1 & head -c 16 /dev/zero | tr "\\0" "x"; wait`;
+    const { link, died } = tool(script);
+    await new Promise<void>((resolve) => link.open({ frame: () => undefined, closed: () => resolve() }));
+    link.killAlone();
+    await died;
+    await until('its child has left', () => existsSync(join(directory, 'left')));
+    rmSync(directory, { recursive: true });
   });
 
   it('has the environment of this process, but for changes', async () => {

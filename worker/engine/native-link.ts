@@ -79,9 +79,14 @@ export class NativeLink implements Link {
     if (!this.#over) this.#native.localServerDisconnect(this.#server, CONNECTION);
   }
 
-  /** SIGKILL to the child at the other end. */
+  /** SIGKILL to the child at the other end, with what it started in its process group. */
   kill(): void {
-    if (!this.#over) this.#native.childKill(this.#server);
+    if (!this.#over) this.#native.childKill(this.#server, true);
+  }
+
+  /** SIGKILL to the child alone: what it started may end by itself. */
+  killAlone(): void {
+    if (!this.#over) this.#native.childKill(this.#server, false);
   }
 
   /** The last call, after the death. Until then it keeps the event loop, and so this process, running. */

@@ -198,8 +198,8 @@ export interface Native {
    * After its `closed`, or once all is sent that came before a disconnect, its `died` comes.
    */
   streamsServe(input: number, output: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
-  /** SIGKILL to the guardian or tool, if it is still there. */
-  childKill(server: LocalServer): void;
+  /** SIGKILL to the guardian or tool, if it is still there, and `withItsOwn` to what it started in its process group. */
+  childKill(server: LocalServer, withItsOwn: boolean): void;
   localServerSend(
     server: LocalServer,
     connection: number,

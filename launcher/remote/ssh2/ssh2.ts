@@ -63,7 +63,7 @@ export class Ssh2 implements RemoteShell {
       (end) => (killed ? { ...end, status: null } : end),
       (error: unknown) => failedExit(error),
     );
-    return { link, exit, kill };
+    return { link, exit, kill, letGo: kill };
   }
 
   trial(host: HostSlots, verbose: boolean): string {
