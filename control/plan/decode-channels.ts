@@ -34,11 +34,8 @@ export function decodeChannels(reader: PlanReader, ranks: number, hosts: number)
   return channelsOf({
     members,
     firstMember: ofHosts(HOST_RECORD.firstMember),
-    localIndex: new Uint32Array(0),
     shapeOf: ofHosts(HOST_RECORD.shape),
     shapes: decodeShapes(reader, section('shape'), section('ring'), section('tree')),
-    rings: reader.u32(HEADER.rings),
-    trees: reader.u32(HEADER.trees),
     hostRings: decodeHostRings(reader, section('hostRing'), hosts),
     hostTrees: decodeHostTrees(reader, section('hostTree'), hosts),
     channels,

@@ -2,8 +2,11 @@
 import type { ChannelParts, ChannelTables, HostTree, Shape } from './channel-tables.ts';
 import type { Channel } from './types.ts';
 
+/** What follows from the others is not written down. */
+type WrittenTables = Omit<ChannelTables, 'localIndex' | 'rings' | 'trees'>;
+
 /** The rings and trees that the tables stand for. Channels of the same parts share their arrays. */
-export function channelsOf(tables: ChannelTables): Channel[] {
+export function channelsOf(tables: WrittenTables): Channel[] {
   const rings = new Map<string, number[]>();
   const trees = new Map<string, number[]>();
   return tables.channels.map((parts) => {
@@ -17,7 +20,7 @@ export function channelsOf(tables: ChannelTables): Channel[] {
   });
 }
 
-function joinRing(tables: ChannelTables, { ring, hostRing }: ChannelParts): number[] {
+function joinRing(tables: WrittenTables, { ring, hostRing }: ChannelParts): number[] {
   const joined: number[] = [];
   for (const host of tables.hostRings[hostRing] ?? []) {
     const first = tables.firstMember[host] ?? 0;
@@ -28,7 +31,7 @@ function joinRing(tables: ChannelTables, { ring, hostRing }: ChannelParts): numb
   return joined;
 }
 
-function joinTree(tables: ChannelTables, { tree, hostTree }: ChannelParts): number[] {
+function joinTree(tables: WrittenTables, { tree, hostTree }: ChannelParts): number[] {
   const joined = Array.from(tables.members, () => 0);
   const { parents, places } = tables.hostTrees[hostTree] ?? NO_HOST_TREE;
   parents.forEach((parent, host) => {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { encodeMachine } from '../messages/machine.ts';
 import type { Machine } from '../messages/machine.ts';
+import { RecentMap } from '../rendezvous/memory.ts';
 import { checkTopology } from '../topology/check.ts';
 import type { Element } from '../topology/element.ts';
 import { readXml } from '../topology/read-xml.ts';
@@ -43,7 +44,7 @@ export interface MachineOptions {
 
 /** Throws UnplannableError for a wrong variable. */
 export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): TellableMachine {
-  const known = new Map<string, HostShape>();
+  const known = new RecentMap<HostShape>(REMEMBERED);
   const { routes, shape } = plannerWishes(options.environment);
   const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(graphs) };
   const find = (peers: readonly UsesGpu[], acrossHosts: boolean): HostShape | null => {
@@ -56,11 +57,10 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
     wire,
     shape(peers, acrossHosts) {
       const name = `${acrossHosts} ${peers.map(({ device, busId }) => (device === 'cuda' ? busId : '')).join(' ')}`;
-      const found = known.get(name) ?? find(peers, acrossHosts);
+      const remembered = known.get(name);
+      const found = remembered ?? find(peers, acrossHosts);
       if (found === null) return null;
-      const [oldest] = known.keys();
-      if (known.size >= REMEMBERED && oldest !== undefined) known.delete(oldest);
-      known.set(name, found);
+      if (remembered === undefined) known.set(name, found);
       dump(found, options);
       return found;
     },

@@ -1,5 +1,6 @@
 /** A planner that remembers what it decided: programs make many communicators of few shapes. */
 import type { CommPlan, WrittenPlan } from '../plan/types.ts';
+import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, UnplannableError } from './check.ts';
 import type { PlanInput } from './input.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
@@ -17,7 +18,7 @@ export interface GivenPlan {
 }
 
 export class Planner {
-  readonly #decided = new Map<string, Decisions>();
+  readonly #decided = new RecentMap<Decisions>(REMEMBERED_SHAPES);
   readonly #given: GivenPlan | null;
   readonly #environment: Environment;
   #preferences: Preferences | null = null;
@@ -53,8 +54,6 @@ export class Planner {
     if (known !== undefined) return known;
     this.#preferences ??= preferencesFrom(this.#environment);
     const decisions = decide(input, this.#preferences);
-    const [oldest] = this.#decided.keys();
-    if (this.#decided.size >= REMEMBERED_SHAPES && oldest !== undefined) this.#decided.delete(oldest);
     this.#decided.set(shape, decisions);
     return decisions;
   }
