@@ -12,7 +12,7 @@ import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { choicesFor, engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
@@ -242,7 +242,7 @@ function agreed(
 }
 
 function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
-  const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
+  const choices = preferredChoices(collective, choicesFor(collective, situation), preferences);
   const all = choicesFor(collective, situation);
   return sizes.flatMap((bytes) => {
     const best = fastest(choices, bytes);
