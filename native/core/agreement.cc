@@ -25,7 +25,7 @@ constexpr uint32_t kLooksPerYield = 64;
 void Agreement::tell(const BufferPlace* place) {
   if (place == nullptr) return give(State::other, false);
   if (!subject_.tells) return;
-  AgreementRecord& record = segment_.agreement(subject_.tellsFrom, subject_.tellsTo, subject_.number);
+  AgreementRecord& record = table_.at(subject_.tellsFrom, subject_.tellsTo, subject_.number);
   record.told.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   record.place = *place;
@@ -57,13 +57,10 @@ void Agreement::give(State state, bool consents) {
 
 Agreement::Seen Agreement::look(const Reach& reach) {
   for (const uint32_t local : subject_.others) {
-    const AgreementRecord& record = subject_.ofAll ? segment_.agreement(local, local, subject_.number)
-                                                   : segment_.agreement(subject_.from, subject_.to, subject_.number);
-    if (record.told.load(std::memory_order_acquire) != subject_.number) return Seen::missing;
+    if (recordOf(local).told.load(std::memory_order_acquire) != subject_.number) return Seen::missing;
   }
   for (const uint32_t local : subject_.others) {
-    const AgreementRecord& record = subject_.ofAll ? segment_.agreement(local, local, subject_.number)
-                                                   : segment_.agreement(subject_.from, subject_.to, subject_.number);
+    const AgreementRecord& record = recordOf(local);
     const BufferPlace place = record.place;
     std::atomic_thread_fence(std::memory_order_acquire);
     // It was written anew meanwhile: then all is decided.
@@ -76,7 +73,7 @@ Agreement::Seen Agreement::look(const Reach& reach) {
 bool Agreement::waits(uint64_t deadline) {
   pauseBriefly();
   if (++looks_ % kLooksPerYield != 0) return true;
-  if (nowNanoseconds() > deadline) return false;
+  if (nowNanoseconds() > deadline || interrupt_.raised()) return false;
   sched_yield();
   return true;
 }

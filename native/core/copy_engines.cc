@@ -9,7 +9,9 @@ namespace ncclrun::cuda {
 
 CopyEngines::CopyEngines(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank,
                          const PinnedPages& words)
-    : gpu_(gpu), plan_(plan), segment_(segment), rank_(rank), ranks_(plan.header().ranks), pinned_(words) {}
+    : gpu_(gpu), segment_(segment), rank_(rank), ranks_(plan.header().ranks), pinned_(words) {
+  for (uint32_t one = 0; one < ranks_; one++) locals_[one] = plan.peer(one).localIndex;
+}
 
 CopyEngines::~CopyEngines() {
   if (watch_.joinable()) {
@@ -134,8 +136,8 @@ void CopyEngines::endWaits() const {
   }
 }
 
-void CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell) {
-  if (watch_.joinable()) return;
+bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell) {
+  if (watch_.joinable()) return false;
   bell_ = &bell;
   watch_ = startThread("ncclrun-copies", [this, &interrupt, &bell] {
     constexpr auto kBetween = std::chrono::microseconds(100);  // what a wait that ends makes 0 is raised again
@@ -151,6 +153,7 @@ void CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell) {
       bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
     }
   });
+  return true;
 }
 
 }  // namespace ncclrun::cuda

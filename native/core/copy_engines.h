@@ -30,8 +30,8 @@ class CopyEngines {
   Status end(const CopyProgram& program, Stream stream);
 
   // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
-  // that are queued too. From the first call on, until the object ends.
-  void endWaitsOn(const Interrupt& interrupt, Doorbell& bell);
+  // that are queued too. From the first call on, until the object ends. True: this was the first.
+  bool endWaitsOn(const Interrupt& interrupt, Doorbell& bell);
 
   // As the host counted: of captured operations once.
   const Bytes& bytes(uint32_t peer) const { return bytes_[peer]; }
@@ -42,8 +42,7 @@ class CopyEngines {
     Event joined = nullptr;
     bool used = false;  // in the program under way
   };
-  uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
-  CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(localOf(from), localOf(to)); }
+  CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(locals_[from], locals_[to]); }
   Status makeLine(Line& line);
   MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
   void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
@@ -53,10 +52,10 @@ class CopyEngines {
   void endWaits() const;
 
   const Gpu gpu_;
-  const PlanView& plan_;
   const Segment& segment_;
   const uint32_t rank_, ranks_;
   const PinnedPages& pinned_;
+  std::array<uint32_t, kMaxPeers> locals_{};  // of each rank; the plan's text may be gone when waits have to end
   Event forked_ = nullptr;
   std::array<Line, kMaxPeers> lines_{};
   std::array<Bytes, kMaxPeers> bytes_{};

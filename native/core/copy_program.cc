@@ -18,7 +18,8 @@ void addOwn(CopyProgram& program, uint32_t rank, Pointer to, Pointer from, size_
 }
 
 // A root's data reach everybody in two steps: the root sends each of the others an equal share of every part, and they
-// send it on to one another, while the root sends the next part. So all links are used, and the root sends the data once.
+// send it on to one another, while the root sends the next part. So all links are used, and the root sends the data
+// once.
 CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, size_t bytes, uint32_t parts) {
   constexpr size_t kGrain = 128;
   const auto ranks = uint32_t(buffers.targets.size());
@@ -90,8 +91,8 @@ std::vector<uint32_t> copiesTo(Collective collective, uint32_t rank, uint32_t ra
   return all;
 }
 
-CopyProgram copyProgramFor(Collective collective, uint32_t rank, uint32_t root, const CopyBuffers& buffers, size_t bytes,
-                           uint32_t parts) {
+CopyProgram copyProgramFor(Collective collective, uint32_t rank, uint32_t root, const CopyBuffers& buffers,
+                           size_t bytes, uint32_t parts) {
   const auto ranks = uint32_t(buffers.targets.size());
   if (collective == Collective::broadcast) return broadcast(rank, root, buffers, bytes, parts);
   CopyProgram program;

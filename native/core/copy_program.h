@@ -45,8 +45,8 @@ struct CopyBuffers {
   std::span<const Pointer> targets;
 };
 
-// Of all_gather, alltoall, gather, scatter, broadcast; of an all_reduce, how each rank's part, which is reduced, comes to
-// all: `bytes` is that of a part. `parts`: into how many a broadcast is cut, at most kCopyParts.
+// Of all_gather, alltoall, gather, scatter, broadcast; of an all_reduce, how each rank's part, which is reduced, comes
+// to all: `bytes` is that of a part. `parts`: into how many a broadcast is cut, at most kCopyParts.
 CopyProgram copyProgramFor(plan::Collective collective, uint32_t rank, uint32_t root, const CopyBuffers& buffers,
                            size_t bytes, uint32_t parts);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/debug.h"
 #include "core/descriptor.h"
 #include "core/node_barrier.h"
 #include "core/thread.h"
@@ -20,6 +21,14 @@ namespace {
 constexpr size_t kCapturesAtOnce = 64;
 
 ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
+
+// NCCLRUN_COPY_PATIENCE, microseconds, in nanoseconds; less than 0: nothing is said.
+double saidPatience() {
+  const char* const said = std::getenv("NCCLRUN_COPY_PATIENCE");
+  char* end = nullptr;
+  const double microseconds = said == nullptr ? -1 : std::strtod(said, &end);
+  return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;
+}
 
 // Held while memory is freed, and for good from when the process ends: the driver is about to end too.
 std::mutex& freeing() {
@@ -53,7 +62,10 @@ void Resources::rest() const {
 }
 
 CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
-    : setup_(setup), resources_(std::make_unique<Resources>(gpu)), telemetry_(setup.telemetry) {}
+    : setup_(setup),
+      resources_(std::make_unique<Resources>(gpu)),
+      telemetry_(setup.telemetry),
+      copyPatience_(saidPatience()) {}
 
 // Kernels may wait for peers or in a stream behind others', and the driver frees memory only when the whole GPU is
 // idle: that must not keep the caller, who may have more communicators to end.
@@ -200,7 +212,8 @@ Status CudaDataPath::makeLauncher() {
   launch.ranks = uint16_t(header.ranks);
   launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch);
   if (header.ranks > 1 && mine.regions->allReach())
-    mine.copies = std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, setup_.rank, mine.sharedPages);
+    mine.copies =
+        std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
   return {};
 }
@@ -362,7 +375,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
     const uint64_t deadline = nowNanoseconds() + patience(capture.id != 0);
     resources_->copies->consent(deadline, !everCaptured_ && driver().eventQuery(resources_->last) == kSuccess);
     agreed = resources_->copies->settle(deadline);
-    if (!agreed.empty()) resources_->copies->engines().endWaitsOn(interrupt(), ownBell());
+    if (!agreed.empty()) beginCopies(tasks_[agreed.begin()->first]);
   }
   for (size_t i = 0; i < tasks_.size(); i++) {
     if (agreed.contains(i)) continue;
@@ -375,16 +388,21 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   return result(status);
 }
 
-// How long a call waits for the others', in nanoseconds: about as long as the GPU takes for the operations, during which
-// the caller's time is worth nothing; less where it has been in vain.
+void CudaDataPath::beginCopies(const Task& first) {
+  if (!resources_->copies->engines().endWaitsOn(interrupt(), ownBell())) return;
+  tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
+                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
+}
+
+// How long a call waits for the others', in nanoseconds: about as long as the GPU takes for the operations, during
+// which the caller's time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
 uint64_t CudaDataPath::patience(bool captured) const {
-  if (const char* const said = std::getenv("NCCLRUN_COPY_PATIENCE"); said != nullptr && *said != '\0')
-    return uint64_t(std::max(0L, std::strtol(said, nullptr, 10))) * 1000;
   constexpr double kLeast = 30e3, kMost = 1e6, kCaptured = 20e6;
-  double time = captured ? kCaptured : kLeast;
-  for (const Task& task : tasks_) time += captured ? 0 : predictedMicroseconds(task) * 1000 / 2;
-  const uint32_t failures = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
-  return uint64_t(std::max(kLeast, std::min(time, captured ? kCaptured : kMost) / (1u << failures)));
+  double time = kLeast;
+  for (const Task& task : tasks_) time += predictedMicroseconds(task) * 1000 / 2;
+  time = copyPatience_ >= 0 ? copyPatience_ : captured ? kCaptured : std::min(time, kMost);
+  const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
+  return uint64_t(std::max(kLeast, time / (1u << halvings)));
 }
 
 Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {

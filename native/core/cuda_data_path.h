@@ -39,7 +39,7 @@ struct Resources {
   Memory tables;
   PinnedPages sharedPages;  // of the segment: abort word and copy words
   std::unique_ptr<Interrupt> interrupt;
-  HostWords* words = nullptr;  // pinned memory of the host
+  HostWords* words = nullptr;            // pinned memory of the host
   std::unique_ptr<DirectCopies> copies;  // null: not all GPUs can
 };
 
@@ -80,6 +80,7 @@ class CudaDataPath final : public DataPath {
   Status beginProbe();
   Status endProbe();
   Status choose(std::span<const Operation> operations, uint32_t given);
+  void beginCopies(const Task& first);
   uint64_t patience(bool captured) const;
   Interrupt& interrupt() const { return *resources_->interrupt; }
   Status orderAfterLast(Stream stream, Capture& capture);
@@ -90,6 +91,7 @@ class CudaDataPath final : public DataPath {
   const Setup setup_;
   std::unique_ptr<Resources> resources_;
   Telemetry telemetry_;
+  const double copyPatience_;
   std::future<Status> loading_;  // of the kernels
   std::unique_ptr<Launcher> launcher_;
   std::unique_ptr<Runner> runner_;

@@ -64,8 +64,8 @@ class DataPath {
   // error.
   virtual Status connect() = 0;
 
-  // Before enqueue() of the same operations, where a caller queues those of several communicators: tells the other ranks
-  // of them, then, when all communicators have done so, consents to what the others have told.
+  // Before enqueue() of the same operations, where a caller queues those of several communicators: tells the other
+  // ranks of them, then, when all communicators have done so, consents to what the others have told.
   virtual void announce(std::span<const Operation>) {}
   virtual void consent() {}
 

@@ -33,7 +33,7 @@ void DirectCopies::announce(std::span<const Task> tasks) {
   for (size_t i = 0; i < tasks.size(); i++) {
     const Operation& operation = tasks[i].operation;
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
-    announced_.push_back({Agreement(segment_, subjectOf(operation)), i});
+    announced_.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i});
     BufferPlace place{};
     const bool message = operation.collective == Collective::sendRecv;
     const bool written = message ? !isSend(operation) : receivesCopies(operation.collective, rank_, operation.peer);

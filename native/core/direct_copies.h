@@ -15,9 +15,11 @@ namespace ncclrun::cuda {
 
 class DirectCopies {
  public:
-  DirectCopies(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank, const PinnedPages& words)
+  DirectCopies(const Gpu& gpu, const PlanView& plan, const Segment& segment, const Interrupt& interrupt, uint32_t rank,
+               const PinnedPages& words)
       : plan_(plan),
-        segment_(segment),
+        agreements_(segment.agreements()),
+        interrupt_(interrupt),
         rank_(rank),
         ranks_(plan.header().ranks),
         buffers_(gpu, segment),
@@ -25,7 +27,8 @@ class DirectCopies {
 
   // Tells the others of the operations of the tasks whose form needs that, in their order.
   void announce(std::span<const Task> tasks);
-  // Consents to what was announced, as soon as all others have told of it, until `deadline`. `idle` as PeerBuffers has it.
+  // Consents to what was announced, as soon as all others have told of it, until `deadline`. `idle` as PeerBuffers has
+  // it.
   void consent(uint64_t deadline, bool idle);
   // What came of it: of the tasks that the copy engines carry out, by number, where the others' buffers lie for this
   // GPU. Nothing is announced any more.
@@ -51,7 +54,8 @@ class DirectCopies {
   Agreement::Subject subjectOf(const Operation& operation);
 
   const PlanView& plan_;
-  const Segment& segment_;
+  const AgreementTable agreements_;
+  const Interrupt& interrupt_;
   const uint32_t rank_, ranks_;
   PeerBuffers buffers_;
   CopyEngines engines_;

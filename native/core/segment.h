@@ -38,10 +38,9 @@ class Segment {
     const uint64_t ways = uint64_t(plan_->header().localRanks) * plan_->header().localRanks;
     return waysOffset() + ways * sizeof(CopyWords) - plan_->header().abortOffset;
   }
-  AgreementRecord& agreement(uint32_t from, uint32_t to, uint64_t number) const {
-    const uint64_t words = uint64_t(plan_->header().localRanks) * plan_->header().localRanks * sizeof(CopyWords);
-    const uint64_t record = wayNumber(from, to) * kAgreements + number % kAgreements;
-    return *at<AgreementRecord>(waysOffset() + words + record * sizeof(AgreementRecord));
+  AgreementTable agreements() const {
+    const uint32_t ranks = plan_->header().localRanks;
+    return {at<AgreementRecord>(waysOffset() + uint64_t(ranks) * ranks * sizeof(CopyWords)), ranks};
   }
   // Of a communicator of GPUs: where one direction between two local ranks lies if their GPUs cannot share memory.
   std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {

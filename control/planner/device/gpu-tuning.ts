@@ -143,7 +143,11 @@ interface Effort {
 
 /** `begin`: the row serves more bytes than that. */
 function row(collective: CollectiveName, step: Step, begin: number, effort: Effort): TuningRow {
-  return { collective, upToBytes: step.upToBytes, forms: [...copiesOf(step, begin), ...kernelsOf(step, begin, effort)] };
+  return {
+    collective,
+    upToBytes: step.upToBytes,
+    forms: [...copiesOf(step, begin), ...kernelsOf(step, begin, effort)],
+  };
 }
 
 function copiesOf({ copies, upToBytes }: Step, begin: number): Form[] {

@@ -14,7 +14,8 @@ export function predictInside(
   const { ranks, hosts, links } = situation;
   if (hosts > 1 || links === 0 || ranks < 2 || form === 'collnet') return null;
   if (collective === 'barrier') return predictBarrier(form, protocol, ranks);
-  if (collective === 'allReduce' && form === 'copyEngine') return protocol === 'simple' ? predictHalves(situation) : null;
+  if (collective === 'allReduce' && form === 'copyEngine')
+    return protocol === 'simple' ? predictHalves(situation) : null;
   const sent = sentShare(collective, form, ranks);
   if (sent === null) return null;
   if (form === 'copyEngine') {

@@ -1,10 +1,11 @@
-// A stand-in for NVIDIA's driver: libcuda.so.1 with GPUs that are memory and threads of this machine, so that all of the
-// engine but its kernels' own code runs where there is no GPU. Contexts, streams, events, graphs and memory shared
+// A stand-in for NVIDIA's driver: libcuda.so.1 with GPUs that are memory and threads of this machine, so that all of
+// the engine but its kernels' own code runs where there is no GPU. Contexts, streams, events, graphs and memory shared
 // between processes behave as the CUDA Driver API reference says; kernels run the same algorithms over the same launch
 // parameters (kernels.h).
 //
 //   NCCLRUN_STAND_IN_GPUS=N      GPUs that there are; 4
-//   NCCLRUN_STAND_IN_CHANNELS=N  streams share so many queues, in which what waits holds up what was queued behind it, as
+//   NCCLRUN_STAND_IN_CHANNELS=N  streams share so many queues, in which what waits holds up what was queued behind it,
+//   as
 //                                on GPUs with CUDA_DEVICE_MAX_CONNECTIONS; without it each stream has its own
 #pragma once
 #include <atomic>

@@ -1,11 +1,8 @@
-// Kernels of the stand-in: the names that device/cuda/kernels.cc asks for, and the algorithms of the same launches. What
-// a slot looks like is the stand-in's own business, since both ends of a connection are its.
+// Kernels of the stand-in: the names that device/cuda/kernels.cc asks for, and the algorithms of the same launches.
+// What a slot looks like is the stand-in's own business, since both ends of a connection are its.
 #include <cstring>
 #include <memory>
 #include <string_view>
-
-#include "driver.h"
-#include "primitives.h"
 
 #include "algorithm/direct.h"
 #include "algorithm/ring.h"
@@ -13,6 +10,8 @@
 #include "algorithm/tree.h"
 #include "device/cuda/launch_format.h"
 #include "device/host/fiber.h"
+#include "driver.h"
+#include "primitives.h"
 
 using namespace ncclrun;
 using namespace ncclrun::cuda;
@@ -144,14 +143,15 @@ STAND_IN_EXPORT Result cuFuncGetAttribute(int* value, int, Function) {
   *value = 32;
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                      unsigned, Stream stream, void** parameters, void** extra) {
+STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned, unsigned, unsigned, unsigned,
+                                      unsigned, unsigned, Stream stream, void** parameters, void** extra) {
   if (function->name == "ncclrunProbe") {
     runProbe(parameters);
     return kSuccess;
   }
   const auto launch = std::make_shared<cuda::Launch>();
   std::memcpy(launch.get(), extra[1], *static_cast<size_t*>(extra[3]));
-  stand_in::enqueue(stream, [=, module = function->module, name = function->name] { runLaunch(module, name, *launch, grid); });
+  stand_in::enqueue(stream,
+                    [=, module = function->module, name = function->name] { runLaunch(module, name, *launch, grid); });
   return kSuccess;
 }

@@ -26,9 +26,12 @@ struct Types {
   ncclDataType_t first, second;
 };
 constexpr Types kTypes[] = {
-    {"float16_bfloat16", ncclFloat16, ncclBfloat16},  {"float32_float64", ncclFloat32, ncclFloat64},
-    {"float8", ncclFloat8e4m3, ncclFloat8e5m2},       {"integer32", ncclUint32, ncclInt32},
-    {"integer64", ncclUint64, ncclInt64},             {"integer8", ncclUint8, ncclInt8},
+    {"float16_bfloat16", ncclFloat16, ncclBfloat16},
+    {"float32_float64", ncclFloat32, ncclFloat64},
+    {"float8", ncclFloat8e4m3, ncclFloat8e5m2},
+    {"integer32", ncclUint32, ncclInt32},
+    {"integer64", ncclUint64, ncclInt64},
+    {"integer8", ncclUint8, ncclInt8},
 };
 
 }  // namespace
@@ -104,7 +107,8 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
   const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
   for (uint32_t i = 0; i < item.receiveCount; i++)
     receives_.push_back(endOf(item.usesRing ? place.previous : item.receives[i], true));
-  for (uint32_t i = 0; i < item.sendCount; i++) sends_.push_back(endOf(item.usesRing ? place.next : item.sends[i], false));
+  for (uint32_t i = 0; i < item.sendCount; i++)
+    sends_.push_back(endOf(item.usesRing ? place.next : item.sends[i], false));
 }
 
 Primitives::End Primitives::endOf(uint32_t peer, bool receives) const {
@@ -181,8 +185,7 @@ void Primitives::move(const Move& move) {
     std::vector<char> result(bytes);
     void* into = result.data();
     reduction_.fold(&into, 1, sources.data(), uint32_t(sources.size()), move.count, false);
-    if (move.target != nullptr && reduction_.divide != nullptr)
-      reduction_.divide(into, move.count, reduction_.divisor);
+    if (move.target != nullptr && reduction_.divide != nullptr) reduction_.divide(into, move.count, reduction_.divisor);
     for (void* target : targets) std::memcpy(target, into, bytes);
   }
   handOn(move);

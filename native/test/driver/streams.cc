@@ -11,7 +11,9 @@ using stand_in::Queue;
 
 namespace stand_in {
 
-Queue::Queue() { std::thread([this] { work(); }).detach(); }
+Queue::Queue() {
+  std::thread([this] { work(); }).detach();
+}
 
 void Queue::push(Step step) {
   std::lock_guard lock(mutex_);
@@ -80,7 +82,9 @@ void awaitUntil(const std::function<bool()>& met) {
 namespace {
 
 // Queues are never destroyed: their threads run until the process ends.
-std::shared_ptr<Queue> newQueue() { return {new Queue, [](Queue*) {}}; }
+std::shared_ptr<Queue> newQueue() {
+  return {new Queue, [](Queue*) {}};
+}
 
 std::shared_ptr<Queue> nextQueue() {
   static std::mutex mutex;
@@ -202,9 +206,8 @@ STAND_IN_EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned fl
     }
     return kSuccess;
   }
-  stand_in::enqueueLaunched(stream, [event] {
-    return [event, record = latest(event)] { awaitRecord(event, record); };
-  });
+  stand_in::enqueueLaunched(stream,
+                            [event] { return [event, record = latest(event)] { awaitRecord(event, record); }; });
   return kSuccess;
 }
 
@@ -245,8 +248,8 @@ STAND_IN_EXPORT Result cuGraphAddDependencies(Graph graph, const GraphNode* from
   for (size_t i = 0; i < count; i++) {
     to[i]->after.push_back(from[i]);
     // Behind all that it follows: nodes run in the order in which they lie.
-    const auto place = std::find_if(graph->nodes.begin(), graph->nodes.end(),
-                                    [&](const auto& node) { return node.get() == to[i]; });
+    const auto place =
+        std::find_if(graph->nodes.begin(), graph->nodes.end(), [&](const auto& node) { return node.get() == to[i]; });
     std::rotate(place, place + 1, graph->nodes.end());
   }
   return kSuccess;
