@@ -113,7 +113,7 @@ function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ran
  * What a message has of the channels: those of a group share the multiprocessors. Only of a broadcast's message is it known that the ranks have
  * no other.
  */
-function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
+export function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
   const messages = collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
   return Math.max(1, Math.floor(channels / messages));
 }

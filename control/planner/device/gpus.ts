@@ -8,7 +8,8 @@ import type { Preferences } from '../preferences.ts';
 import { generationOf, UNKNOWN_LINKS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { Ways } from '../ways.ts';
-import { tuningOnGpus } from './gpu-tuning.ts';
+import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
+import { channelsOfMessage, tuningOnGpus } from './gpu-tuning.ts';
 
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
 const MOST_CHANNELS = 64;
@@ -16,8 +17,6 @@ const MOST_CHANNELS = 64;
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
 const COPYING = 5;
-/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
-const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
 const SPIN_NANOSECONDS = 50_000;
 
 export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
@@ -38,8 +37,12 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
     device: 'cuda',
     channels: ways.channels(channels),
     transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
-    ringBuffer: BUFFER,
-    pairBuffer: BUFFER,
+    ...gpuBuffersFor({
+      ranks,
+      channels,
+      messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
+      isLater: isLater(input.peers),
+    }),
     tuning: tuningOnGpus(situation, { ranks, channels, copyChannels, least: preferences.channels.least }, preferences),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,

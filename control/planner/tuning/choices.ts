@@ -34,9 +34,22 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
 
 /** Those that the engine has: it does not drive copy engines yet. */
 export function engineChoices(collective: CollectiveName, situation: Situation): EngineChoice[] {
-  return choicesFor(collective, situation).flatMap(({ form, ...choice }) =>
+  const choices = choicesFor(collective, situation).flatMap(({ form, ...choice }) =>
     form === 'copyEngine' ? [] : [{ ...choice, form }],
   );
+  const hasRing = choices.some(({ form, protocol }) => form === 'ring' && protocol === 'simple');
+  return situation.hosts === 1 && situation.ranks > 2 && hasRing
+    ? choices.filter((choice) => !isCramped(collective, choice))
+    : choices;
+}
+
+/** Moves that the engine makes messages of, which have few channels with large slots. */
+const IN_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
+
+/** Uses protocol Simple between pairs on all channels, where its slots are small (device/gpu-buffers.ts); rings have large ones. */
+function isCramped(collective: CollectiveName, { form, protocol }: EngineChoice): boolean {
+  if (protocol !== 'simple' || form === 'ring') return false;
+  return form !== 'directOneShot' || !IN_MESSAGES.includes(collective);
 }
 
 /** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Copy engines are a direct way. */
