@@ -48,8 +48,9 @@ void sizes() {
   EXPECT(three.rings == 2 * 4 * 2048 && three.simple == 2 * two.simple && three.pairs() == 2 * two.pairs());
   EXPECT(three.total() == 2 * 12288 + 20480 + TableLayout(kSlots, 3).bytes);
   const auto sentence = sentenceOf({32 << 20, 4 << 20, 12 << 20, 13 << 20, 0, 1 << 20}, 1);
-  EXPECT(sentence ==
-         "memory of GPU 1: 62.0 MiB: rings 32.0, pairs 29.0 (LL 4.0, LL128 12.0, Simple 13.0), counters 0.0, tables 1.0");
+  EXPECT(
+      sentence ==
+      "memory of GPU 1: 62.0 MiB: rings 32.0, pairs 29.0 (LL 4.0, LL128 12.0, Simple 13.0), counters 0.0, tables 1.0");
 }
 
 // Memory of rank `owner`, as everybody sees it: its GPU's, or its part of the host's.

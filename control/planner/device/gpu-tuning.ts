@@ -99,13 +99,17 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, among: Amo
 
 function channelsFor(collective: CollectiveName, step: Step, { ranks, channels, copyChannels }: Among): number {
   if (collective === 'barrier') return 1;
-  return isInPairs(collective, step, ranks) ? channelsOfMessage(collective, ranks, channels - copyChannels) : channels;
+  return isInPairs(collective, step, { ranks, channels, copyChannels })
+    ? channelsOfMessage(collective, ranks, channels - copyChannels)
+    : channels;
 }
 
-/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc). */
-function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ranks: number): boolean {
+/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc): not where they would take more channels than there are. */
+function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, among: Omit<Among, 'least'>): boolean {
+  const { ranks, channels, copyChannels } = among;
   if (collective === 'sendRecv') return true;
   if (protocol !== 'simple' || algorithm !== 'directOneShot') return false;
+  if (channels - copyChannels < messagesOf(collective, ranks)) return false;
   return collective === 'allGather' || collective === 'allToAll' || (collective === 'broadcast' && ranks === 2);
 }
 
@@ -114,8 +118,11 @@ function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ran
  * no other.
  */
 export function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
-  const messages = collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
-  return Math.max(1, Math.floor(channels / messages));
+  return Math.max(1, Math.floor(channels / messagesOf(collective, ranks)));
+}
+
+function messagesOf(collective: CollectiveName, ranks: number): number {
+  return collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
 }
 
 function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {

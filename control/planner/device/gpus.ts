@@ -32,7 +32,7 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
   const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
-  const situation = ways.cluster === null ? unknownMachine(ranks) : situationOf(ways.cluster);
+  const situation = ways.cluster === null ? unknownMachine(ranks, channels) : situationOf(ways.cluster, channels);
   return {
     device: 'cuda',
     channels: ways.channels(channels),
@@ -50,7 +50,7 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
 }
 
 /** What is not known of it does not matter inside a host. */
-function unknownMachine(ranks: number): Situation {
+function unknownMachine(ranks: number, blocks: number): Situation {
   const none: Agreement = {
     channels: 1,
     inside: UNKNOWN_LINKS * 1000,
@@ -71,5 +71,6 @@ function unknownMachine(ranks: number): Situation {
     hasPlainTree: false,
     collnet: null,
     links: UNKNOWN_LINKS,
+    blocks,
   };
 }
