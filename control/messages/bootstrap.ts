@@ -37,7 +37,7 @@
  * PeerInfo, 64 bytes (system.md row 6): what one rank contributes to a communicator
  *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 multiprocessors,
- *   u32 mostChannels, u32 0
+ *   u32 mostChannels, u32 communicators
  */
 export const BOOTSTRAP_PROTOCOL = 3;
 export const UNIQUE_ID_BYTES = 128;

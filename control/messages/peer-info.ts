@@ -21,6 +21,8 @@ export interface PeerInfo {
   readonly multiprocessors: number;
   /** That a launch may have, as its program wishes; 0: as many as the plan likes. */
   readonly mostChannels: number;
+  /** Communicators that its process has on the GPU already. */
+  readonly communicators: number;
 }
 
 export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
@@ -36,6 +38,7 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
   const gpuDirect = (reader.u32('flags') & 1) !== 0;
   const multiprocessors = reader.u32('multiprocessors');
   const mostChannels = reader.u32('most channels');
+  const communicators = reader.u32('communicators');
   return {
     device: device === 0 ? 'host' : 'cuda',
     cudaDevice,
@@ -47,6 +50,7 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
     gpuDirect,
     multiprocessors,
     mostChannels,
+    communicators,
   };
 }
 
@@ -62,7 +66,7 @@ export function encodePeerInfo(info: PeerInfo): Uint8Array {
     .u32(info.gpuDirect ? 1 : 0)
     .u32(info.multiprocessors)
     .u32(info.mostChannels)
-    .u32(0)
+    .u32(info.communicators)
     .finish();
 }
 

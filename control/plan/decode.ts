@@ -5,7 +5,7 @@ import { decodeHosts, decodePeers, decodeTuning } from './decode-shared.ts';
 import { named, openPlan } from './plan-reader.ts';
 import type { PlanReader } from './plan-reader.ts';
 import { connectionBytes } from './segment.ts';
-import type { CommPlan, TransportName } from './types.ts';
+import type { CommPlan, GpuBuffers, TransportName } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 
 export interface DecodedEdge {
@@ -68,9 +68,10 @@ export function decodeSegmentOf(
 function decodePlan(reader: PlanReader): CommPlan {
   const peers = decodePeers(reader, reader.u32(HEADER.ranks));
   const hosts = decodeHosts(reader, reader.u32(HEADER.hosts));
+  const device = named(DEVICES, reader.u8(HEADER.device), 'device');
   return {
     formatVersion: 1,
-    device: named(DEVICES, reader.u8(HEADER.device), 'device'),
+    device,
     peers,
     hosts,
     channels: decodeChannels(reader, peers.length, hosts.length),
@@ -80,10 +81,21 @@ function decodePlan(reader: PlanReader): CommPlan {
     },
     ringBuffer: { steps: reader.u32(HEADER.ringSteps), stepBytes: reader.u32(HEADER.ringStepBytes) },
     pairBuffer: { steps: reader.u32(HEADER.pairSteps), stepBytes: reader.u32(HEADER.pairStepBytes) },
+    gpuBuffers: device === 'cuda' ? decodeGpuBuffers(reader) : null,
     tuning: decodeTuning(reader),
     copyChannels: reader.u8(HEADER.copyChannels),
     spinNanoseconds: reader.u64(HEADER.spinNanoseconds, 'spinNanoseconds'),
     token: Buffer.from(reader.bytes(HEADER.token, TOKEN_BYTES)).toString('hex'),
+  };
+}
+
+function decodeGpuBuffers(reader: PlanReader): GpuBuffers {
+  return {
+    wideChannels: reader.u32(HEADER.wideChannels),
+    narrowStepBytes: reader.u32(HEADER.narrowStepBytes),
+    lineSteps: reader.u32(HEADER.lineSteps),
+    llStepBytes: reader.u32(HEADER.line64StepBytes),
+    ll128StepBytes: reader.u32(HEADER.line128StepBytes),
   };
 }
 

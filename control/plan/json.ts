@@ -6,6 +6,13 @@ import { PlanError, validatePlan } from './validate.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const buffer = v.strictObject({ steps: count, stepBytes: count });
+const gpuBuffers = v.strictObject({
+  wideChannels: count,
+  narrowStepBytes: count,
+  lineSteps: count,
+  llStepBytes: count,
+  ll128StepBytes: count,
+});
 
 const form = v.strictObject({
   algorithm: v.picklist(ALGORITHMS),
@@ -27,6 +34,7 @@ const planSchema = v.strictObject({
   transports: v.strictObject({ sameHost: v.picklist(TRANSPORTS), otherHost: v.picklist(TRANSPORTS) }),
   ringBuffer: buffer,
   pairBuffer: buffer,
+  gpuBuffers: v.optional(v.nullable(gpuBuffers), null),
   tuning: v.array(
     v.strictObject({ collective: v.picklist(COLLECTIVES), upToBytes: v.nullable(count), forms: v.array(form) }),
   ),

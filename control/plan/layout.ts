@@ -5,7 +5,7 @@
 import type { AlgorithmName, CollectiveName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
 
 export const PLAN_MAGIC = 0x4c50_434e;
-export const PLAN_VERSION = 2;
+export const PLAN_VERSION = 3;
 
 export const HEADER = {
   magic: 0,
@@ -51,8 +51,14 @@ export const HEADER = {
   trees: 356,
   hostRings: 360,
   hostTrees: 364,
+  wideChannels: 368,
+  narrowStepBytes: 372,
+  lineSteps: 376,
+  line64StepBytes: 380,
+  line128StepBytes: 384,
+  reserved: 388,
 } as const;
-export const HEADER_BYTES = 368;
+export const HEADER_BYTES = 392;
 export const TOKEN_BYTES = 16;
 
 /** A section in the header: u64 offset, u32 count, u32 stride. */
@@ -162,12 +168,16 @@ export const DEVICE_RECORD_BYTES = 384;
 export const COPY_WORDS_BYTES = 128;
 export const AGREEMENT_RECORD_BYTES = 128;
 export const AGREEMENTS = 8;
-/** Of one direction between two GPUs on one channel: before and behind its slots (native/device/cuda/launch_format.h). */
+/** Of one direction between two GPUs on one channel: before its slots (native/device/cuda/launch_format.h). */
 export const REGION_HEADER_BYTES = 512;
-export const REGION_LINE_BYTES = 8 * 16 * 1024 + 8 * 32 * 1024;
+/** What a GPU has beside the regions: of each connection each way, of each channel's ring, of each of its places. */
+export const GPU_STATE_BYTES = 32;
+export const RING_PLACE_BYTES = 56;
+export const RING_ENTRY_BYTES = 4;
 /** Of the lines of protocol LL, behind a connection's slots. */
 export const LOW_LATENCY_STEPS = 32;
 export const LOW_LATENCY_STEP_BYTES = 1024;
 /** A Connection has room for the payload sizes of this many slots. */
 export const MAX_STEPS = 16;
-export const CONNECTION_ALIGNMENT = 4096;
+export const PAGE_BYTES = 4096;
+export const CONNECTION_ALIGNMENT = PAGE_BYTES;

@@ -11,9 +11,8 @@ import {
   LOW_LATENCY_STEP_BYTES,
   LOW_LATENCY_STEPS,
   NODE_BARRIER_BYTES,
-  REGION_HEADER_BYTES,
-  REGION_LINE_BYTES,
 } from './layout.ts';
+import { gpuPlanOf, pairBytes, ringBytes } from './gpu-memory.ts';
 import type { CommPlan, ConnectionBuffer } from './types.ts';
 
 /** Offsets and sizes in bytes. */
@@ -39,7 +38,9 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
   const recordBytes = onGpus ? localRanks * (DEVICE_RECORD_BYTES + localRanks * wayBytes) : 0;
   const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES + recordBytes, CONNECTION_ALIGNMENT);
   // GPUs that turn out not to reach each other's memory use this one.
-  const pairStride = onGpus ? plan.channels.length * regionBytes(plan.pairBuffer) : connectionBytes(plan.pairBuffer);
+  const gpus = gpuPlanOf(plan);
+  // The place of the pair (j, j) is for j's part of the rings.
+  const pairStride = gpus === null ? connectionBytes(plan.pairBuffer) : Math.max(pairBytes(gpus), ringBytes(gpus));
   const pairs = onGpus || plan.transports.sameHost === 'shm' ? localRanks * localRanks : 0;
   const ringOffset = pairOffset + pairs * pairStride;
   const ringStride = connectionBytes(plan.ringBuffer);
@@ -51,13 +52,6 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
 }
 
 const CACHE_LINE_BYTES = 64;
-const GPU_LINE_BYTES = 128;
-
-/** Of one direction between two GPUs on one channel. */
-function regionBytes(buffer: ConnectionBuffer): number {
-  const slots = roundUp(buffer.steps * buffer.stepBytes, GPU_LINE_BYTES);
-  return roundUp(REGION_HEADER_BYTES + slots + REGION_LINE_BYTES, CONNECTION_ALIGNMENT);
-}
 
 export function connectionBytes(buffer: ConnectionBuffer): number {
   const slots = roundUp(CONNECTION_HEADER_BYTES + buffer.steps * buffer.stepBytes, CACHE_LINE_BYTES);

@@ -80,6 +80,17 @@ export interface ConnectionBuffer {
   readonly stepBytes: number;
 }
 
+/** On GPUs. All steps are powers of two, all bytes multiples of 128 (native/device/cuda/launch_format.h explains them). */
+export interface GpuBuffers {
+  /** The first channels, on which pairs have the plan's pairBuffer; on the others its slots have `narrowStepBytes`. */
+  readonly wideChannels: number;
+  readonly narrowStepBytes: number;
+  /** Slots of protocols LL and LL128, of a pair on a channel; bytes with flags. */
+  readonly lineSteps: number;
+  readonly llStepBytes: number;
+  readonly ll128StepBytes: number;
+}
+
 export interface CommPlan {
   readonly formatVersion: 1;
   /** Where all ranks' buffers live. */
@@ -93,6 +104,8 @@ export interface CommPlan {
   readonly ringBuffer: ConnectionBuffer;
   /** The connection of any two ranks, for send, recv and the direct forms; made at first use. */
   readonly pairBuffer: ConnectionBuffer;
+  /** null on the host device. */
+  readonly gpuBuffers: GpuBuffers | null;
   readonly tuning: readonly TuningRow[];
   /** Of the channels of a launch with sends and receives, those for what a rank sends itself; the messages share the others. On GPUs. */
   readonly copyChannels: number;

@@ -34,6 +34,7 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   }
   validateBuffer('ringBuffer', plan.ringBuffer);
   validateBuffer('pairBuffer', plan.pairBuffer);
+  if (plan.device === 'cuda') validateGpuBuffers(plan);
   const reachesHosts = transports.otherHost !== 'shm' && transports.otherHost !== 'p2p';
   check(reachesHosts, `transports.otherHost: ${transports.otherHost} does not reach another host`);
   checkWhole('copyChannels', plan.copyChannels, 1, channels.length);
@@ -68,6 +69,32 @@ function validateBuffer(name: string, { steps, stepBytes }: ConnectionBuffer): v
   checkWhole(`${name}.steps`, steps, MIN_STEPS, MAX_STEPS);
   checkWhole(`${name}.stepBytes`, stepBytes, STEP_ALIGNMENT, MAX_STEP_BYTES);
   check(stepBytes % STEP_ALIGNMENT === 0, `${name}.stepBytes: ${stepBytes} is no multiple of ${STEP_ALIGNMENT}`);
+}
+
+/** Credit for lines comes by halves of the slots, and a rank has three of them under way to its neighbour in a ring. */
+const MIN_LINE_STEPS = 4;
+const GPU_STEP_ALIGNMENT = 128;
+
+function validateGpuBuffers({ ringBuffer, pairBuffer, gpuBuffers, channels }: WrittenPlan): void {
+  check(gpuBuffers !== null, 'gpuBuffers: is missing; a plan for GPUs needs it');
+  if (gpuBuffers === null) return;
+  const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
+  checkWhole('gpuBuffers.wideChannels', wideChannels, 0, channels.length);
+  checkWhole('gpuBuffers.lineSteps', lineSteps, MIN_LINE_STEPS, MAX_STEPS);
+  const steps = { 'ringBuffer.steps': ringBuffer.steps, 'pairBuffer.steps': pairBuffer.steps, lineSteps };
+  for (const [name, value] of Object.entries(steps))
+    check(Number.isInteger(Math.log2(value)), `${name}: ${value} is no power of two, which GPUs need`);
+  const sizes = {
+    'ringBuffer.stepBytes': ringBuffer.stepBytes,
+    'pairBuffer.stepBytes': pairBuffer.stepBytes,
+    narrowStepBytes,
+    llStepBytes,
+    ll128StepBytes,
+  };
+  for (const [name, value] of Object.entries(sizes)) {
+    checkWhole(name, value, GPU_STEP_ALIGNMENT, MAX_STEP_BYTES);
+    check(value % GPU_STEP_ALIGNMENT === 0, `${name}: ${value} is no multiple of ${GPU_STEP_ALIGNMENT}`);
+  }
 }
 
 function validateTuning(rows: readonly TuningRow[], channels: number): void {

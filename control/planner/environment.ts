@@ -1,4 +1,4 @@
-/** What users say to the planner by NCCL's variables. */
+/** What users say to the planner by NCCL's variables and ours. */
 import { UnplannableError } from './check.ts';
 import { DEFAULT_SHAPE } from './cluster/host-shape.ts';
 import type { ShapeOptions } from './cluster/host-shape.ts';
@@ -32,6 +32,7 @@ const NAMES = [
   'NCCL_P2P_LEVEL',
   'NCCL_PROTO',
   'NCCL_PXN_DISABLE',
+  'NCCLRUN_MAX_SMS',
 ] as const;
 type Name = (typeof NAMES)[number];
 

@@ -29,8 +29,10 @@ export interface PlannedPeer {
   readonly busId: string;
   /** Of the GPU; 0 on the host device. */
   readonly multiprocessors: number;
-  /** That a launch of the rank may have (ncclConfig_t's maxCTAs, NCCL_MAX_CTAS); 0: any number. Of the host device it means nothing. */
+  /** That a launch of the rank may have (ncclConfig_t's maxCTAs, NCCL_MAX_CTAS, NCCLRUN_MAX_SMS); 0: any number. Of the host device it means nothing. */
   readonly mostChannels: number;
+  /** Communicators that its process has on the GPU already; 0 on the host device. */
+  readonly communicators: number;
   /** Equal for ranks of one process. */
   readonly pidHash: string;
 }

@@ -11,12 +11,21 @@ import { plainChannel, waysOf } from './ways.ts';
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
   CommPlan,
-  'device' | 'channels' | 'transports' | 'ringBuffer' | 'pairBuffer' | 'tuning' | 'copyChannels' | 'spinNanoseconds'
+  | 'device'
+  | 'channels'
+  | 'transports'
+  | 'ringBuffer'
+  | 'pairBuffer'
+  | 'gpuBuffers'
+  | 'tuning'
+  | 'copyChannels'
+  | 'spinNanoseconds'
 >;
 
 /** Decisions made for a shape, with the ranks and hosts that are really there. */
 export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
-  const { device, channels, transports, ringBuffer, pairBuffer, tuning, copyChannels, spinNanoseconds } = decisions;
+  const { device, channels, transports, ringBuffer, pairBuffer, gpuBuffers, tuning, copyChannels, spinNanoseconds } =
+    decisions;
   return {
     formatVersion: 1,
     device,
@@ -26,6 +35,7 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
     transports,
     ringBuffer,
     pairBuffer,
+    gpuBuffers,
     tuning,
     copyChannels,
     spinNanoseconds,

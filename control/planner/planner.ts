@@ -3,6 +3,7 @@ import type { CommPlan, WrittenPlan } from '../plan/types.ts';
 import { RecentMap } from '../rendezvous/memory.ts';
 import { checkDevices, UnplannableError } from './check.ts';
 import type { PlanInput } from './input.ts';
+import { isLater } from './device/gpu-buffers.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
 import { preferencesFrom } from './preferences.ts';
@@ -70,8 +71,9 @@ function shapeOf({ hosts, peers }: PlanInput): string {
   });
   const places = Buffer.from(Uint32Array.from(peers, (peer) => peer.host).buffer).toString('latin1');
   const onGpus = peers[0]?.device === 'cuda';
+  const memory = onGpus && isLater(peers) ? 'later' : '';
   const gpus = onGpus
     ? peers.map(({ busId, multiprocessors, mostChannels }) => `${busId} ${multiprocessors} ${mostChannels}`)
     : [];
-  return `${onGpus}/${machines.join(',')}/${places}/${gpus.join(',')}/${[...kinds.keys()].join('/')}`;
+  return `${onGpus}/${machines.join(',')}/${places}/${gpus.join(',')}/${memory}/${[...kinds.keys()].join('/')}`;
 }

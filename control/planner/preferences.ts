@@ -19,7 +19,7 @@ export interface Preferences {
   readonly protocols: Wanted<ProtocolName>;
   /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE). */
   readonly gpusReachEachOther: boolean;
-  /** NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS. */
+  /** NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCLRUN_MAX_SMS. */
   readonly channels: ChannelLimits;
 }
 type Wanted<Name> = ReadonlyMap<CollectiveName, ReadonlySet<Name>>;
@@ -64,14 +64,16 @@ export function preferencesFrom(environment: Environment): Preferences {
 /** Scripts ask for more than there can be, which means as many as there can be. */
 const MOST_ASKED_FOR = 9999;
 
-/** How many channels the user wants: NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS. Throws UnplannableError. */
+/** How many channels the user wants; each takes a multiprocessor of a GPU. Throws UnplannableError. */
 export function channelLimits(environment: Environment): ChannelLimits {
   const limit = (name: string, otherwise: number): number =>
     Math.min(MOST_CHANNELS, wholeNumber(environment, name, 1, MOST_ASKED_FOR) ?? otherwise);
-  const most = limit('NCCL_MAX_NCHANNELS', ANY_CHANNELS.most);
   const least = limit('NCCL_MIN_NCHANNELS', ANY_CHANNELS.least);
-  if (least > most) {
-    throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than NCCL_MAX_NCHANNELS=${most}`);
+  let most = ANY_CHANNELS.most;
+  for (const name of ['NCCL_MAX_NCHANNELS', 'NCCLRUN_MAX_SMS']) {
+    const bound = limit(name, ANY_CHANNELS.most);
+    if (least > bound) throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than ${name}=${bound}`);
+    most = Math.min(most, bound);
   }
   return { least, most };
 }

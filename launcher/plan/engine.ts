@@ -1,5 +1,8 @@
-/** The plan that the engines of a job would get, as --plan takes it. */
+/** The plan that the engines of a job would get. */
+import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
+import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
+import type { CommPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/variables.ts';
@@ -12,9 +15,24 @@ const MULTIPROCESSORS: readonly (readonly [from: number, count: number])[] = [
   [0, 80],
 ];
 
+/** As --plan takes it. */
+export function enginePlanText(cluster: Cluster, environment: Environment): string {
+  return planToJson(enginePlan(cluster, environment));
+}
+
+function isOnGpus({ hosts }: Cluster, environment: Environment): boolean {
+  return hosts.length === 1 && environment['NCCLRUN_DEVICE'] !== 'host';
+}
+
+/** Of each GPU, for one of a program's first communicators; null: not on GPUs. */
+export function engineMemory(cluster: Cluster, environment: Environment): GpuMemory | null {
+  const gpus = isOnGpus(cluster, environment) ? gpuPlanOf(enginePlan(cluster, environment)) : null;
+  return gpus === null ? null : gpuMemoryOf(gpus);
+}
+
 /** Of one host on its GPUs, of several or with NCCLRUN_DEVICE=host on processors. Addresses and the token are filled in when a job starts. */
-export function enginePlan(cluster: Cluster, environment: Environment): string {
-  const onGpus = cluster.hosts.length === 1 && environment['NCCLRUN_DEVICE'] !== 'host';
+export function enginePlan(cluster: Cluster, environment: Environment): CommPlan {
+  const onGpus = isOnGpus(cluster, environment);
   const hosts = cluster.hosts.map(({ shape, ranks }, host) => ({
     name: `host${host}`,
     address: '127.0.0.1',
@@ -33,7 +51,8 @@ export function enginePlan(cluster: Cluster, environment: Environment): string {
     busId: rank.toString(16),
     multiprocessors,
     mostChannels: 0,
+    communicators: 0,
     pidHash: String(rank),
   }));
-  return planToJson(new Planner(null, environment).plan({ hosts, peers, token: '0'.repeat(32) }, true));
+  return new Planner(null, environment).plan({ hosts, peers, token: '0'.repeat(32) }, true);
 }

@@ -8,7 +8,7 @@ export function planText(view: PlanView, explain: boolean): string {
   const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('');
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
   const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
-  if (explain) parts.push(explanation(shapes, view));
+  if (explain) parts.push(explanation(shapes, view), memoryText(view));
   if (view.tuning.length > 0) parts.push(tuningText(view, explain));
   return parts.join('');
 }
@@ -105,6 +105,21 @@ function explanation(shapes: readonly ShapeView[], view: PlanView): string {
     if (agreed !== null) rows.push(['minimum', String(view.nodes), name, ...agreementCells(agreed)]);
   }
   return `${columns(rows)}\n`;
+}
+
+const MEBIBYTE = 2 ** 20;
+
+function inMiB(bytes: number): string {
+  return (bytes / MEBIBYTE).toFixed(1);
+}
+
+/** As the engine says it with NCCL_DEBUG=INFO. */
+function memoryText({ memory }: PlanView): string {
+  if (memory === null) return '';
+  const { total, rings, ll, ll128, simple, counters, tables } = memory;
+  const pairs = `pairs ${inMiB(ll + ll128 + simple)} (LL ${inMiB(ll)}, LL128 ${inMiB(ll128)}, Simple ${inMiB(simple)})`;
+  const rest = `counters ${inMiB(counters)}, tables ${inMiB(tables)}`;
+  return `memory of each GPU: ${inMiB(total)} MiB: rings ${inMiB(rings)}, ${pairs}, ${rest}\n\n`;
 }
 
 function agreementCells({ nChannels, bwIntra, bwInter, typeIntra, typeInter }: GraphView): string[] {

@@ -1,4 +1,5 @@
 /** A plan as `ncclrun plan --format json` prints it. Field names and units of graphs are NCCL's: GB/s, channels before doubling. */
+import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { ownAgreement } from '../../control/planner/cluster/agreement.ts';
 import type { Agreement } from '../../control/planner/cluster/agreement.ts';
@@ -12,7 +13,7 @@ import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import { choicesFor, engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
@@ -106,6 +107,8 @@ export interface PlanView {
   readonly hierarchical: HierarchyView | null;
   /** Each kind of host by itself; the graphs above are what all of them can do, with the orders of the first. */
   readonly shapes: readonly ShapeView[];
+  /** Bytes of each GPU that a communicator of all ranks takes, one of a program's first ones; null: not on GPUs. */
+  readonly memory: GpuMemory | null;
   readonly tuning: readonly TuningView[];
   readonly rings?: readonly (readonly number[])[];
 }
@@ -118,6 +121,7 @@ export interface ViewOptions {
   readonly preferences: Preferences;
   /** Variables that decided something. */
   readonly said: readonly string[];
+  readonly memory: GpuMemory | null;
 }
 
 export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOptions): PlanView {
@@ -158,6 +162,7 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
         : agreed(first.collnet, weakest('collnet'), situation.collnet, acrossHosts),
     hierarchical: hierarchyView(cluster),
     shapes,
+    memory: options.memory,
     tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
     ...(full ? { rings: ringOrders(cluster) } : {}),
   };
@@ -242,7 +247,7 @@ function agreed(
 }
 
 function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
-  const choices = preferredChoices(collective, choicesFor(collective, situation), preferences);
+  const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
   const all = choicesFor(collective, situation);
   return sizes.flatMap((bytes) => {
     const best = fastest(choices, bytes);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "abi/call.h"
+#include "abi/newer.h"
 #include "core/registry.h"
 #include "ncclrun.h"
 
@@ -130,6 +131,27 @@ NCCLRUN_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device)
   });
 }
 NCCLRUN_TWIN(ncclCommCuDevice);
+
+// Nothing is ever suspended.
+NCCLRUN_EXPORT ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t* value) {
+  return withDataPath("ncclCommMemStats", comm, [&](const DataPath& path) {
+    if (const auto bad = checkPointer("ncclCommMemStats", "value", value); bad != ncclSuccess) return bad;
+    constexpr int kSuspendable = 0, kSuspended = 1, kPersistent = 2, kTotal = 3;
+    switch (stat) {
+      case kSuspendable:
+      case kSuspended:
+        *value = 0;
+        return ncclSuccess;
+      case kPersistent:
+      case kTotal:
+        *value = path.gpuBytes();
+        return ncclSuccess;
+      default:
+        return fail(ncclInvalidArgument, "ncclCommMemStats: there is no statistic %d; 0 to 3 are", stat);
+    }
+  });
+}
+NCCLRUN_TWIN(ncclCommMemStats);
 
 NCCLRUN_EXPORT ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm) {
   return withCommunicator("ncclrunCommLetQueueGrow", comm, [](Communicator& communicator) {

@@ -8,7 +8,6 @@ using namespace ncclrun;
 namespace {
 
 constexpr const char* kGrow = "this library does not add ranks to a communicator; make a new one with ncclCommInitRank";
-constexpr const char* kStatistics = "this library keeps no statistics of GPU memory";
 constexpr const char* kSuspend = "this library does not suspend communicators";
 constexpr const char* kOneSided = "this library has no one-sided operations; use ncclSend and ncclRecv";
 constexpr const char* kParameters =
@@ -30,7 +29,6 @@ NCCLRUN_UNAVAILABLE(ncclCommGetUniqueId, (ncclComm_t, ncclUniqueId*), kGrow);
 NCCLRUN_UNAVAILABLE(ncclCommGrow, (ncclComm_t, int, const ncclUniqueId*, int, ncclComm_t*, ncclConfig_t*), kGrow);
 NCCLRUN_UNAVAILABLE(ncclCommSuspend, (ncclComm_t, int), kSuspend);
 NCCLRUN_UNAVAILABLE(ncclCommResume, (ncclComm_t), kSuspend);
-NCCLRUN_UNAVAILABLE(ncclCommMemStats, (ncclComm_t, int, uint64_t*), kStatistics);
 NCCLRUN_UNAVAILABLE(ncclPutSignal,
                     (const void*, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned, ncclComm_t,
                      cudaStream_t),

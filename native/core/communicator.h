@@ -25,6 +25,7 @@
 #include "core/config.h"
 #include "core/data_path.h"
 #include "core/descriptor.h"
+#include "core/gpu_place.h"
 #include "core/messages.h"
 #include "core/registrations.h"
 #include "core/user_operators.h"
@@ -170,6 +171,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool toldDiffering_ = false;  // guarded by mutex_
   bool callerCloses_ = false;
 
+  GpuPlace gpuPlace_;
   Descriptor listener_;
   std::variant<Mapping, std::vector<std::byte>> plan_;
   ncclrunTelemetrySlot* telemetry_ = nullptr;

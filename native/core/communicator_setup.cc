@@ -110,8 +110,9 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     membership_.epoch = welcome.epoch;
     joined_ = true;
   }
-  const PeerInfo info =
-      describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_, settings_);
+  if (gpu_.has_value() && !excluded()) gpuPlace_ = GpuPlace(gpu_->device);
+  const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_,
+                                     settings_, gpuPlace_.before());
   const Bytes question =
       split_ ? encodeSplit(split_->parent, split_->round, split_->colour, split_->order, info, split_->leftOut)
              : encodeJoin(membership_, info);

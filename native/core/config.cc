@@ -39,19 +39,26 @@ constexpr Range kRanges[] = {
 };
 #undef NCCLRUN_FIELD
 
-// From the environment, under NCCL's two names for it.
+// 0: the environment has no such variable, or it is empty.
+Status readNumber(const char* name, uint32_t& value) {
+  value = 0;
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return {};
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error == std::errc() && stop == end && value >= 1) return {};
+  return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number from 1", name, text)};
+}
+
+// From the environment, under NCCL's two names for it and under ours, which only ever takes away.
 Status readMostChannels(CommSettings& settings) {
+  uint32_t value = 0;
   for (const char* name : {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"}) {
-    const char* const text = std::getenv(name);
-    if (text == nullptr || *text == '\0') continue;
-    const char* const end = text + std::strlen(text);
-    uint32_t value = 0;
-    const auto [stop, error] = std::from_chars(text, end, value);
-    if (error != std::errc() || stop != end || value < 1) {
-      return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number from 1", name, text)};
-    }
-    settings.mostChannels = value;
+    if (Status status = readNumber(name, value); !status.ok()) return status;
+    if (value > 0) settings.mostChannels = value;
   }
+  if (Status status = readNumber("NCCLRUN_MAX_SMS", value); !status.ok()) return status;
+  if (value > 0) settings.mostChannels = settings.mostChannels == 0 ? value : std::min(settings.mostChannels, value);
   return {};
 }
 

@@ -11,7 +11,8 @@ struct CommSettings {
 };
 
 // Checks what the caller gave (null: nothing) and changes in `settings` what it sets; NCCL_MAX_CTAS in the environment
-// comes before config.maxCTAs. The other fields that steer kernels and the network are checked and have no effect.
+// comes before config.maxCTAs, and NCCLRUN_MAX_SMS bounds both. The other fields that steer kernels and the network are
+// checked and have no effect.
 Status readConfig(const ncclConfig_t* config, CommSettings& settings);
 
 }  // namespace ncclrun

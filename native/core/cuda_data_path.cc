@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/cuda_memory_use.h"
+#include "core/cuda_ring_places.h"
 #include "core/debug.h"
 #include "core/descriptor.h"
 #include "core/node_barrier.h"
@@ -140,33 +142,43 @@ void CudaDataPath::startLoading() {
   }
 }
 
-// What the kernels need beside the regions, in one piece of memory: states of the connections, places in the rings.
+// What the kernels need beside the regions, in one piece of memory: states of the connections, zero at first, places in
+// the rings and the rings themselves.
 Status CudaDataPath::makeTables() {
   Resources& mine = *resources_;
   const auto& header = plan().header();
-  const size_t ends = size_t(header.channels) * header.ranks;
-  const size_t placesAt = ends * (sizeof(SendState) + sizeof(ReceiveState));
-  const size_t ringsAt = placesAt + header.channels * sizeof(RingPlace);
-  std::vector<std::byte> constants(header.channels * sizeof(RingPlace) + ends * sizeof(uint32_t));
+  std::vector<uint32_t> rings;
   for (uint32_t channel = 0; channel < header.channels; channel++) {
-    const uint32_t place = plan().placeInRing(channel, setup_.rank);
-    const auto at = [&](uint32_t other) { return plan().ring(channel, other % header.ranks); };
-    const RingPlace entry{uint8_t(place), uint8_t(at(place + header.ranks - 1)), uint8_t(at(place + 1)), 0};
-    std::memcpy(&constants[channel * sizeof(RingPlace)], &entry, sizeof entry);
-    for (uint32_t other = 0; other < header.ranks; other++) {
-      const uint32_t rank = at(other);
-      std::memcpy(&constants[ringsAt - placesAt + (channel * header.ranks + other) * sizeof rank], &rank, sizeof rank);
-    }
+    for (uint32_t place = 0; place < header.ranks; place++) rings.push_back(plan().ring(channel, place));
   }
-  if (Status status = mine.tables.allocate(mine.gpu, placesAt + constants.size(), mine.stream); !status.ok())
-    return status;
+  const TableLayout layout(plan().slots(), header.ranks);
+  if (Status status = mine.tables.allocate(mine.gpu, layout.bytes, mine.stream); !status.ok()) return status;
+  return fillTable(layout.rings, rings.data(), rings.size() * sizeof(uint32_t));
+}
+
+Status CudaDataPath::fillTable(size_t at, const void* from, size_t bytes) {
+  const Resources& mine = *resources_;
   Status status =
-      statusOf(driver().memcpyAsync(mine.tables.pointer() + placesAt, reinterpret_cast<Pointer>(constants.data()),
-                                    constants.size(), mine.stream),
+      statusOf(driver().memcpyAsync(mine.tables.pointer() + at, reinterpret_cast<Pointer>(from), bytes, mine.stream),
                "cuMemcpyAsync");
   if (!status.ok()) return status;
-  // The copy reads `constants`.
+  // The copy reads what the caller may free.
   return statusOf(driver().streamSynchronize(mine.stream), "cuStreamSynchronize");
+}
+
+// As soon as it is known by what memory peers are reached.
+Status CudaDataPath::makePlaces() {
+  const Regions& regions = *resources_->regions;
+  const uint32_t ranks = plan().header().ranks;
+  const auto both = [](Pointer in, Pointer out) {
+    return RegionPair{reinterpret_cast<char*>(in), reinterpret_cast<char*>(out)};
+  };
+  std::vector<PeerRegions> byPeer;
+  for (uint32_t peer = 0; peer < ranks; peer++) {
+    byPeer.push_back({both(regions.in(peer), regions.out(peer)), both(regions.ringIn(peer), regions.ringOut(peer))});
+  }
+  const auto places = ringPlaces(plan(), regions.slots(), setup_.rank, byPeer);
+  return fillTable(TableLayout(regions.slots(), ranks).places, places.data(), places.size() * sizeof(RingPlace));
 }
 
 Status CudaDataPath::connect() {
@@ -193,20 +205,17 @@ Status CudaDataPath::makeLauncher() {
     at(mine.regions->out(peer), launch.out[peer]);
     at(mine.regions->in(peer), launch.in[peer]);
   }
-  const size_t ends = size_t(header.channels) * header.ranks;
-  Pointer next = mine.tables.pointer();
-  at(next, launch.sends);
-  at(next += ends * sizeof(SendState), launch.receives);
-  at(next += ends * sizeof(ReceiveState), launch.places);
-  at(next += header.channels * sizeof(RingPlace), launch.rings);
+  if (Status status = makePlaces(); !status.ok()) return status;
+  const TableLayout layout(mine.regions->slots(), header.ranks);
+  at(mine.tables.pointer() + layout.sends, launch.sends);
+  at(mine.tables.pointer() + layout.receives, launch.receives);
+  at(mine.tables.pointer() + layout.places, launch.places);
+  at(mine.tables.pointer() + layout.rings, launch.rings);
   Pointer word = 0;
   if (Status status = mine.sharedPages.pointerTo(&mine.segment.abortBlock().word, word); !status.ok()) return status;
   at(word, launch.aborted);
   launch.aborted2 = &mine.words->aborted;
-  launch.regionStride = mine.regions->regionStride();
-  launch.steps = header.pairSteps;
-  launch.stepBytes = header.pairStepBytes;
-  launch.channels = header.channels;
+  launch.slots = mine.regions->slots();
   launch.divisor = 1;
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
@@ -215,6 +224,7 @@ Status CudaDataPath::makeLauncher() {
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
+  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device));
   return {};
 }
 
@@ -454,25 +464,29 @@ const char* CudaDataPath::hostName(uint32_t index) const {
   return index < hostNames_.size() ? hostNames_[index].c_str() : nullptr;
 }
 
-// Pairs that have been used, by channel.
+// Pairs that have been used, by channel; what went round the rings between them counts, too.
 size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
   const auto& header = plan().header();
-  const size_t ends = size_t(header.channels) * header.ranks;
-  std::vector<SendState> sends(ends);
-  std::vector<ReceiveState> receives(ends);
+  const TableLayout layout(resources_->regions->slots(), header.ranks);
+  std::vector<SendState> sends(layout.states);
+  std::vector<ReceiveState> receives(layout.states);
   const OnGpu here(resources_->gpu);
-  const Pointer at = resources_->tables.pointer();
-  const Driver& cuda = driver();
-  cuda.memcpyAsync(reinterpret_cast<Pointer>(sends.data()), at, ends * sizeof(SendState), resources_->stream);
-  cuda.memcpyAsync(reinterpret_cast<Pointer>(receives.data()), at + ends * sizeof(SendState),
-                   ends * sizeof(ReceiveState), resources_->stream);
-  cuda.streamSynchronize(resources_->stream);
+  const auto fetch = [&](void* to, size_t at, size_t bytes) {
+    driver().memcpyAsync(reinterpret_cast<Pointer>(to), resources_->tables.pointer() + at, bytes, resources_->stream);
+  };
+  fetch(sends.data(), layout.sends, sends.size() * sizeof(SendState));
+  fetch(receives.data(), layout.receives, receives.size() * sizeof(ReceiveState));
+  driver().streamSynchronize(resources_->stream);
   size_t count = 0;
   for (uint32_t channel = 0; channel < header.channels; channel++) {
+    const uint32_t ring = header.channels * header.ranks + channel;
+    const uint32_t place = plan().placeInRing(channel, setup_.rank);
     for (uint32_t peer = 0; peer < header.ranks; peer++) {
-      const size_t i = channel * header.ranks + peer;
       for (const bool isSend : {true, false}) {
-        uint64_t bytes = isSend ? sends[i].bytes : receives[i].bytes;
+        const auto bytesOf = [&](uint32_t state) { return isSend ? sends[state].bytes : receives[state].bytes; };
+        const uint32_t neighbour = plan().ring(channel, (place + (isSend ? 1 : header.ranks - 1)) % header.ranks);
+        uint64_t bytes = bytesOf(channel * header.ranks + peer);
+        if (ring < layout.states && peer == neighbour) bytes += bytesOf(ring);
         if (channel == 0 && resources_->copies != nullptr) {
           const auto& copied = resources_->copies->engines().bytes(peer);
           bytes += isSend ? copied.sent : copied.received;
@@ -486,5 +500,7 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
   }
   return count;
 }
+
+uint64_t CudaDataPath::gpuBytes() const { return memoryUse(plan().slots(), plan().header().ranks).total(); }
 
 }  // namespace ncclrun::cuda

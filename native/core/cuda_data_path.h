@@ -64,6 +64,7 @@ class CudaDataPath final : public DataPath {
   void info(ncclrunCommInfo& out) const override;
   const char* hostName(uint32_t index) const override;
   size_t edges(std::span<ncclrunEdge> out) const override;
+  uint64_t gpuBytes() const override;
 
  private:
   // Where a launch goes: the capture that it is part of, and a stream.
@@ -75,6 +76,8 @@ class CudaDataPath final : public DataPath {
 
   void startLoading();
   Status makeTables();
+  Status fillTable(size_t at, const void* from, size_t bytes);
+  Status makePlaces();
   Status makeLauncher();
   Status reportWaits();
   Status beginProbe();

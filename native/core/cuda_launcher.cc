@@ -51,13 +51,6 @@ Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bo
 
 bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
-bool isExpandable(const Task& task) {
-  return Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
-         Protocol(task.form.protocol) == Protocol::simple &&
-         (task.operation.collective == Collective::allToAll || task.operation.collective == Collective::allGather ||
-          task.operation.collective == Collective::broadcast);
-}
-
 }  // namespace
 
 Launcher::Shape Launcher::shapeOf(const Task& task) const {
@@ -244,6 +237,17 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
     if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
   }
   return {};
+}
+
+// Not where the messages would take more multiprocessors than the plan has channels. All ranks see this alike.
+bool Launcher::isExpandable(const Task& task) const {
+  const Collective collective = task.operation.collective;
+  const auto& header = plan_.header();
+  const bool moves =
+      collective == Collective::allToAll || collective == Collective::allGather || collective == Collective::broadcast;
+  const uint32_t messages = collective == Collective::broadcast ? 1 : std::max(2 * (header.ranks - 1), 1u);
+  return moves && Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
+         Protocol(task.form.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
 }
 
 // Large moves from everybody to everybody, or of the only other rank: sends, receives and copies on blocks of their

@@ -40,6 +40,7 @@ class Launcher {
   Shape shapeOf(const Task& task) const;
   Item itemOf(const Task& task, const Shape& shape) const;
   void connect(Item& item, const Task& task) const;
+  bool isExpandable(const Task& task) const;
   bool expand(const Task& task, std::vector<Task>& transfers) const;
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
   uint32_t blocksOfMessage(uint32_t messages) const;

@@ -110,6 +110,8 @@ class DataPath {
   virtual void info(ncclrunCommInfo& out) const = 0;
   virtual const char* hostName(uint32_t index) const = 0;  // null if out of range
   virtual size_t edges(std::span<ncclrunEdge> out) const = 0;
+  // Of GPU memory, that this rank holds for the communicator.
+  virtual uint64_t gpuBytes() const { return 0; }
 };
 
 }  // namespace ncclrun

@@ -36,7 +36,7 @@ struct PeerInfo {
   uint32_t flags;
   uint32_t multiprocessors;  // of the GPU
   uint32_t mostChannels;     // 0: as many as the plan likes
-  uint32_t reserved;
+  uint32_t communicators;    // that its process has on the GPU already
 };
 static_assert(sizeof(PeerInfo) == 64);
 

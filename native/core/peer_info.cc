@@ -39,7 +39,7 @@ Status systemError(const char* what) {
 }  // namespace
 
 PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort,
-                      const std::optional<cuda::Gpu>& gpu, const CommSettings& settings) {
+                      const std::optional<cuda::Gpu>& gpu, const CommSettings& settings, uint32_t communicators) {
   Fnv host = saltedBy(id);
   if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
     host.add(given);
@@ -64,7 +64,7 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
       .flags = 0,
       .multiprocessors = gpu.has_value() ? gpu->multiprocessors : 0,
       .mostChannels = settings.mostChannels,
-      .reserved = 0,
+      .communicators = communicators,
   };
 }
 

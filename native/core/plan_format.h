@@ -10,7 +10,7 @@
 namespace ncclrun::plan {
 
 inline constexpr uint32_t kMagic = 0x4c50434e;  // "NCPL"
-inline constexpr uint16_t kVersion = 2;
+inline constexpr uint16_t kVersion = 3;
 
 enum class Algorithm : uint8_t {
   directOneShot = 0,
@@ -77,8 +77,8 @@ struct Header {
   uint64_t pairOffset;      // the pair connection from local rank i to local rank j: pairOffset + (i*localRanks + j) *
                             // pairStride
   uint64_t pairStride;
-  // On GPUs a pair has, each way, one region per channel (device/cuda/launch_format.h), and DeviceRecord × localRanks
-  // lie behind the barrier.
+  // On GPUs a pair has, each way, one region per channel (device/cuda/launch_format.h), the place of the pair (j, j) is
+  // for the ring regions of j, and DeviceRecord × localRanks lie behind the barrier.
 
   Section hostTable;      // HostRecord × hosts, in the order in which rings go through them
   Section peerTable;      // PeerRecord × ranks
@@ -100,6 +100,14 @@ struct Header {
   uint32_t trees;  // of each shape
   uint32_t hostRings;
   uint32_t hostTrees;
+
+  // On GPUs (device/cuda/launch_format.h). Pairs have pairStepBytes on the first `wideChannels` channels.
+  uint32_t wideChannels;
+  uint32_t narrowStepBytes;
+  uint32_t lineSteps;
+  uint32_t line64StepBytes;
+  uint32_t line128StepBytes;
+  uint32_t reserved;
 };
 
 struct HostRecord {
@@ -189,6 +197,6 @@ static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 24 && sizeof(PeerRe
               sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 16 && sizeof(ShapeRecord) == 16 &&
               sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
 static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 32);
-static_assert(sizeof(Header) == 368);
+static_assert(sizeof(Header) == 392);
 
 }  // namespace ncclrun::plan

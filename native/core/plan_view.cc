@@ -1,12 +1,12 @@
 #include "core/plan_view.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "core/segment_format.h"
-#include "device/cuda/launch_format.h"
 
 namespace ncclrun {
 namespace {
@@ -30,10 +30,10 @@ Status PlanView::open(std::span<const std::byte> blob) {
   }
   blob_ = blob;
   std::memcpy(&header_, blob.data(), sizeof header_);
-  for (auto check :
-       {&PlanView::checkHeader, &PlanView::checkSections, &PlanView::checkSegment, &PlanView::checkHosts,
-        &PlanView::checkPeers, &PlanView::checkShapes, &PlanView::checkMembers, &PlanView::checkHostRings,
-        &PlanView::checkHostTrees, &PlanView::checkChannels, &PlanView::checkEdges, &PlanView::checkTuning}) {
+  for (auto check : {&PlanView::checkHeader, &PlanView::checkSlots, &PlanView::checkSections, &PlanView::checkSegment,
+                     &PlanView::checkHosts, &PlanView::checkPeers, &PlanView::checkShapes, &PlanView::checkMembers,
+                     &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
+                     &PlanView::checkEdges, &PlanView::checkTuning}) {
     if (Status status = (this->*check)(); !status.ok()) return status;
   }
   return {};
@@ -79,6 +79,39 @@ Status PlanView::checkHeader() const {
   if (h.spinNanoseconds > 1000000000u) {
     return wrong("lets ranks spin for %llu ns; at most a second can be", (unsigned long long)h.spinNanoseconds);
   }
+  return {};
+}
+
+cuda::Slots PlanView::slots() const {
+  const auto& h = header_;
+  return {.channels = h.channels,
+          .wideChannels = h.wideChannels,
+          .pairSteps = h.pairSteps,
+          .wideStepBytes = h.pairStepBytes,
+          .narrowStepBytes = h.narrowStepBytes,
+          .lineSteps = h.lineSteps,
+          .line64StepBytes = h.line64StepBytes,
+          .line128StepBytes = h.line128StepBytes,
+          .ringSteps = h.ringSteps,
+          .ringStepBytes = h.ringStepBytes};
+}
+
+Status PlanView::checkSlots() const {
+  const auto& h = header_;
+  if (h.device != uint8_t(plan::Device::cuda)) return {};
+  for (const uint32_t steps : {h.ringSteps, h.pairSteps, h.lineSteps}) {
+    if (steps < 2 || steps > kMaxSteps || (steps & (steps - 1)) != 0)
+      return wrong("has connections of %u steps; on GPUs it has to be a power of two from 2 to %u", steps, kMaxSteps);
+  }
+  // Credit comes by halves of the slots, and a rank has three under way to its neighbour in a ring.
+  if (h.lineSteps < 4) return wrong("has lines in %u steps; at least 4 are needed", h.lineSteps);
+  constexpr uint32_t kMost = 64u << 20;
+  for (const uint32_t bytes :
+       {h.ringStepBytes, h.pairStepBytes, h.narrowStepBytes, h.line64StepBytes, h.line128StepBytes}) {
+    if (bytes == 0 || bytes > kMost || bytes % 128 != 0)
+      return wrong("has steps of %u bytes; on GPUs it has to be a multiple of 128 up to %u", bytes, kMost);
+  }
+  if (h.wideChannels > h.channels) return wrong("has %u wide ones of %u channels", h.wideChannels, h.channels);
   return {};
 }
 
@@ -129,9 +162,7 @@ Status PlanView::checkSegment() const {
     return wrong("has pair connections of %llu bytes", (unsigned long long)h.pairStride);
   const bool onGpus = h.device == uint8_t(plan::Device::cuda);
   const bool pairsInSegment = (onGpus || h.sameHostTransport == uint8_t(plan::Transport::shm)) && h.localRanks > 1;
-  if (onGpus && (h.pairSteps & (h.pairSteps - 1)) != 0)
-    return wrong("has connections of %u steps; on GPUs it has to be a power of two", h.pairSteps);
-  const uint64_t pairBytes = onGpus ? h.channels * cuda::regionBytes(h.pairSteps, h.pairStepBytes)
+  const uint64_t pairBytes = onGpus ? std::max(cuda::pairBytes(slots()), cuda::ringBytes(slots(), h.ranks))
                                     : connectionBytes(h.pairSteps, h.pairStepBytes);
   if (pairsInSegment && h.pairStride < pairBytes) {
     return wrong("has pair connections of %llu bytes for %u steps of %u", (unsigned long long)h.pairStride, h.pairSteps,

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/plan_format.h"
+#include "device/cuda/launch_format.h"
 
 namespace ncclrun {
 
@@ -46,6 +47,8 @@ class PlanView {
   uint64_t pairOffset(uint32_t fromLocal, uint32_t toLocal) const {
     return header_.pairOffset + (uint64_t(fromLocal) * header_.localRanks + toLocal) * header_.pairStride;
   }
+  // On GPUs.
+  cuda::Slots slots() const;
   // "rank 3 on host h2".
   std::string describe(uint32_t rank) const;
 
@@ -78,6 +81,7 @@ class PlanView {
   std::string_view text(uint32_t offset, uint32_t bytes) const;
 
   Status checkHeader() const;
+  Status checkSlots() const;
   Status checkSections() const;
   Status checkSegment() const;
   Status checkHosts() const;

@@ -169,12 +169,22 @@ void teams() {
   EXPECT(std::strstr(ncclGetLastError(nullptr), "ncclTeamRankToWorld: comm is NULL") != nullptr);
 }
 
-void unavailable() {
+void statistics() {
+  Alone one(0);
+  for (int stat = 0; stat < 4; stat++) {
+    uint64_t bytes = 1;
+    EXPECT_RESULT(ncclCommMemStats(one.comm, stat, &bytes), ncclSuccess, "");
+    EXPECT(bytes == 0);  // on the host device
+  }
   uint64_t bytes;
+  EXPECT_RESULT(ncclCommMemStats(one.comm, 4, &bytes), ncclInvalidArgument, "no statistic 4");
+  EXPECT_RESULT(ncclCommMemStats(one.comm, 3, nullptr), ncclInvalidArgument, "value is NULL");
+}
+
+void unavailable() {
   ncclUniqueId id;
   EXPECT_RESULT(ncclCommGetUniqueId(nullptr, &id), ncclInvalidUsage, "ncclCommGetUniqueId: this library does not add");
   EXPECT_RESULT(ncclCommSuspend(nullptr, 1), ncclInvalidUsage, "ncclCommSuspend: ");
-  EXPECT_RESULT(ncclCommMemStats(nullptr, 3, &bytes), ncclInvalidUsage, "statistics");
   EXPECT_RESULT(ncclSignal(0, 0, 0, 0, nullptr, nullptr), ncclInvalidUsage, "one-sided");
   EXPECT_RESULT(ncclDevCommCreate(nullptr, nullptr, nullptr), ncclInvalidUsage, "no device interface");
   EXPECT_RESULT(ncclParamBind(nullptr, "NCCL_DEBUG"), ncclInvalidUsage, "parameters");
@@ -193,6 +203,7 @@ int main() {
   registrations();
   simulation();
   teams();
+  statistics();
   unavailable();
   return 0;
 }

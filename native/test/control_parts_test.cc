@@ -189,6 +189,18 @@ void configs() {
            std::string("NCCL_MAX_CTAS=") + wrong + " is not a whole number from 1");
   }
   unsetenv("NCCL_MAX_CTAS");
+  setenv("NCCLRUN_MAX_SMS", "8", 1);  // config.maxCTAs is 16
+  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 8);
+  setenv("NCCLRUN_MAX_SMS", "20", 1);
+  EXPECT(readConfig(&config, settings).ok() && settings.mostChannels == 16);
+  CommSettings fresh;
+  EXPECT(readConfig(nullptr, fresh).ok() && fresh.mostChannels == 20);
+  for (const char* wrong : {"0", "half"}) {
+    setenv("NCCLRUN_MAX_SMS", wrong, 1);
+    EXPECT(readConfig(&config, settings).sentence ==
+           std::string("NCCLRUN_MAX_SMS=") + wrong + " is not a whole number from 1");
+  }
+  unsetenv("NCCLRUN_MAX_SMS");
   config.magic = 0;
   EXPECT(readConfig(&config, settings).sentence.find("NCCL_CONFIG_INITIALIZER") != std::string::npos);
   ncclConfig_t nothing{};

@@ -39,6 +39,7 @@ const view = v.object({
     bottleneck: v.object({ bandwidth: v.number(), load: v.number() }),
     channels: v.array(v.object({ order: v.array(v.number()), nics: v.array(v.number()) })),
   }),
+  memory: v.nullable(v.record(v.string(), v.number())),
   shapes: v.array(v.object({ hosts: v.number(), gpus: v.number() })),
   tuning: v.array(
     v.object({
@@ -86,6 +87,15 @@ describe('a plan', () => {
       expect(order.toSorted((one, other) => one - other)).toEqual([0, 1, 2]);
       expect(nics).toHaveLength(2);
     }
+  });
+
+  it('with the memory that a communicator takes of each GPU', async () => {
+    const { memory } = await planned('--topo', switches);
+    const { total = 0, ...parts } = memory ?? {};
+    expect(Object.values(parts).reduce((sum, bytes) => sum + bytes, 0)).toBe(total);
+    const text = `memory of each GPU: ${(total / 2 ** 20).toFixed(1)} MiB: rings 64.0, pairs `;
+    expect(await prints('--topo', switches, '--explain')).toContain(text);
+    expect((await planned('--topo', switches, '--nodes', '2')).memory).toBeNull();
   });
 
   it('with the orders over all ranks', async () => {

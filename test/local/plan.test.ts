@@ -36,6 +36,7 @@ const plan: WrittenPlan = {
   transports: { sameHost: 'shm', otherHost: 'socket' },
   ringBuffer: { steps: 3, stepBytes: 4160 },
   pairBuffer: { steps: 2, stepBytes: 1024 },
+  gpuBuffers: null,
   tuning: [
     { collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'directOneShot', channels: 1 }] },
     { collective: 'allReduce', upToBytes: 65_536, forms: [{ ...form, algorithm: 'directTwoShot', channels: 1 }] },

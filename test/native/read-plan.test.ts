@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
+import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
 import { ALGORITHMS, COLLECTIVES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from '../../control/plan/layout.ts';
+import type { CommPlan } from '../../control/plan/types.ts';
 import { repository } from '../rig/cluster.ts';
 import { gpuPlan, randomPlan, samplePlan } from '../rig/plans.ts';
 import { seededRandom } from '../rig/random.ts';
@@ -20,6 +22,7 @@ beforeAll(() => {
   reader = join(directory, 'read_plan');
   const sources = [
     'test/tools/read_plan.cc',
+    'core/cuda_memory_use.cc',
     'core/plan_view.cc',
     'core/plan_view_channels.cc',
     'core/plan_view_edges.cc',
@@ -34,7 +37,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 it('reads every plan as it was meant', () => {
   const random = seededRandom(21);
-  const gpus = [1, 2, 4, 16].map((ranks) => gpuPlan(ranks));
+  const gpus = [1, 2, 3, 4, 8, 16].map((ranks) => gpuPlan(ranks));
   const plans = [samplePlan(), ...gpus, ...Array.from({ length: PLANS }, () => randomPlan(random))];
   for (const [index, plan] of plans.entries()) {
     const paths = writeHostPlans(plan, join(directory, String(index)));
@@ -58,6 +61,17 @@ it('refuses damaged plans with a sentence, and reads the rest like the TypeScrip
   }
 });
 
+function gpuFactsOf(plan: CommPlan): string[] {
+  const gpus = gpuPlanOf(plan);
+  if (gpus === null) return [];
+  const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpus.gpuBuffers;
+  const { total, rings, ll, ll128, simple, counters, tables } = gpuMemoryOf(gpus);
+  return [
+    `gpus ${wideChannels} ${narrowStepBytes} ${lineSteps} ${llStepBytes} ${ll128StepBytes}`,
+    `memory ${total} ${rings} ${ll} ${ll128} ${simple} ${counters} ${tables}`,
+  ];
+}
+
 /** In the words of native/test/tools/read_plan.cc. */
 function factsOf(bytes: Uint8Array): string[] {
   const { plan, hostIndex, locals, segment } = decodeHostPlan(bytes);
@@ -71,6 +85,7 @@ function factsOf(bytes: Uint8Array): string[] {
     `spin ${plan.spinNanoseconds}`,
     `token ${plan.token}`,
     `segment ${numbers}`,
+    ...gpuFactsOf(plan),
     ...hosts.map(({ name, address }) => `host ${name} ${address}`),
     ...peers.map(({ host, listenPort }) => {
       const localIndex = seen[host] ?? 0;

@@ -46,6 +46,7 @@ export function samplePlan(): CommPlan {
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: { steps: 8, stepBytes: 4160 },
     pairBuffer: { steps: 16, stepBytes: 64 },
+    gpuBuffers: null,
     tuning: [
       { collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'directOneShot' }] },
       {
@@ -87,6 +88,7 @@ export function gpuInput(ranks: number, hosts = 1): PlanInput {
       busId: (0x10_020 + Math.floor(rank / hosts) * 0x4000).toString(16),
       multiprocessors: 132,
       mostChannels: 0,
+      communicators: 0,
       pidHash: String(rank),
     })),
     token: '0123456789abcdef0123456789abcdef',

@@ -28,6 +28,7 @@ export function peerInfo(changes: Partial<PeerInfo> = {}): Uint8Array {
     busId: '0',
     multiprocessors: 0,
     mostChannels: 0,
+    communicators: 0,
     gpuDirect: false,
     ...changes,
   });

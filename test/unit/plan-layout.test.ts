@@ -60,6 +60,13 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
   expect(text).toContain(`stepBytes[${layout.MAX_STEPS}]`);
 });
 
+test('the sizes in the memory of GPUs are those of launch_format.h', () => {
+  const text = readFileSync(new URL('../../native/device/cuda/launch_format.h', import.meta.url), 'utf8');
+  expect(text).toContain(`kRegionHeaderBytes = ${layout.REGION_HEADER_BYTES};`);
+  expect(text).toContain(`sizeof(SendState) == ${layout.GPU_STATE_BYTES}`);
+  expect(text).toContain(`sizeof(RingPlace) == ${layout.RING_PLACE_BYTES}`);
+});
+
 test.each([
   ['Algorithm', layout.ALGORITHMS],
   ['Protocol', layout.PROTOCOLS],

@@ -2,13 +2,19 @@
 import { describe, expect, test } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
-import type { TuningRow } from '../../control/plan/types.ts';
+import type { CollectiveName, TuningRow } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuInput, gpuPlan } from '../rig/plans.ts';
 
 function rowsIn(environment: Readonly<Record<string, string>>): readonly TuningRow[] {
   return new Planner(null, environment).plan(gpuInput(4), true).tuning;
+}
+
+/** The largest size that goes under LL or LL128. */
+function lastWithLines(rows: readonly TuningRow[], collective: CollectiveName): number {
+  const lines = rows.filter((row) => row.collective === collective && row.forms[0]?.protocol !== 'simple');
+  return lines.at(-1)?.upToBytes ?? Infinity;
 }
 
 describe('the planner, for GPUs,', () => {
@@ -42,6 +48,27 @@ describe('the planner, for GPUs,', () => {
     expect(new Set(protocols)).toEqual(new Set(['simple']));
     const allReduce = rowsIn({ NCCL_ALGO: 'tree' }).filter(({ collective }) => collective === 'allReduce');
     expect(new Set(allReduce.map(({ forms }) => forms[0]?.algorithm))).toEqual(new Set(['tree']));
+  });
+
+  test.each([4, 8, 16])('keeps to %i multiprocessors, and goes over to Simple sooner', (most) => {
+    for (const ranks of [2, 4, 8]) {
+      const wide = gpuPlan(ranks);
+      const plan = new Planner(null, { NCCLRUN_MAX_SMS: String(most) }).plan(gpuInput(ranks), true);
+      validatePlan(plan);
+      expect(plan.channels).toHaveLength(most);
+      for (const { collective, forms } of plan.tuning) {
+        for (const { channels } of forms) expect(channels).toBeLessThanOrEqual(most);
+        const [first] = forms;
+        // Where it becomes messages, it has a block for each of them, and some for copies.
+        const messages = 2 * (ranks - 1);
+        const isInMessages = most - plan.copyChannels >= messages && first?.protocol === 'simple';
+        if (isInMessages && collective === 'allToAll')
+          expect(messages * first.channels + plan.copyChannels).toBeLessThanOrEqual(most);
+      }
+      for (const collective of ['allReduce', 'allGather', 'reduceScatter'] as const) {
+        expect(lastWithLines(plan.tuning, collective)).toBeLessThan(lastWithLines(wide.tuning, collective));
+      }
+    }
   });
 
   test('refuses two ranks on one GPU, naming both, unless they may share it', () => {

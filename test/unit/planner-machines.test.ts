@@ -20,6 +20,7 @@ const peer: Omit<PlannedPeer, 'host' | 'device' | 'busId'> = {
   cudaDevice: 0,
   multiprocessors: 132,
   mostChannels: 0,
+  communicators: 0,
   pidHash: '1',
 };
 

@@ -40,6 +40,16 @@ describe('wishes', () => {
     }
   });
 
+  it('bound the multiprocessors, the smaller number counts', () => {
+    expect(planned({ NCCLRUN_MAX_SMS: '3' }).channels).toBe(3);
+    expect(planned({ NCCLRUN_MAX_SMS: '3', NCCL_MAX_NCHANNELS: '5' }).channels).toBe(3);
+    expect(planned({ NCCLRUN_MAX_SMS: '5', NCCL_MAX_NCHANNELS: '3' }).channels).toBe(3);
+    expect(plannerWishes({ NCCLRUN_MAX_SMS: '3' }).said).toEqual(['NCCLRUN_MAX_SMS=3']);
+    expect(() => plannerWishes({ NCCLRUN_MAX_SMS: '0' })).toThrow(
+      'NCCLRUN_MAX_SMS=0: a whole number from 1 to 9999 is wanted',
+    );
+  });
+
   it('keep channels at one NIC', () => {
     expect(planned({}).ring.crossNic).toBe(2);
     const { ring, shapes } = planned({ NCCL_CROSS_NIC: '0' });
@@ -61,6 +71,9 @@ describe('wishes', () => {
     { NCCL_MAX_NCHANNELS: '0' },
     { NCCL_MIN_NCHANNELS: '-1' },
     { NCCL_MIN_NCHANNELS: '9', NCCL_MAX_NCHANNELS: '8' },
+    { NCCLRUN_MAX_SMS: '0' },
+    { NCCLRUN_MAX_SMS: 'half' },
+    { NCCL_MIN_NCHANNELS: '9', NCCLRUN_MAX_SMS: '8' },
     { NCCL_CROSS_NIC: '3' },
     { NCCL_NVB_DISABLE: 'yes' },
   ])('that mean nothing are refused: %j', (environment) => {

@@ -24,6 +24,7 @@ function input(hostOf: readonly number[], cores = 64): PlanInput {
       busId: '0',
       multiprocessors: 0,
       mostChannels: 0,
+      communicators: 0,
       pidHash: '1',
     })),
     token: '0123456789abcdef0123456789abcdef',
@@ -196,6 +197,7 @@ describe('the planner', () => {
         busId: `${rank + 1}0`,
         multiprocessors: 132,
         mostChannels: wishes[rank] ?? 0,
+        communicators: 0,
       }));
       return planCommunicator({ ...facts, peers }).channels.length;
     };
@@ -217,6 +219,7 @@ describe('the planner', () => {
       busId: '1b000',
       multiprocessors: 132,
       mostChannels: 0,
+      communicators: 0,
     }));
     expect(() => planCommunicator({ ...facts, peers })).toThrow(UnplannableError);
     expect(() => planCommunicator({ ...facts, peers })).toThrow(

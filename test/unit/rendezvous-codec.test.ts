@@ -102,6 +102,7 @@ describe('facts of a rank', () => {
         gpuDirect: true,
         multiprocessors: 132,
         mostChannels: 16,
+        communicators: 3,
       }),
       'facts',
     );
@@ -112,6 +113,7 @@ describe('facts of a rank', () => {
       gpuDirect: true,
       multiprocessors: 132,
       mostChannels: 16,
+      communicators: 3,
     });
     expect(decodePeerInfo(encodePeerInfo(info), 'facts')).toEqual(info);
   });

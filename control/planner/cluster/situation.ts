@@ -6,8 +6,8 @@ import { agree } from './agreement.ts';
 import type { Cluster } from './cluster.ts';
 import type { HostShape } from './host-shape.ts';
 
-/** Throws a RangeError for a cluster without hosts. */
-export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster): Situation {
+/** `blocks`: multiprocessors that an operation may have. Throws a RangeError for a cluster without hosts. */
+export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster, blocks: number): Situation {
   const machines = shapes.map((shape) => shape.routes.machine);
   const capability = Math.min(
     ...machines.flatMap(({ gpus }) => gpus.map(({ computeCapability }) => computeCapability)),
@@ -24,6 +24,7 @@ export function situationOf({ shapes, ranks, hosts, ring, tree }: Cluster): Situ
     hasPlainTree: shapes.some((shape) => shape.tree.pattern === 'tree'),
     collnet: chains.length === shapes.length ? agree(chains) : null,
     links: Math.min(...shapes.map(linksOf)),
+    blocks,
   };
 }
 

@@ -2,7 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
-import { choicesFor, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
+import { engineChoices, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
@@ -52,7 +52,7 @@ function anyhow(collective: CollectiveName): Step {
 
 /** As the sizes grow, the fastest by kernels, and by copy engines where these are faster. */
 function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
-  const all = choicesFor(collective, situation).filter(
+  const all = engineChoices(collective, situation).filter(
     ({ form }) => form !== 'copyEngine' || preferences.gpusReachEachOther,
   );
   const choices = preferredChoices(collective, all, preferences);
@@ -111,13 +111,17 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, among: Amo
 
 function channelsFor(collective: CollectiveName, step: Step, { ranks, channels, copyChannels }: Among): number {
   if (collective === 'barrier') return 1;
-  return isInPairs(collective, step, ranks) ? channelsOfMessage(collective, ranks, channels - copyChannels) : channels;
+  return isInPairs(collective, step, { ranks, channels, copyChannels })
+    ? channelsOfMessage(collective, ranks, channels - copyChannels)
+    : channels;
 }
 
-/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc). */
-function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ranks: number): boolean {
+/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc): not where they would take more channels than there are. */
+function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, among: Omit<Among, 'least'>): boolean {
+  const { ranks, channels, copyChannels } = among;
   if (collective === 'sendRecv') return true;
   if (protocol !== 'simple' || algorithm !== 'directOneShot') return false;
+  if (channels - copyChannels < messagesOf(collective, ranks)) return false;
   return collective === 'allGather' || collective === 'allToAll' || (collective === 'broadcast' && ranks === 2);
 }
 
@@ -125,9 +129,12 @@ function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, ran
  * What a message has of the channels: those of a group share the multiprocessors. Only of a broadcast's message is it known that the ranks have
  * no other.
  */
-function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
-  const messages = collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
-  return Math.max(1, Math.floor(channels / messages));
+export function channelsOfMessage(collective: CollectiveName, ranks: number, channels: number): number {
+  return Math.max(1, Math.floor(channels / messagesOf(collective, ranks)));
+}
+
+function messagesOf(collective: CollectiveName, ranks: number): number {
+  return collective === 'broadcast' ? 1 : Math.max(1, 2 * (ranks - 1));
 }
 
 function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: Step, ranks: number): number {

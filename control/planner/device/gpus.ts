@@ -8,7 +8,8 @@ import type { Preferences } from '../preferences.ts';
 import { generationOf, UNKNOWN_LINKS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { Ways } from '../ways.ts';
-import { tuningOnGpus } from './gpu-tuning.ts';
+import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
+import { channelsOfMessage, tuningOnGpus } from './gpu-tuning.ts';
 
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
 const MOST_CHANNELS = 64;
@@ -16,8 +17,6 @@ const MOST_CHANNELS = 64;
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
 const COPYING = 5;
-/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
-const BUFFER = { steps: 4, stepBytes: 256 * 1024 } as const;
 const SPIN_NANOSECONDS = 50_000;
 
 export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
@@ -33,13 +32,17 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
   const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
-  const situation = ways.cluster === null ? unknownMachine(ranks) : situationOf(ways.cluster);
+  const situation = ways.cluster === null ? unknownMachine(ranks, channels) : situationOf(ways.cluster, channels);
   return {
     device: 'cuda',
     channels: ways.channels(channels),
     transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
-    ringBuffer: BUFFER,
-    pairBuffer: BUFFER,
+    ...gpuBuffersFor({
+      ranks,
+      channels,
+      messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
+      isLater: isLater(input.peers),
+    }),
     tuning: tuningOnGpus(situation, { ranks, channels, copyChannels, least: preferences.channels.least }, preferences),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
@@ -47,7 +50,7 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
 }
 
 /** What is not known of it does not matter inside a host. */
-function unknownMachine(ranks: number): Situation {
+function unknownMachine(ranks: number, blocks: number): Situation {
   const none: Agreement = {
     channels: 1,
     inside: UNKNOWN_LINKS * 1000,
@@ -68,5 +71,6 @@ function unknownMachine(ranks: number): Situation {
     hasPlainTree: false,
     collnet: null,
     links: UNKNOWN_LINKS,
+    blocks,
   };
 }

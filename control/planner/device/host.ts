@@ -26,6 +26,7 @@ export function decideOnHosts(input: PlanInput, ways: Ways, preferences: Prefere
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: RING_BUFFER,
     pairBuffer: PAIR_BUFFER,
+    gpuBuffers: null,
     tuning: withPredictions(hostTuning({ ranks, hosts, channels }, preferences), {
       ranks,
       hosts,

@@ -27,6 +27,24 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
   ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
 }
 
+/** Those that are worth while with the buffers that the engine has. */
+export function engineChoices(collective: CollectiveName, situation: Situation): Choice[] {
+  const choices = choicesFor(collective, situation);
+  const hasRing = choices.some(({ form, protocol }) => form === 'ring' && protocol === 'simple');
+  return situation.hosts === 1 && situation.ranks > 2 && hasRing
+    ? choices.filter((choice) => !isCramped(collective, choice))
+    : choices;
+}
+
+/** Moves that the engine makes messages of, which have few channels with large slots. */
+const IN_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
+
+/** Uses protocol Simple between pairs on all channels, where its slots are small (device/gpu-buffers.ts); rings have large ones. */
+function isCramped(collective: CollectiveName, { form, protocol }: Choice): boolean {
+  if (protocol !== 'simple' || form === 'ring' || form === 'copyEngine') return false;
+  return form !== 'directOneShot' || !IN_MESSAGES.includes(collective);
+}
+
 /** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. */
 export function preferredChoices(
   collective: CollectiveName,

@@ -129,6 +129,12 @@ export const HANDS: Readonly<Record<Deed, Readonly<Record<InsideAlgorithm, ByPro
   },
 };
 
+/**
+ * Multiprocessors that reach those shares; fewer have less in proportion. Simple: as measured with 8 and 16 of them (docs/performance.md); the
+ * others, whose threads look at every line, are estimates.
+ */
+export const FILLING_BLOCKS: ByProtocol<number> = { ll: 40, ll128: 40, simple: 24 };
+
 /** Microseconds of each further hand-over on the way round a ring or down a tree, and of each further peer at once: estimates. */
 export const FURTHER: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
 export const FURTHER_PEER = 0.2;

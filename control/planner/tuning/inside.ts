@@ -1,6 +1,6 @@
 /** Predicted times of the forms by which the GPUs of one host reach each other. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { BARRIER, COPY_ENGINES, FURTHER, FURTHER_PEER, HANDS } from './constants.ts';
+import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, HANDS } from './constants.ts';
 import type { Deed } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
@@ -11,7 +11,7 @@ export function predictInside(
   protocol: ProtocolName,
   situation: Situation,
 ): Prediction | null {
-  const { ranks, hosts, links } = situation;
+  const { ranks, hosts, links, blocks } = situation;
   if (hosts > 1 || links === 0 || ranks < 2 || form === 'collnet') return null;
   if (collective === 'barrier') return predictBarrier(form, protocol, ranks);
   if (collective === 'allReduce' && form === 'copyEngine')
@@ -32,7 +32,7 @@ export function predictInside(
   const second = form === 'directTwoShot' ? FURTHER[protocol] : 0;
   return {
     microseconds: hand.microseconds + more + second,
-    bytesPerMicrosecond: (links * hand.share * 1000) / sent,
+    bytesPerMicrosecond: (links * hand.share * Math.min(1, blocks / FILLING_BLOCKS[protocol]) * 1000) / sent,
     fill: { microseconds: hand.fillMicroseconds, bytes: hand.fillBytes / sent },
   };
 }

@@ -18,6 +18,8 @@ export interface Situation {
   readonly collnet: Agreement | null;
   /** GB/s that each GPU sends to others of its host, all at once; 0: a host has one GPU only. */
   readonly links: number;
+  /** Multiprocessors of each GPU that an operation may have. */
+  readonly blocks: number;
 }
 
 /** Time = microseconds + bytes / bytesPerMicrosecond + the part of the fill that so many bytes reach; 1 GB/s is 1000 bytes per microsecond. */

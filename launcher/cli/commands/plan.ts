@@ -9,7 +9,7 @@ import type { Preferences } from '../../../control/planner/preferences.ts';
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { diffPlans } from '../../plan/diff.ts';
-import { enginePlan } from '../../plan/engine.ts';
+import { engineMemory, enginePlanText } from '../../plan/engine.ts';
 import { collectivesOf, hostGroups, sizesOf } from '../../plan/request.ts';
 import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
@@ -46,13 +46,14 @@ export async function plan(argv: readonly string[]): Promise<number> {
 async function rendered(planned: PlannedCluster, wishes: Wishes, settings: Settings<PlanOptionName>): Promise<string> {
   const format = settings.flag('json') ? 'json' : (settings.text('format') ?? 'text');
   if (format === 'nccl-xml') return graphsOfFirst(planned);
-  if (format === 'engine') return enginePlan(planned.cluster, process.env);
+  if (format === 'engine') return enginePlanText(planned.cluster, process.env);
   const view = viewOf(planned, {
     collectives: collectivesOf(settings.list('collective')),
     sizes: sizesOf(settings.text('sizes') ?? ''),
     full: settings.flag('full'),
     preferences: wishes.preferences,
     said: wishes.said,
+    memory: engineMemory(planned.cluster, process.env),
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);

@@ -10,7 +10,7 @@
 namespace ncclrun::cuda {
 
 __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, uint32_t block, uint32_t channel,
-                                       RingPlace place, bool lowLatency) {
+                                       uint32_t place, bool lowLatency) {
   Work work{};
   work.send = item.send;
   work.receive = item.receive;
@@ -23,7 +23,7 @@ __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, u
   work.blocks = item.blocks;
   work.rank = launch.rank;
   work.ranks = launch.ranks;
-  work.place = place.place;
+  work.place = place;
   work.root = item.root;
   work.children = item.children;
   work.ring = launch.rings + channel * launch.ranks;
@@ -145,9 +145,9 @@ struct Passing {
 // One item, as its block number `block`.
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runItem(const Launch& launch, Ends& ends, const Item& item, uint32_t block) {
-  const uint32_t channel = (item.firstChannel + block) % launch.channels;
-  const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
-  const EndStore<Protocol::kProtocol> store(launch, item, channel, place);
+  const uint32_t channel = (item.firstChannel + block) % launch.slots.channels;
+  const uint32_t place = item.usesRing ? launch.places[channel].place : 0;
+  const EndStore<Protocol::kProtocol> store(launch, item, channel);
   store.load(ends);
   __syncthreads();
   Primitives<Protocol, Routines::kInline> primitives(launch, ends, item.receiveCount, item.sendCount);

@@ -20,6 +20,8 @@ struct Waits {
   bool reported;  // a wait was long enough to be told
 };
 struct Ends : Waits {
+  uint32_t steps;  // protocol Simple: the slots of each connection
+  uint32_t stepBytes;
   End receives[kMaxPeers];
   End sends[kMaxPeers];
 };
@@ -79,16 +81,14 @@ __device__ __forceinline__ void awaitCredit(End& end, uint32_t step, uint32_t st
   end.freed = loadAcquire(head);
 }
 
-// One end of the connection with `peer`, from the GPU's memory and back.
+// One end of a connection, from the GPU's memory and back. `slots`: where they begin in the regions; `index`: of its
+// state.
 template <uint32_t kProtocol>
-__device__ __forceinline__ End loadEnd(const Launch& launch, uint32_t channel, uint32_t peer, bool receives) {
-  const uint64_t at = channel * launch.regionStride;
-  char* const in = launch.in[peer] + at;
-  char* const out = launch.out[peer] + at;
-  char* const data = (receives ? in : out) + slotOffset(kProtocol, launch.steps, launch.stepBytes);
-  auto* const tail = &reinterpret_cast<Region*>(receives ? in : out)->tail;
-  auto* const head = &reinterpret_cast<Region*>(receives ? out : in)->head[kProtocol];
-  const uint32_t index = channel * launch.ranks + peer;
+__device__ __forceinline__ End loadEnd(const Launch& launch, RegionPair regions, uint32_t slots, uint32_t index,
+                                       bool receives) {
+  char* const data = (receives ? regions.in : regions.out) + slots;
+  auto* const tail = &reinterpret_cast<Region*>(receives ? regions.in : regions.out)->tail;
+  auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[kProtocol];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
     return {data, tail, head, state.step[kProtocol], 0, state.bytes};
@@ -97,9 +97,7 @@ __device__ __forceinline__ End loadEnd(const Launch& launch, uint32_t channel, u
   return {data, tail, head, state.step[kProtocol], state.head[kProtocol], state.bytes};
 }
 template <uint32_t kProtocol>
-__device__ __forceinline__ void storeEnd(const Launch& launch, uint32_t channel, uint32_t peer, bool receives,
-                                         const End& end) {
-  const uint32_t index = channel * launch.ranks + peer;
+__device__ __forceinline__ void storeEnd(const Launch& launch, uint32_t index, bool receives, const End& end) {
   if (receives) {
     ReceiveState& state = launch.receives[index];
     state.step[kProtocol] = end.step;
@@ -112,36 +110,64 @@ __device__ __forceinline__ void storeEnd(const Launch& launch, uint32_t channel,
   }
 }
 
+// The same of the connection of a pair.
+__device__ __forceinline__ uint32_t pairState(const Launch& launch, uint32_t channel, uint32_t peer) {
+  return channel * launch.ranks + peer;
+}
+template <uint32_t kProtocol>
+__device__ __forceinline__ End loadPairEnd(const Launch& launch, uint32_t channel, uint32_t peer, bool receives) {
+  const uint64_t at = regionOffset(launch.slots, channel);
+  return loadEnd<kProtocol>(launch, {launch.in[peer] + at, launch.out[peer] + at}, slotOffset(kProtocol, launch.slots),
+                            pairState(launch, channel, peer), receives);
+}
+
 // An end of each of the item's connections on one channel. By the first two warps; the barriers before and after are
 // the caller's.
 template <uint32_t kProtocol>
 class EndStore {
  public:
-  __device__ EndStore(const Launch& launch, const Item& item, uint32_t channel, RingPlace place)
-      : launch_(launch), channel_(channel), lane_(threadIdx.x & 31), receives_(threadIdx.x < 32) {
+  __device__ EndStore(const Launch& launch, const Item& item, uint32_t channel)
+      : launch_(launch),
+        place_(launch.places + channel),
+        channel_(channel),
+        lane_(threadIdx.x & 31),
+        receives_(threadIdx.x < 32),
+        // Lines of rings lie between pairs.
+        usesRing_(kProtocol == 0 && item.usesRing) {
     mine_ = receives_ ? lane_ < item.receiveCount : threadIdx.x < 64 && lane_ < item.sendCount;
-    if (!mine_) return;
+    if (!mine_ || usesRing_) return;
     if (item.usesRing) {
-      peer_ = receives_ ? place.previous : place.next;
+      peer_ = receives_ ? place_->previous : place_->next;
     } else {
       peer_ = receives_ ? item.receives[lane_] : item.sends[lane_];
     }
   }
 
   __device__ void load(Ends& ends) const {
-    if (mine_) endOf(ends) = loadEnd<kProtocol>(launch_, channel_, peer_, receives_);
+    if (kProtocol == 0 && threadIdx.x == 0) {
+      ends.steps = usesRing_ ? place_->steps : launch_.slots.pairSteps;
+      ends.stepBytes = usesRing_ ? place_->stepBytes : pairStepBytes(launch_.slots, channel_);
+    }
+    if (!mine_) return;
+    endOf(ends) = usesRing_ ? loadEnd<kProtocol>(launch_, receives_ ? place_->fromPrevious : place_->toNext,
+                                                 place_->slots, place_->state, receives_)
+                            : loadPairEnd<kProtocol>(launch_, channel_, peer_, receives_);
   }
   __device__ void store(Ends& ends) const {
-    if (mine_) storeEnd<kProtocol>(launch_, channel_, peer_, receives_, endOf(ends));
+    if (!mine_) return;
+    const uint32_t index = usesRing_ ? place_->state : pairState(launch_, channel_, peer_);
+    storeEnd<kProtocol>(launch_, index, receives_, endOf(ends));
   }
 
  private:
   __device__ End& endOf(Ends& ends) const { return (receives_ ? ends.receives : ends.sends)[lane_]; }
 
   const Launch& launch_;
+  const RingPlace* const place_;
   const uint32_t channel_;
   const uint32_t lane_;
   const bool receives_;
+  const bool usesRing_;
   bool mine_;
   uint32_t peer_ = 0;
 };

@@ -11,29 +11,60 @@ inline constexpr uint32_t kProtocols = 3;  // by plan::Protocol
 
 // One direction between two ranks on one channel, in memory of the rank that receives (or of the host): all of it is
 // written by the sender and read by the receiver, who polls its own memory, because stores cross NVLink faster than
-// loads. `head` is credit for the other direction.
+// loads. `head` is credit for the other direction. Of a ring, one at each rank on one channel: the previous rank writes
+// its data, the next one its credit.
 struct Region {
   alignas(128) uint32_t tail;              // protocol Simple: steps published
   alignas(128) uint32_t head[kProtocols];  // steps of the other direction that its receiver has freed
-  // At kRegionHeaderBytes: slots of protocol Simple, then of LL, then of LL128.
+  // At kRegionHeaderBytes, of a pair: slots of protocol LL, then of LL128, then of Simple; of a ring: of Simple.
 };
 inline constexpr uint64_t kRegionHeaderBytes = 512;
 static_assert(sizeof(Region) <= kRegionHeaderBytes);
 
-// Slots of the other protocols, whose sizes the plan does not set. Bytes of lines, flags included.
-inline constexpr uint32_t kLineSteps = 8;
-inline constexpr uint32_t kLine64StepBytes = 16u << 10;   // LL: lines of 16 bytes carry 8
-inline constexpr uint32_t kLine128StepBytes = 32u << 10;  // LL128: lines of 128 bytes carry 120
-inline constexpr uint32_t kLine64Payload = kLine64StepBytes / 16 * 8;
-inline constexpr uint32_t kLine128Payload = kLine128StepBytes / 128 * 120;
+// How large the slots are; from the plan, thus the same at all ranks. All numbers of steps are powers of two, all bytes
+// multiples of 128. A pair has a region per channel each way: messages, of which each takes few channels, find larger
+// slots of protocol Simple on the first ones. Rings have slots of that protocol apart, where there are more than two
+// ranks; of the other protocols they use the pairs'.
+struct Slots {
+  uint32_t channels;
+  uint32_t wideChannels;  // the first ones
+  uint32_t pairSteps;
+  uint32_t wideStepBytes;
+  uint32_t narrowStepBytes;  // on the other channels
+  uint32_t lineSteps;
+  uint32_t line64StepBytes;   // LL: lines of 16 bytes carry 8. Bytes of lines, flags included
+  uint32_t line128StepBytes;  // LL128: lines of 128 bytes carry 120
+  uint32_t ringSteps;
+  uint32_t ringStepBytes;
+};
 
-inline constexpr uint64_t slotOffset(uint32_t protocol, uint32_t steps, uint32_t stepBytes) {
-  const uint64_t simple = (uint64_t(steps) * stepBytes + 127) / 128 * 128;
-  return kRegionHeaderBytes + (protocol > 0 ? simple : 0) + (protocol > 1 ? kLineSteps * kLine64StepBytes : 0);
+// Of protocol Simple, between a pair on a channel.
+inline constexpr uint32_t pairStepBytes(const Slots& slots, uint32_t channel) {
+  return channel < slots.wideChannels ? slots.wideStepBytes : slots.narrowStepBytes;
 }
-// Of one channel; a pair of ranks has channels × this each way.
-inline constexpr uint64_t regionBytes(uint32_t steps, uint32_t stepBytes) {
-  return (slotOffset(2, steps, stepBytes) + uint64_t(kLineSteps) * kLine128StepBytes + 4095) / 4096 * 4096;
+// Where a protocol's slots begin in a pair's region.
+inline constexpr uint32_t slotOffset(uint32_t protocol, const Slots& slots) {
+  const uint32_t line64Bytes = protocol == 1 ? 0 : slots.lineSteps * slots.line64StepBytes;
+  const uint32_t line128Bytes = protocol == 0 ? slots.lineSteps * slots.line128StepBytes : 0;
+  return uint32_t(kRegionHeaderBytes) + line64Bytes + line128Bytes;
+}
+// Where a channel's region begins among those of a pair.
+inline constexpr uint64_t regionOffset(const Slots& slots, uint32_t channel) {
+  const uint32_t wide = channel < slots.wideChannels ? channel : slots.wideChannels;
+  const uint64_t steps = uint64_t(wide) * slots.wideStepBytes + uint64_t(channel - wide) * slots.narrowStepBytes;
+  return uint64_t(channel) * slotOffset(0, slots) + slots.pairSteps * steps;
+}
+inline constexpr uint64_t inPages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+// Of all channels of a pair, one way.
+inline constexpr uint64_t pairBytes(const Slots& slots) { return inPages(regionOffset(slots, slots.channels)); }
+
+inline constexpr bool hasRingsApart(uint32_t ranks) { return ranks > 2; }
+inline constexpr uint64_t ringRegionBytes(const Slots& slots) {
+  return kRegionHeaderBytes + uint64_t(slots.ringSteps) * slots.ringStepBytes;
+}
+// Of all channels at one rank.
+inline constexpr uint64_t ringBytes(const Slots& slots, uint32_t ranks) {
+  return hasRingsApart(ranks) ? inPages(slots.channels * ringRegionBytes(slots)) : 0;
 }
 
 // Steps counted since the beginning, modulo 2^32. They live in the GPU's memory and advance in the kernel, so that a
@@ -82,10 +113,22 @@ enum class Routine : uint8_t {
   mixed,  // a launch's: sends and receives of several protocols
 };
 
-// Of this rank in a channel's ring.
+// Of one connection, as this GPU sees them: the region that the peer writes and that which it reads.
+struct RegionPair {
+  char* in;
+  char* out;
+};
+// Of this rank in a channel's ring. What is said of slots and states is said of protocol Simple.
 struct RingPlace {
   uint8_t place, previous, next, unused;
+  uint32_t state;  // number of both connections' states
+  uint32_t slots;  // where they begin in the regions
+  uint32_t steps;
+  uint32_t stepBytes;
+  uint32_t unused2;
+  RegionPair fromPrevious, toNext;
 };
+static_assert(sizeof(RingPlace) == 56);
 
 // One operation on some blocks: block firstBlock + k (modulo the grid) takes channel firstChannel + k.
 struct Item {
@@ -121,7 +164,7 @@ struct WaitReport {
 struct Launch {
   char* out[kMaxPeers];  // regions of the directions from us to each peer, channel 0; as this GPU sees them
   char* in[kMaxPeers];   // from each peer to us
-  SendState* sends;      // [channel × ranks + peer]
+  SendState* sends;      // [channel × ranks + peer], then [channel] of the rings
   ReceiveState* receives;
   const RingPlace* places;   // [channel]
   const uint32_t* rings;     // [channel × ranks + place]
@@ -130,10 +173,7 @@ struct Launch {
   const void* scalarAt;      // of a pre-multiplied sum: one element; null: it is `scalar`
   uint64_t scalar;
   WaitReport report;
-  uint64_t regionStride;  // from channel to channel
-  uint32_t steps;         // of protocol Simple
-  uint32_t stepBytes;
-  uint32_t channels;
+  Slots slots;
   uint32_t divisor;  // of an average of whole numbers; else 1
   uint16_t rank;
   uint16_t ranks;

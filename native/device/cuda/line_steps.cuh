@@ -6,11 +6,19 @@
 
 namespace ncclrun::cuda {
 
+// Whether a receiver that is done with so many steps tells the sender: of every half of the slots at once.
+__device__ __forceinline__ bool isCreditDue(uint32_t done, uint32_t slots) { return (done & (slots / 2 - 1)) == 0; }
+
 // The step that each connection is at, and credit. All threads of a block call each of these together.
-template <uint32_t kStepBytes>
+template <uint32_t kProtocol>
 class LineSteps {
  public:
   __device__ LineSteps(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
+
+  __device__ __forceinline__ uint32_t slots() const { return launch_.slots.lineSteps; }
+  __device__ __forceinline__ uint32_t slotBytes() const {
+    return kProtocol == 1 ? launch_.slots.line64StepBytes : launch_.slots.line128StepBytes;
+  }
 
   // Of the step under way.
   __device__ __forceinline__ uint32_t receiveFlag(uint32_t i) const { return steps_.receive(i) + 1; }
@@ -24,28 +32,25 @@ class LineSteps {
     return slotAt<T>(ends_.sends[i], steps_.send(i));
   }
   // A sender fills whole slots once in a while: so no flag is ever as old as the counter's period.
-  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return steps_.send(i) % kRenewal < kLineSteps; }
+  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return steps_.send(i) % kRenewal < slots(); }
 
   // Waits until all sends [to, +tos) have a free slot. All threads agree on whether there is one.
   __device__ __forceinline__ void awaitCredits(const Move& move) {
     bool all = true;
     for (uint32_t i = move.to; i < move.to + move.tos; i++)
-      all = all && reached(ends_.sends[i].freed + kLineSteps, steps_.send(i) + 1);
+      all = all && reached(ends_.sends[i].freed + slots(), steps_.send(i) + 1);
     if (all) return;
     __syncthreads();
     if (threadIdx.x == 0) {
-      Patience patience(launch_, ends_);
-      for (uint32_t i = move.to; i < move.to + move.tos; i++) {
-        awaitCredit(ends_.sends[i], steps_.send(i), kLineSteps, patience);
-      }
+      for (uint32_t i = move.to; i < move.to + move.tos; i++) awaitApart(launch_, ends_, i, steps_.send(i));
     }
     __syncthreads();
   }
 
-  // Counts the step; tells senders of every second half of the slots at once.
+  // Counts the step; tells senders that it is due.
   __device__ __forceinline__ void handOn(const Move& move, uint32_t bytes) {
     bool tells = false;
-    const auto due = [&](uint32_t i) { return (steps_.receive(i) + 1) % (kLineSteps / 2) == 0; };
+    const auto due = [&](uint32_t i) { return isCreditDue(steps_.receive(i) + 1, slots()); };
     for (uint32_t i = move.from; i < move.from + move.froms; i++) tells = tells || due(i);
     if (tells) __syncthreads();  // all have read
     if (threadIdx.x == 0) {
@@ -62,11 +67,17 @@ class LineSteps {
   __device__ __forceinline__ void finish() { steps_.write(); }
 
  private:
+  // Seldom needed: its registers should not be taken from what is always done.
+  static __device__ __noinline__ void awaitApart(const Launch& launch, Ends& ends, uint32_t i, uint32_t step) {
+    Patience patience(launch, ends);
+    awaitCredit(ends.sends[i], step, launch.slots.lineSteps, patience);
+  }
+
   static constexpr uint32_t kRenewal = 1u << 30;
 
   template <class T>
-  static __device__ __forceinline__ T* slotAt(const End& end, uint32_t step) {
-    return reinterpret_cast<T*>(end.slots + step % kLineSteps * kStepBytes);
+  __device__ __forceinline__ T* slotAt(const End& end, uint32_t step) const {
+    return reinterpret_cast<T*>(end.slots + (step & (slots() - 1)) * slotBytes());
   }
 
   const Launch& launch_;

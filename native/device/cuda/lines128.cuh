@@ -13,8 +13,8 @@ class Lines128 {
   __device__ Lines128(const Launch& launch, Ends& ends)
       : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
 
-  __device__ uint32_t slotBytes() const { return kLine128Payload; }
-  __device__ uint32_t slots() const { return kLineSteps; }
+  __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 128 * kWords * 8; }
+  __device__ uint32_t slots() const { return steps_.slots(); }
   // A single rank's contribution; no barrier inside.
   __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
   __device__ void finish() { steps_.finish(); }
@@ -221,7 +221,7 @@ class Lines128 {
   __device__ __forceinline__ void renew(const Move& move, uint32_t lines) {
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
       if (!steps_.isRenewal(k)) continue;
-      for (uint32_t line = lines + threadIdx.x / 8; line < kLine128StepBytes / 128; line += blockDim.x / 8) {
+      for (uint32_t line = lines + threadIdx.x / 8; line < steps_.slotBytes() / 128; line += blockDim.x / 8) {
         storeLine128(steps_.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
                      hasFlag() ? steps_.sendFlag(k) : 0);
       }
@@ -231,7 +231,7 @@ class Lines128 {
   const Launch& launch_;
   Ends& ends_;
   const WordFold<AllKinds> fold_;
-  LineSteps<kLine128StepBytes> steps_;
+  LineSteps<kProtocol> steps_;
 };
 
 }  // namespace ncclrun::cuda

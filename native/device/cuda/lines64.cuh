@@ -13,8 +13,8 @@ class Lines64 {
   __device__ Lines64(const Launch& launch, Ends& ends)
       : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
 
-  __device__ uint32_t slotBytes() const { return kLine64Payload; }
-  __device__ uint32_t slots() const { return kLineSteps; }
+  __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 16 * 8; }
+  __device__ uint32_t slots() const { return steps_.slots(); }
   // A single rank's contribution; no barrier inside.
   __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
   __device__ void finish() { steps_.finish(); }
@@ -44,7 +44,7 @@ class Lines64 {
     }
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
       if (!steps_.isRenewal(k)) continue;
-      for (uint32_t i = (bytes + 7) / 8 + threadIdx.x; i < kLine64StepBytes / 16; i += blockDim.x)
+      for (uint32_t i = (bytes + 7) / 8 + threadIdx.x; i < steps_.slotBytes() / 16; i += blockDim.x)
         storeLine64(steps_.template sendSlot<uint4>(k) + i, 0, steps_.sendFlag(k));
     }
     steps_.handOn(move, bytes);
@@ -98,7 +98,7 @@ class Lines64 {
   const Launch& launch_;
   Ends& ends_;
   const WordFold<AllKinds> fold_;
-  LineSteps<kLine64StepBytes> steps_;
+  LineSteps<kProtocol> steps_;
 };
 
 }  // namespace ncclrun::cuda

@@ -2,7 +2,7 @@
 // signal is a line of protocol LL without data.
 #pragma once
 #include "algorithm/direct.h"
-#include "device/cuda/ends.cuh"
+#include "device/cuda/line_steps.cuh"
 
 namespace ncclrun::cuda {
 
@@ -16,14 +16,14 @@ class LanePrimitives {
         has_(threadIdx.x < item.sendCount),
         peer_(has_ ? item.sends[threadIdx.x] : 0) {
     if (!has_) return;
-    send_ = loadEnd<kProtocol>(launch_, channel_, peer_, false);
-    receive_ = loadEnd<kProtocol>(launch_, channel_, peer_, true);
+    send_ = loadPairEnd<kProtocol>(launch_, channel_, peer_, false);
+    receive_ = loadPairEnd<kProtocol>(launch_, channel_, peer_, true);
   }
 
   __device__ void signalAll() {
     if (!has_) return;
     Patience patience(launch_, waits_);
-    awaitCredit(send_, send_.step, kLineSteps, patience);
+    awaitCredit(send_, send_.step, launch_.slots.lineSteps, patience);
     storeLine64(slotAt(send_), 0, send_.step + 1);
     send_.step++;
   }
@@ -33,18 +33,19 @@ class LanePrimitives {
     const uint32_t flag = receive_.step + 1;
     for (Patience patience(launch_, waits_); loadLine64(line).w != flag && !patience.over();) continue;
     receive_.step++;
-    if (receive_.step % (kLineSteps / 2) == 0) storeRelease(receive_.head, receive_.step);
+    if (isCreditDue(receive_.step, launch_.slots.lineSteps)) storeRelease(receive_.head, receive_.step);
   }
   __device__ void finish() const {
     if (!has_) return;
-    storeEnd<kProtocol>(launch_, channel_, peer_, false, send_);
-    storeEnd<kProtocol>(launch_, channel_, peer_, true, receive_);
+    storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), false, send_);
+    storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), true, receive_);
   }
 
  private:
   static constexpr uint32_t kProtocol = 1;
-  static __device__ uint4* slotAt(const End& end) {
-    return reinterpret_cast<uint4*>(end.slots + end.step % kLineSteps * kLine64StepBytes);
+  __device__ uint4* slotAt(const End& end) const {
+    return reinterpret_cast<uint4*>(end.slots +
+                                    (end.step & (launch_.slots.lineSteps - 1)) * launch_.slots.line64StepBytes);
   }
 
   const Launch& launch_;
@@ -63,7 +64,7 @@ __device__ __forceinline__ void meetAll(const Launch& launch) {
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
     if ((item.firstBlock % gridDim.x) != blockIdx.x) continue;
-    LanePrimitives primitives(launch, item, item.firstChannel % launch.channels, waits);
+    LanePrimitives primitives(launch, item, item.firstChannel % launch.slots.channels, waits);
     Work work{};
     work.ranks = launch.ranks;
     flatBarrier(primitives, work);

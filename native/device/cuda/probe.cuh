@@ -18,20 +18,20 @@ __device__ __forceinline__ void probe(const Launch& launch, uint32_t* wrong, uin
   if (peer == launch.rank) return;
   if (threadIdx.x == 0) ends.aborted = ends.reported = false;
   __syncthreads();
-  constexpr uint32_t kLines = kLineSteps * kLine128StepBytes / 128;
+  const uint32_t lines = launch.slots.lineSteps * launch.slots.line128StepBytes / 128;
   constexpr uint64_t kFlag = 0x70726f62ull << 32;  // never a step's
-  const uint64_t slots = slotOffset(2, launch.steps, launch.stepBytes);
+  const uint32_t slots = slotOffset(2, launch.slots);
   const uint32_t part = threadIdx.x % 8;
   const auto at = [&](char* region, uint32_t line) {
     return reinterpret_cast<uint64_t*>(region + slots) + line * 16 + part * 2;
   };
-  for (uint32_t line = threadIdx.x / 8; line < kLines; line += blockDim.x / 8) {
+  for (uint32_t line = threadIdx.x / 8; line < lines; line += blockDim.x / 8) {
     const auto word = [&](uint32_t i) { return probeWord(launch.rank, peer, line, i); };
     __syncwarp();
     storeLine128(at(launch.out[peer], line), word(part * 2), part == 7 ? kFlag : word(part * 2 + 1));
   }
   Patience patience(launch, ends);
-  for (uint32_t line = threadIdx.x / 8; line < kLines; line += blockDim.x / 8) {
+  for (uint32_t line = threadIdx.x / 8; line < lines; line += blockDim.x / 8) {
     const auto word = [&](uint32_t i) { return probeWord(peer, launch.rank, line, i); };
     uint64_t a = 0, b = 0;
     do {

@@ -19,8 +19,8 @@ class Simple {
 
   __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
 
-  __device__ uint32_t slotBytes() const { return launch_.stepBytes; }
-  __device__ uint32_t slots() const { return launch_.steps; }
+  __device__ uint32_t slotBytes() const { return ends_.stepBytes; }
+  __device__ uint32_t slots() const { return ends_.steps; }
 
   __device__ void move(const Move& move) {
     const uint32_t number = moves_++;
@@ -112,7 +112,7 @@ class Simple {
       loadAcquire(end.tail);
     } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
       const uint32_t i = move.to + lane - kMaxPeers;
-      awaitCredit(ends_.sends[i], steps_.send(i), launch_.steps, patience);
+      awaitCredit(ends_.sends[i], steps_.send(i), ends_.steps, patience);
     }
     __syncwarp();
   }
@@ -135,7 +135,7 @@ class Simple {
 
   template <class T>
   __device__ T* slotOf(const End& end, uint32_t step) const {
-    return reinterpret_cast<T*>(end.slots + uint64_t(step % launch_.steps) * launch_.stepBytes);
+    return reinterpret_cast<T*>(end.slots + uint64_t(step & (ends_.steps - 1)) * ends_.stepBytes);
   }
 
   // What one element or piece of every target becomes. load(s): that of source s.

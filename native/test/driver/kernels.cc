@@ -30,7 +30,7 @@ struct CUfunc_st {
 namespace {
 
 Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32_t channel, uint32_t protocol) {
-  const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
+  const uint8_t place = item.usesRing ? launch.places[channel].place : uint8_t(0);
   return {.send = item.send,
           .receive = item.receive,
           .count = item.count,
@@ -42,7 +42,7 @@ Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32
           .blocks = item.blocks,
           .rank = launch.rank,
           .ranks = launch.ranks,
-          .place = place.place,
+          .place = place,
           .root = item.root,
           .children = item.children,
           .ring = launch.rings + channel * launch.ranks};
@@ -112,7 +112,7 @@ void runLaunch(const std::string& module, const std::string& kernel, const cuda:
         const uint32_t own = (number + grid - item.firstBlock) % grid;
         if (item.routine != Routine::barrier && own >= item.blocks) continue;
         if (item.routine == Routine::barrier && own != 0) continue;
-        const uint32_t channel = (item.firstChannel + own) % launch.channels;
+        const uint32_t channel = (item.firstChannel + own) % launch.slots.channels;
         const uint32_t protocol = protocolOf(kernel, item);
         Primitives primitives(block, launch, item, channel, protocol, reduction);
         runRoutine(primitives, workOf(launch, item, own, channel, protocol), item.routine);

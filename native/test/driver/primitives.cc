@@ -99,45 +99,51 @@ void runAll(std::vector<std::unique_ptr<Block>>& blocks) {
 
 Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& item, uint32_t channel, uint32_t protocol,
                        const Reduction& reduction)
-    : block_(block), launch_(launch), item_(item), channel_(channel), protocol_(protocol), reduction_(reduction) {
-  steps_ = protocol == 0 ? launch.steps : kLineSteps;
-  // Simple slots are all payload: their step's number lies in the region's tail.
-  payload_ = protocol == 0 ? launch.stepBytes : protocol == 1 ? kLine64Payload : kLine128Payload;
-  slotBytes_ = protocol == 0 ? launch.stepBytes : protocol == 1 ? kLine64StepBytes : kLine128StepBytes;
-  const RingPlace place = item.usesRing ? launch.places[channel] : RingPlace{};
-  for (uint32_t i = 0; i < item.receiveCount; i++)
-    receives_.push_back(endOf(item.usesRing ? place.previous : item.receives[i], true));
-  for (uint32_t i = 0; i < item.sendCount; i++)
-    sends_.push_back(endOf(item.usesRing ? place.next : item.sends[i], false));
+    : block_(block), launch_(launch), protocol_(protocol), reduction_(reduction) {
+  const Slots& slots = launch.slots;
+  const RingPlace& place = launch.places[channel];
+  const bool ringsApart = item.usesRing && protocol == 0;
+  steps_ = protocol != 0 ? slots.lineSteps : ringsApart ? place.steps : slots.pairSteps;
+  slotBytes_ = protocol == 1   ? slots.line64StepBytes
+               : protocol == 2 ? slots.line128StepBytes
+               : ringsApart    ? place.stepBytes
+                               : pairStepBytes(slots, channel);
+  payload_ = protocol == 0 ? slotBytes_ : protocol == 1 ? slotBytes_ / 16 * 8 : slotBytes_ / 128 * 120;
+  const auto ofPair = [&](uint32_t peer) {
+    const uint64_t at = regionOffset(slots, channel);
+    return Connection{{launch.in[peer] + at, launch.out[peer] + at},
+                      slotOffset(protocol, slots),
+                      channel * launch.ranks + peer};
+  };
+  const auto ofRing = [&](RegionPair regions) { return Connection{regions, place.slots, place.state}; };
+  for (uint32_t i = 0; i < item.receiveCount; i++) {
+    const uint32_t peer = item.usesRing ? place.previous : item.receives[i];
+    receives_.push_back(endOf(ringsApart ? ofRing(place.fromPrevious) : ofPair(peer), true));
+  }
+  for (uint32_t i = 0; i < item.sendCount; i++) {
+    const uint32_t peer = item.usesRing ? place.next : item.sends[i];
+    sends_.push_back(endOf(ringsApart ? ofRing(place.toNext) : ofPair(peer), false));
+  }
 }
 
-Primitives::End Primitives::endOf(uint32_t peer, bool receives) const {
-  const uint64_t at = channel_ * launch_.regionStride;
-  char* const in = launch_.in[peer] + at;
-  char* const out = launch_.out[peer] + at;
-  const uint32_t index = channel_ * launch_.ranks + peer;
-  End end{};
-  end.peer = peer;
-  end.tail = &reinterpret_cast<Region*>(receives ? in : out)->tail;
-  end.slots = (receives ? in : out) + slotOffset(protocol_, launch_.steps, launch_.stepBytes);
-  end.head = &reinterpret_cast<Region*>(receives ? out : in)->head[protocol_];
-  end.step = receives ? launch_.receives[index].step[protocol_] : launch_.sends[index].step[protocol_];
-  end.bytes = receives ? launch_.receives[index].bytes : launch_.sends[index].bytes;
-  return end;
+Primitives::End Primitives::endOf(const Connection& connection, bool receives) const {
+  const auto& [regions, slots, state] = connection;
+  char* const data = receives ? regions.in : regions.out;
+  char* const credit = receives ? regions.out : regions.in;
+  const uint32_t step = receives ? launch_.receives[state].step[protocol_] : launch_.sends[state].step[protocol_];
+  const uint64_t bytes = receives ? launch_.receives[state].bytes : launch_.sends[state].bytes;
+  return {data + slots, &reinterpret_cast<Region*>(data)->tail, &reinterpret_cast<Region*>(credit)->head[protocol_],
+          state, step, bytes};
 }
 
 void Primitives::finish() {
-  for (const bool receives : {true, false}) {
-    for (const End& end : receives ? receives_ : sends_) {
-      const uint32_t index = channel_ * launch_.ranks + end.peer;
-      if (receives) {
-        launch_.receives[index].step[protocol_] = end.step;
-        launch_.receives[index].bytes = end.bytes;
-      } else {
-        launch_.sends[index].step[protocol_] = end.step;
-        launch_.sends[index].bytes = end.bytes;
-      }
-    }
+  for (const End& end : receives_) {
+    launch_.receives[end.state].step[protocol_] = end.step;
+    launch_.receives[end.state].bytes = end.bytes;
+  }
+  for (const End& end : sends_) {
+    launch_.sends[end.state].step[protocol_] = end.step;
+    launch_.sends[end.state].bytes = end.bytes;
   }
 }
 

@@ -91,11 +91,16 @@ class Primitives {
     char* slots;
     uint32_t* tail;
     uint32_t* head;
-    uint32_t peer;
+    uint32_t state;  // its number
     uint32_t step;
     uint64_t bytes;
   };
-  End endOf(uint32_t peer, bool receives) const;
+  struct Connection {
+    ncclrun::cuda::RegionPair regions;
+    uint32_t slots;  // where they begin there
+    uint32_t state;
+  };
+  End endOf(const Connection& connection, bool receives) const;
   char* slotOf(const End& end) const { return end.slots + uint64_t(end.step % steps_) * slotBytes_; }
   void* flagOf(const End& end) const { return protocol_ == 0 ? static_cast<void*>(end.tail) : slotOf(end); }
   bool awaitSlots(const Move& move);
@@ -104,8 +109,7 @@ class Primitives {
 
   Block& block_;
   const Launch& launch_;
-  const Item& item_;
-  const uint32_t channel_, protocol_;
+  const uint32_t protocol_;
   const ncclrun::Reduction& reduction_;
   uint64_t steps_, slotBytes_, payload_;
   std::vector<End> receives_, sends_;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "core/cuda_memory_use.h"
 #include "core/plan_view.h"
 
 using namespace ncclrun;
@@ -18,6 +19,16 @@ static void printHeader(const plan::Header& h) {
   for (const uint8_t byte : h.token) std::printf("%02x", byte);
   std::printf("\nsegment %llu %llu %llu %llu %llu %llu\n", ull(h.segmentBytes), ull(h.abortOffset),
               ull(h.doorbellOffset), ull(h.barrierOffset), ull(h.pairOffset), ull(h.pairStride));
+}
+
+static void printGpus(const PlanView& view) {
+  const plan::Header& h = view.header();
+  if (h.device != uint8_t(plan::Device::cuda)) return;
+  std::printf("gpus %u %u %u %u %u\n", h.wideChannels, h.narrowStepBytes, h.lineSteps, h.line64StepBytes,
+              h.line128StepBytes);
+  const cuda::MemoryUse use = cuda::memoryUse(view.slots(), h.ranks);
+  std::printf("memory %llu %llu %llu %llu %llu %llu %llu\n", ull(use.total()), ull(use.rings), ull(use.line64),
+              ull(use.line128), ull(use.simple), ull(use.counters), ull(use.tables));
 }
 
 static void printTables(const PlanView& view) {
@@ -70,6 +81,7 @@ int main(int argc, char** argv) {
       return 1;
     }
     printHeader(view.header());
+    printGpus(view);
     printTables(view);
     printTuning(view);
   }

@@ -8,12 +8,7 @@
 namespace ncclrun::cuda {
 
 Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank)
-    : gpu_(gpu),
-      plan_(plan),
-      segment_(segment),
-      rank_(rank),
-      ownLocal_(localOf(rank)),
-      regionStride_(regionBytes(plan.header().pairSteps, plan.header().pairStepBytes)) {}
+    : gpu_(gpu), plan_(plan), segment_(segment), rank_(rank), ownLocal_(localOf(rank)), slots_(plan.slots()) {}
 
 Regions::~Regions() {
   const OnGpu here(gpu_);
@@ -25,7 +20,7 @@ Regions::~Regions() {
 Status Regions::allocate(Stream stream) {
   const uint32_t ranks = plan_.header().ranks;
   if (ranks == 1) return {};
-  return own_.allocate(gpu_, (ranks - 1) * pairBytes(), stream);
+  return own_.allocate(gpu_, ringsAt() + ringBytes(slots_, ranks), stream);
 }
 
 Status Regions::publish() {
@@ -129,6 +124,8 @@ Status Regions::decide() {
     if (both) {
       out_[peer] = mapped_[peer] + offsetFor(own, theirs);
       in_[peer] = own_.pointer() + offsetFor(theirs, own);
+      ringOut_[peer] = mapped_[peer] + ringsAt();
+      ringIn_[peer] = own_.pointer() + ringsAt();
       transports_[peer] = plan::Transport::p2p;
       continue;
     }
@@ -158,17 +155,25 @@ Status Regions::agreeOnLines(bool& whole) const {
   return {};
 }
 
+// The place of a pair in the segment, or of a rank's rings, where both are the same, as this GPU sees it.
+Status Regions::pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Pointer& out) {
+  std::byte* const memory = segment_.pairMemory(fromLocal, toLocal);
+  PinnedPages& pages = pinned_[memory];
+  if (!pages.pinned()) {
+    if (Status status = pages.pin(gpu_, memory, bytes); !status.ok()) return status;
+  }
+  return pages.pointerTo(memory, out);
+}
+
 Status Regions::useHostMemory(uint32_t peer) {
   const uint32_t own = localOf(rank_), theirs = localOf(peer);
-  for (const bool outgoing : {true, false}) {
-    std::byte* const memory = outgoing ? segment_.pairMemory(own, theirs) : segment_.pairMemory(theirs, own);
-    PinnedPages pages;
-    if (Status status = pages.pin(gpu_, memory, pairBytes()); !status.ok()) return status;
-    if (Status status = pages.pointerTo(memory, (outgoing ? out_ : in_)[peer]); !status.ok()) return status;
-    pinned_.push_back(std::move(pages));
-  }
+  const uint64_t pair = pairBytes(slots_), rings = ringBytes(slots_, plan_.header().ranks);
+  Status status = pinned(own, theirs, pair, out_[peer]);
+  if (status.ok()) status = pinned(theirs, own, pair, in_[peer]);
+  if (status.ok() && rings > 0) status = pinned(theirs, theirs, rings, ringOut_[peer]);
+  if (status.ok() && rings > 0) status = pinned(own, own, rings, ringIn_[peer]);
   transports_[peer] = plan::Transport::shm;
-  return {};
+  return status;
 }
 
 }  // namespace ncclrun::cuda

@@ -1,10 +1,11 @@
 // The memory through which the GPUs of one host reach each other: every rank has regions for what its peers send it, in
 // its GPU's memory, which the peers map (the same process: directly; others: CUDA IPC). Where two GPUs cannot store
-// into each other's memory, both directions between them lie in the host segment instead.
+// into each other's memory, both directions between them lie in the host segment instead, and of the rings those
+// channels on which they are neighbours.
 #pragma once
 #include <array>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "core/plan_view.h"
 #include "core/segment.h"
@@ -38,36 +39,40 @@ class Regions {
   // Of all channels, as this GPU sees them: from us to a peer, and back.
   Pointer out(uint32_t peer) const { return out_[peer]; }
   Pointer in(uint32_t peer) const { return in_[peer]; }
+  // The same of the rings: what we write into where the peer is our neighbour, and what it writes into.
+  Pointer ringOut(uint32_t peer) const { return ringOut_[peer]; }
+  Pointer ringIn(uint32_t peer) const { return ringIn_[peer]; }
   plan::Transport transport(uint32_t peer) const { return transports_[peer]; }
   // Whether every GPU reaches every other: all ranks come to the same answer.
   bool allReach() const { return allReach_; }
   // Why a peer is reached through memory of the host; empty if none is.
   const std::string& why() const { return why_; }
-  uint64_t regionStride() const { return regionStride_; }
+  const Slots& slots() const { return slots_; }
 
  private:
   uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
-  uint64_t pairBytes() const { return regionStride_ * plan_.header().channels; }
-  // Among the regions of a rank, those that local rank `from` writes.
-  uint64_t offsetFor(uint32_t from, uint32_t to) const { return (from < to ? from : from - 1) * pairBytes(); }
+  // Among the regions of a rank, those that local rank `from` writes; behind those of all pairs, those of the rings.
+  uint64_t offsetFor(uint32_t from, uint32_t to) const { return (from < to ? from : from - 1) * pairBytes(slots_); }
+  uint64_t ringsAt() const { return (plan_.header().ranks - 1) * pairBytes(slots_); }
   Status open(uint32_t peer);
   Status openAll();
   Status decide();
   Status useHostMemory(uint32_t peer);
+  Status pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Pointer& out);
   bool allAt(uint32_t stage) const;
 
   const Gpu gpu_;
   const PlanView& plan_;
   const Segment& segment_;
   const uint32_t rank_, ownLocal_;
-  const uint64_t regionStride_;
+  const Slots slots_;
   enum class State { unpublished, published, opened, connected } state_ = State::unpublished;
   Memory own_;
   std::array<Pointer, kMaxPeers> mapped_{};  // peers' memory; those of other processes have to be unmapped
   std::array<bool, kMaxPeers> foreign_{};
-  std::array<Pointer, kMaxPeers> out_{}, in_{};
+  std::array<Pointer, kMaxPeers> out_{}, in_{}, ringOut_{}, ringIn_{};
   std::array<plan::Transport, kMaxPeers> transports_{};
-  std::vector<PinnedPages> pinned_;
+  std::map<std::byte*, PinnedPages> pinned_;  // of the segment
   bool allReach_ = true;
   std::string why_;
 };

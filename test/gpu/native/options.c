@@ -196,7 +196,7 @@ static void inVain(ncclComm_t comm) {
   REFUSED(ncclCommSuspend(comm, 0), ncclInvalidUsage);
   HOLDS(strstr(ncclGetLastError(NULL), "ncclCommSuspend") != NULL);
   REFUSED(ncclCommResume(comm), ncclInvalidUsage);
-  REFUSED(ncclCommMemStats(comm, 0, &bytes), ncclInvalidUsage);
+  REFUSED(ncclCommMemStats(comm, 9, &bytes), ncclInvalidArgument);
   REFUSED(ncclCommGetUniqueId(comm, &id), ncclInvalidUsage);
   float* const memory = makeMemory(64);
   REFUSED(ncclAllReduce(NULL, memory, 4, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);

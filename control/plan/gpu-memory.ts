@@ -1,0 +1,76 @@
+/** What a communicator takes of a GPU's memory: from the plan alone, the twin of native/core/cuda_memory_use.cc. */
+import { GPU_STATE_BYTES, PAGE_BYTES, REGION_HEADER_BYTES, RING_ENTRY_BYTES, RING_PLACE_BYTES } from './layout.ts';
+import type { CommPlan, GpuBuffers } from './types.ts';
+
+export type GpuPlan = Pick<CommPlan, 'ringBuffer' | 'pairBuffer'> & {
+  readonly channels: number;
+  readonly ranks: number;
+  readonly gpuBuffers: GpuBuffers;
+};
+
+/** Bytes of one rank, by purpose. */
+export interface GpuMemory {
+  readonly total: number;
+  /** Slots of rings, under protocol Simple. */
+  readonly rings: number;
+  /** Slots between pairs, by protocol. */
+  readonly ll: number;
+  readonly ll128: number;
+  readonly simple: number;
+  /** What lies before the slots, and what fills the last pages. */
+  readonly counters: number;
+  /** States of connections and the orders of the rings. */
+  readonly tables: number;
+}
+
+/** null: on the host device. */
+export function gpuPlanOf(plan: CommPlan): GpuPlan | null {
+  const { ringBuffer, pairBuffer, gpuBuffers, channels, peers } = plan;
+  if (plan.device !== 'cuda' || gpuBuffers === null) return null;
+  return { ringBuffer, pairBuffer, gpuBuffers, channels: channels.length, ranks: peers.length };
+}
+
+/** Two ranks' rings use the slots of the pair. */
+function hasRingsApart({ ranks }: GpuPlan): boolean {
+  return ranks > 2;
+}
+
+export function gpuMemoryOf(plan: GpuPlan): GpuMemory {
+  const { ringBuffer, pairBuffer, gpuBuffers, channels, ranks } = plan;
+  const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
+  const peers = ranks - 1;
+  const rings = hasRingsApart(plan) ? channels * ringBuffer.steps * ringBuffer.stepBytes : 0;
+  const ll = peers * channels * lineSteps * llStepBytes;
+  const ll128 = peers * channels * lineSteps * ll128StepBytes;
+  const wide = wideChannels * pairBuffer.stepBytes;
+  const narrow = (channels - wideChannels) * narrowStepBytes;
+  const simple = peers * pairBuffer.steps * (wide + narrow);
+  const regions = peers * pairBytes(plan) + ringBytes(plan);
+  const counters = regions - rings - ll - ll128 - simple;
+  const tables = tableBytes(plan);
+  return { total: regions + tables, rings, ll, ll128, simple, counters, tables };
+}
+
+/** Of all channels of a pair, one way. */
+export function pairBytes({ pairBuffer, gpuBuffers, channels }: GpuPlan): number {
+  const { wideChannels, narrowStepBytes, lineSteps, llStepBytes, ll128StepBytes } = gpuBuffers;
+  const lines = REGION_HEADER_BYTES + lineSteps * (llStepBytes + ll128StepBytes);
+  const slots = wideChannels * pairBuffer.stepBytes + (channels - wideChannels) * narrowStepBytes;
+  return inPages(channels * lines + pairBuffer.steps * slots);
+}
+
+/** Of the rings, at one rank. */
+export function ringBytes(plan: GpuPlan): number {
+  const { steps, stepBytes } = plan.ringBuffer;
+  return hasRingsApart(plan) ? inPages(plan.channels * (REGION_HEADER_BYTES + steps * stepBytes)) : 0;
+}
+
+function tableBytes(plan: GpuPlan): number {
+  const { channels, ranks } = plan;
+  const states = channels * ranks + (hasRingsApart(plan) ? channels : 0);
+  return 2 * states * GPU_STATE_BYTES + channels * (RING_PLACE_BYTES + ranks * RING_ENTRY_BYTES);
+}
+
+function inPages(bytes: number): number {
+  return Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES;
+}

@@ -1,0 +1,100 @@
+/** How large the slots between GPUs are: as large as a communicator's share of their memory allows. */
+import { gpuMemoryOf } from '../../plan/gpu-memory.ts';
+import type { GpuPlan } from '../../plan/gpu-memory.ts';
+import type { PlannedPeer } from '../input.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** What a communicator may take of each GPU, by its number of ranks: the many pairs of more than four need more. */
+interface Budget {
+  readonly upToFour: number;
+  readonly more: number;
+}
+/** A program's first communicators do most of its work. With the others, 64 of four ranks take less than 2 GB. */
+const FIRST: Budget = { upToFour: 95 * MiB, more: 128 * MiB };
+const FIRST_ONES = 4;
+const LATER: Budget = { upToFour: 24 * MiB, more: 32 * MiB };
+
+/** Bytes of slots. Wide: of pairs, on the channels that messages use; narrow: on the others. */
+interface Sizes {
+  readonly ring: number;
+  readonly wide: number;
+  readonly narrow: number;
+  readonly lineSteps: number;
+  readonly ll: number;
+  readonly ll128: number;
+}
+
+/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
+const STEPS = 4;
+
+/**
+ * The largest first, then what costs least is given up first: rings, which carry the largest reductions, keep their slots longest. Two ranks
+ * have no others than those of the pair, and get the first of these (docs/performance.md: 256 KiB instead of 128 save a tenth).
+ */
+const LADDER: readonly Sizes[] = [
+  { ring: 256, wide: 256, narrow: 256, lineSteps: 8, ll: 16, ll128: 32 },
+  { ring: 256, wide: 128, narrow: 64, lineSteps: 4, ll: 16, ll128: 32 },
+  { ring: 256, wide: 128, narrow: 32, lineSteps: 4, ll: 8, ll128: 16 },
+  { ring: 256, wide: 128, narrow: 16, lineSteps: 4, ll: 8, ll128: 16 },
+  { ring: 256, wide: 64, narrow: 16, lineSteps: 4, ll: 8, ll128: 16 },
+  { ring: 256, wide: 64, narrow: 8, lineSteps: 4, ll: 8, ll128: 16 },
+  { ring: 256, wide: 64, narrow: 8, lineSteps: 4, ll: 8, ll128: 8 },
+  { ring: 256, wide: 64, narrow: 4, lineSteps: 4, ll: 4, ll128: 8 },
+  { ring: 256, wide: 32, narrow: 2, lineSteps: 4, ll: 4, ll128: 8 },
+  { ring: 128, wide: 64, narrow: 8, lineSteps: 4, ll: 8, ll128: 16 },
+  { ring: 128, wide: 64, narrow: 4, lineSteps: 4, ll: 4, ll128: 8 },
+  { ring: 64, wide: 64, narrow: 4, lineSteps: 4, ll: 4, ll128: 8 },
+  { ring: 64, wide: 32, narrow: 4, lineSteps: 4, ll: 4, ll128: 8 },
+  { ring: 32, wide: 32, narrow: 4, lineSteps: 4, ll: 4, ll128: 8 },
+  { ring: 32, wide: 32, narrow: 2, lineSteps: 4, ll: 4, ll128: 4 },
+  { ring: 32, wide: 32, narrow: 1, lineSteps: 4, ll: 2, ll128: 2 },
+].map(({ lineSteps, ring, wide, narrow, ll, ll128 }) => ({
+  lineSteps,
+  ring: ring * KiB,
+  wide: wide * KiB,
+  narrow: narrow * KiB,
+  ll: ll * KiB,
+  ll128: ll128 * KiB,
+}));
+
+/** Not among its program's first ones, at one rank at least. */
+export function isLater(peers: readonly Pick<PlannedPeer, 'communicators'>[]): boolean {
+  return peers.some(({ communicators }) => communicators >= FIRST_ONES);
+}
+
+export interface Wanted {
+  readonly ranks: number;
+  readonly channels: number;
+  /** That a message may use: the first ones. */
+  readonly messageChannels: number;
+  readonly isLater: boolean;
+}
+
+export function gpuBuffersFor(wanted: Wanted): Pick<GpuPlan, 'ringBuffer' | 'pairBuffer' | 'gpuBuffers'> {
+  const budget = budgetOf(wanted);
+  const plans = LADDER.map((sizes) => planWith(sizes, wanted));
+  const fitting = plans.find((plan) => gpuMemoryOf(plan).total <= budget) ?? plans.at(-1);
+  if (fitting === undefined) throw new RangeError('the ladder has rungs');
+  const { ringBuffer, pairBuffer, gpuBuffers } = fitting;
+  return { ringBuffer, pairBuffer, gpuBuffers };
+}
+
+export function budgetOf({ ranks, isLater: later }: Pick<Wanted, 'ranks' | 'isLater'>): number {
+  const { upToFour, more } = later ? LATER : FIRST;
+  return ranks <= 4 ? upToFour : more;
+}
+
+function planWith({ ring, wide, narrow, lineSteps, ll, ll128 }: Sizes, wanted: Wanted): GpuPlan {
+  const { ranks, channels, messageChannels } = wanted;
+  // The two ranks' rings and all that is theirs go by the pair.
+  const wideChannels = ranks > 2 ? Math.min(channels, messageChannels) : channels;
+  return {
+    ranks,
+    channels,
+    ringBuffer: { steps: STEPS, stepBytes: ring },
+    pairBuffer: { steps: STEPS, stepBytes: wide },
+    gpuBuffers: { wideChannels, narrowStepBytes: narrow, lineSteps, llStepBytes: ll, ll128StepBytes: ll128 },
+  };
+}
