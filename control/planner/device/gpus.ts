@@ -33,7 +33,7 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
   const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
-  const situation = ways.cluster === null ? unknownMachine(ranks) : situationOf(ways.cluster);
+  const situation = decisionSituation(ways, ranks);
   return {
     device: 'cuda',
     channels: ways.channels(channels),
@@ -44,6 +44,11 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };
+}
+
+/** What the model is asked about. */
+export function decisionSituation(ways: Ways, ranks: number): Situation {
+  return ways.cluster === null ? unknownMachine(ranks) : situationOf(ways.cluster);
 }
 
 /** What is not known of it does not matter inside a host. */
