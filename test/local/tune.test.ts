@@ -167,6 +167,15 @@ describe('ncclrun tune', () => {
 });
 
 describe('what is no measurement', () => {
+  it('--dry-run: how many forms there are', async () => {
+    const { status, stdout, stderr } = await run('nothing', ['tune', '-n', '3', '--device', 'host', '--dry-run']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.split('\n').at(-2)).toBe(
+      'forms    device host: all_reduce 10, all_gather 6, reduce_scatter 6, broadcast 8, reduce 8, alltoall 2, gather 2, scatter 2, sendrecv 1',
+    );
+    expect(() => readdirSync(tablesIn('nothing'))).toThrow('ENOENT');
+  });
+
   const refused: readonly (readonly [string, readonly string[], string])[] = [
     ['one rank', ['-n', '1'], 'one rank has nobody to talk to'],
     ['two hosts', ['-H', 'a:1,b:1'], 'inside one host'],

@@ -16,10 +16,15 @@ import type { MeasuredForm, Table } from '../../control/planner/measured/table.t
 import { Tables } from '../../control/planner/measured/tables.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import { crossing, timeAt } from '../../control/planner/measured/times.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { PlanInput } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
+import { NO_PREFERENCES } from '../../control/planner/preferences.ts';
 import type { Environment } from '../../control/planner/variables.ts';
+import { planText } from '../../launcher/plan/text.ts';
+import { viewOf } from '../../launcher/plan/view.ts';
 import { hardwareNames } from '../../worker/topology/hardware-names.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
 import { gpuInput } from '../rig/plans.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-measured-'));
@@ -254,6 +259,20 @@ describe('on GPUs', () => {
     const all = rows(plan, 'allReduce');
     expect(all.some((row) => row.endsWith('directTwoShot ll128 16 | directTwoShot simple 16'))).toBe(true);
     expect(all).toContain(`${2 ** 24} ring simple 64`);
+  });
+
+  test('ncclrun plan shows what was measured, and its file', () => {
+    const cluster = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
+    const options = { collectives: ['allReduce'], full: false, preferences: NO_PREFERENCES, said: [] } as const;
+    const found = findTable(stored(key, 'allReduce', forms), key);
+    const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });
+    const without = viewOf(cluster, { ...options, sizes: [2 ** 26], table: null });
+    expect(shown.table).toBe(found?.file);
+    expect(shown.tuning[0]).toMatchObject({ algorithm: 'directTwoShot', protocol: 'll128', predictedMicroseconds: 1 });
+    expect(shown.tuning[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', predictedMicroseconds: 9 });
+    expect(shown.tuning[2]).toEqual(without.tuning[0]);
+    expect(planText(shown, false)).toContain(`  measured: ${found?.file}\n`);
+    expect(planText(without, false)).not.toContain('measured');
   });
 
   test('fewer channels than were measured take what they have', () => {

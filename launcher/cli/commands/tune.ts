@@ -10,6 +10,7 @@ import { composeReporters } from '../../report/compose.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { tellUnwritten } from '../../report/unwritten.ts';
 import { TuneReporter, type Stored, type TuneReporterOptions } from '../../tune/reporter.ts';
+import { candidatesText } from '../../tune/candidates.ts';
 import { tableOf } from '../../tune/table.ts';
 import { checkedWords } from '../checked-words.ts';
 import { collectiveWords } from '../collectives.ts';
@@ -44,8 +45,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   checkedWords(words, commandTable.tune);
 
   const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...formsArguments(settings)]));
-  if (settings.flag('dry-run') || settings.flag('explain'))
-    return (await import('./dry-run.ts')).printDryRun(settings, request);
+  if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
 
   const { json, streams, others, files } = await measuringReporters(settings, request);
   const reporter = reporterFor(others, json, settings.text('table'));
@@ -56,6 +56,18 @@ async function measure(argv: readonly string[]): Promise<number> {
 /** `output`: --output. */
 function reporterFor(inner: Reporter, json: boolean, output: string | null): TuneReporter {
   return new TuneReporter({ inner, stdout: standardStreams().stdout, json, store: storeIn(output) });
+}
+
+/** Who would run where and, of this machine, how many forms would be measured. */
+async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, request: JobRequest): Promise<number> {
+  const status = await (await import('./dry-run.ts')).printDryRun(settings, request);
+  const { hosts, ranks } = (await import('../dry-run.ts')).dryRun(request, []);
+  const isHere = hosts.length === 1 && hosts.every(({ local }) => local);
+  if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
+  const collectives = collectiveWords(settings.list('collective'));
+  const text = await candidatesText(ranks.length, settings.text('device') ?? 'auto', collectives);
+  await standardStreams().stdout.write(Buffer.from(text));
+  return status;
 }
 
 /** Such that the host plans every form (control/planner/measured/candidates.ts). */
