@@ -146,8 +146,7 @@ void measureForms(const Options& given) {
   if (options.iterations == 0) options.iterations = limits.iterations;
   Measure measure(options, session);
   if (session.rank() == 0) {
-    std::printf("{\"device\":\"%s\",\"ranks\":%d,\"hosts\":%d}\n", session.device(), session.ranks(),
-                session.hosts());
+    std::printf("{\"device\":\"%s\",\"ranks\":%d,\"hosts\":%d}\n", session.device(), session.ranks(), session.hosts());
     std::fflush(stdout);
   }
   const ElementType& type = elementTypesNamed("float").front();

@@ -1,5 +1,5 @@
-// Every form that the plan has for a collective, measured one by one. The plan has a row for each (NCCLRUN_TUNE=measure):
-// row k serves k bytes.
+// Every form that the plan has for a collective, measured one by one. The plan has a row for each
+// (NCCLRUN_TUNE=measure): row k serves k bytes.
 #pragma once
 #include "options.h"
 #include "session.h"
