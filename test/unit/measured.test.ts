@@ -111,6 +111,22 @@ describe('a table', () => {
     expect(findTable(join(place, 'nowhere'), key)).toBeNull();
   });
 
+  test('keeps what it has of collectives that are not measured again', () => {
+    const key = keyOf(hostInput(2));
+    const place = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
+    const add = (collective: CollectiveName, form: MeasuredForm): void =>
+      storeTable(place, basename(tablePath(place, key)), tableOf(key, [{ collective, forms: [form] }]));
+    add('broadcast', measured(tree, [8, 2]));
+    add('broadcast', measured(direct, [8, 3]));
+    expect(findTable(place, key)?.table.collectives).toEqual([
+      { collective: 'broadcast', forms: [measured(direct, [8, 3])] },
+      { collective: 'allReduce', forms: [measured(ring, [8, 1.5])] },
+    ]);
+    writeFileSync(tablePath(place, key), '{');
+    add('gather', measured(direct, [8, 3]));
+    expect(findTable(place, key)?.table.collectives).toHaveLength(1);
+  });
+
   test('is nobody else’s, and leaves nothing beside it', () => {
     const place = stored(keyOf(hostInput(3)), 'allReduce', [measured(ring, [8, 1.5])]);
     const [file = ''] = readdirSync(place);

@@ -27,10 +27,24 @@ export function findTable(directory: string, key: TableKey): FoundTable | null {
   }
 }
 
-/** Into a directory that is made if it is not there. Throws the system's error. */
+/**
+ * Into a directory that is made if it is not there. What an earlier table of the same key has of collectives that were not measured this time
+ * stays. Throws the system's error.
+ */
 export function storeTable(directory: string, name: string, table: Table): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  writeTable(join(directory, name), table);
+  const measured = new Set(table.collectives.map(({ collective }) => collective));
+  const others = earlier(directory, table.key).filter(({ collective }) => !measured.has(collective));
+  writeTable(join(directory, name), { ...table, collectives: [...table.collectives, ...others] });
+}
+
+function earlier(directory: string, key: TableKey): Table['collectives'] {
+  try {
+    return findTable(directory, key)?.table.collectives ?? [];
+  } catch (error) {
+    if (error instanceof TableError) return []; // it is no loss
+    throw error;
+  }
 }
 
 /** Readers see the old one or the new one, and nobody else may see either. Throws the system's error. */
