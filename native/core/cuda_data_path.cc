@@ -20,8 +20,6 @@
 namespace ncclrun::cuda {
 namespace {
 
-constexpr size_t kCapturesAtOnce = 64;
-
 ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
 
 // NCCLRUN_COPY_PATIENCE, microseconds, in nanoseconds; less than 0: nothing is said.
@@ -44,7 +42,7 @@ std::mutex& freeing() {
 
 Resources::~Resources() {
   const OnGpu here(gpu);
-  if (last != nullptr) driver().eventDestroy(last);
+  if (probed != nullptr) driver().eventDestroy(probed);
   if (stream != nullptr) driver().streamDestroy(stream);
   if (words != nullptr) driver().memFreeHost(words);
 }
@@ -53,7 +51,7 @@ Resources::~Resources() {
 // keeps its communicator, is not waited for much longer than an abort takes.
 void Resources::rest() const {
   const OnGpu here(gpu);
-  if (last != nullptr) driver().eventSynchronize(last);
+  if (order != nullptr) order->await();
   if (stream != nullptr) driver().streamSynchronize(stream);
   if (regions == nullptr) return;
   regions->publishRest();
@@ -109,8 +107,10 @@ Status CudaDataPath::start() {
   const Driver& cuda = driver();
   if (Status status = statusOf(cuda.streamCreate(&mine.stream, kStreamNonBlocking), "cuStreamCreate"); !status.ok())
     return status;
-  if (Status status = statusOf(cuda.eventCreate(&mine.last, kEventNoTiming), "cuEventCreate"); !status.ok())
+  if (Status status = statusOf(cuda.eventCreate(&mine.probed, kEventNoTiming), "cuEventCreate"); !status.ok())
     return status;
+  mine.order = std::make_unique<LaunchOrder>(mine.gpu);
+  if (Status status = mine.order->make(mine.stream); !status.ok()) return status;
   void* words = nullptr;
   if (Status status =
           statusOf(cuda.memHostAlloc(&words, sizeof(HostWords), kHostPortable | kHostMapped), "cuMemHostAlloc");
@@ -255,7 +255,7 @@ Status CudaDataPath::beginProbe() {
   void* parameters[] = {&constants_, &wrong, &clock};
   Status status = statusOf(driver().launchKernel(function, ranks, 1, 1, 512, 1, 1, 0, mine.stream, parameters, nullptr),
                            "cuLaunchKernel");
-  if (status.ok()) status = statusOf(driver().eventRecord(mine.last, mine.stream), "cuEventRecord");
+  if (status.ok()) status = statusOf(driver().eventRecord(mine.probed, mine.stream), "cuEventRecord");
   probe_ = Probe::running;
   return status;
 }
@@ -263,7 +263,7 @@ Status CudaDataPath::beginProbe() {
 Status CudaDataPath::endProbe() {
   Resources& mine = *resources_;
   if (probe_ == Probe::running) {
-    const Result result = driver().eventQuery(mine.last);
+    const Result result = driver().eventQuery(mine.probed);
     if (result == kNotReady) return {ncclInProgress, {}};
     if (result != kSuccess) return statusOf(result, "the first kernel");
     mine.regions->publishSplitLines(std::atomic_ref(mine.words->splitWords).load(std::memory_order_acquire));
@@ -276,59 +276,13 @@ Status CudaDataPath::endProbe() {
   return status;
 }
 
-// Launches of one communicator share its connections: each follows the one before, whatever its stream, captured or
-// not.
-Status CudaDataPath::orderAfterLast(Stream stream, Capture& capture) {
-  int active = kCaptureNone;
-  Status status =
-      statusOf(driver().streamGetCaptureInfo(stream, &active, &capture.id, nullptr, nullptr, nullptr), "the stream");
-  if (!status.ok()) return status;
-  capture.stream = reinterpret_cast<uintptr_t>(stream);  // as long as a capture goes on, the stream stays
-  if (active != kCaptureActive) {
-    capture.id = 0;
-    if (status = statusOf(driver().streamGetId(stream, &capture.stream), "cuStreamGetId"); !status.ok()) return status;
-    if (last_.stream == capture.stream && !everCaptured_) return {};
-    return statusOf(driver().streamWaitEvent(stream, resources_->last, 0), "cuStreamWaitEvent");
-  }
-  everCaptured_ = true;
-  const auto found = captured_.find(capture.id);
-  if (found == captured_.end())  // when the graph runs: after what was launched before it
-    return statusOf(driver().streamWaitEvent(stream, resources_->last, kEventWaitExternal), "cuStreamWaitEvent");
-  if (found->second.stream == capture.stream) return {};
-  return statusOf(driver().streamUpdateCaptureDependencies(stream, &found->second.node, 1, kCaptureAddDependencies),
-                  "cuStreamUpdateCaptureDependencies");
+// What forms may require that every rank knows of the others, too.
+uint32_t CudaDataPath::provable(bool captured) const {
+  return (wholeLines_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
 }
 
-Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
-  if (capture.id == 0) {
-    last_ = capture;
-    return statusOf(driver().eventRecord(resources_->last, stream), "cuEventRecord");
-  }
-  const GraphNode* nodes = nullptr;
-  size_t count = 0;
-  int active = kCaptureNone;
-  uint64_t id = 0;
-  Graph graph = nullptr;
-  Status status =
-      statusOf(driver().streamGetCaptureInfo(stream, &active, &id, &graph, &nodes, &count), "cuStreamGetCaptureInfo");
-  if (!status.ok() || count == 0) return status;
-  const GraphNode node = nodes[0];
-  // Beside the stream's own order: what follows in the graph need not wait for it. A graph records once, at its end.
-  const auto found = captured_.find(capture.id);
-  Captured now{capture.stream, node, found == captured_.end() ? nullptr : found->second.record};
-  if (now.record == nullptr) {
-    status = statusOf(driver().graphAddEventRecordNode(&now.record, graph, &node, 1, resources_->last),
-                      "cuGraphAddEventRecordNode");
-  } else if (node != found->second.node) {
-    status = statusOf(driver().graphRemoveDependencies(graph, &found->second.node, &now.record, 1),
-                      "cuGraphRemoveDependencies");
-    if (status.ok())
-      status = statusOf(driver().graphAddDependencies(graph, &node, &now.record, 1), "cuGraphAddDependencies");
-  }
-  if (!status.ok()) return status;
-  captured_.insert_or_assign(capture.id, now);
-  if (captured_.size() > kCapturesAtOnce) captured_.erase(captured_.begin());  // the oldest
-  return {};
+uint32_t CudaDataPath::addresses() const {
+  return resources_->copies != nullptr ? plan::kRequiresPublishedAddresses : 0;
 }
 
 // The forms by which all ranks can agree to carry out the operations.
@@ -337,8 +291,7 @@ Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t give
   for (size_t i = 0; i < operations.size(); i++) {
     tasks_[i].operation = operations[i];
     const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
-    const bool copies = resources_->copies != nullptr && !own && operations[i].count > 0;
-    const uint32_t also = copies ? plan::kRequiresPublishedAddresses : 0;
+    const uint32_t also = !own && operations[i].count > 0 ? addresses() : 0;
     if (Status status = chooseForm(plan(), given | also, tasks_[i]); !status.ok()) return status;
   }
   return {};
@@ -349,8 +302,7 @@ void CudaDataPath::announce(std::span<const Operation> operations) {
   std::lock_guard lock(mutex_);
   if (resources_->copies == nullptr || interrupt().raised()) return;
   const OnGpu here(resources_->gpu);
-  const uint32_t lines = wholeLines_ ? plan::kRequiresWholeLines : 0;
-  announced_ = choose(operations, lines | plan::kRequiresNotCaptured).ok();
+  announced_ = choose(operations, provable(false)).ok();
   if (announced_) resources_->copies->announce(tasks_);
 }
 
@@ -358,8 +310,7 @@ void CudaDataPath::consent() {
   std::lock_guard lock(mutex_);
   if (!announced_) return;
   const OnGpu here(resources_->gpu);
-  const bool idle = !everCaptured_ && driver().eventQuery(resources_->last) == kSuccess;
-  resources_->copies->consent(nowNanoseconds() + patience(false), idle);
+  resources_->copies->consent(nowNanoseconds() + patience(false), nothingUnderWay());
 }
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
@@ -372,9 +323,8 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   const OnGpu here(resources_->gpu);
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
-  if (Status status = orderAfterLast(cudaStream, capture); !status.ok()) return result(status);
-  const uint32_t given =
-      (wholeLines_ ? plan::kRequiresWholeLines : 0) | (capture.id != 0 ? 0 : plan::kRequiresNotCaptured);
+  if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
+  const uint32_t given = provable(capture.id != 0);
   const bool announced = std::exchange(announced_, false);
   if (!announced) {
     if (Status status = choose(operations, given); !status.ok()) return result(status);
@@ -383,19 +333,29 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   DirectCopies::Agreed agreed;
   if (resources_->copies != nullptr && resources_->copies->announced()) {
     const uint64_t deadline = nowNanoseconds() + patience(capture.id != 0);
-    resources_->copies->consent(deadline, !everCaptured_ && driver().eventQuery(resources_->last) == kSuccess);
+    resources_->copies->consent(deadline, nothingUnderWay());
     agreed = resources_->copies->settle(deadline);
     if (!agreed.empty()) beginCopies(tasks_[agreed.begin()->first]);
   }
   for (size_t i = 0; i < tasks_.size(); i++) {
-    if (agreed.contains(i)) continue;
+    if ((tasks_[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
     if (Status status = chooseForm(plan(), given, tasks_[i]); !status.ok()) return result(status);
   }
   telemetry_.begin(operations.back(), tasks_.back().bytes);
+  launcher_->count(resources_->order->count(capture));
   Status status = runner_->run(tasks_, agreed, given, cudaStream);
-  if (status.ok()) status = noteLast(cudaStream, capture);
+  if (status.ok()) {
+    const bool byKernels = agreed.empty();
+    status = resources_->order->after(cudaStream, capture,
+                                      byKernels ? std::optional(launcher_->counted()) : std::nullopt);
+  }
   telemetry_.end(operations.back(), status.ok());
   return result(status);
+}
+
+// Of what uses, or may use again, what copies have reached before.
+bool CudaDataPath::nothingUnderWay() const {
+  return !resources_->order->everCaptured() && resources_->order->query() == kSuccess;
 }
 
 void CudaDataPath::beginCopies(const Task& first) {
@@ -434,23 +394,22 @@ void CudaDataPath::abort(const Status& status) {
 
 bool CudaDataPath::idle() const {
   std::lock_guard lock(mutex_);
-  if (resources_->last == nullptr) return true;
+  if (resources_->order == nullptr) return true;
   const OnGpu here(resources_->gpu);
-  return driver().eventQuery(resources_->last) != kNotReady;
+  return resources_->order->query() != kNotReady;
 }
 
 // Nothing where memory of the host stands between GPUs, against what the plan took for granted.
 Status CudaDataPath::predict(const Operation& operation, double& microseconds) const {
   Task task{.operation = operation};
-  const uint32_t given = (wholeLines_ ? plan::kRequiresWholeLines : 0) | plan::kRequiresNotCaptured;
-  Status status = chooseForm(plan(), given, task);
+  Status status = chooseForm(plan(), provable(false) | addresses(), task);
   microseconds = status.ok() && resources_->regions->why().empty() ? predictedMicroseconds(task) : 0;
   return status;
 }
 
 // As a captured operation has it.
 Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
-  return formAt(plan(), wholeLines_ ? plan::kRequiresWholeLines : 0, collective, bytes, out);
+  return formAt(plan(), provable(true) | addresses(), collective, bytes, out);
 }
 
 ncclResult_t CudaDataPath::nodeBarrier() {

@@ -1,7 +1,6 @@
 // DataPath of GPUs: operations become kernels on the user's own streams; no thread of ours runs meanwhile.
 #pragma once
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +10,7 @@
 #include "core/cuda_runner.h"
 #include "core/data_path.h"
 #include "core/interrupt.h"
+#include "core/launch_order.h"
 #include "core/segment.h"
 #include "core/telemetry.h"
 #include "device/cuda/memory.h"
@@ -34,7 +34,8 @@ struct Resources {
   PlanView plan;
   Segment segment;
   Stream stream = nullptr;  // of our own, for what is not the user's
-  Event last = nullptr;     // after the last launch that was not captured
+  Event probed = nullptr;   // after the first kernel
+  std::unique_ptr<LaunchOrder> order;
   std::unique_ptr<Regions> regions;
   Memory tables;
   PinnedPages sharedPages;  // of the segment: abort word and copy words
@@ -68,11 +69,6 @@ class CudaDataPath final : public DataPath {
   uint64_t gpuBytes() const override;
 
  private:
-  // Where a launch goes: the capture that it is part of, and a stream.
-  struct Capture {
-    uint64_t id = 0;                // 0: none
-    unsigned long long stream = 0;  // in a capture its handle, else its number, which never comes again
-  };
   enum class Probe { none, running, useless, told, agreed };
 
   void startLoading();
@@ -84,11 +80,12 @@ class CudaDataPath final : public DataPath {
   Status beginProbe();
   Status endProbe();
   Status choose(std::span<const Operation> operations, uint32_t given);
+  uint32_t provable(bool captured) const;
+  uint32_t addresses() const;  // the same of what the ranks may yet agree on
+  bool nothingUnderWay() const;
   void beginCopies(const Task& first);
   uint64_t patience(bool captured) const;
   Interrupt& interrupt() const { return *resources_->interrupt; }
-  Status orderAfterLast(Stream stream, Capture& capture);
-  Status noteLast(Stream stream, const Capture& capture);
   const PlanView& plan() const { return resources_->plan; }
   Doorbell& ownBell() const { return resources_->segment.doorbell(plan().peer(setup_.rank).localIndex); }
 
@@ -107,15 +104,6 @@ class CudaDataPath final : public DataPath {
   Launch constants_{};
   Probe probe_ = Probe::none;
   bool wholeLines_ = false;
-  Capture last_;  // where the last launch went that was not captured
-  bool everCaptured_ = false;
-  // What a capture's last launch went to.
-  struct Captured {
-    unsigned long long stream = 0;
-    GraphNode node = nullptr;
-    GraphNode record = nullptr;  // records `last` after that node
-  };
-  std::map<uint64_t, Captured> captured_;  // by the captures' ids, which never come again and grow
 };
 
 }  // namespace ncclrun::cuda

@@ -153,14 +153,19 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalarAt = shape.scalarAt;
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
-  Function function = nullptr;
-  Status status = load(gpu_, shape.kernel, shape.protocol, shape.routine, function);
+  Status status;
+  if (lastFunction_ == nullptr || shape != lastShape_) {
+    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, lastFunction_);
+    lastShape_ = shape;
+    if (!status.ok()) lastFunction_ = nullptr;
+  }
   if (status.ok()) {
     // Only the items that there are: all of them take the GPU as long as a small kernel.
     size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
     void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
-    status = statusOf(driver().launchKernel(function, blocks, 1, 1, shape.threads, 1, 1, 0, stream, nullptr, extra),
+    status = statusOf(driver().launchKernel(lastFunction_, blocks, 1, 1, shape.threads, 1, 1, 0, stream, nullptr, extra),
                       "cuLaunchKernel");
+    if (status.ok() && launch_.ended != nullptr) counted_ += blocks;
   }
   launch_.itemCount = 0;
   return status;

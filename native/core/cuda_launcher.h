@@ -18,6 +18,10 @@ class Launcher {
   Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants)
       : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants) {}
 
+  // Where blocks count themselves as they end; null: they do not. How many do, modulo 2^32.
+  void count(uint32_t* ended) { launch_.ended = ended; }
+  uint32_t counted() const { return counted_; }
+
   void reportTo(const WaitReport& report) { launch_.report = report; }
 
   // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
@@ -51,6 +55,9 @@ class Launcher {
   const PlanView& plan_;
   const uint32_t rank_;
   Launch launch_;
+  uint32_t counted_ = 0;
+  Shape lastShape_{};  // of the last launch, and its kernel
+  Function lastFunction_ = nullptr;
 };
 
 }  // namespace ncclrun::cuda

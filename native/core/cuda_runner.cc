@@ -96,7 +96,10 @@ Status Runner::reduceParts(const Task& task, size_t part, uint32_t given, Stream
   const uint32_t ranks = plan_.header().ranks;
   const size_t element = elementBytes(task.operation.type), done = part * ranks;
   std::vector<Task> tasks(2);
-  for (Task& one : tasks) one.operation = task.operation;
+  for (Task& one : tasks) {
+    one.operation = task.operation;
+    one.operation.chosenAs = kOwnBytes;
+  }
   Operation& own = tasks[0].operation;
   own.collective = Collective::reduceScatter;
   own.receive = static_cast<char*>(own.receive) + rank_ * part * element;

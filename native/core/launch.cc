@@ -96,37 +96,39 @@ uint64_t deciding(const Operation& operation, uint32_t ranks) {
   }
 }
 
+// Called for every operation: words are only made where something is wrong.
 Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
   const auto device = plan::Device(plan.header().device);
-  const std::string which = device == plan::Device::host ? "the host device" : "the CUDA device";
   const auto& operation = task.operation;
-  const std::string name = nameOf(operation.collective);
+  const auto name = [&] { return std::string(nameOf(operation.collective)); };
+  const auto which = [&] { return device == plan::Device::host ? "the host device" : "the CUDA device"; };
   if (elementBytes(operation.type) == 0) {
-    return {ncclInvalidArgument, name + ": there is no data type " + std::to_string(int(operation.type))};
+    return {ncclInvalidArgument, name() + ": there is no data type " + std::to_string(int(operation.type))};
   }
   if (reduces(operation.collective) && (int(operation.op) < 0 || int(operation.op) > int(kPreMulSum))) {
-    return {ncclInvalidUsage, name + ": " + which + " does not reduce " + nameOf(operation.type) + " with operator " +
-                                  nameOf(operation.op)};
+    return {ncclInvalidUsage, name() + ": " + which() + " does not reduce " + nameOf(operation.type) +
+                                  " with operator " + nameOf(operation.op)};
   }
   if (operation.count > kMaxElements) {
-    return {ncclInvalidArgument, name + " of " + std::to_string(operation.count) + " elements: no memory holds that"};
+    return {ncclInvalidArgument, name() + " of " + std::to_string(operation.count) + " elements: no memory holds that"};
   }
   task.bytes = deciding(operation, plan.header().ranks);
   const uint64_t size = operation.chosenAs == kOwnBytes ? task.bytes : operation.chosenAs;
-  for (uint32_t row = 0; row < plan.header().tuningTable.count; row++) {
+  for (uint32_t row = plan.firstTuning(operation.collective); row < plan.header().tuningTable.count; row++) {
     const auto record = plan.tuning(row);
-    if (record.collective != uint8_t(operation.collective) || size > record.upToBytes) continue;
+    if (record.collective != uint8_t(operation.collective)) break;
+    if (size > record.upToBytes) continue;
     for (uint32_t i = 0; i < record.formCount; i++) {
       task.form = plan.form(record.firstForm + i);
       if ((task.form.requires_ & ~given) != 0) continue;
       if (possible(device, operation.collective, task.form)) return {};
-      return {ncclInvalidUsage, name + " of " + std::to_string(task.bytes) + " bytes: the plan chose " +
-                                    describe(task.form) + ", which " + which + " does not have"};
+      return {ncclInvalidUsage, name() + " of " + std::to_string(task.bytes) + " bytes: the plan chose " +
+                                    describe(task.form) + ", which " + which() + " does not have"};
     }
     break;
   }
   return {ncclInvalidUsage,
-          name + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which};
+          name() + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which()};
 }
 
 Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective, uint64_t bytes, ncclrunForm& out) {
@@ -135,7 +137,7 @@ Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective,
   task.operation.chosenAs = bytes;
   if (Status status = chooseForm(plan, given, task); !status.ok()) return status;
   out = {task.form.algorithm, task.form.protocol, task.form.channels, task.form.threads, kOwnBytes};
-  for (uint32_t row = 0; row < plan.header().tuningTable.count; row++) {
+  for (uint32_t row = plan.firstTuning(collective); row < plan.header().tuningTable.count; row++) {
     const auto record = plan.tuning(row);
     if (record.collective != uint8_t(collective) || bytes > record.upToBytes) continue;
     out.upToBytes = record.upToBytes;

@@ -36,7 +36,13 @@ Status PlanView::open(std::span<const std::byte> blob) {
                      &PlanView::checkEdges, &PlanView::checkTuning}) {
     if (Status status = (this->*check)(); !status.ok()) return status;
   }
+  indexTuning();
   return {};
+}
+
+void PlanView::indexTuning() {
+  firstTuning_.fill(header_.tuningTable.count);
+  for (uint32_t row = header_.tuningTable.count; row-- > 0;) firstTuning_[tuning(row).collective] = row;
 }
 
 Status PlanView::checkHeader() const {

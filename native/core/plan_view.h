@@ -1,6 +1,7 @@
 // Reads a HostPlan in place. open() checks everything once and trusts nothing; afterwards every accessor is safe for
 // the indices it documents.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,8 @@ class PlanView {
   plan::LocalRecord local(uint32_t index) const { return record<plan::LocalRecord>(header_.localTable, index); }
   plan::EdgeRecord edge(uint32_t index) const { return record<plan::EdgeRecord>(header_.edgeTable, index); }
   plan::TuningRecord tuning(uint32_t index) const { return record<plan::TuningRecord>(header_.tuningTable, index); }
+  // Of the collective's rows, which lie together.
+  uint32_t firstTuning(plan::Collective collective) const { return firstTuning_[uint8_t(collective)]; }
   plan::FormRecord form(uint32_t index) const { return record<plan::FormRecord>(header_.formTable, index); }
   // Rank at `place` of channel's ring. Logarithmic in the hosts.
   uint32_t ring(uint32_t channel, uint32_t place) const;
@@ -94,10 +97,12 @@ class PlanView {
   Status checkChannels() const;
   Status checkEdges() const;
   Status checkTuning() const;
+  void indexTuning();
   Status checkForm(uint32_t index) const;
 
   std::span<const std::byte> blob_;
   plan::Header header_{};
+  std::array<uint32_t, uint8_t(plan::Collective::barrier) + 1> firstTuning_{};
 };
 
 }  // namespace ncclrun

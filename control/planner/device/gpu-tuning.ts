@@ -56,7 +56,6 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
     ({ form }) => form !== 'copyEngine' || preferences.gpusReachEachOther,
   );
   const choices = preferredChoices(collective, all, preferences);
-  const byKernels = (some: readonly Choice[]): Choice[] => some.filter(({ form }) => form !== 'copyEngine');
   const kernels = byKernels(choices).length === 0 ? byKernels(all) : byKernels(choices);
   const steps: Step[] = [];
   let from = 1;
@@ -71,6 +70,10 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
     if (last === null) return steps;
     from = last + 1;
   }
+}
+
+function byKernels(choices: readonly Choice[]): Choice[] {
+  return choices.filter(({ form }) => form !== 'copyEngine');
 }
 
 /** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */

@@ -172,7 +172,7 @@ __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
     const uint32_t block = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
     if (block < item.blocks) run(ends, item, block);
   }
-  if (threadIdx.x == 0 && ends.reported) storeVolatile(launch.report.state, launch.report.idle);
+  if (threadIdx.x == 0) endBlock(launch, ends);
 }
 
 template <class Protocol, class Routines>

@@ -67,6 +67,12 @@ class Patience {
   uint64_t begun_ = 0;  // when it was first told of this wait
 };
 
+// By the block's first thread, behind all that the block has stored.
+__device__ __forceinline__ void endBlock(const Launch& launch, const Waits& waits) {
+  if (waits.reported) storeVolatile(launch.report.state, launch.report.idle);
+  if (launch.ended != nullptr) addRelease(launch.ended, 1);
+}
+
 // Steps are counted modulo 2^32.
 __device__ __forceinline__ bool reached(uint32_t counter, uint32_t wanted) { return int32_t(counter - wanted) >= 0; }
 

@@ -173,6 +173,7 @@ struct Launch {
   const void* scalarAt;      // of a pre-multiplied sum: one element; null: it is `scalar`
   uint64_t scalar;
   WaitReport report;
+  uint32_t* ended;  // where each block counts itself as it ends; null: it does not
   Slots slots;
   uint32_t divisor;  // of an average of whole numbers; else 1
   uint16_t rank;

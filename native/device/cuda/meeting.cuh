@@ -71,7 +71,7 @@ __device__ __forceinline__ void meetAll(const Launch& launch) {
     primitives.finish();
   }
   __syncwarp();
-  if (threadIdx.x == 0 && waits.reported) storeVolatile(launch.report.state, launch.report.idle);
+  if (threadIdx.x == 0) endBlock(launch, waits);
 }
 
 }  // namespace ncclrun::cuda

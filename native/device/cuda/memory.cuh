@@ -24,6 +24,10 @@ __device__ __forceinline__ void storeRelease(uint32_t* to, uint32_t value) {
   maybeDelay();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
+// For the same GPU.
+__device__ __forceinline__ void addRelease(uint32_t* to, uint32_t value) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
 __device__ __forceinline__ uint32_t loadVolatile(const uint32_t* from) {
   maybeDelay();
   uint32_t value;

@@ -121,6 +121,7 @@ void runLaunch(const std::string& module, const std::string& kernel, const cuda:
     }));
   }
   stand_in::runAll(blocks);
+  if (launch.ended != nullptr) std::atomic_ref(*launch.ended).fetch_add(grid, std::memory_order_acq_rel);
 }
 
 // Lines of 128 bytes are copied whole here; the peer need not be asked.
