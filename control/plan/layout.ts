@@ -126,7 +126,14 @@ export const STRIDE = {
 } as const;
 
 /** Numbers on the wire: the place in these lists. */
-export const ALGORITHMS: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'collnet'];
+export const ALGORITHMS: readonly AlgorithmName[] = [
+  'directOneShot',
+  'directTwoShot',
+  'ring',
+  'tree',
+  'collnet',
+  'copyEngine',
+];
 export const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll', 'll128'];
 export const DEVICES: readonly DeviceName[] = ['host', 'cuda'];
 export const TRANSPORTS: readonly TransportName[] = ['shm', 'socket', 'p2p', 'ib', 'plugin'];
@@ -157,6 +164,10 @@ export const NODE_BARRIER_BYTES = 128;
 export const CONNECTION_HEADER_BYTES = 256;
 /** Of a communicator of GPUs, one per local rank. */
 export const DEVICE_RECORD_BYTES = 384;
+/** Of a communicator of GPUs, one for each of a rank's ways to another, and to itself. */
+export const COPY_WORDS_BYTES = 128;
+export const AGREEMENT_RECORD_BYTES = 128;
+export const AGREEMENTS = 8;
 /** Of one direction between two GPUs on one channel: before its slots (native/device/cuda/launch_format.h). */
 export const REGION_HEADER_BYTES = 512;
 /** What a GPU has beside the regions: of each connection each way, of each channel's ring, of each of its places. */

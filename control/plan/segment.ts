@@ -1,8 +1,11 @@
 /** What lies where in a host segment: the shared memory of one communicator on one host (native/core/segment_format.h). */
 import {
   ABORT_BLOCK_BYTES,
+  AGREEMENT_RECORD_BYTES,
+  AGREEMENTS,
   CONNECTION_ALIGNMENT,
   CONNECTION_HEADER_BYTES,
+  COPY_WORDS_BYTES,
   DEVICE_RECORD_BYTES,
   DOORBELL_BYTES,
   LOW_LATENCY_STEP_BYTES,
@@ -31,7 +34,8 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
   const doorbellOffset = ABORT_BLOCK_BYTES;
   const barrierOffset = doorbellOffset + localRanks * DOORBELL_BYTES;
   const onGpus = plan.device === 'cuda';
-  const recordBytes = onGpus ? localRanks * DEVICE_RECORD_BYTES : 0;
+  const wayBytes = COPY_WORDS_BYTES + AGREEMENTS * AGREEMENT_RECORD_BYTES;
+  const recordBytes = onGpus ? localRanks * (DEVICE_RECORD_BYTES + localRanks * wayBytes) : 0;
   const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES + recordBytes, CONNECTION_ALIGNMENT);
   // GPUs that turn out not to reach each other's memory use this one.
   const gpus = gpuPlanOf(plan);

@@ -14,7 +14,8 @@ export type CollectiveName =
   | 'scatter'
   | 'sendRecv'
   | 'barrier';
-export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet';
+/** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is reduced before. */
+export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet' | 'copyEngine';
 export type ProtocolName = 'simple' | 'll' | 'll128';
 export type DeviceName = 'host' | 'cuda';
 export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';

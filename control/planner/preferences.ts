@@ -31,11 +31,12 @@ export const NO_PREFERENCES: Preferences = {
   channels: ANY_CHANNELS,
 };
 
-/** NCCL's names, of which some mean nothing here, and `direct`. */
+/** NCCL's names, of which some mean nothing here, and ours: `direct`, `copyengine`. */
 const ALGORITHMS_BY_NAME = new Map<string, readonly AlgorithmName[]>([
   ['direct', ['directOneShot', 'directTwoShot']],
   ['ring', ['ring']],
   ['tree', ['tree']],
+  ['copyengine', ['copyEngine']],
   ['collnet', ['collnet']],
   ['collnetdirect', ['collnet']],
   ['collnetchain', ['collnet']],

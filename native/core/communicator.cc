@@ -158,6 +158,16 @@ DataPath* Communicator::ready(const char* function) {
   return nullptr;
 }
 
+void Communicator::announce(std::span<const Operation> operations) {
+  std::lock_guard lock(queueMutex_);
+  if (state() == State::ready) dataPath_->announce(operations);
+}
+
+void Communicator::consent() {
+  std::lock_guard lock(queueMutex_);
+  if (state() == State::ready) dataPath_->consent();
+}
+
 ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
   std::lock_guard lock(queueMutex_);
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;

@@ -87,6 +87,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Success if communicators can be made of the ranks of this one; `broken`: also if it is broken.
   Status divisible(const char* function, bool broken);
 
+  // Before enqueue() of the same operations, beside other communicators': first of all of them the one, then of all the
+  // other (core/data_path.h).
+  void announce(std::span<const Operation> operations);
+  void consent();
   // Queues operations; numbers and hashes them in this order. Where the queue is full a blocking communicator waits, a
   // non-blocking one says ncclInProgress, until there is room.
   ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream);

@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/cuda_memory_use.h"
@@ -22,6 +23,14 @@ namespace {
 constexpr size_t kCapturesAtOnce = 64;
 
 ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
+
+// NCCLRUN_COPY_PATIENCE, microseconds, in nanoseconds; less than 0: nothing is said.
+double saidPatience() {
+  const char* const said = std::getenv("NCCLRUN_COPY_PATIENCE");
+  char* end = nullptr;
+  const double microseconds = said == nullptr ? -1 : std::strtod(said, &end);
+  return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;
+}
 
 // Held while memory is freed, and for good from when the process ends: the driver is about to end too.
 std::mutex& freeing() {
@@ -55,7 +64,10 @@ void Resources::rest() const {
 }
 
 CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
-    : setup_(setup), resources_(std::make_unique<Resources>(gpu)), telemetry_(setup.telemetry) {}
+    : setup_(setup),
+      resources_(std::make_unique<Resources>(gpu)),
+      telemetry_(setup.telemetry),
+      copyPatience_(saidPatience()) {}
 
 // Kernels may wait for peers or in a stream behind others', and the driver frees memory only when the whole GPU is
 // idle: that must not keep the caller, who may have more communicators to end.
@@ -91,7 +103,7 @@ Status CudaDataPath::start() {
   }
   if (Status status = mine.segment.map(setup_.segmentFd, plan()); !status.ok()) return status;
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
-  interrupt_ = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry);
+  mine.interrupt = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry);
   startLoading();
   const OnGpu here(mine.gpu);
   const Driver& cuda = driver();
@@ -105,7 +117,8 @@ Status CudaDataPath::start() {
       !status.ok())
     return status;
   mine.words = new (words) HostWords{};
-  if (Status status = mine.abortPages.pin(mine.gpu, &mine.segment.abortBlock(), sizeof(AbortBlock)); !status.ok())
+  if (Status status = mine.sharedPages.pin(mine.gpu, &mine.segment.abortBlock(), mine.segment.sharedWithGpus());
+      !status.ok())
     return status;
   mine.regions = std::make_unique<Regions>(mine.gpu, plan(), mine.segment, setup_.rank);
   if (Status status = mine.regions->allocate(mine.stream); !status.ok()) return status;
@@ -199,7 +212,7 @@ Status CudaDataPath::makeLauncher() {
   at(mine.tables.pointer() + layout.places, launch.places);
   at(mine.tables.pointer() + layout.rings, launch.rings);
   Pointer word = 0;
-  if (Status status = mine.abortPages.pointerTo(&mine.segment.abortBlock().word, word); !status.ok()) return status;
+  if (Status status = mine.sharedPages.pointerTo(&mine.segment.abortBlock().word, word); !status.ok()) return status;
   at(word, launch.aborted);
   launch.aborted2 = &mine.words->aborted;
   launch.slots = mine.regions->slots();
@@ -207,6 +220,10 @@ Status CudaDataPath::makeLauncher() {
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
   launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch);
+  if (header.ranks > 1 && mine.regions->allReach())
+    mine.copies =
+        std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
+  runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
   tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device));
   return {};
 }
@@ -314,8 +331,39 @@ Status CudaDataPath::noteLast(Stream stream, const Capture& capture) {
   return {};
 }
 
+// The forms by which all ranks can agree to carry out the operations.
+Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given) {
+  tasks_.assign(operations.size(), {});
+  for (size_t i = 0; i < operations.size(); i++) {
+    tasks_[i].operation = operations[i];
+    const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
+    const bool copies = resources_->copies != nullptr && !own && operations[i].count > 0;
+    const uint32_t also = copies ? plan::kRequiresPublishedAddresses : 0;
+    if (Status status = chooseForm(plan(), given | also, tasks_[i]); !status.ok()) return status;
+  }
+  return {};
+}
+
+// Nothing comes of it where the operations cannot be queued: that is said when they are.
+void CudaDataPath::announce(std::span<const Operation> operations) {
+  std::lock_guard lock(mutex_);
+  if (resources_->copies == nullptr || interrupt().raised()) return;
+  const OnGpu here(resources_->gpu);
+  const uint32_t lines = wholeLines_ ? plan::kRequiresWholeLines : 0;
+  announced_ = choose(operations, lines | plan::kRequiresNotCaptured).ok();
+  if (announced_) resources_->copies->announce(tasks_);
+}
+
+void CudaDataPath::consent() {
+  std::lock_guard lock(mutex_);
+  if (!announced_) return;
+  const OnGpu here(resources_->gpu);
+  const bool idle = !everCaptured_ && driver().eventQuery(resources_->last) == kSuccess;
+  resources_->copies->consent(nowNanoseconds() + patience(false), idle);
+}
+
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
-  if (interrupt_->raised()) return result(interrupt_->status());
+  if (interrupt().raised()) return result(interrupt().status());
   const auto isEmpty = [](const Operation& one) {
     return one.count == 0 && one.collective != plan::Collective::barrier;
   };
@@ -327,16 +375,44 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   if (Status status = orderAfterLast(cudaStream, capture); !status.ok()) return result(status);
   const uint32_t given =
       (wholeLines_ ? plan::kRequiresWholeLines : 0) | (capture.id != 0 ? 0 : plan::kRequiresNotCaptured);
-  std::vector<Task> tasks(operations.size());
-  for (size_t i = 0; i < operations.size(); i++) {
-    tasks[i].operation = operations[i];
-    if (Status status = chooseForm(plan(), given, tasks[i]); !status.ok()) return result(status);
+  const bool announced = std::exchange(announced_, false);
+  if (!announced) {
+    if (Status status = choose(operations, given); !status.ok()) return result(status);
+    if (resources_->copies != nullptr) resources_->copies->announce(tasks_);
   }
-  telemetry_.begin(operations.back(), tasks.back().bytes);
-  Status status = launcher_->run(tasks, cudaStream);
+  DirectCopies::Agreed agreed;
+  if (resources_->copies != nullptr && resources_->copies->announced()) {
+    const uint64_t deadline = nowNanoseconds() + patience(capture.id != 0);
+    resources_->copies->consent(deadline, !everCaptured_ && driver().eventQuery(resources_->last) == kSuccess);
+    agreed = resources_->copies->settle(deadline);
+    if (!agreed.empty()) beginCopies(tasks_[agreed.begin()->first]);
+  }
+  for (size_t i = 0; i < tasks_.size(); i++) {
+    if (agreed.contains(i)) continue;
+    if (Status status = chooseForm(plan(), given, tasks_[i]); !status.ok()) return result(status);
+  }
+  telemetry_.begin(operations.back(), tasks_.back().bytes);
+  Status status = runner_->run(tasks_, agreed, given, cudaStream);
   if (status.ok()) status = noteLast(cudaStream, capture);
   telemetry_.end(operations.back(), status.ok());
   return result(status);
+}
+
+void CudaDataPath::beginCopies(const Task& first) {
+  if (!resources_->copies->engines().endWaitsOn(interrupt(), ownBell())) return;
+  tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
+                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
+}
+
+// How long a call waits for the others', in nanoseconds: about as long as the GPU takes for the operations, during
+// which the caller's time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
+uint64_t CudaDataPath::patience(bool captured) const {
+  constexpr double kLeast = 30e3, kMost = 1e6, kCaptured = 20e6;
+  double time = kLeast;
+  for (const Task& task : tasks_) time += predictedMicroseconds(task) * 1000 / 2;
+  time = copyPatience_ >= 0 ? copyPatience_ : captured ? kCaptured : std::min(time, kMost);
+  const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
+  return uint64_t(std::max(kLeast, time / (1u << halvings)));
 }
 
 Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
@@ -352,7 +428,7 @@ Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
 }
 
 void CudaDataPath::abort(const Status& status) {
-  interrupt_->raise(status);
+  interrupt().raise(status);
   if (resources_->words != nullptr) std::atomic_ref(resources_->words->aborted).store(2, std::memory_order_release);
 }
 
@@ -375,7 +451,7 @@ Status CudaDataPath::predict(const Operation& operation, double& microseconds) c
 ncclResult_t CudaDataPath::nodeBarrier() {
   const auto& header = plan().header();
   return result(
-      meetOnHost(resources_->segment, header.localRanks, *interrupt_, ownBell(), header.spinNanoseconds, telemetry_));
+      meetOnHost(resources_->segment, header.localRanks, interrupt(), ownBell(), header.spinNanoseconds, telemetry_));
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {
@@ -411,6 +487,10 @@ size_t CudaDataPath::edges(std::span<ncclrunEdge> out) const {
         const uint32_t neighbour = plan().ring(channel, (place + (isSend ? 1 : header.ranks - 1)) % header.ranks);
         uint64_t bytes = bytesOf(channel * header.ranks + peer);
         if (ring < layout.states && peer == neighbour) bytes += bytesOf(ring);
+        if (channel == 0 && resources_->copies != nullptr) {
+          const auto& copied = resources_->copies->engines().bytes(peer);
+          bytes += isSend ? copied.sent : copied.received;
+        }
         if (bytes == 0) continue;
         const auto transport = uint32_t(resources_->regions->transport(peer));
         if (count < out.size()) out[count] = {channel, peer, isSend ? 1u : 0u, transport, bytes};

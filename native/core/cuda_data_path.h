@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cuda_launcher.h"
+#include "core/cuda_runner.h"
 #include "core/data_path.h"
 #include "core/interrupt.h"
 #include "core/segment.h"
@@ -36,8 +37,10 @@ struct Resources {
   Event last = nullptr;     // after the last launch that was not captured
   std::unique_ptr<Regions> regions;
   Memory tables;
-  PinnedPages abortPages;
-  HostWords* words = nullptr;  // pinned memory of the host
+  PinnedPages sharedPages;  // of the segment: abort word and copy words
+  std::unique_ptr<Interrupt> interrupt;
+  HostWords* words = nullptr;            // pinned memory of the host
+  std::unique_ptr<DirectCopies> copies;  // null: not all GPUs can
 };
 
 class CudaDataPath final : public DataPath {
@@ -47,13 +50,15 @@ class CudaDataPath final : public DataPath {
   Status start();
 
   Status connect() override;
+  void announce(std::span<const Operation> operations) override;
+  void consent() override;
   ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override;
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override;
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
   ncclResult_t nodeBarrier() override;
   void abort(const Status& status) override;
-  Status asyncError() const override { return interrupt_->status(); }
+  Status asyncError() const override { return resources_->interrupt->status(); }
   bool idle() const override;
   Status predict(const Operation& operation, double& microseconds) const override;
   void info(ncclrunCommInfo& out) const override;
@@ -77,6 +82,10 @@ class CudaDataPath final : public DataPath {
   Status reportWaits();
   Status beginProbe();
   Status endProbe();
+  Status choose(std::span<const Operation> operations, uint32_t given);
+  void beginCopies(const Task& first);
+  uint64_t patience(bool captured) const;
+  Interrupt& interrupt() const { return *resources_->interrupt; }
   Status orderAfterLast(Stream stream, Capture& capture);
   Status noteLast(Stream stream, const Capture& capture);
   const PlanView& plan() const { return resources_->plan; }
@@ -85,12 +94,15 @@ class CudaDataPath final : public DataPath {
   const Setup setup_;
   std::unique_ptr<Resources> resources_;
   Telemetry telemetry_;
-  std::unique_ptr<Interrupt> interrupt_;
+  const double copyPatience_;
   std::future<Status> loading_;  // of the kernels
   std::unique_ptr<Launcher> launcher_;
+  std::unique_ptr<Runner> runner_;
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;
+  std::vector<Task> tasks_;  // announced, or those of the call under way
+  bool announced_ = false;
   Launch constants_{};
   Probe probe_ = Probe::none;
   bool wholeLines_ = false;

@@ -64,6 +64,11 @@ class DataPath {
   // error.
   virtual Status connect() = 0;
 
+  // Before enqueue() of the same operations, where a caller queues those of several communicators: tells the other
+  // ranks of them, then, when all communicators have done so, consents to what the others have told.
+  virtual void announce(std::span<const Operation>) {}
+  virtual void consent() {}
+
   // Queues operations that the caller grouped (at least one), in call order, behind what the stream already has. Never
   // blocks on peers. Sends and receives of one call make progress together. Operations of one DataPath run in the order
   // queued, whatever their streams.

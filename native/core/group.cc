@@ -115,6 +115,19 @@ void Group::forget(const Joining& joining) {
   *joining.out = nullptr;
 }
 
+// Ranks of one thread could not answer each other one by one.
+void Group::announceAll(const std::vector<Queued>& queued) {
+  std::vector<std::pair<Communicator*, std::vector<Operation>>> all;
+  for (const Queued& one : queued) {
+    const auto isIts = [&](const auto& entry) { return entry.first == one.communicator.get(); };
+    auto found = std::find_if(all.begin(), all.end(), isIts);
+    if (found == all.end()) found = all.insert(all.end(), {one.communicator.get(), {}});
+    found->second.push_back(one.operation);
+  }
+  for (const auto& [communicator, operations] : all) communicator->announce(operations);
+  for (const auto& [communicator, operations] : all) communicator->consent();
+}
+
 // Per communicator, in the order of the calls; the communicators in an order that is the same on all ranks: where two
 // share a stream, one waits for the other. A communicator's operations on several streams run together, after what any
 // of these has before and before what any of them has after.
@@ -128,6 +141,7 @@ ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
     std::stable_sort(queued.begin(), queued.end(), [](const Queued& one, const Queued& other) {
       return Communicator::earlier(*one.communicator, *other.communicator);
     });
+    announceAll(queued);
   }
   while (!queued.empty()) {
     const std::shared_ptr<Communicator> communicator = queued.front().communicator;

@@ -40,6 +40,7 @@ class Group {
   };
 
   static ncclResult_t joinAll(const std::vector<Joining>& joining);
+  static void announceAll(const std::vector<Queued>& queued);
   static ncclResult_t enqueueAll(std::vector<Queued> queued);
   static Status predictAll(const std::vector<Queued>& queued, float& microseconds);
   template <typename Run>

@@ -20,6 +20,11 @@ bool possible(plan::Device device, plan::Collective collective, const plan::Form
   const bool ring = algorithm == plan::Algorithm::ring;
   const bool tree = algorithm == plan::Algorithm::tree;
   const bool direct = algorithm == plan::Algorithm::directOneShot;
+  if (algorithm == plan::Algorithm::copyEngine) {
+    return device == plan::Device::cuda && (form.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
+           collective != plan::Collective::reduceScatter && collective != plan::Collective::reduce &&
+           collective != plan::Collective::barrier;
+  }
   switch (collective) {
     case plan::Collective::allReduce:
       return ring || tree || direct || algorithm == plan::Algorithm::directTwoShot;
@@ -43,7 +48,8 @@ bool possible(plan::Device device, plan::Collective collective, const plan::Form
 
 // Names as a plan file has them.
 std::string describe(const plan::FormRecord& form) {
-  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring", "tree", "collnet"};
+  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring",
+                                                "tree",          "collnet",       "copyEngine"};
   static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
   const char* algorithm = form.algorithm < std::size(kAlgorithms) ? kAlgorithms[form.algorithm] : "?";
   const char* protocol = form.protocol < std::size(kProtocols) ? kProtocols[form.protocol] : "?";

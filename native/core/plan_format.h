@@ -12,7 +12,14 @@ namespace ncclrun::plan {
 inline constexpr uint32_t kMagic = 0x4c50434e;  // "NCPL"
 inline constexpr uint16_t kVersion = 3;
 
-enum class Algorithm : uint8_t { directOneShot = 0, directTwoShot = 1, ring = 2, tree = 3, collnet = 4 };
+enum class Algorithm : uint8_t {
+  directOneShot = 0,
+  directTwoShot = 1,
+  ring = 2,
+  tree = 3,
+  collnet = 4,
+  copyEngine = 5,  // copy engines store into the other ranks' buffers; what is reduced is reduced before
+};
 enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
 enum class Device : uint8_t { host = 0, cuda = 1 };
 enum class Transport : uint8_t { shm = 0, socket = 1, p2p = 2, ib = 3, plugin = 4 };

@@ -175,7 +175,7 @@ Status PlanView::checkSegment() const {
       {"abort block", h.abortOffset, sizeof(AbortBlock)},
       {"doorbells", h.doorbellOffset, h.localRanks * sizeof(Doorbell)},
       {"node barrier", h.barrierOffset,
-       sizeof(NodeBarrier) + (onGpus ? uint64_t(h.localRanks) * sizeof(DeviceRecord) : 0)},
+       sizeof(NodeBarrier) + (onGpus ? h.localRanks * (sizeof(DeviceRecord) + h.localRanks * kWayBytes) : 0)},
       {"pair connections", h.pairOffset, pairsInSegment ? pairs * h.pairStride : 0},
   };
   for (const auto& [name, offset, bytes] : all) {

@@ -113,7 +113,7 @@ Status PlanView::checkTuning() const {
 Status PlanView::checkForm(uint32_t index) const {
   const auto form = this->form(index);
   const std::string which = " in form " + number(index);
-  if (form.algorithm > uint8_t(plan::Algorithm::collnet))
+  if (form.algorithm > uint8_t(plan::Algorithm::copyEngine))
     return wrong("has algorithm " + number(form.algorithm) + which);
   if (form.protocol > uint8_t(plan::Protocol::ll128)) return wrong("has protocol " + number(form.protocol) + which);
   if (form.channels == 0 || form.channels > header_.channels) {

@@ -29,6 +29,19 @@ class Segment {
   DeviceRecord& deviceRecord(uint32_t local) const {
     return *at<DeviceRecord>(plan_->header().barrierOffset + sizeof(NodeBarrier) + local * sizeof(DeviceRecord));
   }
+  // Of a communicator of GPUs: behind those, of the way from one local rank to another.
+  CopyWords& copyWords(uint32_t from, uint32_t to) const {
+    return *at<CopyWords>(waysOffset() + wayNumber(from, to) * sizeof(CopyWords));
+  }
+  // From the abort block on, as far as GPUs look and write.
+  uint64_t sharedWithGpus() const {
+    const uint64_t ways = uint64_t(plan_->header().localRanks) * plan_->header().localRanks;
+    return waysOffset() + ways * sizeof(CopyWords) - plan_->header().abortOffset;
+  }
+  AgreementTable agreements() const {
+    const uint32_t ranks = plan_->header().localRanks;
+    return {at<AgreementRecord>(waysOffset() + uint64_t(ranks) * ranks * sizeof(CopyWords)), ranks};
+  }
   // Of a communicator of GPUs: where one direction between two local ranks lies if their GPUs cannot share memory.
   std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {
     return base_ + plan_->pairOffset(fromLocal, toLocal);
@@ -36,6 +49,11 @@ class Segment {
   Connection& connection(uint64_t offset) const { return *at<Connection>(offset); }
 
  private:
+  uint64_t wayNumber(uint32_t from, uint32_t to) const { return uint64_t(from) * plan_->header().localRanks + to; }
+  uint64_t waysOffset() const {
+    const uint64_t records = plan_->header().barrierOffset + sizeof(NodeBarrier);
+    return records + plan_->header().localRanks * sizeof(DeviceRecord);
+  }
   template <class T>
   T* at(uint64_t offset) const {
     return reinterpret_cast<T*>(base_ + offset);

@@ -44,6 +44,43 @@ struct DeviceRecord {
 };
 static_assert(sizeof(DeviceRecord) == 384);
 
+// What the streams of two GPUs write and wait for when one's copy engines store into the other's buffer, in memory of
+// the host: so whoever aborts ends these waits, and both sides of each are seen from outside. 1: so; who waited makes
+// it 0 again.
+inline constexpr uint32_t kCopyParts = 16;
+struct CopyWords {
+  alignas(64) uint32_t ready;                // written by who receives: its buffer may be stored into
+  alignas(64) uint32_t arrived[kCopyParts];  // written by who sends: that part of it is there
+};
+static_assert(sizeof(CopyWords) == 128);
+
+// Where a rank's buffer lies, as others find it.
+struct BufferPlace {
+  uint64_t allocation;  // its number in the process of the rank; 0: nobody stores into the buffer
+  uint64_t base;        // of the allocation, there
+  uint64_t offset;      // of the buffer in it
+  char ipcHandle[64];   // of the allocation
+};
+
+// Whether an operation stores into buffers directly (core/agreement.h).
+struct AgreementRecord {
+  alignas(64) std::atomic<uint64_t> verdict;
+  std::atomic<uint64_t> told;  // number of the agreement that `place` belongs to; 0: it is being written
+  BufferPlace place;
+};
+inline constexpr uint32_t kAgreements = 8;  // of a kind, in turn
+static_assert(sizeof(AgreementRecord) == 128);
+// Those of a host: for each of its ranks' ways to another, and to itself.
+struct AgreementTable {
+  AgreementRecord* first;
+  uint32_t localRanks;
+  AgreementRecord& at(uint32_t from, uint32_t to, uint64_t number) const {
+    return first[(uint64_t(from) * localRanks + to) * kAgreements + number % kAgreements];
+  }
+};
+// Of the way from one GPU's rank to another's, and of a rank's to itself.
+inline constexpr uint64_t kWayBytes = sizeof(CopyWords) + kAgreements * sizeof(AgreementRecord);
+
 // One direction of one connection: a ring of slots. Steps count up for ever; slot = step mod steps.
 struct Connection {
   // The sender's. With up to 12 slots one cache line brings the receiver all of it.

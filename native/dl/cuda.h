@@ -25,6 +25,19 @@ struct IpcHandle {
   char reserved[64];
 };
 
+// One of what a stream does to words of memory itself, without a kernel.
+struct MemoryOperation {
+  int operation;
+  Pointer address;
+  uint64_t value;
+  unsigned flags;
+  Pointer unused;
+  uint64_t further;
+};
+static_assert(sizeof(MemoryOperation) == 48);
+inline constexpr int kMemoryWait32 = 1;  // until the word is not less than the value, modulo 2^32
+inline constexpr int kMemoryWrite32 = 2;
+
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kPeerAccessAlreadyEnabled = 704;
@@ -34,6 +47,8 @@ inline constexpr int kFunctionRegisters = 4;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeGpuDirect = 116;
+inline constexpr int kPointerBufferId = 7;             // unique in the process, of an allocation
+inline constexpr int kPointerIsLegacyIpcCapable = 10;  // by cuIpcGetMemHandle
 inline constexpr unsigned kEventNoTiming = 2;
 inline constexpr unsigned kEventRecordExternal = 1;
 inline constexpr unsigned kEventWaitExternal = 1;
@@ -76,6 +91,8 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(memHostGetDevicePointer, "cuMemHostGetDevicePointer_v2", (Pointer*, void*, unsigned))                             \
   F(memsetD8Async, "cuMemsetD8Async", (Pointer, unsigned char, size_t, Stream))                                       \
   F(memcpyAsync, "cuMemcpyAsync", (Pointer, Pointer, size_t, Stream))                                                 \
+  F(memGetAddressRange, "cuMemGetAddressRange_v2", (Pointer*, size_t*, Pointer))                                      \
+  F(pointerGetAttribute, "cuPointerGetAttribute", (void*, int, Pointer))                                              \
   F(ipcGetMemHandle, "cuIpcGetMemHandle", (IpcHandle*, Pointer))                                                      \
   F(ipcOpenMemHandle, "cuIpcOpenMemHandle_v2", (Pointer*, IpcHandle, unsigned))                                       \
   F(ipcCloseMemHandle, "cuIpcCloseMemHandle", (Pointer))                                                              \
@@ -86,6 +103,7 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))         \
   F(launchHostFunction, "cuLaunchHostFunc", (Stream, void (*)(void*), void*))                                         \
   F(streamCreate, "cuStreamCreate", (Stream*, unsigned))                                                              \
+  F(streamBatchMemoryOperation, "cuStreamBatchMemOp_v2", (Stream, unsigned, const MemoryOperation*, unsigned))        \
   F(streamDestroy, "cuStreamDestroy_v2", (Stream))                                                                    \
   F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                               \
   F(streamWaitEvent, "cuStreamWaitEvent", (Stream, Event, unsigned))                                                  \

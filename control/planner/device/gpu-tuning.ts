@@ -3,7 +3,7 @@ import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
 import { engineChoices, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
-import type { EngineChoice } from '../tuning/choices.ts';
+import type { Choice } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
 
@@ -14,6 +14,8 @@ const LEAST_THREADS = 64;
 const KiB = 1024;
 /** What the threads of a block move at once; with more, another channel takes part. */
 const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB, ll128: 7680, simple: 64 * KiB };
+/** Of what copy engines broadcast, a part is sent on while the next one comes. */
+const COPIED_PART_BYTES = 8 * 1024 * KiB;
 /** Beyond it no form becomes the fastest any more. */
 const LARGEST = 2 ** 36;
 
@@ -21,7 +23,9 @@ const LARGEST = 2 ** 36;
 interface Step extends Way {
   readonly upToBytes: number | null;
   /** null: of operations without data. */
-  readonly choice: EngineChoice | null;
+  readonly choice: Choice | null;
+  /** By copy engines, if all ranks come in time to agree on it; otherwise as the rest says. */
+  readonly copies: Choice | null;
 }
 
 interface Among {
@@ -43,26 +47,34 @@ export function tuningOnGpus(situation: Situation, among: Among, preferences: Pr
 /** What the model says nothing of: a single rank. */
 function anyhow(collective: CollectiveName): Step {
   const protocol = collective === 'barrier' ? 'll' : 'simple';
-  return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null };
+  return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null, copies: null };
 }
 
-/** As the sizes grow, the fastest. */
+/** As the sizes grow, the fastest by kernels, and by copy engines where these are faster. */
 function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
-  const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
+  const all = engineChoices(collective, situation).filter(
+    ({ form }) => form !== 'copyEngine' || preferences.gpusReachEachOther,
+  );
+  const choices = preferredChoices(collective, all, preferences);
+  const byKernels = (some: readonly Choice[]): Choice[] => some.filter(({ form }) => form !== 'copyEngine');
+  const kernels = byKernels(choices).length === 0 ? byKernels(all) : byKernels(choices);
   const steps: Step[] = [];
   let from = 1;
   for (;;) {
     const best = fastest(choices, from);
-    if (best === null) return [anyhow(collective)];
-    const last = lastOf(choices, best, from);
-    steps.push({ upToBytes: last, algorithm: best.form, protocol: best.protocol, choice: best });
+    const kernel = fastest(kernels, from);
+    if (best === null || kernel === null) return [anyhow(collective)];
+    const ends = [lastOf(choices, best, from), lastOf(kernels, kernel, from)].filter((end) => end !== null);
+    const last = ends.length === 0 ? null : Math.min(...ends);
+    const copies = best.form === 'copyEngine' ? best : null;
+    steps.push({ upToBytes: last, algorithm: kernel.form, protocol: kernel.protocol, choice: kernel, copies });
     if (last === null) return steps;
     from = last + 1;
   }
 }
 
 /** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */
-function lastOf(choices: readonly EngineChoice[], best: EngineChoice, from: number): number | null {
+function lastOf(choices: readonly Choice[], best: Choice, from: number): number | null {
   let size = from;
   while (fastest(choices, size) === best) {
     if (size > LARGEST) return null;
@@ -138,17 +150,27 @@ interface Effort {
 
 /** `begin`: the row serves more bytes than that. */
 function row(collective: CollectiveName, step: Step, begin: number, effort: Effort): TuningRow {
-  const form = formOf(step, begin, effort);
-  const { upToBytes } = step;
-  if (step.protocol !== 'll128') return { collective, upToBytes, forms: [form] };
   return {
     collective,
-    upToBytes,
-    forms: [
-      { ...form, requires: ['wholeLines'] },
-      { ...form, protocol: 'simple' },
-    ],
+    upToBytes: step.upToBytes,
+    forms: [...copiesOf(step, begin), ...kernelsOf(step, begin, effort)],
   };
+}
+
+function copiesOf({ copies, upToBytes }: Step, begin: number): Form[] {
+  if (copies === null) return [];
+  const step: Step = { upToBytes, algorithm: copies.form, protocol: copies.protocol, choice: copies, copies };
+  const form = formOf(step, begin, { channels: 1, threads: LEAST_THREADS });
+  return [{ ...form, chunkBytes: COPIED_PART_BYTES, requires: ['publishedAddresses'] }];
+}
+
+function kernelsOf(step: Step, begin: number, effort: Effort): Form[] {
+  const form = formOf(step, begin, effort);
+  if (step.protocol !== 'll128') return [form];
+  return [
+    { ...form, requires: ['wholeLines'] },
+    { ...form, protocol: 'simple' },
+  ];
 }
 
 const MEBIBYTE = 2 ** 20;

@@ -4,22 +4,17 @@ import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../preferences.ts';
 import type { Preferences } from '../preferences.ts';
 import { predictInside } from './inside.ts';
-import type { InsideForm } from './inside.ts';
 import { predictNetwork } from './network.ts';
 import type { Prediction, Situation } from './network.ts';
 
 export interface Choice {
-  readonly form: InsideForm | NetworkAlgorithm;
+  readonly form: AlgorithmName;
   readonly protocol: ProtocolName;
   readonly prediction: Prediction;
 }
 
-export interface EngineChoice extends Choice {
-  readonly form: AlgorithmName;
-}
-
 const PROTOCOLS: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
-const INSIDE: readonly InsideForm[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'copyEngine'];
+const INSIDE: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'copyEngine'];
 const NETWORK: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
 
 /** All that there are; inside a host ncclrun's own forms, else rings, trees and CollNet. */
@@ -32,11 +27,9 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
   ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
 }
 
-/** Those that the engine has: it does not drive copy engines yet. */
-export function engineChoices(collective: CollectiveName, situation: Situation): EngineChoice[] {
-  const choices = choicesFor(collective, situation).flatMap(({ form, ...choice }) =>
-    form === 'copyEngine' ? [] : [{ ...choice, form }],
-  );
+/** Those that are worth while with the buffers that the engine has. */
+export function engineChoices(collective: CollectiveName, situation: Situation): Choice[] {
+  const choices = choicesFor(collective, situation);
   const hasRing = choices.some(({ form, protocol }) => form === 'ring' && protocol === 'simple');
   return situation.hosts === 1 && situation.ranks > 2 && hasRing
     ? choices.filter((choice) => !isCramped(collective, choice))
@@ -47,19 +40,19 @@ export function engineChoices(collective: CollectiveName, situation: Situation):
 const IN_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
 
 /** Uses protocol Simple between pairs on all channels, where its slots are small (device/gpu-buffers.ts); rings have large ones. */
-function isCramped(collective: CollectiveName, { form, protocol }: EngineChoice): boolean {
-  if (protocol !== 'simple' || form === 'ring') return false;
+function isCramped(collective: CollectiveName, { form, protocol }: Choice): boolean {
+  if (protocol !== 'simple' || form === 'ring' || form === 'copyEngine') return false;
   return form !== 'directOneShot' || !IN_MESSAGES.includes(collective);
 }
 
-/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Copy engines are a direct way. */
-export function preferredChoices<One extends Choice>(
+/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. */
+export function preferredChoices(
   collective: CollectiveName,
-  choices: readonly One[],
+  choices: readonly Choice[],
   preferences: Preferences,
-): readonly One[] {
+): readonly Choice[] {
   const wanted = choices.filter(({ form, protocol }) =>
-    isPreferred(collective, { algorithm: form === 'copyEngine' ? 'directOneShot' : form, protocol }, preferences),
+    isPreferred(collective, { algorithm: form, protocol }, preferences),
   );
   return wanted.length === 0 ? choices : wanted;
 }
@@ -72,8 +65,8 @@ export function timeOf({ prediction }: Choice, bytes: number): number {
 }
 
 /** The fastest first; null where nothing is known. */
-export function fastest<One extends Choice>(choices: readonly One[], bytes: number): One | null {
-  return choices.reduce<One | null>(
+export function fastest(choices: readonly Choice[], bytes: number): Choice | null {
+  return choices.reduce<Choice | null>(
     (best, choice) => (best === null || timeOf(choice, bytes) < timeOf(best, bytes) ? choice : best),
     null,
   );

@@ -4,17 +4,18 @@ import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, HANDS } f
 import type { Deed } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
-export type InsideForm = AlgorithmName | 'copyEngine';
-
 /** null: there is no such form. `bytes` as in network.ts. */
 export function predictInside(
   collective: CollectiveName,
-  form: InsideForm,
+  form: AlgorithmName,
   protocol: ProtocolName,
-  { ranks, hosts, links, blocks }: Situation,
+  situation: Situation,
 ): Prediction | null {
+  const { ranks, hosts, links, blocks } = situation;
   if (hosts > 1 || links === 0 || ranks < 2 || form === 'collnet') return null;
   if (collective === 'barrier') return predictBarrier(form, protocol, ranks);
+  if (collective === 'allReduce' && form === 'copyEngine')
+    return protocol === 'simple' ? predictHalves(situation) : null;
   const sent = sentShare(collective, form, ranks);
   if (sent === null) return null;
   if (form === 'copyEngine') {
@@ -36,8 +37,20 @@ export function predictInside(
   };
 }
 
+/** A reduce-scatter by kernels, then copies of the parts. */
+function predictHalves(situation: Situation): Prediction | null {
+  const copies = predictInside('allGather', 'copyEngine', 'simple', situation);
+  const reduction = predictInside('reduceScatter', 'ring', 'simple', situation);
+  if (copies === null || reduction === null) return null;
+  return {
+    microseconds: copies.microseconds + reduction.microseconds,
+    bytesPerMicrosecond: 1 / (1 / copies.bytesPerMicrosecond + 1 / reduction.bytesPerMicrosecond),
+    fill: reduction.fill,
+  };
+}
+
 /** Without data; every rank signals to every other. */
-function predictBarrier(form: InsideForm, protocol: ProtocolName, ranks: number): Prediction | null {
+function predictBarrier(form: AlgorithmName, protocol: ProtocolName, ranks: number): Prediction | null {
   if (form !== 'directOneShot' || protocol !== 'll') return null;
   return { microseconds: BARRIER + FURTHER_PEER * (ranks - 2), bytesPerMicrosecond: Infinity, fill: null };
 }
@@ -62,17 +75,16 @@ function handOvers(collective: CollectiveName, form: 'ring' | 'tree', ranks: num
 }
 
 /** What the busiest rank sends, as a part of the larger of its two buffers. null: the form does not do this. */
-function sentShare(collective: CollectiveName, form: InsideForm, ranks: number): number | null {
+function sentShare(collective: CollectiveName, form: AlgorithmName, ranks: number): number | null {
   const others = (ranks - 1) / ranks;
   switch (collective) {
     case 'allReduce':
-      if (form === 'copyEngine') return null;
       if (form === 'directOneShot') return ranks - 1;
       return form === 'tree' && ranks > 2 ? 2 : 2 * others;
     case 'broadcast':
     case 'reduce':
       if (form === 'directTwoShot' || (form === 'copyEngine' && collective === 'reduce')) return null;
-      if (form === 'ring') return 1;
+      if (form === 'ring' || form === 'copyEngine') return 1;
       return form === 'tree' ? Math.min(2, ranks - 1) : ranks - 1;
     case 'allGather':
       return form === 'tree' || form === 'directTwoShot' ? null : others;

@@ -1,22 +1,11 @@
 #include "transport/p2p/regions.h"
 
 #include <cstring>
-#include <random>
 
 #include "core/debug.h"
+#include "transport/p2p/process_token.h"
 
 namespace ncclrun::cuda {
-namespace {
-
-uint64_t processToken() {
-  static const uint64_t token = [] {
-    std::random_device device;
-    return uint64_t(device()) << 32 | device();
-  }();
-  return token;
-}
-
-}  // namespace
 
 Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank)
     : gpu_(gpu), plan_(plan), segment_(segment), rank_(rank), ownLocal_(localOf(rank)), slots_(plan.slots()) {}

@@ -1,0 +1,99 @@
+#include "core/agreement.h"
+
+#include <sched.h>
+
+#include "core/clock.h"
+
+namespace ncclrun {
+namespace {
+
+// A verdict: number of the agreement, those who have consented, state.
+constexpr uint64_t kStateBits = 2;
+constexpr uint64_t kConsentBits = 14;
+
+constexpr uint64_t wordOf(uint64_t number, uint64_t consents, uint64_t state) {
+  return number << (kStateBits + kConsentBits) | consents << kStateBits | state;
+}
+constexpr uint64_t numberOf(uint64_t word) { return word >> (kStateBits + kConsentBits); }
+constexpr uint64_t consentsOf(uint64_t word) { return word >> kStateBits & ((1u << kConsentBits) - 1); }
+constexpr uint64_t stateOf(uint64_t word) { return word & ((1u << kStateBits) - 1); }
+
+constexpr uint32_t kLooksPerYield = 64;
+
+}  // namespace
+
+void Agreement::tell(const BufferPlace* place) {
+  if (place == nullptr) return give(State::other, false);
+  if (!subject_.tells) return;
+  AgreementRecord& record = table_.at(subject_.tellsFrom, subject_.tellsTo, subject_.number);
+  record.told.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  record.place = *place;
+  record.told.store(subject_.number, std::memory_order_release);
+}
+
+// A later number in the word: the ranks that are there went on without us, thus not directly.
+bool Agreement::decided(State& state) const {
+  const uint64_t word = verdict().load(std::memory_order_acquire);
+  if (numberOf(word) < subject_.number) return false;
+  state = numberOf(word) > subject_.number ? State::other : State(stateOf(word));
+  return state != State::open;
+}
+
+// Changes nothing that is decided.
+void Agreement::give(State state, bool consents) {
+  uint64_t word = verdict().load(std::memory_order_acquire);
+  for (;;) {
+    if (numberOf(word) > subject_.number) return;
+    const bool fresh = numberOf(word) < subject_.number;
+    if (!fresh && State(stateOf(word)) != State::open) return;
+    const uint64_t consented = (fresh ? 0 : consentsOf(word)) + (consents ? 1 : 0);
+    const State next = consents && consented == subject_.ranks ? State::direct : state;
+    if (verdict().compare_exchange_weak(word, wordOf(subject_.number, consented, uint64_t(next)),
+                                        std::memory_order_acq_rel))
+      return;
+  }
+}
+
+Agreement::Seen Agreement::look(const Reach& reach) {
+  for (const uint32_t local : subject_.others) {
+    if (recordOf(local).told.load(std::memory_order_acquire) != subject_.number) return Seen::missing;
+  }
+  for (const uint32_t local : subject_.others) {
+    const AgreementRecord& record = recordOf(local);
+    const BufferPlace place = record.place;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    // It was written anew meanwhile: then all is decided.
+    if (record.told.load(std::memory_order_relaxed) != subject_.number || !reach(local, place)) return Seen::never;
+  }
+  return Seen::reached;
+}
+
+// Once round a wait. False: it has been long enough.
+bool Agreement::waits(uint64_t deadline) {
+  pauseBriefly();
+  if (++looks_ % kLooksPerYield != 0) return true;
+  if (nowNanoseconds() > deadline || interrupt_.raised()) return false;
+  sched_yield();
+  return true;
+}
+
+void Agreement::consent(uint64_t deadline, const Reach& reach) {
+  for (State state; !consented_ && !decided(state);) {
+    const Seen seen = look(reach);
+    if (seen == Seen::never) return give(State::other, false);
+    consented_ = seen == Seen::reached;
+    if (consented_) return give(State::open, true);
+    if (!waits(deadline)) return give(State::other, false);
+  }
+}
+
+bool Agreement::settle(uint64_t deadline) {
+  State state = State::other;
+  while (!decided(state)) {
+    if (!waits(deadline)) give(State::other, false);
+  }
+  return state == State::direct;
+}
+
+}  // namespace ncclrun

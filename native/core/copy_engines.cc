@@ -1,0 +1,159 @@
+#include "core/copy_engines.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/thread.h"
+
+namespace ncclrun::cuda {
+
+CopyEngines::CopyEngines(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank,
+                         const PinnedPages& words)
+    : gpu_(gpu), segment_(segment), rank_(rank), ranks_(plan.header().ranks), pinned_(words) {
+  for (uint32_t one = 0; one < ranks_; one++) locals_[one] = plan.peer(one).localIndex;
+}
+
+CopyEngines::~CopyEngines() {
+  if (watch_.joinable()) {
+    ends_.store(true, std::memory_order_seq_cst);
+    bell_->sequence.fetch_add(1, std::memory_order_seq_cst);
+    futexWakeAll(bell_->sequence);
+    watch_.join();
+  }
+  const OnGpu here(gpu_);
+  if (forked_ != nullptr) driver().eventDestroy(forked_);
+  for (const Line& line : lines_) {
+    if (line.joined != nullptr) driver().eventDestroy(line.joined);
+    if (line.stream != nullptr) driver().streamDestroy(line.stream);
+  }
+}
+
+Status CopyEngines::makeLine(Line& line) {
+  if (line.joined != nullptr) return {};
+  if (Status status = statusOf(driver().streamCreate(&line.stream, kStreamNonBlocking), "cuStreamCreate"); !status.ok())
+    return status;
+  return statusOf(driver().eventCreate(&line.joined, kEventNoTiming), "cuEventCreate");
+}
+
+MemoryOperation CopyEngines::operation(int what, uint32_t& word, uint32_t value) const {
+  Pointer address = 0;
+  pinned_.pointerTo(&word, address);
+  return {what, address, value, 0, 0, 0};
+}
+
+void CopyEngines::await(std::vector<MemoryOperation>& batch, uint32_t& word) const {
+  batch.push_back(operation(kMemoryWait32, word, 1));
+  batch.push_back(operation(kMemoryWrite32, word, 0));
+}
+
+Status CopyEngines::run(const std::vector<MemoryOperation>& batch, Stream stream) const {
+  if (batch.empty()) return {};
+  return statusOf(driver().streamBatchMemoryOperation(stream, unsigned(batch.size()), batch.data(), 0),
+                  "cuStreamBatchMemOp");
+}
+
+Status CopyEngines::begin(const CopyProgram& program, Stream stream) {
+  if (forked_ == nullptr) {
+    if (Status status = statusOf(driver().eventCreate(&forked_, kEventNoTiming), "cuEventCreate"); !status.ok())
+      return status;
+  }
+  std::vector<MemoryOperation> batch;
+  for (const CopySender& sender : program.senders) {
+    batch.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
+    bytes_[sender.peer].received += sender.bytes;
+  }
+  std::array<bool, kMaxPeers> awaited{};
+  for (const CopyStage& stage : program.stages) {
+    for (const Copy& copy : stage.copies) {
+      if (program.apart || copy.peer == rank_ || awaited[copy.peer]) continue;
+      awaited[copy.peer] = true;
+      await(batch, words(rank_, copy.peer).ready);
+    }
+  }
+  Status status = run(batch, stream);
+  for (const CopyStage& stage : program.stages) {
+    if (status.ok()) status = beginStage(program, stage, stream);
+  }
+  return status;
+}
+
+Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stage, Stream stream) {
+  std::vector<MemoryOperation> batch;
+  for (const Arrival& arrival : stage.after) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);
+  if (Status status = run(batch, stream); !status.ok()) return status;
+  if (stage.copies.empty()) return {};
+  if (Status status = statusOf(driver().eventRecord(forked_, stream), "cuEventRecord"); !status.ok()) return status;
+  std::array<bool, kMaxPeers> follows{};
+  for (const Copy& copy : stage.copies) {
+    Line& line = lines_[copy.peer];
+    Status status = makeLine(line);
+    if (status.ok() && !follows[copy.peer])
+      status = statusOf(driver().streamWaitEvent(line.stream, forked_, 0), "cuStreamWaitEvent");
+    follows[copy.peer] = true;
+    if (status.ok()) status = begin(copy, program.apart);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status CopyEngines::begin(const Copy& copy, bool apart) {
+  Line& line = lines_[copy.peer];
+  line.used = true;
+  Status status;
+  if (apart && copy.peer != rank_) {
+    std::vector<MemoryOperation> batch;
+    await(batch, words(rank_, copy.peer).ready);
+    status = run(batch, line.stream);
+  }
+  if (status.ok() && copy.bytes > 0)
+    status = statusOf(driver().memcpyAsync(copy.to, copy.from, copy.bytes, line.stream), "cuMemcpyAsync");
+  if (copy.peer == rank_ || !status.ok()) return status;
+  bytes_[copy.peer].sent += copy.bytes;
+  if (copy.part == kNotTold) return status;
+  return run({operation(kMemoryWrite32, words(rank_, copy.peer).arrived[copy.part], 1)}, line.stream);
+}
+
+Status CopyEngines::end(const CopyProgram& program, Stream stream) {
+  Status status;
+  for (Line& line : lines_) {
+    if (!line.used) continue;
+    line.used = false;
+    if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");
+    if (status.ok()) status = statusOf(driver().streamWaitEvent(stream, line.joined, 0), "cuStreamWaitEvent");
+  }
+  if (!status.ok()) return status;
+  std::vector<MemoryOperation> batch;
+  for (const Arrival& arrival : program.last) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);
+  return run(batch, stream);
+}
+
+void CopyEngines::endWaits() const {
+  const auto raise = [](uint32_t& word) { std::atomic_ref(word).store(1, std::memory_order_release); };
+  for (uint32_t peer = 0; peer < ranks_; peer++) {
+    if (peer == rank_) continue;
+    raise(words(rank_, peer).ready);
+    for (uint32_t& word : words(peer, rank_).arrived) raise(word);
+  }
+}
+
+bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell) {
+  if (watch_.joinable()) return false;
+  bell_ = &bell;
+  watch_ = startThread("ncclrun-copies", [this, &interrupt, &bell] {
+    constexpr auto kBetween = std::chrono::microseconds(100);  // what a wait that ends makes 0 is raised again
+    while (!ends_.load(std::memory_order_seq_cst)) {
+      if (interrupt.raised()) {
+        endWaits();
+        std::this_thread::sleep_for(kBetween);
+        continue;
+      }
+      const uint32_t seen = bell.sequence.load(std::memory_order_seq_cst);
+      bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+      if (!interrupt.raised() && !ends_.load(std::memory_order_seq_cst)) futexWait(bell.sequence, seen);
+      bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  });
+  return true;
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,67 @@
+// Carries out copy programs: a GPU's copy engines store into buffers of others, a stream for each peer, and no kernel
+// runs. Within a rank, streams are ordered by events; between ranks, by words in the host segment (CopyWords), which
+// streams write and wait for themselves.
+#pragma once
+#include <array>
+#include <thread>
+
+#include "core/copy_program.h"
+#include "core/interrupt.h"
+#include "core/plan_view.h"
+#include "device/cuda/launch_format.h"
+#include "device/cuda/memory.h"
+
+namespace ncclrun::cuda {
+
+class CopyEngines {
+ public:
+  struct Bytes {
+    uint64_t sent = 0, received = 0;
+  };
+  // `words`: the pinned pages that have the copy words in them.
+  CopyEngines(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank, const PinnedPages& words);
+  ~CopyEngines();
+  CopyEngines(const CopyEngines&) = delete;
+  CopyEngines& operator=(const CopyEngines&) = delete;
+
+  // Begins the program behind what the stream has. What comes on the stream until end() runs beside it.
+  Status begin(const CopyProgram& program, Stream stream);
+  // What comes on the stream from now on waits for all of the program.
+  Status end(const CopyProgram& program, Stream stream);
+
+  // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
+  // that are queued too. From the first call on, until the object ends. True: this was the first.
+  bool endWaitsOn(const Interrupt& interrupt, Doorbell& bell);
+
+  // As the host counted: of captured operations once.
+  const Bytes& bytes(uint32_t peer) const { return bytes_[peer]; }
+
+ private:
+  struct Line {  // to one peer, or within the own memory
+    Stream stream = nullptr;
+    Event joined = nullptr;
+    bool used = false;  // in the program under way
+  };
+  CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(locals_[from], locals_[to]); }
+  Status makeLine(Line& line);
+  MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
+  void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
+  Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;
+  Status beginStage(const CopyProgram& program, const CopyStage& stage, Stream stream);
+  Status begin(const Copy& copy, bool apart);
+  void endWaits() const;
+
+  const Gpu gpu_;
+  const Segment& segment_;
+  const uint32_t rank_, ranks_;
+  const PinnedPages& pinned_;
+  std::array<uint32_t, kMaxPeers> locals_{};  // of each rank; the plan's text may be gone when waits have to end
+  Event forked_ = nullptr;
+  std::array<Line, kMaxPeers> lines_{};
+  std::array<Bytes, kMaxPeers> bytes_{};
+  std::thread watch_;
+  std::atomic<bool> ends_{false};
+  Doorbell* bell_ = nullptr;
+};
+
+}  // namespace ncclrun::cuda

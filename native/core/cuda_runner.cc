@@ -1,0 +1,115 @@
+#include "core/cuda_runner.h"
+
+#include <array>
+
+#include "device/element.h"
+
+namespace ncclrun::cuda {
+namespace {
+
+using plan::Collective;
+
+// Elements: parts of an all_reduce begin where a GPU likes to.
+constexpr size_t kPartGrain = 128;
+
+bool isSend(const Task& task) { return task.operation.send != nullptr; }
+Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
+size_t bytesOf(const Operation& operation) { return operation.count * elementBytes(operation.type); }
+
+}  // namespace
+
+Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, uint32_t given, Stream stream) {
+  if (agreed.empty()) return launcher_.run(tasks, stream);
+  std::vector<Message> direct;
+  std::vector<Task> byKernels;
+  const auto targetsOf = [&](size_t task) {
+    const auto found = agreed.find(task);
+    return found == agreed.end() ? nullptr : &found->second;
+  };
+  for (size_t i = 0; i < tasks.size(); i++) {
+    if (tasks[i].operation.collective != Collective::sendRecv) continue;
+    if (targetsOf(i) != nullptr) {
+      direct.push_back({&tasks[i], targetsOf(i)});
+    } else {
+      byKernels.push_back(tasks[i]);
+    }
+  }
+  Status status = runMessages(direct, byKernels, stream);
+  byKernels.clear();
+  for (size_t i = 0; i < tasks.size() && status.ok(); i++) {
+    if (tasks[i].operation.collective == Collective::sendRecv) continue;
+    if (targetsOf(i) == nullptr) {
+      byKernels.push_back(tasks[i]);
+      continue;
+    }
+    status = launcher_.run(byKernels, stream);
+    byKernels.clear();
+    if (status.ok()) status = runCollective(tasks[i], *targetsOf(i), given, stream);
+  }
+  return status.ok() ? launcher_.run(byKernels, stream) : status;
+}
+
+// In rounds: the k-th messages of a pair in the k-th, since a pair has one set of words. Those that kernels move run
+// beside the first.
+Status Runner::runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, Stream stream) {
+  if (direct.empty()) return launcher_.run(others, stream);
+  std::vector<CopyProgram> rounds;
+  std::array<std::array<size_t, 2>, kMaxPeers> used{};
+  for (const auto& [task, targets] : direct) {
+    const Operation& operation = task->operation;
+    const uint32_t peer = operation.peer;
+    const size_t round = used[peer][isSend(*task)]++;
+    if (round == rounds.size()) rounds.push_back({.senders = {}, .stages = {{}}, .last = {}, .apart = true});
+    CopyProgram& program = rounds[round];
+    if (isSend(*task)) {
+      program.stages[0].copies.push_back({peer, (*targets)[peer], pointer(operation.send), bytesOf(operation), 0});
+    } else {
+      program.senders.push_back({peer, bytesOf(operation)});
+      program.last.push_back({peer, 0});
+    }
+  }
+  CopyEngines& engines = copies_->engines();
+  Status status;
+  for (size_t round = 0; round < rounds.size() && status.ok(); round++) {
+    status = engines.begin(rounds[round], stream);
+    if (status.ok() && round == 0) status = launcher_.run(others, stream);
+    if (status.ok()) status = engines.end(rounds[round], stream);
+  }
+  return status;
+}
+
+Status Runner::runCollective(const Task& task, const DirectCopies::Targets& targets, uint32_t given, Stream stream) {
+  const Operation& operation = task.operation;
+  size_t bytes = bytesOf(operation);
+  if (operation.collective == Collective::allReduce) {
+    const size_t part = operation.count / plan_.header().ranks / kPartGrain * kPartGrain;
+    if (Status status = reduceParts(task, part, given, stream); !status.ok()) return status;
+    bytes = part * elementBytes(operation.type);
+  }
+  const CopyProgram program = copies_->programFor(task, targets, bytes);
+  Status status = copies_->engines().begin(program, stream);
+  return status.ok() ? copies_->engines().end(program, stream) : status;
+}
+
+// Of an all_reduce: this rank's part of it, and what is left over, at every rank.
+Status Runner::reduceParts(const Task& task, size_t part, uint32_t given, Stream stream) {
+  const uint32_t ranks = plan_.header().ranks;
+  const size_t element = elementBytes(task.operation.type), done = part * ranks;
+  std::vector<Task> tasks(2);
+  for (Task& one : tasks) one.operation = task.operation;
+  Operation& own = tasks[0].operation;
+  own.collective = Collective::reduceScatter;
+  own.receive = static_cast<char*>(own.receive) + rank_ * part * element;
+  own.count = part;
+  Operation& left = tasks[1].operation;
+  left.send = static_cast<const char*>(left.send) + done * element;
+  left.receive = static_cast<char*>(left.receive) + done * element;
+  left.count -= done;
+  if (left.count == 0) tasks.pop_back();
+  for (Task& one : tasks) {
+    if (Status status = chooseForm(plan_, given, one); !status.ok()) return status;
+  }
+  return launcher_.run(tasks, stream);
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,36 @@
+// Carries out what one call queues on a GPU's stream: by kernels, or by copy engines where the ranks have agreed on it.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "core/cuda_launcher.h"
+#include "core/direct_copies.h"
+
+namespace ncclrun::cuda {
+
+class Runner {
+ public:
+  // `copies` may be null: there are none.
+  Runner(const PlanView& plan, uint32_t rank, Launcher& launcher, DirectCopies* copies)
+      : plan_(plan), rank_(rank), launcher_(launcher), copies_(copies) {}
+
+  // Messages together first, then the collectives in order. `given`: what forms by kernels may require.
+  Status run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, uint32_t given, Stream stream);
+
+ private:
+  // A message and where its receiver's buffer lies.
+  struct Message {
+    const Task* task;
+    const DirectCopies::Targets* targets;
+  };
+  Status runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, Stream stream);
+  Status runCollective(const Task& task, const DirectCopies::Targets& targets, uint32_t given, Stream stream);
+  Status reduceParts(const Task& task, size_t part, uint32_t given, Stream stream);
+
+  const PlanView& plan_;
+  const uint32_t rank_;
+  Launcher& launcher_;
+  DirectCopies* const copies_;
+};
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,74 @@
+#include "core/direct_copies.h"
+
+#include <algorithm>
+
+namespace ncclrun::cuda {
+namespace {
+
+using plan::Collective;
+
+bool isSend(const Operation& operation) { return operation.send != nullptr; }
+
+Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
+
+}  // namespace
+
+Agreement::Subject DirectCopies::subjectOf(const Operation& operation) {
+  const uint32_t own = localOf(rank_);
+  if (operation.collective == Collective::sendRecv) {
+    const bool sends = isSend(operation);
+    const uint32_t peer = localOf(operation.peer);
+    const uint32_t from = sends ? own : peer, to = sends ? peer : own;
+    const uint64_t number = ++(sends ? sends_ : receives_)[operation.peer];
+    return {from, to, number, 2, !sends, from, to, sends ? std::vector{peer} : std::vector<uint32_t>{}, false};
+  }
+  std::vector<uint32_t> others;
+  for (uint32_t peer = 0; peer < ranks_; peer++) {
+    if (peer != rank_) others.push_back(localOf(peer));
+  }
+  return {0, 0, ++collectives_, ranks_, true, own, own, std::move(others), true};
+}
+
+void DirectCopies::announce(std::span<const Task> tasks) {
+  for (size_t i = 0; i < tasks.size(); i++) {
+    const Operation& operation = tasks[i].operation;
+    if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
+    announced_.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i});
+    BufferPlace place{};
+    const bool message = operation.collective == Collective::sendRecv;
+    const bool written = message ? !isSend(operation) : receivesCopies(operation.collective, rank_, operation.peer);
+    // In place, what comes would overwrite what has not been sent.
+    const bool inTheWay = operation.collective == Collective::allToAll && operation.send == operation.receive;
+    const bool able = !inTheWay && (!written || buffers_.describe(operation.receive, place));
+    announced_.back().agreement.tell(able ? &place : nullptr);
+  }
+}
+
+void DirectCopies::consent(uint64_t deadline, bool idle) {
+  for (Announced& one : announced_) {
+    one.agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
+      return buffers_.reach(local, place, idle, one.targets[plan_.local(local).rank]);
+    });
+  }
+}
+
+DirectCopies::Agreed DirectCopies::settle(uint64_t deadline) {
+  Agreed agreed;
+  for (Announced& one : announced_) {
+    const bool direct = one.agreement.settle(deadline);
+    failures_ = direct ? 0 : failures_ + 1;
+    if (direct) agreed.emplace(one.task, one.targets);
+  }
+  announced_.clear();
+  return agreed;
+}
+
+CopyProgram DirectCopies::programFor(const Task& task, const Targets& targets, size_t bytes) const {
+  const Operation& operation = task.operation;
+  const uint64_t parts = (bytes + task.form.chunkBytes - 1) / std::max<uint64_t>(task.form.chunkBytes, 1);
+  const CopyBuffers buffers{pointer(operation.send), pointer(operation.receive), std::span(targets.data(), ranks_)};
+  return copyProgramFor(operation.collective, rank_, operation.peer, buffers, bytes,
+                        uint32_t(std::clamp<uint64_t>(parts, 1, kCopyParts)));
+}
+
+}  // namespace ncclrun::cuda

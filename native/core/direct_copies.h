@@ -1,0 +1,68 @@
+// Operations by which copy engines store into users' buffers directly: agrees on them with the other ranks, finds where
+// their buffers lie, and runs them.
+#pragma once
+#include <array>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/agreement.h"
+#include "core/copy_engines.h"
+#include "core/launch.h"
+#include "transport/p2p/peer_buffers.h"
+
+namespace ncclrun::cuda {
+
+class DirectCopies {
+ public:
+  DirectCopies(const Gpu& gpu, const PlanView& plan, const Segment& segment, const Interrupt& interrupt, uint32_t rank,
+               const PinnedPages& words)
+      : plan_(plan),
+        agreements_(segment.agreements()),
+        interrupt_(interrupt),
+        rank_(rank),
+        ranks_(plan.header().ranks),
+        buffers_(gpu, segment),
+        engines_(gpu, plan, segment, rank, words) {}
+
+  // Tells the others of the operations of the tasks whose form needs that, in their order.
+  void announce(std::span<const Task> tasks);
+  // Consents to what was announced, as soon as all others have told of it, until `deadline`. `idle` as PeerBuffers has
+  // it.
+  void consent(uint64_t deadline, bool idle);
+  // What came of it: of the tasks that the copy engines carry out, by number, where the others' buffers lie for this
+  // GPU. Nothing is announced any more.
+  using Targets = std::array<Pointer, kMaxPeers>;
+  using Agreed = std::map<size_t, Targets>;
+  Agreed settle(uint64_t deadline);
+  bool announced() const { return !announced_.empty(); }
+  // Of what has been announced and settled since, so many in a row were not agreed on.
+  uint32_t failures() const { return failures_; }
+
+  // Of a collective; of an all_reduce how the parts of `bytes`, which are reduced, come to all.
+  CopyProgram programFor(const Task& task, const Targets& targets, size_t bytes) const;
+  CopyEngines& engines() { return engines_; }
+  const CopyEngines& engines() const { return engines_; }
+
+ private:
+  struct Announced {
+    Agreement agreement;
+    size_t task;
+    Targets targets{};
+  };
+  uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
+  Agreement::Subject subjectOf(const Operation& operation);
+
+  const PlanView& plan_;
+  const AgreementTable agreements_;
+  const Interrupt& interrupt_;
+  const uint32_t rank_, ranks_;
+  PeerBuffers buffers_;
+  CopyEngines engines_;
+  uint64_t collectives_ = 0;  // agreements of all ranks so far
+  std::array<uint64_t, kMaxPeers> sends_{}, receives_{};
+  std::vector<Announced> announced_;
+  uint32_t failures_ = 0;
+};
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,131 @@
+// Agreements of ranks that come together, late, unable or never: all have the same verdict, and none waits for long.
+#include "core/agreement.h"
+
+#include <array>
+#include <random>
+#include <thread>
+
+#include "core/clock.h"
+#include "support/check.h"
+
+using namespace ncclrun;
+
+namespace {
+
+constexpr uint64_t kLong = 20'000'000'000, kShort = 100'000;
+
+struct Host {
+  explicit Host(uint32_t ranks) : records(ranks * ranks * kAgreements), table{records.data(), ranks} {}
+  std::vector<AgreementRecord> records;
+  const AgreementTable table;
+  AbortBlock block{};
+  Doorbell bell{};
+  Interrupt interrupt{block, bell};
+};
+
+Agreement::Subject ofAll(uint32_t rank, uint32_t ranks, uint64_t number) {
+  std::vector<uint32_t> others;
+  for (uint32_t other = 0; other < ranks; other++) {
+    if (other != rank) others.push_back(other);
+  }
+  return {0, 0, number, ranks, true, rank, rank, others, true};
+}
+
+BufferPlace placeOf(uint32_t rank, uint64_t number) { return {rank + 1, number << 8, rank, {}}; }
+
+// One rank's part; -1: what it saw of the others is wrong.
+int takePart(Host& host, uint32_t rank, uint64_t number, bool able, uint64_t patience) {
+  Agreement agreement(host.table, host.interrupt, ofAll(rank, host.table.localRanks, number));
+  const BufferPlace own = placeOf(rank, number);
+  agreement.tell(able ? &own : nullptr);
+  const uint64_t deadline = nowNanoseconds() + patience;
+  bool right = true;
+  agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
+    right = right && place.allocation == local + 1 && place.base == number << 8 && place.offset == local;
+    return true;
+  });
+  const bool direct = agreement.settle(deadline);
+  return direct && !right ? -1 : direct;
+}
+
+// verdicts[rank][number - 1]
+using Verdicts = std::vector<std::vector<int>>;
+Verdicts takeTurns(uint32_t ranks, uint64_t numbers, const std::function<int(Host&, uint32_t, uint64_t)>& turn) {
+  Host host(ranks);
+  Verdicts verdicts(ranks);
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    threads.emplace_back([&, rank] {
+      for (uint64_t number = 1; number <= numbers; number++) verdicts[rank].push_back(turn(host, rank, number));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return verdicts;
+}
+
+}  // namespace
+
+TEST(allAreDirectWhoWaitForEachOther) {
+  const Verdicts verdicts = takeTurns(
+      4, 200, [](Host& host, uint32_t rank, uint64_t number) { return takePart(host, rank, number, true, kLong); });
+  for (const auto& one : verdicts) EXPECT(one == std::vector<int>(200, 1));
+}
+
+TEST(oneWhoIsNotAbleDecidesForAll) {
+  const Verdicts verdicts = takeTurns(3, 100, [](Host& host, uint32_t rank, uint64_t number) {
+    return takePart(host, rank, number, number % 3 != rank, kLong);
+  });
+  for (const auto& one : verdicts) EXPECT(one == std::vector<int>(100, 0));
+}
+
+TEST(allAreOfOneMindHoweverLateTheyCome) {
+  const Verdicts verdicts = takeTurns(4, 3000, [](Host& host, uint32_t rank, uint64_t number) {
+    thread_local std::minstd_rand random(rank + 1);
+    if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+    return takePart(host, rank, number, random() % 20 != 0, kShort);
+  });
+  for (const auto& one : verdicts) {
+    EXPECT(one == verdicts[0]);
+    EXPECT(std::find(one.begin(), one.end(), -1) == one.end());
+  }
+}
+
+TEST(whoeverIsFarAheadIsNotWaitedForTwice) {
+  Host host(2);
+  // More than there are places for.
+  for (uint64_t number = 1; number <= 3 * kAgreements; number++) EXPECT(takePart(host, 0, number, true, kShort) == 0);
+  for (uint64_t number = 1; number <= 3 * kAgreements; number++) EXPECT(takePart(host, 1, number, true, kLong) == 0);
+}
+
+TEST(anInterruptEndsTheWait) {
+  Host host(2);
+  std::thread later([&] { host.interrupt.raise({ncclRemoteError, "a rank has died"}); });
+  EXPECT(takePart(host, 0, 1, true, ~0ull >> 2) == 0);
+  later.join();
+}
+
+TEST(senderAndReceiverAgree) {
+  Host host(2);
+  std::array<std::vector<int>, 2> verdicts;
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    threads.emplace_back([&, rank] {
+      for (uint64_t number = 1; number <= 500; number++) {
+        const bool sends = rank == 0;
+        Agreement agreement(host.table, host.interrupt,
+                            {0, 1, number, 2, !sends, 0, 1, sends ? std::vector{1u} : std::vector<uint32_t>{}, false});
+        const BufferPlace place = placeOf(1, number);
+        agreement.tell(!sends && number % 7 == 0 ? nullptr : &place);
+        const uint64_t deadline = nowNanoseconds() + kLong;
+        agreement.consent(deadline,
+                          [&](uint32_t local, const BufferPlace& told) { return local == 1 && told.base == number << 8; });
+        verdicts[rank].push_back(agreement.settle(deadline));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT(verdicts[0] == verdicts[1]);
+  EXPECT(verdicts[0][0] == 1 && verdicts[0][6] == 0 && verdicts[0][7] == 1);
+}
+
+TEST_MAIN

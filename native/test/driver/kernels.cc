@@ -1,0 +1,157 @@
+// Kernels of the stand-in: the names that device/cuda/kernels.cc asks for, and the algorithms of the same launches.
+// What a slot looks like is the stand-in's own business, since both ends of a connection are its.
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "algorithm/direct.h"
+#include "algorithm/ring.h"
+#include "algorithm/send_receive.h"
+#include "algorithm/tree.h"
+#include "device/cuda/launch_format.h"
+#include "device/host/fiber.h"
+#include "driver.h"
+#include "primitives.h"
+
+using namespace ncclrun;
+using namespace ncclrun::cuda;
+using ncclrun::cuda::Function;
+using stand_in::Block;
+using stand_in::Primitives;
+
+// A module is its name: NCCLRUN_KERNELS names a directory whose files have it.
+struct CUmod_st {
+  std::string name;
+};
+struct CUfunc_st {
+  std::string module, name;
+};
+
+namespace {
+
+Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32_t channel, uint32_t protocol) {
+  const uint8_t place = item.usesRing ? launch.places[channel].place : uint8_t(0);
+  return {.send = item.send,
+          .receive = item.receive,
+          .count = item.count,
+          .elementBytes = launch.elementBytes,
+          .chunk = item.chunk,
+          .grain = item.grain,
+          .lowLatency = protocol == 1,
+          .block = block,
+          .blocks = item.blocks,
+          .rank = launch.rank,
+          .ranks = launch.ranks,
+          .place = place,
+          .root = item.root,
+          .children = item.children,
+          .ring = launch.rings + channel * launch.ranks};
+}
+
+void runRoutine(Primitives& p, const Work& w, Routine routine) {
+  switch (routine) {
+    case Routine::allReduceOneShot:
+      return directOneShotAllReduce(p, w);
+    case Routine::allReduceTwoShot:
+      return directTwoShotAllReduce(p, w);
+    case Routine::allReduceRing:
+      return ringAllReduce(p, w);
+    case Routine::allReduceTree:
+      return treeAllReduce(p, w);
+    case Routine::reduceScatterDirect:
+      return directReduceScatter(p, w);
+    case Routine::reduceScatterRing:
+      return ringReduceScatter(p, w);
+    case Routine::reduceDirect:
+      return directReduce(p, w);
+    case Routine::reduceRing:
+      return ringReduce(p, w);
+    case Routine::reduceTree:
+      return treeReduce(p, w);
+    case Routine::allGatherDirect:
+      return directAllGather(p, w);
+    case Routine::allGatherRing:
+      return ringAllGather(p, w);
+    case Routine::broadcastDirect:
+      return directBroadcast(p, w);
+    case Routine::broadcastRing:
+      return ringBroadcast(p, w);
+    case Routine::broadcastTree:
+      return treeBroadcast(p, w);
+    case Routine::allToAll:
+      return directAllToAll(p, w);
+    case Routine::gather:
+      return directGather(p, w);
+    case Routine::scatter:
+      return directScatter(p, w);
+    case Routine::send:
+      return sendTo(p, w);
+    case Routine::receive:
+      return receiveFrom(p, w);
+    case Routine::barrier:
+      return flatBarrier(p, w);
+    default:
+      return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  }
+}
+
+uint32_t protocolOf(std::string_view kernel, const Item& item) {
+  if (kernel.starts_with("ncclrunMixed")) return item.protocol;
+  if (kernel.starts_with("ncclrunMeeting")) return 1;
+  return kernel.starts_with("ncclrunLines64") ? 1 : kernel.starts_with("ncclrunLines128") ? 2 : 0;
+}
+
+// All blocks on one thread, as a GPU runs them side by side.
+void runLaunch(const std::string& module, const std::string& kernel, const cuda::Launch& launch, uint32_t grid) {
+  const Reduction reduction = stand_in::reductionOf(module, launch);
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (uint32_t number = 0; number < grid; number++) {
+    blocks.push_back(std::make_unique<Block>([&, number](Block& block) {
+      for (uint32_t i = 0; i < launch.itemCount; i++) {
+        const Item& item = launch.items[i];
+        const uint32_t own = (number + grid - item.firstBlock) % grid;
+        if (item.routine != Routine::barrier && own >= item.blocks) continue;
+        if (item.routine == Routine::barrier && own != 0) continue;
+        const uint32_t channel = (item.firstChannel + own) % launch.slots.channels;
+        const uint32_t protocol = protocolOf(kernel, item);
+        Primitives primitives(block, launch, item, channel, protocol, reduction);
+        runRoutine(primitives, workOf(launch, item, own, channel, protocol), item.routine);
+        primitives.finish();
+      }
+    }));
+  }
+  stand_in::runAll(blocks);
+}
+
+// Lines of 128 bytes are copied whole here; the peer need not be asked.
+void runProbe(void** parameters) {
+  auto** const clock = static_cast<uint64_t**>(parameters[2]);
+  std::atomic_ref(**clock).store(1, std::memory_order_release);
+}
+
+}  // namespace
+
+STAND_IN_EXPORT Result cuModuleLoadData(Module* module, const void* image) {
+  *module = new CUmod_st{static_cast<const char*>(image)};
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuModuleGetFunction(Function* function, Module module, const char* name) {
+  *function = new CUfunc_st{module->name, name};
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuFuncGetAttribute(int* value, int, Function) {
+  *value = 32;
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned, unsigned, unsigned, unsigned,
+                                      unsigned, unsigned, Stream stream, void** parameters, void** extra) {
+  if (function->name == "ncclrunProbe") {
+    runProbe(parameters);
+    return kSuccess;
+  }
+  const auto launch = std::make_shared<cuda::Launch>();
+  std::memcpy(launch.get(), extra[1], *static_cast<size_t*>(extra[3]));
+  stand_in::enqueue(stream,
+                    [=, module = function->module, name = function->name] { runLaunch(module, name, *launch, grid); });
+  return kSuccess;
+}

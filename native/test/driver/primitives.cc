@@ -1,0 +1,232 @@
+#include "primitives.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace stand_in {
+
+using namespace ncclrun;
+using namespace ncclrun::cuda;
+
+namespace {
+
+constexpr uint64_t kFlagBytes = 16;  // before a slot's payload
+
+uint32_t load(const void* word) {
+  return std::atomic_ref(*const_cast<uint32_t*>(static_cast<const uint32_t*>(word))).load(std::memory_order_acquire);
+}
+void store(void* word, uint32_t value) {
+  std::atomic_ref(*static_cast<uint32_t*>(word)).store(value, std::memory_order_release);
+}
+
+struct Types {
+  const char* module;
+  ncclDataType_t first, second;
+};
+constexpr Types kTypes[] = {
+    {"float16_bfloat16", ncclFloat16, ncclBfloat16},
+    {"float32_float64", ncclFloat32, ncclFloat64},
+    {"float8", ncclFloat8e4m3, ncclFloat8e5m2},
+    {"integer32", ncclUint32, ncclInt32},
+    {"integer64", ncclUint64, ncclInt64},
+    {"integer8", ncclUint8, ncclInt8},
+};
+
+}  // namespace
+
+Reduction reductionOf(const std::string& module, const cuda::Launch& launch) {
+  Reduction reduction;
+  reduction.fold = copyFunction();
+  for (const Types& types : kTypes) {
+    if (module != types.module) continue;
+    const auto type = launch.kind >= kFolds ? types.second : types.first;
+    const auto fold = Fold(launch.kind % kFolds);
+    const ncclRedOp_t op = fold == Fold::prod        ? ncclProd
+                           : fold == Fold::max       ? ncclMax
+                           : fold == Fold::min       ? ncclMin
+                           : fold == Fold::preMulSum ? kPreMulSum
+                           : fold == Fold::average   ? ncclAvg
+                                                     : ncclSum;
+    uint64_t scalar = 0;
+    if (launch.scalarAt != nullptr) std::memcpy(&scalar, launch.scalarAt, launch.elementBytes);
+    makeReduction(type, op, &scalar, std::max(launch.divisor, 2u), reduction);
+    if (launch.scalarAt == nullptr) reduction.scalar = launch.scalar;
+    if (fold == Fold::average) reduction.divisor = launch.divisor;
+  }
+  return reduction;
+}
+
+void Block::start() {
+  fiber_.start([](void* self) { static_cast<Block*>(self)->body_(*static_cast<Block*>(self)); }, this);
+}
+
+bool Block::resume() {
+  if (!fiber_.done()) fiber_.resume();
+  return !fiber_.done();
+}
+
+bool Block::await(const cuda::Launch& launch, const std::function<bool()>& met) {
+  bool told = false;
+  const auto begun = std::chrono::steady_clock::now();
+  while (!met()) {
+    aborted_ = aborted_ || (launch.aborted != nullptr && load(launch.aborted) > 1) ||
+               (launch.aborted2 != nullptr && load(launch.aborted2) > 1);
+    if (aborted_) break;
+    if (!told && launch.report.state != nullptr &&
+        std::chrono::steady_clock::now() - begun > std::chrono::microseconds(500)) {
+      told = true;
+      store(launch.report.state, launch.report.waiting);
+    }
+    fiber_.suspend();
+  }
+  if (told) store(launch.report.state, launch.report.idle);
+  return !aborted_;
+}
+
+void runAll(std::vector<std::unique_ptr<Block>>& blocks) {
+  for (const auto& block : blocks) block->start();
+  bool goOn = true;
+  for (int rounds = 0; goOn; rounds++) {
+    goOn = false;
+    for (const auto& block : blocks) goOn = block->resume() || goOn;
+    if (!goOn) break;
+    if (rounds < 50) std::this_thread::yield();
+    if (rounds >= 50) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& item, uint32_t channel, uint32_t protocol,
+                       const Reduction& reduction)
+    : block_(block), launch_(launch), protocol_(protocol), reduction_(reduction) {
+  const Slots& slots = launch.slots;
+  const RingPlace& place = launch.places[channel];
+  const bool ringsApart = item.usesRing && protocol == 0;
+  steps_ = protocol != 0 ? slots.lineSteps : ringsApart ? place.steps : slots.pairSteps;
+  slotBytes_ = protocol == 1   ? slots.line64StepBytes
+               : protocol == 2 ? slots.line128StepBytes
+               : ringsApart    ? place.stepBytes
+                               : pairStepBytes(slots, channel);
+  payload_ = protocol == 0 ? slotBytes_ : protocol == 1 ? slotBytes_ / 16 * 8 : slotBytes_ / 128 * 120;
+  const auto ofPair = [&](uint32_t peer) {
+    const uint64_t at = regionOffset(slots, channel);
+    return Connection{{launch.in[peer] + at, launch.out[peer] + at},
+                      slotOffset(protocol, slots),
+                      channel * launch.ranks + peer};
+  };
+  const auto ofRing = [&](RegionPair regions) { return Connection{regions, place.slots, place.state}; };
+  for (uint32_t i = 0; i < item.receiveCount; i++) {
+    const uint32_t peer = item.usesRing ? place.previous : item.receives[i];
+    receives_.push_back(endOf(ringsApart ? ofRing(place.fromPrevious) : ofPair(peer), true));
+  }
+  for (uint32_t i = 0; i < item.sendCount; i++) {
+    const uint32_t peer = item.usesRing ? place.next : item.sends[i];
+    sends_.push_back(endOf(ringsApart ? ofRing(place.toNext) : ofPair(peer), false));
+  }
+}
+
+Primitives::End Primitives::endOf(const Connection& connection, bool receives) const {
+  const auto& [regions, slots, state] = connection;
+  char* const data = receives ? regions.in : regions.out;
+  char* const credit = receives ? regions.out : regions.in;
+  const uint32_t step = receives ? launch_.receives[state].step[protocol_] : launch_.sends[state].step[protocol_];
+  const uint64_t bytes = receives ? launch_.receives[state].bytes : launch_.sends[state].bytes;
+  return {data + slots, &reinterpret_cast<Region*>(data)->tail, &reinterpret_cast<Region*>(credit)->head[protocol_],
+          state, step, bytes};
+}
+
+void Primitives::finish() {
+  for (const End& end : receives_) {
+    launch_.receives[end.state].step[protocol_] = end.step;
+    launch_.receives[end.state].bytes = end.bytes;
+  }
+  for (const End& end : sends_) {
+    launch_.sends[end.state].step[protocol_] = end.step;
+    launch_.sends[end.state].bytes = end.bytes;
+  }
+}
+
+bool Primitives::awaitSlots(const Move& move) {
+  if (ended_) return false;
+  const bool met = block_.await(launch_, [&] {
+    for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+      const End& end = receives_[i];
+      const uint32_t flag = load(flagOf(end));
+      if (int32_t(flag - (end.step + 1)) < 0 || (protocol_ != 0 && flag != end.step + 1)) return false;
+    }
+    for (uint32_t i = move.to; i < move.to + move.tos; i++) {
+      if (int32_t(load(sends_[i].head) + uint32_t(steps_) - (sends_[i].step + 1)) < 0) return false;
+    }
+    return true;
+  });
+  ended_ = !met;
+  return met;
+}
+
+void Primitives::move(const Move& move) {
+  if (move.count == 0 || !awaitSlots(move)) return;
+  const size_t bytes = move.count * launch_.elementBytes;
+  const size_t skip = protocol_ == 0 ? 0 : kFlagBytes;
+  std::vector<char> scaled;
+  const void* own = move.own;
+  if (own != nullptr && reduction_.scale != nullptr) {
+    scaled.resize(bytes);
+    reduction_.scale(scaled.data(), own, move.count, &reduction_.scalar);
+    own = scaled.data();
+  }
+  std::vector<const void*> sources;
+  for (uint32_t i = 0; i < move.froms; i++) {
+    if (own != nullptr && sources.size() == move.place) sources.push_back(own);
+    sources.push_back(slotOf(receives_[move.from + i]) + skip);
+  }
+  if (own != nullptr && sources.size() == move.froms) sources.push_back(own);
+  std::vector<void*> targets;
+  for (uint32_t i = 0; i < move.tos; i++) targets.push_back(slotOf(sends_[move.to + i]) + skip);
+  if (move.target != nullptr) targets.push_back(move.target);
+  const bool whole = sources.size() == 1;  // nothing is combined
+  if (whole) {
+    for (void* target : targets) std::memmove(target, sources[0], bytes);
+  } else {
+    std::vector<char> result(bytes);
+    void* into = result.data();
+    reduction_.fold(&into, 1, sources.data(), uint32_t(sources.size()), move.count, false);
+    if (move.target != nullptr && reduction_.divide != nullptr) reduction_.divide(into, move.count, reduction_.divisor);
+    for (void* target : targets) std::memcpy(target, into, bytes);
+  }
+  handOn(move);
+}
+
+void Primitives::handOn(const Move& move) {
+  const uint64_t bytes = move.count * launch_.elementBytes;
+  for (uint32_t i = move.from; i < move.from + move.froms; i++) {
+    End& end = receives_[i];
+    end.bytes += bytes;
+    store(end.head, ++end.step);
+  }
+  for (uint32_t i = move.to; i < move.to + move.tos; i++) {
+    End& end = sends_[i];
+    end.bytes += bytes;
+    void* const flag = flagOf(end);
+    store(flag, ++end.step);
+  }
+}
+
+void Primitives::copyAll(const char* source, char* target, size_t count, uint32_t block, uint32_t blocks) {
+  if (source == target && reduction_.scale == nullptr) return;
+  const size_t part = ((count + blocks - 1) / blocks + 15) / 16 * 16;
+  const size_t begin = lesser(count, block * part), own = lesser(part, count - begin);
+  if (own == 0) return;
+  move({0, 0, 0, 0, source + begin * launch_.elementBytes, 0, target + begin * launch_.elementBytes, own});
+}
+
+void Primitives::signalAll() {
+  const Move all{0, 0, 0, uint32_t(sends_.size()), nullptr, 0, nullptr, 0};
+  if (awaitSlots(all)) handOn(all);
+}
+void Primitives::awaitAll() {
+  const Move all{0, uint32_t(receives_.size()), 0, 0, nullptr, 0, nullptr, 0};
+  if (awaitSlots(all)) handOn(all);
+}
+
+}  // namespace stand_in

@@ -1,0 +1,277 @@
+// Streams, events and what is captured of them.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "driver.h"
+
+using namespace ncclrun::cuda;
+using stand_in::Queue;
+
+namespace stand_in {
+
+Queue::Queue() {
+  std::thread([this] { work(); }).detach();
+}
+
+void Queue::push(Step step) {
+  std::lock_guard lock(mutex_);
+  steps_.push_back(std::move(step));
+  pushed_++;
+  changed_.notify_all();
+}
+
+uint64_t Queue::pushed() {
+  std::lock_guard lock(mutex_);
+  return pushed_;
+}
+
+bool Queue::ended(uint64_t count) {
+  std::lock_guard lock(mutex_);
+  return ended_ >= count;
+}
+
+void Queue::await(uint64_t count) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ended_ >= count; });
+}
+
+void Queue::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !steps_.empty(); });
+    Step step = std::move(steps_.front());
+    steps_.pop_front();
+    lock.unlock();
+    step();
+    step = nullptr;
+    lock.lock();
+    ended_++;
+    changed_.notify_all();
+  }
+}
+
+CUgraphNode_st* append(CUgraph_st& graph, std::vector<CUgraphNode_st*> after, Launched launched) {
+  graph.nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(launched), std::move(after)}));
+  return graph.nodes.back().get();
+}
+
+void enqueueLaunched(CUstream_st* stream, const Launched& launched) {
+  if (stream->graph != nullptr) {
+    stream->after = {append(*stream->graph, stream->after, launched)};
+    return;
+  }
+  stream->queue->push(launched());
+  stream->last = stream->queue->pushed();
+}
+
+void enqueue(CUstream_st* stream, const Step& step) {
+  enqueueLaunched(stream, [step] { return step; });
+}
+
+void awaitUntil(const std::function<bool()>& met) {
+  for (int looks = 0; !met(); looks++) {
+    if (looks < 100) std::this_thread::yield();
+    if (looks >= 100) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+}  // namespace stand_in
+
+namespace {
+
+// Queues are never destroyed: their threads run until the process ends.
+std::shared_ptr<Queue> newQueue() {
+  return {new Queue, [](Queue*) {}};
+}
+
+std::shared_ptr<Queue> nextQueue() {
+  static std::mutex mutex;
+  static auto& shared = *new std::vector<std::shared_ptr<Queue>>;
+  static size_t turn = 0;
+  const char* const channels = std::getenv("NCCLRUN_STAND_IN_CHANNELS");
+  if (channels == nullptr) return newQueue();
+  std::lock_guard lock(mutex);
+  const auto most = size_t(std::max(1, std::atoi(channels)));
+  if (shared.size() < most) shared.push_back(newQueue());
+  return shared[turn++ % shared.size()];
+}
+
+std::atomic<uint64_t> lastId{0};
+
+double now() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+void reach(CUevent_st* event, uint64_t record) {
+  std::lock_guard lock(event->mutex);
+  event->reached = std::max(event->reached, record);
+  event->milliseconds = now();
+  event->changed.notify_all();
+}
+
+void awaitRecord(CUevent_st* event, uint64_t record) {
+  std::unique_lock lock(event->mutex);
+  event->changed.wait(lock, [&] { return event->reached >= record; });
+}
+
+uint64_t latest(CUevent_st* event) {
+  std::lock_guard lock(event->mutex);
+  return event->recorded;
+}
+
+// As the host sees it, recorded once this is queued.
+stand_in::Launched recording(CUevent_st* event) {
+  return [event] {
+    uint64_t record;
+    {
+      std::lock_guard lock(event->mutex);
+      record = ++event->recorded;
+    }
+    return [event, record] { reach(event, record); };
+  };
+}
+
+}  // namespace
+
+STAND_IN_EXPORT Result cuStreamCreateWithPriority(Stream* stream, unsigned, int) {
+  *stream = new CUstream_st{nextQueue(), ++lastId, 0, nullptr, {}};
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamCreate(Stream* stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
+STAND_IN_EXPORT Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamDestroy_v2(Stream stream) {
+  delete stream;
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamSynchronize(Stream stream) {
+  stream->queue->await(stream->last);
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamQuery(Stream stream) {
+  return stream->queue->ended(stream->last) ? kSuccess : kNotReady;
+}
+STAND_IN_EXPORT Result cuStreamGetId(Stream stream, unsigned long long* id) {
+  *id = stream->id;
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuLaunchHostFunc(Stream stream, void (*function)(void*), void* argument) {
+  stand_in::enqueue(stream, [=] { function(argument); });
+  return kSuccess;
+}
+
+STAND_IN_EXPORT Result cuEventCreate(Event* event, unsigned) {
+  *event = new CUevent_st;
+  return kSuccess;
+}
+// Steps that are queued may still use it.
+STAND_IN_EXPORT Result cuEventDestroy_v2(Event) { return kSuccess; }
+STAND_IN_EXPORT Result cuEventRecord(Event event, Stream stream) {
+  if (stream->graph != nullptr) {
+    event->graph = stream->graph;
+    event->after = stream->after;
+    return kSuccess;
+  }
+  event->graph = nullptr;
+  stand_in::enqueueLaunched(stream, recording(event));
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuEventQuery(Event event) {
+  std::lock_guard lock(event->mutex);
+  return event->reached >= event->recorded ? kSuccess : kNotReady;
+}
+STAND_IN_EXPORT Result cuEventSynchronize(Event event) {
+  awaitRecord(event, latest(event));
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuEventElapsedTime_v2(float* milliseconds, Event from, Event to) {
+  *milliseconds = float(to->milliseconds - from->milliseconds);
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  if (event->graph != nullptr && flags != kEventWaitExternal) {  // joins the capture
+    if (stream->graph == nullptr) event->graph->streams.push_back(stream);
+    stream->graph = event->graph;
+    for (CUgraphNode_st* node : event->after) {
+      if (std::find(stream->after.begin(), stream->after.end(), node) == stream->after.end())
+        stream->after.push_back(node);
+    }
+    return kSuccess;
+  }
+  stand_in::enqueueLaunched(stream,
+                            [event] { return [event, record = latest(event)] { awaitRecord(event, record); }; });
+  return kSuccess;
+}
+
+STAND_IN_EXPORT Result cuThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
+STAND_IN_EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
+  stream->graph = new CUgraph_st{++lastId, {}, {stream}};
+  stream->after.clear();
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamEndCapture(Stream stream, Graph* graph) {
+  *graph = stream->graph;
+  for (Stream one : (*graph)->streams) {
+    one->graph = nullptr;
+    one->after.clear();
+  }
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int* status, uint64_t* id, Graph* graph,
+                                                 const GraphNode** nodes, size_t* count) {
+  *status = stream->graph != nullptr ? kCaptureActive : kCaptureNone;
+  if (stream->graph == nullptr) return kSuccess;
+  if (id != nullptr) *id = stream->graph->id;
+  if (graph != nullptr) *graph = stream->graph;
+  if (nodes != nullptr) *nodes = stream->after.data();
+  if (count != nullptr) *count = stream->after.size();
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuStreamUpdateCaptureDependencies(Stream stream, GraphNode* nodes, size_t count, unsigned) {
+  stream->after.insert(stream->after.end(), nodes, nodes + count);
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphAddEventRecordNode(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
+                                                 Event event) {
+  *node = stand_in::append(*graph, {after, after + count}, recording(event));
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphAddDependencies(Graph graph, const GraphNode* from, const GraphNode* to, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    to[i]->after.push_back(from[i]);
+    // Behind all that it follows: nodes run in the order in which they lie.
+    const auto place =
+        std::find_if(graph->nodes.begin(), graph->nodes.end(), [&](const auto& node) { return node.get() == to[i]; });
+    std::rotate(place, place + 1, graph->nodes.end());
+  }
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphRemoveDependencies(Graph, const GraphNode* from, const GraphNode* to, size_t count) {
+  for (size_t i = 0; i < count; i++) std::erase(to[i]->after, from[i]);
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphInstantiateWithFlags(GraphExec* executable, Graph graph, unsigned long long) {
+  *executable = new CUgraphExec_st;
+  for (const auto& node : graph->nodes) (*executable)->steps.push_back(node->launched);
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphLaunch(GraphExec executable, Stream stream) {
+  for (const auto& step : executable->steps) stand_in::enqueueLaunched(stream, step);
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphDestroy(Graph graph) {
+  delete graph;
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuGraphExecDestroy(GraphExec executable) {
+  delete executable;
+  return kSuccess;
+}
