@@ -117,8 +117,8 @@ TEST(senderAndReceiverAgree) {
         const BufferPlace place = placeOf(1, number);
         agreement.tell(!sends && number % 7 == 0 ? nullptr : &place);
         const uint64_t deadline = nowNanoseconds() + kLong;
-        agreement.consent(deadline,
-                          [&](uint32_t local, const BufferPlace& told) { return local == 1 && told.base == number << 8; });
+        agreement.consent(
+            deadline, [&](uint32_t local, const BufferPlace& told) { return local == 1 && told.base == number << 8; });
         verdicts[rank].push_back(agreement.settle(deadline));
       }
     });

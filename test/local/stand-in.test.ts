@@ -83,6 +83,7 @@ describeIf(noStandIn ?? noCompiler, 'programs for GPUs, on those of a stand-in',
     ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
     ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
     ['options 4', 'options: 4 ranks: right'],
+    ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
     ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
     ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
   ])('%s', async (line, says) => {
