@@ -6,6 +6,7 @@ import { leave } from './remote/local.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
+  tune: async (argv) => (await import('./cli/commands/tune.ts')).tune(argv),
   plan: async (argv) => (await import('./cli/commands/plan.ts')).plan(argv),
   hosts: async (argv) => (await import('./cli/commands/hosts.ts')).hosts(argv),
   topo: async (argv) => (await import('./cli/commands/topo.ts')).topo(argv),

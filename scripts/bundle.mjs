@@ -22,10 +22,12 @@ const apart = {
   search: 'control/planner/known-machine.ts',
   plan: 'launcher/cli/commands/plan.ts',
   topo: 'launcher/cli/commands/topo.ts',
+  tune: 'launcher/cli/commands/tune.ts',
+  tables: 'worker/agent/measured-tables.ts',
 };
 
 /** What the agent needs sometimes, too. */
-const agentToo = ['detect', 'machine'];
+const agentToo = ['detect', 'machine', 'tables'];
 
 const common = {
   bundle: true,

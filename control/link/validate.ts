@@ -77,6 +77,13 @@ const report = v.variant('type', [
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
   v.object({ type: v.literal('notice'), message: v.string() }),
+  v.object({
+    type: v.literal('tuning'),
+    ranks: count,
+    file: v.string(),
+    key: v.string(),
+    measured: v.boolean(),
+  }),
 ]);
 
 /** The version alone, so that an order of another version can be refused by its version and not by its shape. */

@@ -1,4 +1,5 @@
 /** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
+import type { TableUse } from '../planner/measured/tables.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostTopology } from './topology.ts';
 
@@ -98,4 +99,6 @@ export type AgentReport =
   | { readonly type: 'guardian-died'; readonly message: string }
   /** The kernel killed this rank for want of memory; its exit follows. */
   | { readonly type: 'out-of-memory'; readonly rank: number }
-  | { readonly type: 'notice'; readonly message: string };
+  | { readonly type: 'notice'; readonly message: string }
+  /** Of the communicators of one kind that are planned here. */
+  | ({ readonly type: 'tuning' } & TableUse);

@@ -1,5 +1,8 @@
 /** What the planner knows of a communicator to be. */
 import type { HostShape } from './cluster/host-shape.ts';
+import type { Decisions } from './plan.ts';
+import type { Preferences } from './preferences.ts';
+import type { Ways } from './ways.ts';
 
 /** A host whose topology is known (known-machine.ts). */
 export interface HostMachine {
@@ -7,6 +10,12 @@ export interface HostMachine {
   readonly key: string;
   /** The channels between the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Throws a TopologyError. */
   shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
+}
+
+/** What was measured on a host (measured/tables.ts). */
+export interface HostTables {
+  /** The same with the forms that were measured to be the fastest; or with all of them, to be measured. */
+  refine(planned: Decisions, input: PlanInput, ways: Ways, preferences: Preferences): Decisions;
 }
 
 export interface PlannedHost {
@@ -17,6 +26,8 @@ export interface PlannedHost {
   readonly cores: number;
   /** null: nobody has looked, or could. */
   readonly machine: HostMachine | null;
+  /** Absent: nothing was measured there, or nobody looks. */
+  readonly tables?: HostTables | null;
 }
 
 export interface PlannedPeer {

@@ -46,9 +46,13 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
 /** Throws UnplannableError where no plan is possible. */
 export function decide(input: PlanInput, preferences: Preferences): Decisions {
   const ways = waysOf(input);
-  return input.peers[0]?.device === 'cuda'
-    ? decideOnGpus(input, ways, preferences)
-    : decideOnHosts(input, ways, preferences);
+  const decisions =
+    input.peers[0]?.device === 'cuda'
+      ? decideOnGpus(input, ways, preferences)
+      : decideOnHosts(input, ways, preferences);
+  const [host, other] = input.hosts;
+  if (other !== undefined) return decisions;
+  return host?.tables?.refine(decisions, input, ways, preferences) ?? decisions;
 }
 
 /** What a person wrote, for where the ranks are: a ring goes through each host once, when it first comes to it. */

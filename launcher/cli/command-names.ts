@@ -1,6 +1,7 @@
 /** The first words that are commands of ours; any other begins an option or the user's program. */
 export const commandNames = [
   'perf',
+  'tune',
   'plan',
   'topo',
   'hosts',

@@ -8,6 +8,7 @@ import {
   planCommandLine,
   runCommandLine,
   topoCommandLine,
+  tuneCommandLine,
 } from './options.ts';
 import { bundleOptions, plainOptions } from './options/commands.ts';
 
@@ -67,6 +68,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     summary: 'measure a collective',
     about: `Measures a collective as nccl-tests does. Collectives: ${collectives.join(', ')}.`,
     examples: ['ncclrun perf all_reduce -n 4 -b 8 -e 64M --check', 'ncclrun perf all_reduce -H node1:4,node2:4 --json'],
+  },
+  tune: {
+    line: tuneCommandLine,
+    words: { type: 'none' },
+    usage: 'ncclrun tune [options]',
+    summary: 'measure every form on this machine; jobs then take the fastest',
+    about:
+      'Measures every form of every collective (algorithm, protocol, channels) between ranks of one host, and stores the times in the cache directory. Jobs with as many ranks on the same hardware take of each size the form that was fastest; NCCLRUN_TUNE=0: they do not.',
+    examples: ['ncclrun tune -n 4', 'ncclrun tune -n 8 --device cuda --collective all_reduce,all_gather -e 256M'],
   },
   plan: {
     line: planCommandLine,

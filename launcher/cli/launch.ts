@@ -6,6 +6,8 @@ import { composeReporters } from '../report/compose.ts';
 import { PlainReporter } from '../report/plain.ts';
 import { tellUnwritten } from '../report/unwritten.ts';
 import { type StandardStreams, standardStreams } from '../report/standard-streams.ts';
+import type { JobOptionName } from './options.ts';
+import type { Settings } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
 export interface LaunchOptions {
@@ -25,6 +27,32 @@ export async function launch(request: JobRequest, options: LaunchOptions): Promi
   }
   const result = await runReported(request, composeReporters(reporters));
   return tellUnwritten(reporters, streams, result.exitCode);
+}
+
+/** Of a command whose job measures: everything but the measurement is told to `others`. */
+export interface MeasuringReporters {
+  readonly json: boolean;
+  readonly streams: StandardStreams;
+  readonly others: Reporter;
+  readonly files: readonly Reporter[];
+}
+
+/** Rejects with a FailureError (usage) where a report cannot be written. */
+export async function measuringReporters(
+  settings: Settings<JobOptionName>,
+  request: JobRequest,
+): Promise<MeasuringReporters> {
+  const json = settings.flag('json');
+  const options = {
+    json,
+    verbose: settings.flag('verbose'),
+    eventsFile: settings.text('events'),
+    reportFile: settings.text('report'),
+  };
+  const streams = standardStreams();
+  const plain = plainReporter(streams, request, options);
+  const files = await fileReporters(request, options);
+  return { json, streams, others: composeReporters([plain, ...files]), files };
 }
 
 export function plainReporter(streams: StandardStreams, request: JobRequest, options: LaunchOptions): PlainReporter {

@@ -11,6 +11,7 @@ import { placementOptions } from './options/placement.ts';
 import { planOptions } from './options/plan.ts';
 import { ranksOptions } from './options/ranks.ts';
 import { topologyOptions } from './options/topology.ts';
+import { tuneOptions } from './options/tune.ts';
 
 const jobOptions = [
   ...ranksOptions,
@@ -23,6 +24,7 @@ const jobOptions = [
 
 export type JobOptionName = (typeof jobOptions)[number]['name'];
 export type MeasureOptionName = (typeof measureOptions)[number]['name'];
+export type TuneOptionName = (typeof tuneOptions)[number]['name'];
 export type PlanOptionName = (typeof planOptions)[number]['name'];
 export type TopoOptionName = (typeof topologyOptions)[number]['name'] | (typeof reachingHosts)[number];
 export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
@@ -42,7 +44,13 @@ export const configCommandLine: CommandLine = {
 /** perf's own -f is the factor, as in nccl-tests; its hostfile is spelled out. */
 export const perfCommandLine: CommandLine = {
   command: 'perf',
-  options: [...measureOptions, ...jobOptions.map(withoutTakenFlags)],
+  options: [...measureOptions, ...jobOptionsBeside(measureOptions)],
+  words: 'words',
+};
+
+export const tuneCommandLine: CommandLine = {
+  command: 'tune',
+  options: [...tuneOptions, ...jobOptionsBeside(tuneOptions).filter(({ name }) => name !== 'plan')],
   words: 'words',
 };
 
@@ -64,7 +72,10 @@ export const topoCommandLine: CommandLine = {
   words: 'words',
 };
 
-function withoutTakenFlags(option: Option): Option {
-  const taken = new Set<string>(measureOptions.flatMap((measure) => measure.flags));
-  return { ...option, flags: option.flags.filter((flag) => !taken.has(flag)) };
+/** Those of a job, without the flags that are a command's own, and without those that have no other. */
+function jobOptionsBeside(own: readonly Option[]): Option[] {
+  const taken = new Set(own.flatMap(({ flags }) => flags));
+  return jobOptions
+    .map((option: Option) => ({ ...option, flags: option.flags.filter((flag) => !taken.has(flag)) }))
+    .filter(({ flags }) => flags.length > 0);
 }

@@ -41,6 +41,8 @@ export type JobEvent =
   | (Base & { type: 'rank-exited'; rank: number; host: string; exitCode: number | null; signal: NodeJS.Signals | null })
   | (Base & { type: 'waiting'; what: string; missing: readonly string[]; seconds: number })
   | (Base & { type: 'communicator'; ranks: number; hosts: number })
+  /** A host takes the forms of a communicator from a table of measured times; unless `measured`, it is to be made and `key` says of what. */
+  | (Base & { type: 'tuning'; host: string; ranks: number; file: string; key: string; measured: boolean })
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })
   | (Base & { type: 'notice'; message: string })

@@ -12,6 +12,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import type { TableUse } from '../../control/planner/measured/tables.ts';
 import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
 import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
 import type { HostSlots } from './types.ts';
@@ -30,6 +31,8 @@ export interface HostHandler {
   /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
   frame(host: Host, frame: Frame): void;
   notice(host: Host, message: string): void;
+  /** What it has measured decides a communicator's forms, or they are to be measured. */
+  tuning(host: Host, use: TableUse): void;
   /** It is reached in another way than usual. */
   way(host: Host, message: string): void;
   /** How far its connection is. */
@@ -205,6 +208,8 @@ export class Host {
     switch (report.type) {
       case 'notice':
         return this.#handler.notice(this, report.message);
+      case 'tuning':
+        return this.#handler.tuning(this, report);
       case 'out-of-memory':
         return this.#handler.outOfMemory(report.rank);
       case 'refusal':

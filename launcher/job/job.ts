@@ -104,6 +104,8 @@ export class Job {
       hello: (host) => this.#hello(host),
       frame: (host, frame) => this.#frame(host, frame),
       notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
+      tuning: (host, { ranks, file, key, measured }) =>
+        this.emit({ type: 'tuning', host: host.name, ranks, file, key, measured }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       outOfMemory: (rank) => this.#ends.outOfMemory(rank),

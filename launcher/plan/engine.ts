@@ -4,6 +4,7 @@ import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
+import type { HostTables, PlanInput, PlannedPeer } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/variables.ts';
 
@@ -15,44 +16,78 @@ const MULTIPROCESSORS: readonly (readonly [from: number, count: number])[] = [
   [0, 80],
 ];
 
+const NO_TOKEN = '0'.repeat(32);
+
+/** What was measured on the machine that is planned for, and its GPUs' bus ids by rank. */
+export interface MeasuredHere {
+  readonly tables: HostTables | null;
+  readonly busIds: readonly string[];
+}
+
 /** As --plan takes it. */
-export function enginePlanText(cluster: Cluster, environment: Environment): string {
-  return planToJson(enginePlan(cluster, environment));
+export function enginePlanText(cluster: Cluster, environment: Environment, here: MeasuredHere): string {
+  return planToJson(enginePlan(cluster, environment, here));
+}
+
+/** Of each GPU, for one of a program's first communicators; null: not on GPUs. */
+export function engineMemory(cluster: Cluster, environment: Environment, here: MeasuredHere): GpuMemory | null {
+  const gpus = isOnGpus(cluster, environment) ? gpuPlanOf(enginePlan(cluster, environment, here)) : null;
+  return gpus === null ? null : gpuMemoryOf(gpus);
+}
+
+/** Of one host on its GPUs, of several or with NCCLRUN_DEVICE=host on processors. Addresses and the token are filled in when a job starts. */
+function enginePlan(cluster: Cluster, environment: Environment, here: MeasuredHere): CommPlan {
+  return new Planner(null, environment).plan(inputOf(cluster, environment, here), true);
 }
 
 function isOnGpus({ hosts }: Cluster, environment: Environment): boolean {
   return hosts.length === 1 && environment['NCCLRUN_DEVICE'] !== 'host';
 }
 
-/** Of each GPU, for one of a program's first communicators; null: not on GPUs. */
-export function engineMemory(cluster: Cluster, environment: Environment): GpuMemory | null {
-  const gpus = isOnGpus(cluster, environment) ? gpuPlanOf(enginePlan(cluster, environment)) : null;
-  return gpus === null ? null : gpuMemoryOf(gpus);
-}
-
-/** Of one host on its GPUs, of several or with NCCLRUN_DEVICE=host on processors. Addresses and the token are filled in when a job starts. */
-export function enginePlan(cluster: Cluster, environment: Environment): CommPlan {
+export function inputOf(cluster: Cluster, environment: Environment, { tables, busIds }: MeasuredHere): PlanInput {
   const onGpus = isOnGpus(cluster, environment);
   const hosts = cluster.hosts.map(({ shape, ranks }, host) => ({
     name: `host${host}`,
     address: '127.0.0.1',
     cores: ranks.length,
     machine: { key: String(shape), shape: () => cluster.shapes[shape] ?? null },
+    tables,
   }));
   const capability = Math.min(
     ...cluster.shapes.flatMap(({ routes }) => routes.machine.gpus.map(({ computeCapability }) => computeCapability)),
   );
   const multiprocessors = MULTIPROCESSORS.find(([from]) => capability >= from)?.[1] ?? 0;
   const peers = Array.from({ length: cluster.ranks }, (_, rank) => ({
-    host: cluster.hostOf(rank),
-    listenPort: cluster.hosts.length > 1 ? 1 : 0,
+    ...peer(rank, cluster.hostOf(rank), cluster.hosts.length),
     device: onGpus ? ('cuda' as const) : ('host' as const),
-    cudaDevice: 0,
-    busId: rank.toString(16),
+    busId: busIds[rank] ?? rank.toString(16),
     multiprocessors,
+  }));
+  return { hosts, peers, token: NO_TOKEN };
+}
+
+/** Of ranks on this machine's processors, of which no topology says anything. */
+export function processorsPlan(
+  ranks: number,
+  cores: number,
+  environment: Environment,
+  tables: HostTables | null,
+): CommPlan {
+  const hosts = [{ name: 'host0', address: '127.0.0.1', cores, machine: null, tables }];
+  const peers = Array.from({ length: ranks }, (_, rank) => peer(rank, 0, 1));
+  return new Planner(null, environment).plan({ hosts, peers, token: NO_TOKEN }, true);
+}
+
+function peer(rank: number, host: number, hosts: number): PlannedPeer {
+  return {
+    host,
+    listenPort: hosts > 1 ? 1 : 0,
+    device: 'host',
+    cudaDevice: 0,
+    busId: '0',
+    multiprocessors: 0,
     mostChannels: 0,
     communicators: 0,
     pidHash: String(rank),
-  }));
-  return new Planner(null, environment).plan({ hosts, peers, token: '0'.repeat(32) }, true);
+  };
 }

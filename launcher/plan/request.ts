@@ -1,10 +1,7 @@
 /** From the words of `ncclrun plan` to what is to be planned. */
-import type { CollectiveName } from '../../control/plan/types.ts';
 import type { HostGroup } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
-import { collectives } from '../cli/command-table.ts';
-import { nearest } from '../cli/nearest.ts';
 import { usageError } from '../cli/usage-error.ts';
 import { parseBytes } from '../cli/values.ts';
 import { readTopologyFile } from '../topology/file.ts';
@@ -63,33 +60,6 @@ function spread(groups: readonly HostGroup[], ranks: number): HostGroup[] {
     ];
     return parts.filter((part) => part.hosts > 0);
   });
-}
-
-const NAMES: Readonly<Record<(typeof collectives)[number], CollectiveName>> = {
-  all_reduce: 'allReduce',
-  all_gather: 'allGather',
-  reduce_scatter: 'reduceScatter',
-  broadcast: 'broadcast',
-  reduce: 'reduce',
-  alltoall: 'allToAll',
-  gather: 'gather',
-  scatter: 'scatter',
-  sendrecv: 'sendRecv',
-};
-
-export function collectivesOf(words: readonly string[]): CollectiveName[] {
-  return words
-    .flatMap((word) => word.split(','))
-    .flatMap((word) => {
-      if (word === 'all') return collectives.map((name) => NAMES[name]);
-      const known = collectives.find((name) => name === word);
-      if (known !== undefined) return [NAMES[known]];
-      const guess = nearest(word, collectives);
-      throw usageError(
-        `no collective is called ${word}`,
-        guess === null ? `there are ${collectives.join(', ')}` : `did you mean ${guess}?`,
-      );
-    });
 }
 
 /** `8..8G`, `1M`: powers of two times the first. */

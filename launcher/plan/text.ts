@@ -5,7 +5,8 @@ import { columns } from './columns.ts';
 export function planText(view: PlanView, explain: boolean): string {
   const { nodes, ranks, nChannels, shapes } = view;
   const hosts = nodes === 1 ? '1 host' : `${nodes} hosts`;
-  const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('');
+  const measured = view.table === null ? '' : `  measured: ${view.table}\n`;
+  const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('') + measured;
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
   const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
   if (explain) parts.push(explanation(shapes, view), memoryText(view));

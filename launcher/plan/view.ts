@@ -11,6 +11,9 @@ import type { Machine } from '../../control/planner/machine/node.ts';
 import type { Routes } from '../../control/planner/machine/routes.ts';
 import { totalBandwidth } from '../../control/planner/search/graph.ts';
 import type { FoundChannel, Graph, Pattern } from '../../control/planner/search/graph.ts';
+import { measuredAt } from '../../control/planner/measured/rows.ts';
+import type { FoundTable } from '../../control/planner/measured/store.ts';
+import { isPreferred } from '../../control/planner/preferences.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
 import { choicesFor, engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
@@ -110,6 +113,8 @@ export interface PlanView {
   /** Bytes of each GPU that a communicator of all ranks takes, one of a program's first ones; null: not on GPUs. */
   readonly memory: GpuMemory | null;
   readonly tuning: readonly TuningView[];
+  /** The file with the times that were measured; null: all are predicted. */
+  readonly table: string | null;
   readonly rings?: readonly (readonly number[])[];
 }
 
@@ -119,6 +124,8 @@ export interface ViewOptions {
   /** With the orders over all ranks. */
   readonly full: boolean;
   readonly preferences: Preferences;
+  /** Of the machine that is planned for. */
+  readonly table: FoundTable | null;
   /** Variables that decided something. */
   readonly said: readonly string[];
   readonly memory: GpuMemory | null;
@@ -163,6 +170,7 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
     hierarchical: hierarchyView(cluster),
     shapes,
     memory: options.memory,
+    table: options.table?.file ?? null,
     tuning: collectives.flatMap((collective) => tuningOf(collective, situation, options)),
     ...(full ? { rings: ringOrders(cluster) } : {}),
   };
@@ -246,13 +254,28 @@ function agreed(
   };
 }
 
-function tuningOf(collective: CollectiveName, situation: Situation, { sizes, preferences }: ViewOptions): TuningView[] {
+function tuningOf(
+  collective: CollectiveName,
+  situation: Situation,
+  { sizes, preferences, table }: ViewOptions,
+): TuningView[] {
+  const measured = (table?.table.collectives.find((one) => one.collective === collective)?.forms ?? []).filter((form) =>
+    isPreferred(collective, form, preferences),
+  );
   const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
   const all = choicesFor(collective, situation);
   return sizes.flatMap((bytes) => {
-    const best = fastest(choices, bytes);
-    if (best === null) return [];
-    const microseconds = timeOf(best, bytes);
+    const predicted = fastest(choices, bytes);
+    if (predicted === null) return [];
+    const known = measuredAt(measured, bytes, (form, size) => {
+      const planned = fastest(choices, size);
+      return form.algorithm === planned?.form && form.protocol === planned.protocol;
+    });
+    const own = choices.find(
+      ({ form, protocol }) => form === known?.form.algorithm && protocol === known.form.protocol,
+    );
+    const best = own ?? predicted;
+    const microseconds = own === undefined || known === null ? timeOf(best, bytes) : known.microseconds;
     const others = all
       .filter((choice) => !isSame(choice, best))
       .toSorted((one, other) => timeOf(one, bytes) - timeOf(other, bytes));

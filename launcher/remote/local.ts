@@ -1,5 +1,6 @@
 /** The agent of the launcher's own host runs in the launcher. This is the only file of the launcher that imports worker/. */
 import { MemoryLink } from '../../control/link/memory-link.ts';
+import type { Tables } from '../../control/planner/measured/tables.ts';
 import { beginAgent } from '../../worker/agent/begin.ts';
 import { openBootstrap } from '../../worker/agent/bootstrap-open.ts';
 import {
@@ -10,6 +11,7 @@ import {
   installedVersion,
 } from '../../worker/agent/installation.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
+import type { TuningListener } from '../../worker/agent/tuning.ts';
 import { leave, loadNative, NativeLoadError } from '../../worker/engine/load.ts';
 import { NativeLink } from '../../worker/engine/native-link.ts';
 import type { Detected } from '../../worker/topology/detect.ts';
@@ -48,6 +50,12 @@ export async function localTopology(): Promise<Detected> {
     if (!(error instanceof Error) || error.name !== 'TopologyError') throw error;
     throw usageError(error.message, 'correct the file, or unset NCCL_TOPO_FILE');
   }
+}
+
+/** What was measured on this machine; null: nothing, or it is not wanted. */
+export async function localTables(environment: NodeJS.ProcessEnv, listener: TuningListener): Promise<Tables | null> {
+  const { findTables } = await import('../../worker/agent/tuning.ts');
+  return findTables(environment, listener)();
 }
 
 /** As Native.prefixLines. */

@@ -65,6 +65,10 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     fields: { rank: 'number', host: 'text', exitCode: 'number or null', signal: 'signal or null' },
   },
   communicator: { when: 'the launcher has wired one up', fields: { ranks: 'number', hosts: 'number' } },
+  tuning: {
+    when: 'a host has planned one by a table of measured times; `measured` false: for the making of the table, `file`; `key`: what it holds for, as JSON',
+    fields: { host: 'text', ranks: 'number', file: 'text', key: 'text', measured: 'boolean' },
+  },
   waiting: {
     when: 'something takes long; `missing`: hosts or ranks by name',
     fields: { what: 'text', missing: 'texts', seconds: 'number' },

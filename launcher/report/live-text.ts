@@ -59,6 +59,7 @@ export class LiveText {
       case 'binding':
       case 'waiting':
       case 'communicator':
+      case 'tuning':
       case 'signal':
       case 'notice':
       case 'job-ended':

@@ -1,6 +1,7 @@
 /** The reporter of `ncclrun perf`: rank 0's stdout is the measurement, everything else is told as in any job. */
 import type { JobEvent, OutputChunk } from '../job/event.ts';
 import type { JobResult, RankMap, Reporter } from '../job/types.ts';
+import { MeasuredLines } from './measured-lines.ts';
 import { isRow, parsePerfLine, type PerfHead, type PerfRow } from './perf-rows.ts';
 import { tableFoot, tableHead, tableRow, wrongElements } from './perf-table.ts';
 import type { Writer } from './writer.ts';
@@ -9,7 +10,7 @@ export class PerfReporter implements Reporter {
   readonly #inner: Reporter;
   readonly #stdout: Writer;
   readonly #json: boolean;
-  #text = '';
+  readonly #measured = new MeasuredLines(parsePerfLine);
   #head: PerfHead | null = null;
   #outOfPlace: PerfRow | null = null;
   readonly rows: PerfRow[] = [];
@@ -30,21 +31,11 @@ export class PerfReporter implements Reporter {
   }
 
   async output(chunk: OutputChunk): Promise<void> {
-    if (chunk.stream !== 'stdout' || chunk.rank !== 0) return this.#inner.output(chunk);
-    this.#text += Buffer.from(chunk.bytes).toString('utf8');
-    const lines = this.#text.split('\n');
-    this.#text = lines.pop() ?? '';
+    const taken = this.#measured.take(chunk);
+    if (taken === null) return this.#inner.output(chunk);
     // Every line is taken before the first wait: the next chunk may come while this one is printed.
-    const table: string[] = [];
-    const others: string[] = [];
-    for (const line of lines) {
-      const parsed = parsePerfLine(line);
-      if (parsed === null) others.push(`${line}\n`);
-      else table.push(this.#take(parsed));
-    }
-    await this.#print(table.join(''));
-    if (others.length === 0) return;
-    await this.#inner.output({ ...chunk, stream: 'stderr', bytes: Buffer.from(others.join('')), partial: false });
+    await this.#print(taken.lines.map((line) => this.#take(line)).join(''));
+    if (taken.others !== null) await this.#inner.output(taken.others);
   }
 
   async result(result: JobResult): Promise<void> {

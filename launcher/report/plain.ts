@@ -116,6 +116,7 @@ export class PlainReporter implements Reporter {
       case 'host-ended':
       case 'rank-started':
       case 'communicator':
+      case 'tuning':
       case 'signal':
       case 'job-ended':
         return;

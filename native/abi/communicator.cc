@@ -160,6 +160,21 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm) {
   });
 }
 
+NCCLRUN_EXPORT ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collective, uint64_t bytes,
+                                               ncclrunForm* form) {
+  return withDataPath("ncclrunCommGetForm", comm, [&](const DataPath& path) {
+    if (const auto bad = checkPointer("ncclrunCommGetForm", "form", form); bad != ncclSuccess) return bad;
+    return resultOf(path.form(static_cast<plan::Collective>(collective), bytes, *form));
+  });
+}
+
+NCCLRUN_EXPORT ncclResult_t ncclrunCommChooseAs(ncclComm_t comm, uint64_t bytes) {
+  return withCommunicator("ncclrunCommChooseAs", comm, [bytes](Communicator& communicator) {
+    communicator.chooseAs(bytes);
+    return ncclSuccess;
+  });
+}
+
 NCCLRUN_EXPORT ncclResult_t ncclrunNodeBarrier(ncclComm_t comm) {
   return withDataPath("ncclrunNodeBarrier", comm, [](DataPath& path) { return path.nodeBarrier(); });
 }

@@ -181,6 +181,7 @@ ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStrea
     operation.hash = hash_;
     if (operation.collective != plan::Collective::sendRecv) hashed_++;
     operation.hashed = hashed_;
+    operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
   }
   const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream));
   return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;

@@ -61,6 +61,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::optional<cuda::Gpu>& gpu() const { return gpu_; }
   // From now on its queue takes any number of operations at once.
   void letQueueGrow() { queueGrows_.store(true, std::memory_order_relaxed); }
+  // From now on operations are carried out as those of so many bytes; kOwnBytes: of their own.
+  void chooseAs(uint64_t bytes) { chosenAs_.store(bytes, std::memory_order_relaxed); }
   State state() const { return state_.load(std::memory_order_acquire); }
 
   // Ranks of one communicator in one process have different lanes: their default streams differ (core/stream.h). Set
@@ -181,6 +183,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Registrations registrations_;
 
   std::atomic<bool> queueGrows_{false};
+  std::atomic<uint64_t> chosenAs_{kOwnBytes};
   std::mutex queueMutex_;  // order of numbers = order in the data path
   uint64_t operations_ = 0;
   uint64_t hash_ = 0;

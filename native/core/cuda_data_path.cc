@@ -448,6 +448,11 @@ Status CudaDataPath::predict(const Operation& operation, double& microseconds) c
   return status;
 }
 
+// As a captured operation has it.
+Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const {
+  return formAt(plan(), wholeLines_ ? plan::kRequiresWholeLines : 0, collective, bytes, out);
+}
+
 ncclResult_t CudaDataPath::nodeBarrier() {
   const auto& header = plan().header();
   return result(

@@ -177,6 +177,9 @@ class HostDataPath final : public DataPath {
     microseconds = status.ok() ? predictedMicroseconds(task) : 0;
     return status;
   }
+  Status form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override {
+    return formAt(communicator_->plan(), plan::kRequiresNotCaptured, collective, bytes, out);
+  }
   void info(ncclrunCommInfo& out) const override {
     const auto& plan = communicator_->plan();
     const auto& header = plan.header();

@@ -112,9 +112,10 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
     return {ncclInvalidArgument, name + " of " + std::to_string(operation.count) + " elements: no memory holds that"};
   }
   task.bytes = deciding(operation, plan.header().ranks);
+  const uint64_t size = operation.chosenAs == kOwnBytes ? task.bytes : operation.chosenAs;
   for (uint32_t row = 0; row < plan.header().tuningTable.count; row++) {
     const auto record = plan.tuning(row);
-    if (record.collective != uint8_t(operation.collective) || task.bytes > record.upToBytes) continue;
+    if (record.collective != uint8_t(operation.collective) || size > record.upToBytes) continue;
     for (uint32_t i = 0; i < record.formCount; i++) {
       task.form = plan.form(record.firstForm + i);
       if ((task.form.requires_ & ~given) != 0) continue;
@@ -126,6 +127,21 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
   }
   return {ncclInvalidUsage,
           name + " of " + std::to_string(task.bytes) + " bytes: the plan has no form for it on " + which};
+}
+
+Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective, uint64_t bytes, ncclrunForm& out) {
+  Task task;
+  task.operation.collective = collective;
+  task.operation.chosenAs = bytes;
+  if (Status status = chooseForm(plan, given, task); !status.ok()) return status;
+  out = {task.form.algorithm, task.form.protocol, task.form.channels, task.form.threads, kOwnBytes};
+  for (uint32_t row = 0; row < plan.header().tuningTable.count; row++) {
+    const auto record = plan.tuning(row);
+    if (record.collective != uint8_t(collective) || bytes > record.upToBytes) continue;
+    out.upToBytes = record.upToBytes;
+    break;
+  }
+  return {};
 }
 
 double predictedMicroseconds(const Task& task) {

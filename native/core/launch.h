@@ -40,6 +40,9 @@ uint64_t deciding(const Operation& operation, uint32_t ranks);
 // row of the operation's collective and size. ncclInvalidUsage if the plan has none, or its device cannot carry it out.
 Status chooseForm(const PlanView& plan, uint32_t given, Task& task);
 
+// What it would choose for operations of so many bytes.
+Status formAt(const PlanView& plan, uint32_t given, plan::Collective collective, uint64_t bytes, ncclrunForm& out);
+
 // What the plan predicts for the task's form and bytes; 0 where it predicts nothing.
 double predictedMicroseconds(const Task& task);
 

@@ -7,6 +7,7 @@ namespace {
 double whole(int) { return 1; }
 double othersShare(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
 
+// In the order of plan::Collective.
 constexpr Collective kCollectives[] = {
     {.name = "all_reduce",
      .reduces = true,
@@ -113,3 +114,5 @@ const Collective& collectiveNamed(const std::string& name) {
   }
   throw std::invalid_argument("unknown collective \"" + name + "\"; known: " + known);
 }
+
+uint32_t planNumber(const Collective& collective) { return static_cast<uint32_t>(&collective - kCollectives); }

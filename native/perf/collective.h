@@ -1,6 +1,7 @@
 // The table of what can be measured: one entry per collective.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -39,3 +40,5 @@ struct Collective {
 
 // Throws std::invalid_argument for a name that does not exist.
 const Collective& collectiveNamed(const std::string& name);
+// As plans and ncclrunCommGetForm number it (native/core/plan_format.h).
+uint32_t planNumber(const Collective& collective);

@@ -1,9 +1,10 @@
-// ncclrun-perf: the program whose ranks `ncclrun perf` starts. Rank 0 writes one JSON object per line: what is
-// measured, then a row per size and place.
+// ncclrun-perf: the program whose ranks `ncclrun perf` and `ncclrun tune` start. Rank 0 writes one JSON object per
+// line: what is measured, then a row per size and place (or form).
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 
+#include "forms.h"
 #include "measure.h"
 #include "options.h"
 #include "session.h"
@@ -65,7 +66,12 @@ void measureAll(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
-    measureAll(readOptions(argc, argv));
+    const Options options = readOptions(argc, argv);
+    if (options.collective == "forms") {
+      measureForms(options);
+    } else {
+      measureAll(options);
+    }
     return 0;
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "ncclrun-perf: %s\n", error.what());

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <vector>
 
+#include "graph.h"
+
 namespace {
 
 // The engine's operator; one made for the occasion is given back at the end.
@@ -38,19 +40,24 @@ size_t Measure::parts(Extent extent) const {
   return extent == Extent::once ? 1 : static_cast<size_t>(session_.ranks());
 }
 
-Measurement Measure::run(const Subject& subject, size_t bytes, bool inPlace) {
-  const auto& [collective, type, op] = subject;
+Measure::Case Measure::caseOf(const Subject& subject, ncclRedOp_t op, size_t bytes, bool inPlace) const {
+  const auto& [collective, type, _] = subject;
   const size_t count = bytes / type.bytes / std::max(parts(collective.sends), parts(collective.receives));
+  return {subject,
+          op,
+          inPlace,
+          count,
+          parts(collective.sends) * count * type.bytes,
+          parts(collective.receives) * count * type.bytes};
+}
+
+Measurement Measure::run(const Subject& subject, size_t bytes, bool inPlace) {
+  const Collective& collective = subject.collective;
   const EngineOperator engineOperator(subject, session_);
-  const Case one = {subject,
-                    engineOperator.get(),
-                    inPlace,
-                    count,
-                    parts(collective.sends) * count * type.bytes,
-                    parts(collective.receives) * count * type.bytes};
+  const Case one = caseOf(subject, engineOperator.get(), bytes, inPlace);
   Measurement result{};
   result.bytes = std::max(one.sendBytes, one.receiveBytes);
-  result.count = count;
+  result.count = one.count;
   result.inPlace = inPlace;
   const double seconds = session_.sum(timeOne(one)) / session_.ranks();
   result.microseconds = seconds * 1e6;
@@ -94,6 +101,41 @@ double Measure::timeOne(const Case& one) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   session_.barrier();
   return taken.count() / options_.iterations;
+}
+
+size_t Measure::wholeBytes(const Collective& collective, const ElementType& type, size_t bytes) const {
+  const size_t element = type.bytes * std::max(parts(collective.sends), parts(collective.receives));
+  return bytes / element * element;
+}
+
+double Measure::timeAs(const Subject& subject, size_t bytes, uint64_t chosenAs, int iterations) {
+  const Case one = caseOf(subject, subject.op.op, bytes, false);
+  session_.barrier();
+  double seconds = 0;
+  if (session_.isGpu()) {
+    seconds = secondsOfGraph(one, chosenAs, iterations);
+  } else {
+    const ChosenAs chosen(session_, chosenAs);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < iterations; i++) start(one, placeOf(one, i));
+    session_.synchronize();
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  return session_.sum(seconds) / session_.ranks() / iterations * 1e6;
+}
+
+double Measure::secondsOfGraph(const Case& one, uint64_t chosenAs, int iterations) {
+  const Graph graph(session_, [&] {
+    const ChosenAs chosen(session_, chosenAs);
+    for (int i = 0; i < iterations; i++) start(one, placeOf(one, i));
+  });
+  session_.barrier();
+  graph.launch();  // brings it onto the GPU, lets the ranks meet, and gives us time to queue the rest
+  const Moment begin(session_);
+  graph.launch();
+  const Moment end(session_);
+  session_.synchronize();
+  return begin.secondsUntil(end);
 }
 
 int64_t Measure::wrongElements(const Case& one) {

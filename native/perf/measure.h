@@ -34,6 +34,12 @@ class Measure {
   // `bytes` at most options.end.
   Measurement run(const Subject& subject, size_t bytes, bool inPlace);
 
+  // Microseconds per operation out of place, mean over ranks, of `iterations` queued together as operations of so many
+  // bytes are (ncclrunCommChooseAs). On GPUs they are a graph, so that it is not launching that takes the time.
+  double timeAs(const Subject& subject, size_t bytes, uint64_t chosenAs, int iterations);
+  // Of the larger buffer; 0: so few bytes have no element for every rank.
+  size_t wholeBytes(const Collective& collective, const ElementType& type, size_t bytes) const;
+
  private:
   // The subject at one size: where the buffers of an iteration lie.
   struct Case {
@@ -50,6 +56,8 @@ class Measure {
   };
 
   size_t parts(Extent extent) const;
+  Case caseOf(const Subject& subject, ncclRedOp_t op, size_t bytes, bool inPlace) const;
+  double secondsOfGraph(const Case& one, uint64_t chosenAs, int iterations);
   Place placeOf(const Case& one, int iteration) const;
   void start(const Case& one, const Place& place);
   void repeat(const Case& one, int times);

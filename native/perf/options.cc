@@ -25,6 +25,10 @@ void setOption(Options& options, std::string_view name, std::string_view text) {
     options.factor = wholeNumber(name, text, 2, kMostBytes);
   } else if (name == "--iters") {
     options.iterations = static_cast<int>(wholeNumber(name, text, 1, INT_MAX));
+  } else if (name == "--rounds") {
+    options.rounds = static_cast<int>(wholeNumber(name, text, 1, INT_MAX));
+  } else if (name == "--collectives") {
+    options.collectives = text;
   } else if (name == "--warmup") {
     options.warmup = static_cast<int>(wholeNumber(name, text, 0, INT_MAX));
   } else if (name == "--blocking") {
@@ -52,10 +56,12 @@ Options readOptions(int argc, char** argv) {
   }
   Options options;
   options.collective = argv[1];
+  if (options.collective == "forms") options.iterations = 0;
   for (int i = 2; i < argc; i += 2) {
     if (i + 1 == argc) throw std::invalid_argument(std::string(argv[i]) + " has no value");
     setOption(options, argv[i], argv[i + 1]);
   }
-  if (options.end < options.begin) throw std::invalid_argument("--end is less than --begin");
+  if (options.end < options.begin && options.collective != "forms")
+    throw std::invalid_argument("--end is less than --begin");
   return options;
 }

@@ -4,12 +4,14 @@
 #include <string>
 
 struct Options {
-  std::string collective;
-  size_t begin = 0;   // bytes
-  size_t end = 0;     // bytes
-  size_t factor = 2;  // from one size to the next
-  int iterations = 20;
+  std::string collective;   // or "forms"
+  std::string collectives;  // whose forms are measured, with commas
+  size_t begin = 0;         // bytes
+  size_t end = 0;           // bytes; of forms 0: what the device can take
+  size_t factor = 2;        // from one size to the next
+  int iterations = 20;      // of forms 0: likewise
   int warmup = 5;
+  int rounds = 5;         // in which every form has a turn
   bool blocking = false;  // waits for each operation before the next
   bool check = false;
   int root = 0;

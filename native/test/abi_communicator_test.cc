@@ -93,6 +93,11 @@ void facts() {
     ncclResult_t state = ncclInternalError;
     EXPECT_RESULT(ncclCommGetAsyncError(all.comms[rank], &state), ncclSuccess, "");
     EXPECT(state == ncclSuccess);
+    ncclrunForm form{};
+    EXPECT_RESULT(ncclrunCommGetForm(all.comms[rank], 0, 1 << 20, &form), ncclSuccess, "");
+    EXPECT(form.channels == 1 && form.threads >= 64 && form.upToBytes >= 1 << 20);
+    EXPECT_RESULT(ncclrunCommGetForm(all.comms[rank], 99, 8, &form), ncclInvalidUsage, "no form");
+    EXPECT_RESULT(ncclrunCommGetForm(all.comms[rank], 0, 8, nullptr), ncclInvalidArgument, "form is NULL");
     size_t count = 0;
     EXPECT_RESULT(ncclrunCommGetEdges(all.comms[rank], nullptr, &count), ncclSuccess, "");
     EXPECT(count == 2);  // a ring: one edge out, one in

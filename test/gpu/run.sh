@@ -66,6 +66,10 @@ for algorithm in direct ring tree; do
       env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol ncclrun -n "$gpus" "$programs/matrix" 2
   done
 done
+# copy engines, also where all streams share one of the driver's queues
+copies=(env NCCL_ALGO=copyengine NCCLRUN_COPY_PATIENCE=20000)
+add native/matrix-copies 120 "${copies[@]}" ncclrun -n "$gpus" "$programs/matrix" 4
+add native/matrix-copies-one-queue 120 "${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=1 ncclrun -n "$gpus" "$programs/matrix" 5
 # kernels that wait now and then before they hand data on or look for it
 if [ -d "$programs/kernels-delayed" ]; then
   for protocol in simple ll ll128; do
@@ -83,6 +87,21 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   for what in collectives messages; do
     add "native/two-streams-$what" 250 "$bin/two_streams" "$gpus" 4000 1024 "$what"
   done
+  for queues in 8 1; do
+    few=("${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=$queues)
+    for what in collectives messages; do
+      add "native/two-streams-copies-$what-$queues" 250 "${few[@]}" "$bin/two_streams" "$gpus" 200 1024 "$what"
+    done
+    add "native/unlike-groups-copies-$queues" 70 "${few[@]}" "$bin/unlike_groups" "$gpus" $((64 << 20))
+    add "native/group-streams-copies-$queues" 70 "${few[@]}" "$bin/group_streams" "$gpus" 20 $((64 << 20))
+    add "native/graphs-copies-$queues" 130 "${few[@]}" "$bin/graphs" "$gpus" 100 $((64 << 20))
+  done
+  for state in large graph running moving send receive group graph-late; do
+    add "native/lose-peer-copies-$state" 40 "${copies[@]}" "$bin/lose_peer" "$gpus" "$state"
+  done
+  add native/abort-copies 130 "${copies[@]}" "$bin/abort" "$gpus" 3
+  add native/options-copies 70 "${copies[@]}" "$bin/options" "$gpus"
+  add native/one-thread 70 "$bin/one_thread" "$gpus" $((64 << 20))
   add native/group-streams 70 "$bin/group_streams" "$gpus" 60 $((64 << 20))
   add native/memory 70 "$bin/memory" "$gpus" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$gpus" $((64 << 20))

@@ -51,6 +51,7 @@ const fish: Offers = (line) => {
 function behaves(offers: Offers): void {
   it('offers commands and options first', () => {
     expect(offers('ncclrun conf')).toContain('config');
+    expect(offers('ncclrun tune --coll')).toEqual(['--collective']);
     expect(offers('ncclrun --hostf')).toEqual(['--hostfile']);
     expect(offers('ncclrun -n 4 --tim').toSorted()).toEqual(['--timeout', '--timestamp-output']);
   });

@@ -85,6 +85,7 @@ describeIf(noStandIn ?? noCompiler, 'programs for GPUs, on those of a stand-in',
     ['options 4', 'options: 4 ranks: right'],
     ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
     ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
+    ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
     ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
   ])('%s', async (line, says) => {
     const [program = '', ...argv] = line.split(' ');
@@ -94,5 +95,11 @@ describeIf(noStandIn ?? noCompiler, 'programs for GPUs, on those of a stand-in',
       });
       expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
     }
+  });
+
+  it('ranks of one thread agree on copies in a group', async () => {
+    const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' };
+    const { stderr } = await execFileAsync(join(directory, 'one_thread'), ['4', '100000'], { env });
+    expect(stderr.match(/allGather of 400000 bytes, and what follows it, by copy engines/g)).toHaveLength(4);
   });
 });

@@ -39,7 +39,26 @@ describe('the planner, for GPUs,', () => {
   test('needs no more threads and channels for a few bytes than move them at once', () => {
     const [first, ...others] = gpuPlan(4).tuning.filter(({ collective }) => collective === 'allReduce');
     expect(first?.forms[0]).toMatchObject({ algorithm: 'directOneShot', protocol: 'll', channels: 1, threads: 64 });
-    expect(others.at(-1)?.forms[0]).toMatchObject({ algorithm: 'ring', protocol: 'simple', threads: 512 });
+    const last = others.at(-1)?.forms ?? [];
+    expect(last[0]).toMatchObject({ algorithm: 'copyEngine', requires: ['publishedAddresses'] });
+    expect(last[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', threads: 512, requires: [] });
+  });
+
+  test('lets copy engines move whatever is large and only moves, and has another form where ranks do not agree', () => {
+    for (const ranks of [2, 4, 8]) {
+      for (const row of gpuPlan(ranks).tuning) {
+        const moves = !['reduce', 'reduceScatter', 'barrier'].includes(row.collective);
+        const isLarge = row.upToBytes === null || row.upToBytes >= 32 * 1024 * 1024;
+        const byCopies = row.forms.filter(({ algorithm }) => algorithm === 'copyEngine');
+        if (isLarge && row.collective !== 'allReduce') expect(byCopies).toHaveLength(moves ? 1 : 0);
+        for (const form of byCopies) expect(form.requires).toEqual(['publishedAddresses']);
+        expect(row.forms.at(-1)?.requires).toEqual([]);
+      }
+    }
+    const rows = rowsIn({ NCCL_P2P_DISABLE: '1' });
+    expect(rows.flatMap(({ forms }) => forms).filter(({ algorithm }) => algorithm === 'copyEngine')).toEqual([]);
+    const direct = rowsIn({ NCCL_ALGO: 'copyengine' }).filter(({ collective }) => collective === 'allGather');
+    expect(direct.map(({ forms }) => forms[0]?.algorithm)).toEqual(direct.map(() => 'copyEngine'));
   });
 
   test('does as NCCL_ALGO and NCCL_PROTO wish, where a collective has it', () => {

@@ -70,8 +70,13 @@ function formsOf({ tuning }: CommPlan, collective: string): string[] {
 
 it('GPUs get the forms that the model says are fastest, as sizes grow', () => {
   const two = planCommunicator(gpuInput(2));
-  expect(formsOf(two, 'allReduce')).toEqual(['directOneShot ll', 'directOneShot ll128', 'ring simple']);
-  expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'directOneShot simple']);
+  expect(formsOf(two, 'allReduce')).toEqual([
+    'directOneShot ll',
+    'directOneShot ll128',
+    'ring simple',
+    'copyEngine simple',
+  ]);
+  expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'copyEngine simple']);
   const eight = planCommunicator(gpuInput(8));
   expect(formsOf(eight, 'allReduce')).toContain('directTwoShot ll128');
   expect(formsOf(eight, 'barrier')).toEqual(['directOneShot ll']);

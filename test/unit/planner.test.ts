@@ -129,7 +129,7 @@ describe('the planner', () => {
       'allReduce directTwoShot',
     ]);
     expect(() => algorithms([0], 'star')).toThrow(
-      /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, collnet/,
+      /^NCCL_ALGO=star: 'star' is unknown; there are direct, ring, tree, copyengine, collnet/,
     );
     expect(() => algorithms([0], 'constructor')).toThrow(/'constructor' is unknown/);
   });

@@ -53,6 +53,7 @@ import {
   type TopologyFiles,
   VariableError,
 } from './topology-files.ts';
+import { findTables } from './tuning.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 const ENOENT = 2;
@@ -190,7 +191,14 @@ export class Agent {
     try {
       const socketPath = this.#socketPath;
       const machine: OwnMachine = (device) => this.#machine(device);
-      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine });
+      const tables = findTables(
+        { ...process.env, ...placement.programs[0]?.environment },
+        {
+          used: (use) => this.#report({ type: 'tuning', ...use }),
+          trouble: (message) => this.#report({ type: 'notice', message }),
+        },
+      );
+      this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine, tables });
     } catch (error) {
       this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });
     }

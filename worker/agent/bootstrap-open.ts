@@ -2,7 +2,7 @@
 import { Bootstrap } from './bootstrap.ts';
 import type { OpenBootstrap } from './bootstrap-service.ts';
 
-export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp, machine }) => {
+export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketPath, sendUp, machine, tables }) => {
   return new Bootstrap({
     native,
     socket: socketPath,
@@ -16,6 +16,7 @@ export const openBootstrap: OpenBootstrap = ({ native, order, placement, socketP
     plansLocally: order.plansLocally,
     environment: { ...process.env, ...placement.programs[0]?.environment },
     machine,
+    tables,
     sendUp,
   });
 };

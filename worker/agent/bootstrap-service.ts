@@ -5,6 +5,7 @@ import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { Native } from '../engine/native.ts';
+import type { OwnTables } from './tuning.ts';
 
 export interface BootstrapService {
   /** A rendezvous frame of the launcher. */
@@ -22,6 +23,7 @@ export interface BootstrapPlace {
   readonly socketPath: string;
   readonly sendUp: (frame: Frame) => void;
   readonly machine: OwnMachine;
+  readonly tables: OwnTables;
 }
 
 /** What this host is for ranks on a device, once that is known; null: nobody looks. */

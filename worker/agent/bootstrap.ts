@@ -31,7 +31,7 @@ import {
 } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
-import type { HostMachine } from '../../control/planner/input.ts';
+import type { PlannedHost } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';
@@ -53,6 +53,7 @@ import { harmFrame, Harms } from './harms.ts';
 import { Letters } from './letters.ts';
 import { lostPeer } from './telemetry.ts';
 import type { TelemetryPage } from './telemetry.ts';
+import type { OwnTables } from './tuning.ts';
 import { isInOperation } from './vain-wait.ts';
 
 export interface BootstrapOptions {
@@ -73,6 +74,7 @@ export interface BootstrapOptions {
   /** The ranks', as far as the planner looks at it. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly machine?: OwnMachine;
+  readonly tables?: OwnTables;
   sendUp(frame: Frame): void;
   /** The last process that was connected is gone. */
   onDeserted?(): void;
@@ -412,20 +414,24 @@ export class Bootstrap {
     const refuse = (error: unknown): void => this.#refuseFor(error, askers);
     try {
       const machine = this.#options.machine?.(deviceOf(gathering)) ?? null;
-      if (machine === null) this.#planOn(null, gathering, askers);
-      else void machine.then((known) => this.#planOn(known, gathering, askers), refuse);
+      const tables = this.#options.tables?.() ?? null;
+      if (machine === null && tables === null) return this.#planOn({ machine, tables }, gathering, askers);
+      void Promise.all([machine, tables]).then(
+        ([known, measured]) => this.#planOn({ machine: known, tables: measured }, gathering, askers),
+        refuse,
+      );
     } catch (error) {
       refuse(error);
     }
   }
 
-  #planOn(machine: HostMachine | null, gathering: Gathering, askers: readonly Asker[]): void {
+  #planOn(known: Pick<PlannedHost, 'machine' | 'tables'>, gathering: Gathering, askers: readonly Asker[]): void {
     const { hostName, rankCount } = this.#options;
     const { key, size } = gathering;
     try {
       if (this.#communicators.has(key))
         throw new Error(`${describeKey(key)} is still in use: its ranks have not left it`);
-      const host = { name: hostName, address: '', cores: availableParallelism(), machine };
+      const host = { name: hostName, address: '', cores: availableParallelism(), ...known };
       const { encoded } = planJoined(gathering, () => host, this.#planner, size === rankCount);
       this.#begin(key, assembleHostPlan(encoded.body, encoded.host(0).bytes), askers, false);
     } catch (error) {

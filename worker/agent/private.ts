@@ -14,8 +14,10 @@ import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
 import { leave, loadNative } from '../engine/load.ts';
 import type { Native } from '../engine/native.ts';
 import { Bootstrap } from './bootstrap.ts';
+import type { Tables } from '../../control/planner/measured/tables.ts';
 import { refuseSpread, spreadOf } from './spread.ts';
 import { findOwnMachine, readGiven, topologyFiles, type TopologyFiles } from './topology-files.ts';
+import { findTables } from './tuning.ts';
 
 /** Where whoever starts us puts the socket. */
 const LISTENER = 3;
@@ -39,14 +41,24 @@ function serve(): void {
   const native = loadNative();
   const files = topologyFiles({ programs: [{ environment: {}, workingDirectory: process.cwd() }] }, environment);
   const finding = files === null ? null : findMachines(native, files);
+  const measured = findTables(environment, { used: () => undefined, trouble: () => undefined })();
   // Known before the first frame goes to the hub.
   let machines: Machines = NO_MACHINES;
-  const ready = finding?.then((found) => (machines = found));
+  let tables: Tables | null = null;
+  const ready =
+    finding === null && measured === null
+      ? null
+      : Promise.all([finding, measured]).then(([found, all]) => {
+          machines = found ?? NO_MACHINES;
+          tables = all;
+          return undefined;
+        });
   const host = (_host: number, device: DeviceName): PlannedHost => ({
     name: hostName,
     address: '',
     cores: availableParallelism(),
     machine: machines[device],
+    tables,
   });
   const hub = new Hub({
     epoch: EPOCH,
@@ -81,7 +93,7 @@ function serve(): void {
     sendUp(frame) {
       const refusal = spread === null ? null : refuseSpread(spread, frame);
       if (refusal !== null) bootstrap.receive(refusal);
-      else if (ready === undefined) hub.receive(HOST, frame);
+      else if (ready === null) hub.receive(HOST, frame);
       else void ready.then(() => hub.receive(HOST, frame));
     },
     onDeserted: () => leave(0),

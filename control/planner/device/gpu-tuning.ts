@@ -9,8 +9,8 @@ import { rounded } from './host-prediction.ts';
 
 /** Two steps, which go round a ring one behind the other; a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third, short one. */
 const CHUNK_BYTES = 136 * 3840;
-const THREADS = 512;
-const LEAST_THREADS = 64;
+export const THREADS = 512;
+export const LEAST_THREADS = 64;
 const KiB = 1024;
 /** What the threads of a block move at once; with more, another channel takes part. */
 const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB, ll128: 7680, simple: 64 * KiB };
@@ -28,7 +28,7 @@ interface Step extends Way {
   readonly copies: Choice | null;
 }
 
-interface Among {
+export interface Among {
   readonly ranks: number;
   /** Of the plan, and how many of them every operation is to use. */
   readonly channels: number;
@@ -109,8 +109,26 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, among: Amo
   return rows;
 }
 
-function channelsFor(collective: CollectiveName, step: Step, { ranks, channels, copyChannels }: Among): number {
-  if (collective === 'barrier') return 1;
+/** What another chooser has to know of the forms: how many channels one may have, and what it is made of. */
+export const formsOnGpus = {
+  mostChannels: channelsFor,
+  form({ algorithm, protocol }: Way, { channels, threads }: Effort): Form {
+    const copies = algorithm === 'copyEngine';
+    return {
+      algorithm,
+      protocol,
+      channels,
+      chunkBytes: copies ? COPIED_PART_BYTES : CHUNK_BYTES,
+      threads: copies ? LEAST_THREADS : threads,
+      requires: [],
+      predictedMicroseconds: 0,
+      predictedMicrosecondsPerMebibyte: 0,
+    };
+  },
+} as const;
+
+function channelsFor(collective: CollectiveName, step: Way, { ranks, channels, copyChannels }: Among): number {
+  if (collective === 'barrier' || step.algorithm === 'copyEngine') return 1;
   return isInPairs(collective, step, { ranks, channels, copyChannels })
     ? channelsOfMessage(collective, ranks, channels - copyChannels)
     : channels;
@@ -143,7 +161,7 @@ function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: St
   return BYTES_PER_CHANNEL[protocol] * (wholeAtEveryRank && algorithm !== 'directTwoShot' ? 1 : ranks);
 }
 
-interface Effort {
+export interface Effort {
   readonly channels: number;
   readonly threads: number;
 }
@@ -160,8 +178,7 @@ function row(collective: CollectiveName, step: Step, begin: number, effort: Effo
 function copiesOf({ copies, upToBytes }: Step, begin: number): Form[] {
   if (copies === null) return [];
   const step: Step = { upToBytes, algorithm: copies.form, protocol: copies.protocol, choice: copies, copies };
-  const form = formOf(step, begin, { channels: 1, threads: LEAST_THREADS });
-  return [{ ...form, chunkBytes: COPIED_PART_BYTES, requires: ['publishedAddresses'] }];
+  return [{ ...formOf(step, begin, { channels: 1, threads: LEAST_THREADS }), requires: ['publishedAddresses'] }];
 }
 
 function kernelsOf(step: Step, begin: number, effort: Effort): Form[] {
@@ -175,18 +192,13 @@ function kernelsOf(step: Step, begin: number, effort: Effort): Form[] {
 
 const MEBIBYTE = 2 ** 20;
 
-function formOf({ algorithm, protocol, choice, upToBytes }: Step, begin: number, { channels, threads }: Effort): Form {
+function formOf({ choice, upToBytes, ...way }: Step, begin: number, effort: Effort): Form {
   // The straight line between the ends of the row; of the last one, what it comes to.
   const end = upToBytes ?? LARGEST;
   const [first, last] = choice === null ? [0, 0] : [timeOf(choice, begin), timeOf(choice, end)];
   const perByte = (last - first) / (end - begin);
   return {
-    algorithm,
-    protocol,
-    channels,
-    chunkBytes: CHUNK_BYTES,
-    threads,
-    requires: [],
+    ...formsOnGpus.form(way, effort),
     predictedMicroseconds: choice === null ? 0 : rounded(first - perByte * begin),
     predictedMicrosecondsPerMebibyte: choice === null ? 0 : rounded(perByte * MEBIBYTE),
   };

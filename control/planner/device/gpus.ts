@@ -32,7 +32,7 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
   const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
-  const situation = ways.cluster === null ? unknownMachine(ranks, channels) : situationOf(ways.cluster, channels);
+  const situation = decisionSituation(ways, ranks, channels);
   return {
     device: 'cuda',
     channels: ways.channels(channels),
@@ -47,6 +47,11 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };
+}
+
+/** What the model is asked about. */
+export function decisionSituation(ways: Ways, ranks: number, blocks: number): Situation {
+  return ways.cluster === null ? unknownMachine(ranks, blocks) : situationOf(ways.cluster, blocks);
 }
 
 /** What is not known of it does not matter inside a host. */

@@ -1,6 +1,7 @@
 /**
  * What the host device's plans are made of. Sizes in bytes, times in nanoseconds. Least of several runs of `ncclrun perf all_reduce --plan`
- * with one form forced, 2 and 4 ranks in shared memory on 2 cores; a table per machine replaces them once `ncclrun tune` exists.
+ * with one form forced, 2 and 4 ranks in shared memory on 2 cores; where `ncclrun tune` has
+ * measured a machine, its table replaces them.
  */
 
 /** A waiting rank polls this long before it sleeps: about twice what a sleeping thread takes to wake. */

@@ -23,7 +23,7 @@ interface Choice extends Way {
 }
 
 /** Protocols of the host device, the one for all sizes first. */
-const PROTOCOLS: readonly ProtocolName[] = ['simple', 'll'];
+export const PROTOCOLS_ON_HOSTS: readonly ProtocolName[] = ['simple', 'll'];
 
 export interface Extent {
   readonly ranks: number;
@@ -108,7 +108,7 @@ function withLowLatency(best: readonly Choice[], bytes: number): Choice[] {
 function preferred(collective: CollectiveName, best: readonly Choice[], preferences: Preferences): readonly Choice[] {
   if (best.every((choice) => isPreferred(collective, choice, preferences))) return best;
   const kept = best.map(
-    (choice): Choice => ({ ...choice, ...preferredWay(collective, choice, PROTOCOLS, preferences) }),
+    (choice): Choice => ({ ...choice, ...preferredWay(collective, choice, PROTOCOLS_ON_HOSTS, preferences) }),
   );
   return kept.filter(({ algorithm, protocol }, place) => {
     const next = kept[place + 1];
@@ -121,11 +121,11 @@ function rowOf(collective: CollectiveName, channels: number): (choice: Choice) =
   return (choice) => ({
     collective,
     upToBytes: choice.upToBytes,
-    forms: [form(choice, choice.algorithm === 'ring' ? channels : 1)],
+    forms: [formOnHost(choice, choice.algorithm === 'ring' ? channels : 1)],
   });
 }
 
-function form({ algorithm, protocol }: Choice, channels: number): Form {
+export function formOnHost({ algorithm, protocol }: Way, channels: number): Form {
   return {
     algorithm,
     protocol,

@@ -4,7 +4,7 @@ import { isPreferred } from '../preferences.ts';
 import type { Preferences, Way } from '../preferences.ts';
 
 /** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
-const possible: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
+export const POSSIBLE: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
   allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
   allGather: ['ring', 'directOneShot'],
   reduceScatter: ['ring', 'directOneShot'],
@@ -25,7 +25,7 @@ export function preferredWay(
   preferences: Preferences,
 ): Way {
   if (isPreferred(collective, best, preferences)) return best;
-  const others = possible[collective]
+  const others = POSSIBLE[collective]
     .flatMap((algorithm) => protocols.map((protocol): Way => ({ algorithm, protocol })))
     .filter((way) => isPreferred(collective, way, preferences));
   return (

@@ -104,7 +104,7 @@ export interface Hand {
 
 /**
  * Inside a host over NVLink: fitted to 360 measured times of two H200, 8 bytes to 1 GiB, operations of a graph, such that the worst is off least, by 4
- * to 24 % (test/unit/fixtures/forms-two-h200.tsv). Microseconds, share, and the fill in microseconds and KiB.
+ * to 24 % (test/unit/fixtures/forms-two-h200.tsv; scripts/fit-hands.ts fits them to other times). Microseconds, share, and the fill in microseconds and KiB.
  */
 export const HANDS: Readonly<Record<Deed, Readonly<Record<InsideAlgorithm, ByProtocol<Hand> | null>>>> = {
   allReduce: {

@@ -55,7 +55,8 @@ function predictBarrier(form: AlgorithmName, protocol: ProtocolName, ranks: numb
   return { microseconds: BARRIER + FURTHER_PEER * (ranks - 2), bytesPerMicrosecond: Infinity, fill: null };
 }
 
-function deedOf(collective: CollectiveName): Deed {
+/** Whose constants it has. */
+export function deedOf(collective: CollectiveName): Deed {
   switch (collective) {
     case 'allReduce':
     case 'reduceScatter':
@@ -75,7 +76,7 @@ function handOvers(collective: CollectiveName, form: 'ring' | 'tree', ranks: num
 }
 
 /** What the busiest rank sends, as a part of the larger of its two buffers. null: the form does not do this. */
-function sentShare(collective: CollectiveName, form: AlgorithmName, ranks: number): number | null {
+export function sentShare(collective: CollectiveName, form: AlgorithmName, ranks: number): number | null {
   const others = (ranks - 1) / ranks;
   switch (collective) {
     case 'allReduce':

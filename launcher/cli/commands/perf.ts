@@ -1,12 +1,10 @@
 /** `ncclrun perf COLLECTIVE [options]`: the native measuring program as the ranks of an ordinary job. */
 import { join } from 'node:path';
 import { installationRoot } from '../../remote/local.ts';
-import { composeReporters } from '../../report/compose.ts';
 import { tellUnwritten } from '../../report/unwritten.ts';
 import { PerfReporter } from '../../report/perf.ts';
-import { standardStreams } from '../../report/standard-streams.ts';
 import { jobRequest } from '../job-request.ts';
-import { fileReporters, plainReporter, runReported } from '../launch.ts';
+import { measuringReporters, runReported } from '../launch.ts';
 import { type JobOptionName, type MeasureOptionName, perfCommandLine } from '../options.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
@@ -28,17 +26,8 @@ export async function perf(argv: readonly string[]): Promise<number> {
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request);
 
-  const json = settings.flag('json');
-  const options = {
-    json,
-    verbose: settings.flag('verbose'),
-    eventsFile: settings.text('events'),
-    reportFile: settings.text('report'),
-  };
-  const streams = standardStreams();
-  const plain = plainReporter(streams, request, options);
-  const files = await fileReporters(request, options);
-  const reporter = new PerfReporter(composeReporters([plain, ...files]), streams.stdout, json);
+  const { json, streams, others, files } = await measuringReporters(settings, request);
+  const reporter = new PerfReporter(others, streams.stdout, json);
   const result = await runReported(request, reporter);
   return tellUnwritten(files, streams, reporter.verdict(result).exitCode);
 }

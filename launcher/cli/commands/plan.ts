@@ -10,13 +10,17 @@ import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { diffPlans } from '../../plan/diff.ts';
 import { engineMemory, enginePlanText } from '../../plan/engine.ts';
-import { collectivesOf, hostGroups, sizesOf } from '../../plan/request.ts';
+import { measuredHere, NOTHING_MEASURED } from '../../plan/measured-here.ts';
+import type { MeasuredOnMachine } from '../../plan/measured-here.ts';
+import { planOnProcessors } from '../../plan/processors.ts';
+import { hostGroups, sizesOf } from '../../plan/request.ts';
 import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
 import { localTopology } from '../../remote/local.ts';
 import { checked, readTopologyFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
+import { collectivesOf } from '../collectives.ts';
 import { type PlanOptionName, planCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
@@ -32,47 +36,80 @@ export async function plan(argv: readonly string[]): Promise<number> {
   if (word !== undefined) throw usageError(`"${word}" is no option`, 'a topology is given with --topo FILE');
 
   const topologies = settings.list('topo');
-  const wanted = { topologies, nodes: settings.integer('nodes'), ranks: settings.integer('ranks') };
-  const groups = hostGroups(wanted, topologies.length === 0 ? (await localTopology()).system : null);
+  const ranks = settings.integer('ranks');
+  if (topologies.length === 0 && ranks !== null && process.env['NCCLRUN_DEVICE'] === 'host')
+    return print(await wishedSoon(() => planOnProcessors(ranks, formatOf(settings))), 0);
+  const wanted = { topologies, nodes: settings.integer('nodes'), ranks };
+  const own = topologies.length === 0 ? (await localTopology()).system : null;
+  const groups = hostGroups(wanted, own);
   const wishes = wishesOf(process.env);
   const planned = checked(() => planCluster(groups, wishes));
   if (settings.flag('verify')) {
     const { text, ok } = verify(planned.cluster);
     return print(text, ok ? 0 : 1);
   }
-  return print(await rendered(planned, wishes, settings), 0);
+  const here = own === null ? NOTHING_MEASURED : await measuredHere(planned, own);
+  return print(await rendered(planned, wishes, settings, here), 0);
 }
 
-async function rendered(planned: PlannedCluster, wishes: Wishes, settings: Settings<PlanOptionName>): Promise<string> {
-  const format = settings.flag('json') ? 'json' : (settings.text('format') ?? 'text');
+async function rendered(
+  planned: PlannedCluster,
+  wishes: Wishes,
+  settings: Settings<PlanOptionName>,
+  here: MeasuredOnMachine,
+): Promise<string> {
+  const format = formatOf(settings);
   if (format === 'nccl-xml') return graphsOfFirst(planned);
-  if (format === 'engine') return enginePlanText(planned.cluster, process.env);
+  if (format === 'engine') return enginePlanText(planned.cluster, process.env, here);
   const view = viewOf(planned, {
     collectives: collectivesOf(settings.list('collective')),
     sizes: sizesOf(settings.text('sizes') ?? ''),
     full: settings.flag('full'),
     preferences: wishes.preferences,
+    table: here.table,
     said: wishes.said,
-    memory: engineMemory(planned.cluster, process.env),
+    memory: engineMemory(planned.cluster, process.env, here),
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;
   if (format === 'svg') return (await import('../../plan/svg.ts')).planSvg(view);
   return planText(view, settings.flag('explain'));
 }
 
+function formatOf(settings: Settings<PlanOptionName>): string {
+  return settings.flag('json') ? 'json' : (settings.text('format') ?? 'text');
+}
+
 type Wishes = PlannerWishes & { readonly preferences: Preferences };
 
 function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
-  try {
+  return wished(() => {
     const preferences = preferencesFrom(environment);
     const wishes = plannerWishes(environment);
     const file = environment['NCCL_GRAPH_FILE'] ?? '';
     const graphs = file === '' ? null : readTopologyFile(file).root;
     return { ...wishes, shape: { ...wishes.shape, graphs }, preferences };
+  });
+}
+
+/** Runs what reads variables; what is wrong with one becomes a FailureError (usage). */
+function wished<Result>(read: () => Result): Result {
+  try {
+    return read();
   } catch (error) {
-    if (error instanceof UnplannableError) throw usageError(error.message, 'correct the variable, or unset it');
-    throw error;
+    throw asUsage(error);
   }
+}
+
+async function wishedSoon<Result>(read: () => Promise<Result>): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+function asUsage(error: unknown): unknown {
+  return error instanceof UnplannableError ? usageError(error.message, 'correct the variable, or unset it') : error;
 }
 
 /** As NCCL_GRAPH_DUMP_FILE of the first host. */

@@ -19,47 +19,66 @@ const types = [
 ] as const;
 const operators = ['sum', 'prod', 'max', 'min', 'avg', 'mulsum', 'all'] as const;
 
+export const beginOption = {
+  name: 'begin',
+  flags: ['-b', '--begin', '--minbytes'],
+  environment: [],
+  kind: { type: 'bytes' },
+  argument: 'SIZE',
+  group: 'measure',
+  help: 'smallest size in bytes; K, M and G stand for 1024, 1024² and 1024³',
+  default: '8',
+} as const satisfies Option;
+
+export const endOption = {
+  name: 'end',
+  flags: ['-e', '--end', '--maxbytes'],
+  environment: [],
+  kind: { type: 'bytes' },
+  argument: 'SIZE',
+  group: 'measure',
+  help: 'largest size in bytes',
+  default: '64M',
+} as const satisfies Option;
+
+export const factorOption = {
+  name: 'factor',
+  flags: ['-f', '--factor', '--stepfactor'],
+  environment: [],
+  kind: { type: 'integer', minimum: 2, maximum: 1_048_576 },
+  argument: 'F',
+  group: 'measure',
+  help: 'each size is the one before times this',
+  default: '2',
+} as const satisfies Option;
+
+export const itersOption = {
+  name: 'iters',
+  flags: ['--iters'],
+  environment: [],
+  kind: { type: 'integer', minimum: 1, maximum: 1_000_000_000 },
+  argument: 'N',
+  group: 'measure',
+  help: 'timed operations per size',
+  default: '20',
+} as const satisfies Option;
+
+export const deviceOption = {
+  name: 'device',
+  flags: ['--device'],
+  environment: ['NCCLRUN_DEVICE'],
+  kind: { type: 'choice', choices: ['auto', 'cuda', 'host'] },
+  argument: 'DEVICE',
+  group: 'measure',
+  help: 'where buffers lie: cuda, a GPU per rank; host, ordinary memory; auto, GPUs if every rank has its own on one host',
+  default: 'auto',
+} as const satisfies Option;
+
 export const measureOptions = [
-  {
-    name: 'begin',
-    flags: ['-b', '--begin', '--minbytes'],
-    environment: [],
-    kind: { type: 'bytes' },
-    argument: 'SIZE',
-    group: 'measure',
-    help: 'smallest size in bytes; K, M and G stand for 1024, 1024² and 1024³',
-    default: '8',
-  },
-  {
-    name: 'end',
-    flags: ['-e', '--end', '--maxbytes'],
-    environment: [],
-    kind: { type: 'bytes' },
-    argument: 'SIZE',
-    group: 'measure',
-    help: 'largest size in bytes',
-    default: '64M',
-  },
-  {
-    name: 'factor',
-    flags: ['-f', '--factor', '--stepfactor'],
-    environment: [],
-    kind: { type: 'integer', minimum: 2, maximum: 1_048_576 },
-    argument: 'F',
-    group: 'measure',
-    help: 'each size is the one before times this',
-    default: '2',
-  },
-  {
-    name: 'iters',
-    flags: ['--iters'],
-    environment: [],
-    kind: { type: 'integer', minimum: 1, maximum: 1_000_000_000 },
-    argument: 'N',
-    group: 'measure',
-    help: 'timed operations per size',
-    default: '20',
-  },
+  beginOption,
+  endOption,
+  factorOption,
+  itersOption,
   {
     name: 'warmup',
     flags: ['--warmup', '--warmup_iters'],
@@ -110,16 +129,7 @@ export const measureOptions = [
     help: `reduction: ${operators.join(', ')}`,
     default: 'sum',
   },
-  {
-    name: 'device',
-    flags: ['--device'],
-    environment: ['NCCLRUN_DEVICE'],
-    kind: { type: 'choice', choices: ['auto', 'cuda', 'host'] },
-    argument: 'DEVICE',
-    group: 'measure',
-    help: 'where buffers lie: cuda, a GPU per rank; host, ordinary memory; auto, GPUs if every rank has its own on one host',
-    default: 'auto',
-  },
+  deviceOption,
   {
     name: 'check',
     flags: ['--check'],

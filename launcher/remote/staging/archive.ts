@@ -1,10 +1,10 @@
 /** The archive that hosts without ncclrun get: made once per installation, then kept in our own cache directory. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
+import { cacheDirectory } from '../../../control/cache-directory.ts';
 import { FailureError } from '../../job/failure-error.ts';
 import { installationRoot } from '../local.ts';
 import { withoutSections } from './executable.ts';
@@ -30,11 +30,6 @@ const suffixes = { gzip: '.tar.gz', zstd: '.tar.zst' } as const;
 /** Node before 22.15 compresses with gzip alone. */
 export function canCompress(compression: Compression): boolean {
   return compression === 'gzip' || typeof zlib.zstdCompress === 'function';
-}
-
-/** Where an archive unpacked by hand is found by jobs, and where our own archives are kept. */
-export function cacheDirectory(environment: Readonly<Record<string, string | undefined>>): string {
-  return join(environment['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'ncclrun');
 }
 
 /** Unpacks what was packed with zstd. Empty where there is none. */

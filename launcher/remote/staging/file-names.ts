@@ -28,6 +28,10 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/ssh2.bundle.cjs',
   'dist/bundle/topo.cjs',
   'dist/bundle/topo.bundle.cjs',
+  'dist/bundle/tune.cjs',
+  'dist/bundle/tune.bundle.cjs',
+  'dist/bundle/tables.cjs',
+  'dist/bundle/tables.bundle.cjs',
   'dist/bundle/yargs.cjs',
   'dist/bundle/yargs.bundle.cjs',
 ];

@@ -1,0 +1,77 @@
+/** The times of every form that was measured on a machine, as they lie in the cache directory. */
+import * as v from 'valibot';
+import { ALGORITHMS, COLLECTIVES, DEVICES, PROTOCOLS } from '../../plan/layout.ts';
+import { FORMAT_VERSION } from './key.ts';
+
+const whole = v.pipe(v.number(), v.integer(), v.minValue(1));
+const text = v.nullable(v.string());
+const number = v.nullable(v.number());
+
+const form = v.strictObject({
+  algorithm: v.picklist(ALGORITHMS),
+  protocol: v.picklist(PROTOCOLS),
+  channels: whole,
+  threads: v.pipe(whole, v.multipleOf(32), v.minValue(64), v.maxValue(1024)),
+  /** Bytes (of the larger of a rank's two buffers) and microseconds, by rising size. */
+  times: v.pipe(
+    v.array(v.tuple([whole, v.pipe(v.number(), v.gtValue(0))])),
+    v.minLength(1),
+    v.check((times) => isRising(times), 'sizes must rise'),
+  ),
+});
+
+const table = v.strictObject({
+  formatVersion: v.literal(FORMAT_VERSION),
+  key: v.strictObject({
+    device: v.picklist(DEVICES),
+    ranks: whole,
+    topology: text,
+    processor: text,
+    cores: number,
+    gpu: text,
+    computeCapability: number,
+    driver: text,
+  }),
+  /** ISO 8601; and the version of ncclrun: for people. */
+  measuredAt: v.string(),
+  version: v.string(),
+  collectives: v.array(
+    v.strictObject({ collective: v.picklist(COLLECTIVES), forms: v.pipe(v.array(form), v.minLength(1)) }),
+  ),
+});
+
+export type Table = Readonly<v.InferOutput<typeof table>>;
+export type MeasuredForm = Readonly<v.InferOutput<typeof form>>;
+export type MeasuredTimes = MeasuredForm['times'];
+
+/** A file that is no table; the message says where. */
+export class TableError extends Error {
+  override readonly name = 'TableError';
+}
+
+/** Throws a TableError. */
+export function parseTable(json: string): Table {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    throw new TableError(`no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const result = v.safeParse(table, value);
+  if (result.success) return result.output;
+  const [issue] = result.issues;
+  throw new TableError(`${v.getDotPath(issue) ?? 'the whole'}: ${issue.message}`);
+}
+
+/** A line for each form. */
+export function printTable({ collectives, ...head }: Table): string {
+  const parts = collectives.map(({ collective, forms }) => {
+    const lines = forms.map((one) => `   ${JSON.stringify(one)}`);
+    return `  { "collective": "${collective}", "forms": [\n${lines.join(',\n')} ] }`;
+  });
+  return `${JSON.stringify(head, null, 1).slice(0, -2)},\n "collectives": [\n${parts.join(',\n')} ]\n}\n`;
+}
+
+function isRising(times: readonly (readonly [number, number])[]): boolean {
+  return times.every(([bytes], place) => bytes > (times[place - 1]?.[0] ?? 0));
+}

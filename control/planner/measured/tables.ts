@@ -1,0 +1,123 @@
+/** What was measured on a host, for the planner. Loaded only where there is a table, or one is to be made. */
+import type { DeviceName } from '../../plan/types.ts';
+import { decisionSituation } from '../device/gpus.ts';
+import { formsOnGpus } from '../device/gpu-tuning.ts';
+import { formOnHost } from '../device/host-tuning.ts';
+import type { HostTables, PlanInput } from '../input.ts';
+import type { Decisions } from '../plan.ts';
+import type { Preferences } from '../preferences.ts';
+import type { Ways } from '../ways.ts';
+import { isPossible, measuringRows, MOST_CHANNELS_ON_HOSTS } from './candidates.ts';
+import { hashOf, inOrder, tablePath } from './key.ts';
+import type { TableKey } from './key.ts';
+import { measuredRows } from './rows.ts';
+import { findTable } from './store.ts';
+import type { FoundTable } from './store.ts';
+import { TableError } from './table.ts';
+import type { MeasuredForm } from './table.ts';
+
+/** What a host says of itself; null: nobody knows. */
+export interface HardwareNames {
+  processor(): string | null;
+  /** By bus id, hexadecimal. */
+  gpu(busId: string): string | null;
+  driver(): string | null;
+}
+
+/** A communicator's forms are those of a table, or are to be measured. */
+export interface TableUse {
+  readonly ranks: number;
+  readonly file: string;
+  /** A TableKey as JSON. */
+  readonly key: string;
+  readonly measured: boolean;
+}
+
+export interface TablesOptions {
+  readonly directory: string;
+  readonly names: HardwareNames;
+  /** Plans are for measuring. */
+  readonly measures: boolean;
+  readonly used: (use: TableUse) => void;
+  /** Is told of a file that is no table. */
+  readonly trouble: (message: string) => void;
+}
+
+export class Tables implements HostTables {
+  readonly #options: TablesOptions;
+
+  constructor(options: TablesOptions) {
+    this.#options = options;
+  }
+
+  refine(planned: Decisions, input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
+    const ranks = input.peers.length;
+    if (ranks < 2) return planned;
+    const { device } = planned;
+    const channels = mostChannels(planned, preferences);
+    const situation = decisionSituation(ways, ranks, channels);
+    if (this.#options.measures) {
+      const key = this.#keyOf(device, input, ways);
+      const file = tablePath(this.#options.directory, key);
+      this.#options.used({ ranks, file, key: JSON.stringify(key), measured: false });
+      const among = { ranks, channels, copyChannels: planned.copyChannels, least: 1 };
+      const tuning = measuringRows(planned.tuning, { device, situation, ...among });
+      return { ...planned, channels: ways.channels(channels), tuning };
+    }
+    const found = this.find(device, input, ways);
+    if (found === null) return planned;
+    this.#options.used({ ranks, file: found.file, key: JSON.stringify(found.table.key), measured: true });
+    const tuning = measuredRows(planned.tuning, found.table, {
+      preferences,
+      channels,
+      has: (collective, way) => isPossible(collective, way, device, situation),
+      formOf: device === 'cuda' ? onGpus : onHosts,
+    });
+    const needed = tuning.reduce((most, { forms }) => Math.max(most, ...forms.map((form) => form.channels)), 1);
+    return { ...planned, channels: ways.channels(Math.max(planned.channels.length, needed)), tuning };
+  }
+
+  /** null: there is no table for such ranks, or none that can be read. */
+  find(device: DeviceName, input: PlanInput, ways: Ways): FoundTable | null {
+    try {
+      return findTable(this.#options.directory, this.#keyOf(device, input, ways));
+    } catch (error) {
+      if (!(error instanceof TableError)) throw error;
+      this.#options.trouble(`the table of measured times is ignored: ${error.message}; ncclrun tune makes a new one`);
+      return null;
+    }
+  }
+
+  #keyOf(device: DeviceName, { hosts, peers }: PlanInput, ways: Ways): TableKey {
+    const { names } = this.#options;
+    const { cluster } = ways;
+    // However many channels the user lets it have, it is the same machine.
+    const topology = cluster === null ? null : hashOf(decisionSituation(ways, peers.length, 0));
+    const onProcessors = device === 'host';
+    const [gpu] = cluster?.shapes[0]?.routes.machine.gpus ?? [];
+    return inOrder({
+      device,
+      ranks: peers.length,
+      topology,
+      processor: onProcessors ? names.processor() : null,
+      cores: onProcessors ? (hosts[0]?.cores ?? null) : null,
+      gpu: onProcessors ? null : names.gpu(peers[0]?.busId ?? ''),
+      computeCapability: onProcessors ? null : (gpu?.computeCapability ?? null),
+      driver: onProcessors ? null : names.driver(),
+    });
+  }
+}
+
+/** On processors a table may have more than the planner would take. */
+function mostChannels({ device, channels }: Decisions, preferences: Preferences): number {
+  if (device === 'cuda') return channels.length;
+  return Math.min(Math.max(channels.length, MOST_CHANNELS_ON_HOSTS), preferences.channels.most);
+}
+
+function onGpus(form: MeasuredForm): ReturnType<typeof formsOnGpus.form> {
+  return formsOnGpus.form(form, form);
+}
+
+function onHosts(form: MeasuredForm): ReturnType<typeof formOnHost> {
+  return formOnHost(form, form.channels);
+}

@@ -1,0 +1,127 @@
+/** `ncclrun tune [options]`: measures every form between the ranks of one host, as an ordinary job, and stores the times for the planner. */
+import { basename, join } from 'node:path';
+import { cacheDirectory } from '../../../control/cache-directory.ts';
+import { tablesBelow } from '../../../control/planner/measured/key.ts';
+import { storeTable, writeTable } from '../../../control/planner/measured/store.ts';
+import { FailureError } from '../../job/failure-error.ts';
+import type { JobRequest, Reporter } from '../../job/types.ts';
+import { installationRoot, installedVersion } from '../../remote/local.ts';
+import { composeReporters } from '../../report/compose.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { tellUnwritten } from '../../report/unwritten.ts';
+import { TuneReporter, type Stored, type TuneReporterOptions } from '../../tune/reporter.ts';
+import { candidatesText } from '../../tune/candidates.ts';
+import { tableOf } from '../../tune/table.ts';
+import { checkedWords } from '../checked-words.ts';
+import { collectiveWords } from '../collectives.ts';
+import { commandTable } from '../command-table.ts';
+import { jobRequest } from '../job-request.ts';
+import { measuringReporters, runReported } from '../launch.ts';
+import { jsonAsked } from '../json-asked.ts';
+import { type JobOptionName, tuneCommandLine, type TuneOptionName } from '../options.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import { resultWithoutJob } from '../refused.ts';
+import type { Settings } from '../settings.ts';
+import { usageError } from '../usage-error.ts';
+
+const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
+
+/** Returns the exit status: the job's, or that of a table that cannot be written. Throws a FailureError (usage). */
+export async function tune(argv: readonly string[]): Promise<number> {
+  try {
+    return await measure(argv);
+  } catch (error) {
+    if (error instanceof FailureError && jsonAsked(argv, tuneCommandLine, process.env))
+      await reporterFor(composeReporters([]), true, null).result(resultWithoutJob(error.failure));
+    throw error;
+  }
+}
+
+async function measure(argv: readonly string[]): Promise<number> {
+  type Names = JobOptionName | TuneOptionName;
+  const { asked, settings, words } = readCommandLine<Names>(argv, tuneCommandLine, process.env);
+  if (asked === 'help') return (await import('./help.ts')).help('tune');
+  if (asked === 'version') return (await import('./version.ts')).version();
+  checkedWords(words, commandTable.tune);
+
+  const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...formsArguments(settings)]));
+  if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
+
+  const { json, streams, others, files } = await measuringReporters(settings, request);
+  const reporter = reporterFor(others, json, settings.text('table'));
+  const result = await runReported(request, reporter);
+  return tellUnwritten(files, streams, reporter.verdict(result).exitCode);
+}
+
+/** `output`: --output. */
+function reporterFor(inner: Reporter, json: boolean, output: string | null): TuneReporter {
+  return new TuneReporter({ inner, stdout: standardStreams().stdout, json, store: storeIn(output) });
+}
+
+/** Who would run where and, of this machine, how many forms would be measured. */
+async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, request: JobRequest): Promise<number> {
+  const status = await (await import('./dry-run.ts')).printDryRun(settings, request);
+  const { hosts, ranks } = (await import('../dry-run.ts')).dryRun(request, []);
+  const isHere = hosts.length === 1 && hosts.every(({ local }) => local);
+  if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
+  const collectives = collectiveWords(settings.list('collective'));
+  const text = await candidatesText(ranks.length, settings.text('device') ?? 'auto', collectives);
+  await standardStreams().stdout.write(Buffer.from(text));
+  return status;
+}
+
+/** Such that the host plans every form (control/planner/measured/candidates.ts). */
+function measuring(request: JobRequest): JobRequest {
+  const programs = request.programs.map((program) => ({
+    ...program,
+    exports: [...program.exports, 'NCCLRUN_TUNE=measure'],
+  }));
+  return { ...request, programs };
+}
+
+function formsArguments(settings: Settings<TuneOptionName>): string[] {
+  const begin = settings.bytes('begin') ?? 0;
+  const end = settings.bytes('end') ?? 0;
+  if (begin < 1) throw usageError(`-b ${begin}`, 'a form takes at least one byte');
+  if (settings.text('end') !== null && end < begin)
+    throw usageError(`-e ${end} is less than -b ${begin}`, 'sizes go from -b up to -e');
+  const iterations = settings.text('iters');
+  const pairs: readonly (readonly [string, string])[] = [
+    ['--collectives', collectiveWords(settings.list('collective')).join(',')],
+    ['--begin', `${begin}`],
+    ['--end', `${end}`],
+    ['--factor', settings.text('factor') ?? ''],
+    ...(iterations === null ? [] : [['--iters', iterations] as const]),
+    ['--rounds', settings.text('rounds') ?? ''],
+    ['--device', settings.text('device') ?? ''],
+  ];
+  return pairs.flat();
+}
+
+/** The host that planned has its tables in a directory of its own, which need not be ours. */
+function storeIn(output: string | null): TuneReporterOptions['store'] {
+  return (rows, planned, isHere): Stored => {
+    const table = tableOf({ rows, key: planned.key, measuredAt: new Date(), version: installedVersion() });
+    const directory = tablesBelow(cacheDirectory(process.env));
+    const name = basename(planned.file);
+    const file = output ?? join(directory, name);
+    try {
+      if (output === null) storeTable(directory, name, table);
+      else writeTable(output, table);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw usageError(
+        `the table ${file} cannot be written: ${reason}`,
+        'name a file in a directory you may write to: --output FILE',
+      );
+    }
+    const jobs = `jobs of ${planned.ranks} ranks there take these forms (NCCLRUN_TUNE=0: they do not)`;
+    const isFound = isHere && file === planned.file;
+    return {
+      file,
+      remark: isFound
+        ? `stored in ${file}: ${jobs}`
+        : `stored in ${file}; as ${planned.file} on ${planned.host}, ${jobs}`,
+    };
+  };
+}

@@ -1,0 +1,41 @@
+/** What `ncclrun tune` measures, and where the table goes. */
+import type { Option } from '../option.ts';
+import { beginOption, deviceOption, endOption, factorOption, itersOption } from './measure.ts';
+
+export const tuneOptions = [
+  {
+    name: 'collective',
+    flags: ['--collective'],
+    environment: [],
+    kind: { type: 'list' },
+    argument: 'NAME',
+    group: 'measure',
+    help: 'whose forms are measured: all_reduce, all_gather, … or all',
+    default: 'all',
+  },
+  beginOption,
+  { ...endOption, help: 'largest size in bytes (default: 64M, on GPUs 1G)', default: null },
+  { ...factorOption, default: '4' },
+  { ...itersOption, help: 'most operations that are timed together (default: 1000, on GPUs 50)', default: null },
+  {
+    name: 'rounds',
+    flags: ['--rounds'],
+    environment: [],
+    kind: { type: 'integer', minimum: 1, maximum: 1000 },
+    argument: 'N',
+    group: 'measure',
+    help: 'how often each form has its turn; the median counts',
+    default: '7',
+  },
+  deviceOption,
+  {
+    name: 'table',
+    flags: ['-o', '--output'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: 'FILE',
+    group: 'measure',
+    help: "where the table goes (default: this user's cache directory, where jobs find it)",
+    default: null,
+  },
+] as const satisfies readonly Option[];

@@ -1,0 +1,35 @@
+/** What a measuring program says on rank 0's stdout: lines of its own, and what is none of them. */
+import type { OutputChunk } from '../job/event.ts';
+
+export interface TakenLines<Line> {
+  readonly lines: readonly Line[];
+  /** Other output, as stderr has it; null: there is none. */
+  readonly others: OutputChunk | null;
+}
+
+export class MeasuredLines<Line> {
+  readonly #parse: (line: string) => Line | null;
+  #text = '';
+
+  /** `parse`: null where a line is not the program's. */
+  constructor(parse: (line: string) => Line | null) {
+    this.#parse = parse;
+  }
+
+  /** null: the chunk is nothing of the measurement. */
+  take(chunk: OutputChunk): TakenLines<Line> | null {
+    if (chunk.stream !== 'stdout' || chunk.rank !== 0) return null;
+    this.#text += Buffer.from(chunk.bytes).toString('utf8');
+    const all = this.#text.split('\n');
+    this.#text = all.pop() ?? '';
+    const lines: Line[] = [];
+    const others: string[] = [];
+    for (const line of all) {
+      const parsed = this.#parse(line);
+      if (parsed === null) others.push(`${line}\n`);
+      else lines.push(parsed);
+    }
+    const bytes = Buffer.from(others.join(''));
+    return { lines, others: others.length === 0 ? null : { ...chunk, stream: 'stderr', bytes, partial: false } };
+  }
+}

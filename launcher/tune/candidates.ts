@@ -1,0 +1,40 @@
+/** What would be measured on this machine: how many forms each collective has. */
+import { availableParallelism } from 'node:os';
+import type { CommPlan } from '../../control/plan/types.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import { PLANNED_FROM } from '../../control/planner/measured/candidates.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { gpuElements } from '../../control/topology/used-gpus.ts';
+import { collectiveOf } from '../cli/collectives.ts';
+import type { CollectiveWord } from '../cli/collectives.ts';
+import { inputOf, processorsPlan } from '../plan/engine.ts';
+import { localTables, localTopology } from '../remote/local.ts';
+
+/** `device`: --device. */
+export async function candidatesText(
+  ranks: number,
+  device: string,
+  collectives: readonly CollectiveWord[],
+): Promise<string> {
+  const { tuning, device: found } = await measuringPlan(ranks, device);
+  const counts = collectives.map((word) => {
+    const name = collectiveOf(word);
+    const forms = tuning.filter(
+      ({ collective, upToBytes }) => collective === name && upToBytes !== null && upToBytes < PLANNED_FROM,
+    );
+    return `${word} ${forms.length}`;
+  });
+  return `forms    device ${found}: ${counts.join(', ')}\n`;
+}
+
+async function measuringPlan(ranks: number, device: string): Promise<CommPlan> {
+  const environment = { ...process.env, NCCLRUN_TUNE: 'measure' };
+  const tables = await localTables(environment, { used: () => undefined, trouble: () => undefined });
+  const system = device === 'host' ? null : (await localTopology()).system;
+  if (system === null || gpuElements(system).length < ranks) {
+    return processorsPlan(ranks, availableParallelism(), environment, tables);
+  }
+  const { cluster } = planCluster([{ system, hosts: 1, ranksPerHost: ranks }]);
+  const onGpus = { ...environment, NCCLRUN_DEVICE: 'cuda' };
+  return new Planner(null, environment).plan(inputOf(cluster, onGpus, { tables, busIds: [] }), true);
+}

@@ -1,0 +1,55 @@
+/** What the ranks of `ncclrun tune` measure: one JSON object per line on rank 0's stdout, a head first, then a line per form. */
+import * as v from 'valibot';
+import { ALGORITHMS, PROTOCOLS } from '../../control/plan/layout.ts';
+import type { AlgorithmName, ProtocolName } from '../../control/plan/types.ts';
+import { collectives } from '../cli/command-table.ts';
+import type { CollectiveWord } from '../cli/collectives.ts';
+
+const head = v.object({ device: v.picklist(['host', 'cuda']), ranks: v.number(), hosts: v.number() });
+const line = v.object({
+  collective: v.picklist(collectives),
+  bytes: v.number(),
+  algorithm: v.number(),
+  protocol: v.number(),
+  channels: v.number(),
+  threads: v.number(),
+  timeUs: v.number(),
+  planned: v.boolean(),
+});
+
+export type TuneHead = Readonly<v.InferOutput<typeof head>>;
+
+/** A form at one size, of the larger of a rank's two buffers; `planned`: what jobs would take without a table. */
+export interface TuneRow {
+  readonly collective: CollectiveWord;
+  readonly bytes: number;
+  readonly algorithm: AlgorithmName;
+  readonly protocol: ProtocolName;
+  readonly channels: number;
+  readonly threads: number;
+  readonly timeUs: number;
+  readonly planned: boolean;
+}
+
+export function isTuneRow(value: TuneHead | TuneRow): value is TuneRow {
+  return 'collective' in value;
+}
+
+/** null: the line is neither; it is somebody else's output. */
+export function parseTuneLine(text: string): TuneHead | TuneRow | null {
+  if (!text.startsWith('{')) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const row = v.safeParse(line, value);
+  if (!row.success) {
+    const parsed = v.safeParse(head, value);
+    return parsed.success ? parsed.output : null;
+  }
+  const algorithm = ALGORITHMS[row.output.algorithm];
+  const protocol = PROTOCOLS[row.output.protocol];
+  return algorithm === undefined || protocol === undefined ? null : { ...row.output, algorithm, protocol };
+}

@@ -1,0 +1,132 @@
+/** The reporter of `ncclrun tune`: rank 0's stdout is the measurement, everything else is told as in any job. */
+import { usageError } from '../cli/usage-error.ts';
+import type { JobEvent, OutputChunk } from '../job/event.ts';
+import type { Failure } from '../job/failure.ts';
+import { exitStatus, FailureError } from '../job/failure-error.ts';
+import type { JobResult, RankMap, Reporter } from '../job/types.ts';
+import { MeasuredLines } from '../report/measured-lines.ts';
+import type { Writer } from '../report/writer.ts';
+import { isTuneRow, parseTuneLine } from './lines.ts';
+import type { TuneHead, TuneRow } from './lines.ts';
+import { tuneFoot, tuneHead, tuneLine } from './text.ts';
+
+type TuningEvent = Extract<JobEvent, { type: 'tuning' }>;
+
+/** A table that has been written, and what is to be said of it. */
+export interface Stored {
+  readonly file: string;
+  readonly remark: string;
+}
+
+export interface TuneReporterOptions {
+  /** Gets all that is not a measurement. */
+  readonly inner: Reporter;
+  readonly stdout: Writer;
+  /** One document at the end instead of the table. */
+  readonly json: boolean;
+  /** Called once, if all has been measured. `isHere`: the host is this one. Throws a FailureError. */
+  store(rows: readonly TuneRow[], planned: TuningEvent, isHere: boolean): Stored;
+}
+
+export class TuneReporter implements Reporter {
+  readonly #options: TuneReporterOptions;
+  readonly #measured = new MeasuredLines(parseTuneLine);
+  #head: TuneHead | null = null;
+  #planned: TuningEvent | null = null;
+  #isHere = true;
+  #stored: Stored | null = null;
+  #failure: Failure | null = null;
+  readonly #bySize: TuneRow[][] = [];
+  /** Of #bySize, that are printed. */
+  #printed = 0;
+
+  constructor(options: TuneReporterOptions) {
+    this.#options = options;
+  }
+
+  async prepare(map: RankMap): Promise<void> {
+    const [host, other] = map.hosts;
+    if (other !== undefined) {
+      const names = map.hosts.map(({ name }) => name);
+      throw usageError(
+        `forms are measured inside one host, and the ranks are on ${names.join(', ')}`,
+        'name one host, or give fewer ranks',
+      );
+    }
+    if (map.ranks.length < 2) throw usageError('one rank has nobody to talk to', 'give at least two: -n 2');
+    this.#isHere = host?.local ?? true;
+    await this.#options.inner.prepare?.(map);
+  }
+
+  event(event: JobEvent): void {
+    if (event.type === 'tuning') this.#planned ??= event;
+    this.#options.inner.event(event);
+  }
+
+  async output(chunk: OutputChunk): Promise<void> {
+    const taken = this.#measured.take(chunk);
+    if (taken === null) return this.#options.inner.output(chunk);
+    for (const line of taken.lines) this.#take(line);
+    // The rows of a size come together; those of the last one may go on.
+    await this.#print(this.#bySize.length - 1);
+    if (taken.others !== null) await this.#options.inner.output(taken.others);
+  }
+
+  async result(result: JobResult): Promise<void> {
+    await this.#print(this.#bySize.length);
+    if (result.ok) this.#store();
+    const { json, stdout, inner } = this.#options;
+    const stored = this.#stored;
+    const verdict = this.verdict(result);
+    if (json) await stdout.write(Buffer.from(`${JSON.stringify(this.#document(verdict))}\n`));
+    else if (stored !== null) await stdout.write(Buffer.from(`${tuneFoot(this.#bySize)}# ${stored.remark}\n`));
+    await inner.result(verdict);
+  }
+
+  /** A table that could not be stored is a failure of a job that ended well. */
+  verdict(result: JobResult): JobResult {
+    if (this.#failure === null) return result;
+    const { type } = this.#failure;
+    const failures = [...result.failures, this.#failure];
+    return { ...result, ok: false, reason: type, exitCode: exitStatus(this.#failure), failures };
+  }
+
+  #store(): void {
+    const rows = this.#bySize.flat();
+    if (rows.length === 0 || this.#planned === null) return;
+    try {
+      this.#stored = this.#options.store(rows, this.#planned, this.#isHere);
+    } catch (error) {
+      if (!(error instanceof FailureError)) throw error;
+      this.#failure = error.failure;
+      this.#options.inner.event({ type: 'failure', time: Date.now(), failure: error.failure, primary: true });
+    }
+  }
+
+  #take(line: TuneHead | TuneRow): void {
+    if (!isTuneRow(line)) {
+      this.#head = line;
+      return;
+    }
+    const current = this.#bySize.at(-1);
+    const [first] = current ?? [];
+    if (current === undefined || first?.bytes !== line.bytes || first.collective !== line.collective)
+      this.#bySize.push([line]);
+    else current.push(line);
+  }
+
+  /** Sizes up to this one. */
+  async #print(count: number): Promise<void> {
+    if (this.#options.json || count <= this.#printed) return;
+    const head = this.#printed === 0 && this.#head !== null ? tuneHead(this.#head) : '';
+    const lines = this.#bySize.slice(this.#printed, count).map(tuneLine);
+    this.#printed = count;
+    await this.#options.stdout.write(Buffer.from(head + lines.join('')));
+  }
+
+  #document({ jobId, ok, reason, exitCode, failures, ranks, hosts }: JobResult) {
+    const head = this.#head ?? { device: null, ranks: ranks.length, hosts: hosts.length };
+    const rows = this.#bySize.flat();
+    return { schemaVersion: 1, ...head, file: this.#stored?.file ?? null, rows, jobId, ok, reason, exitCode, failures };
+  }
+}

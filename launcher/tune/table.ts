@@ -1,0 +1,49 @@
+/** From what was measured to the table that planners read. */
+import * as v from 'valibot';
+import { FORMAT_VERSION } from '../../control/planner/measured/key.ts';
+import { parseTable } from '../../control/planner/measured/table.ts';
+import type { MeasuredForm, Table } from '../../control/planner/measured/table.ts';
+import { collectiveOf } from '../cli/collectives.ts';
+import type { TuneRow } from './lines.ts';
+
+export interface Measured {
+  readonly rows: readonly TuneRow[];
+  /** Of the host that planned, as JSON. */
+  readonly key: string;
+  readonly measuredAt: Date;
+  readonly version: string;
+}
+
+/** Throws a TableError for a key that is none. */
+export function tableOf({ rows, key, measuredAt, version }: Measured): Table {
+  const collectives = [...Map.groupBy(rows, ({ collective }) => collective)].map(([collective, own]) => ({
+    collective: collectiveOf(collective),
+    forms: formsOf(own),
+  }));
+  const table = {
+    formatVersion: FORMAT_VERSION,
+    key: v.parse(v.unknown(), JSON.parse(key)),
+    measuredAt: measuredAt.toISOString(),
+    version,
+    collectives,
+  };
+  return parseTable(JSON.stringify(table));
+}
+
+function formsOf(rows: readonly TuneRow[]): MeasuredForm[] {
+  return [...Map.groupBy(rows, nameOf).values()].flatMap((own) => {
+    const [first] = own;
+    if (first === undefined) return [];
+    const { algorithm, protocol, channels, threads } = first;
+    // A form that stands for one that the GPUs cannot carry out is measured twice.
+    const times = new Map(own.map(({ bytes, timeUs }) => [bytes, Math.max(timeUs, LEAST)] as const));
+    return [{ algorithm, protocol, channels, threads, times: [...times].toSorted(([one], [other]) => one - other) }];
+  });
+}
+
+function nameOf({ algorithm, protocol, channels, threads }: TuneRow): string {
+  return `${algorithm} ${protocol} ${channels} ${threads}`;
+}
+
+/** Microseconds; what a clock cannot tell is not nothing. */
+const LEAST = 0.001;

@@ -1,0 +1,158 @@
+#include "forms.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <vector>
+
+#include "measure.h"
+
+namespace {
+
+// From so many bytes on the plan has the rows that jobs would take: those of a size lie this much further up.
+constexpr uint64_t kPlanned = uint64_t{1} << 40;
+// A turn of a form takes about so long, unless one operation takes longer.
+constexpr double kTurnMicroseconds = 4000;
+// Tried alone, an operation that takes so many times as long as the fastest is not measured on.
+constexpr double kHopeless = 6;
+// From this size on it is bandwidth that decides: a form that takes so many times as long as the fastest stays behind.
+constexpr size_t kLarge = 1 << 20;
+constexpr double kBehind = 2.5;
+constexpr int kTries = 3;
+
+// Unless the user says otherwise.
+struct Limits {
+  size_t bytes;
+  int iterations;  // on GPUs all that a graph has, and making it takes longer than running it
+};
+constexpr Limits kOnHost = {size_t{64} << 20, 1000};
+constexpr Limits kOnGpu = {size_t{1} << 30, 50};
+
+struct Candidate {
+  uint64_t row;
+  ncclrunForm form;
+  std::vector<double> times = {};  // microseconds, of the size that is measured
+  int iterations = 1;
+  bool behind = false;  // at all sizes that follow
+
+  double median() const {
+    std::vector<double> sorted = times;
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    return *middle;
+  }
+};
+
+bool alike(const ncclrunForm& one, const ncclrunForm& other) {
+  return one.algorithm == other.algorithm && one.protocol == other.protocol && one.channels == other.channels &&
+         one.threads == other.threads;
+}
+
+std::vector<Candidate> candidatesOf(const Collective& collective, const Session& session) {
+  std::vector<Candidate> found;
+  for (uint64_t row = 0;; row++) {
+    ncclrunForm form;
+    must(ncclrunCommGetForm(session.comm(), planNumber(collective), row, &form));
+    if (form.upToBytes >= kPlanned) return found;
+    if (form.upToBytes != row) break;
+    found.push_back({row, form});
+  }
+  throw std::invalid_argument("the plan is not one for measuring: start this program by ncclrun tune");
+}
+
+// All times are the mean over ranks, so that every rank decides alike.
+class Sizes {
+ public:
+  Sizes(const Options& options, Session& session, Measure& measure, const Subject& subject)
+      : options_(options), session_(session), measure_(measure), subject_(subject) {}
+
+  void run() {
+    candidates_ = candidatesOf(subject_.collective, session_);
+    size_t last = 0;
+    for (size_t bytes = std::max<size_t>(options_.begin, 1); bytes <= options_.end; bytes *= options_.factor) {
+      const size_t whole = measure_.wholeBytes(subject_.collective, subject_.type, bytes);
+      if (whole > last) measureAt(whole);
+      last = std::max(last, whole);
+      if (bytes > options_.end / options_.factor) break;
+    }
+  }
+
+ private:
+  double time(const Candidate& candidate, size_t bytes, int iterations) {
+    return measure_.timeAs(subject_, bytes, candidate.row, iterations);
+  }
+
+  void measureAt(size_t bytes) {
+    std::vector<Candidate*> tried;
+    double best = 0;
+    must(ncclrunCommGetForm(session_.comm(), planNumber(subject_.collective), kPlanned + bytes, &planned_));
+    for (Candidate& candidate : candidates_) {
+      candidate.times.clear();
+      if (candidate.behind && !alike(candidate.form, planned_)) continue;
+      double alone = time(candidate, bytes, 1);
+      for (int i = 1; i < kTries; i++) alone = std::min(alone, time(candidate, bytes, 1));
+      candidate.times.push_back(alone);
+      candidate.iterations = std::clamp(static_cast<int>(kTurnMicroseconds / alone), 1, options_.iterations);
+      best = tried.empty() ? alone : std::min(best, alone);
+      tried.push_back(&candidate);
+    }
+    std::erase_if(tried, [&](Candidate* candidate) {
+      const bool hopeless = candidate->times[0] > kHopeless * best;
+      candidate->behind = candidate->behind || (hopeless && bytes >= kLarge);
+      candidate->times.clear();
+      return hopeless && !alike(candidate->form, planned_);
+    });
+    // In turns: what else the machine does meanwhile meets all alike.
+    for (int round = 0; round < options_.rounds; round++) {
+      for (Candidate* one : tried) one->times.push_back(time(*one, bytes, one->iterations));
+    }
+    tell(bytes, tried);
+  }
+
+  void tell(size_t bytes, const std::vector<Candidate*>& tried) {
+    double best = tried.front()->median();
+    for (const Candidate* one : tried) best = std::min(best, one->median());
+    for (Candidate* one : tried) {
+      const double median = one->median();
+      one->behind = one->behind || (bytes >= kLarge && median > kBehind * best);
+      if (session_.rank() != 0) continue;
+      const ncclrunForm& form = one->form;
+      std::printf("{\"collective\":\"%s\",\"bytes\":%zu,\"algorithm\":%u,\"protocol\":%u,", subject_.collective.name,
+                  bytes, form.algorithm, form.protocol);
+      std::printf("\"channels\":%u,\"threads\":%u,\"timeUs\":%.4f,\"planned\":%s}\n", form.channels, form.threads,
+                  median, alike(form, planned_) ? "true" : "false");
+    }
+    std::fflush(stdout);
+  }
+
+  const Options& options_;
+  Session& session_;
+  Measure& measure_;
+  const Subject& subject_;
+  std::vector<Candidate> candidates_;
+  ncclrunForm planned_ = {};  // of the size that is measured
+};
+
+}  // namespace
+
+void measureForms(const Options& given) {
+  std::vector<const Collective*> collectives;
+  std::istringstream names(given.collectives);
+  for (std::string name; std::getline(names, name, ',');) collectives.push_back(&collectiveNamed(name));
+  Session session(given.device);
+  Options options = given;
+  const Limits& limits = session.isGpu() ? kOnGpu : kOnHost;
+  if (options.end == 0) options.end = std::max(options.begin, limits.bytes);
+  if (options.iterations == 0) options.iterations = limits.iterations;
+  Measure measure(options, session);
+  if (session.rank() == 0) {
+    std::printf("{\"device\":\"%s\",\"ranks\":%d,\"hosts\":%d}\n", session.device(), session.ranks(), session.hosts());
+    std::fflush(stdout);
+  }
+  const ElementType& type = elementTypesNamed("float").front();
+  const Operator& sum = operatorsNamed("sum").front();
+  for (const Collective* collective : collectives) {
+    const Subject subject = {*collective, type, sum};
+    Sizes(options, session, measure, subject).run();
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * The planner's constants of forms inside a host (HANDS in control/planner/tuning/constants.ts), fitted to measured times of two GPUs such that the
+ * worst is off least: `node scripts/fit-hands.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2 --device cuda`, or lines of collective, form,
+ * protocol, bytes and microseconds with tabs between them. GB/s: of all NVLinks of a GPU, as `ncclrun plan` has it.
+ */
+import { readFileSync } from 'node:fs';
+import * as v from 'valibot';
+import { ALGORITHMS, COLLECTIVES, PROTOCOLS } from '../control/plan/layout.ts';
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../control/plan/types.ts';
+import { parseTable } from '../control/planner/measured/table.ts';
+import type { Deed, Hand, InsideAlgorithm } from '../control/planner/tuning/constants.ts';
+import { deedOf, sentShare } from '../control/planner/tuning/inside.ts';
+
+const RANKS = 2;
+/** Of an H200: 18 links. */
+export const H200_LINKS = 18 * 20.6;
+/** KiB from which on all channels are busy. */
+const FILLS = Array.from({ length: 10 }, (_, power) => 16 * 2 ** power);
+/** Of Lawson's method (Math. Comp. 22, 1968): weighted least squares, again and again, each point weighted by how far it was off. */
+const TURNS = 400;
+
+export interface MeasuredTime {
+  readonly collective: CollectiveName;
+  readonly algorithm: AlgorithmName;
+  readonly protocol: ProtocolName;
+  readonly bytes: number;
+  readonly microseconds: number;
+}
+
+export interface FittedHand extends Hand {
+  readonly deed: Deed;
+  readonly algorithm: InsideAlgorithm;
+  readonly protocol: ProtocolName;
+  /** Of the times: how far off the model is, 0.1 for a tenth. */
+  readonly worst: number;
+  readonly mean: number;
+}
+
+/** What a form hands over, and how long it took. */
+interface Point {
+  readonly sent: number;
+  readonly microseconds: number;
+}
+
+const line = v.tuple([
+  v.picklist(COLLECTIVES),
+  v.picklist(ALGORITHMS),
+  v.picklist(PROTOCOLS),
+  v.pipe(v.string(), v.transform(Number), v.finite()),
+  v.pipe(v.string(), v.transform(Number), v.finite()),
+]);
+
+/** Of a table each form's best, whatever its channels and threads: the planner gives a size as many as it keeps busy. Throws where it is neither. */
+export function measuredTimes(text: string): MeasuredTime[] {
+  if (text.startsWith('{')) {
+    return parseTable(text).collectives.flatMap(({ collective, forms }) =>
+      forms.flatMap(({ algorithm, protocol, times }) =>
+        times.map(([bytes, microseconds]) => ({ collective, algorithm, protocol, bytes, microseconds })),
+      ),
+    );
+  }
+  const rows = text.trim().split('\n').slice(1);
+  return rows.map((row) => {
+    const [collective, algorithm, protocol, bytes, microseconds] = v.parse(line, row.split('\t'));
+    return { collective, algorithm, protocol, bytes, microseconds };
+  });
+}
+
+/** `links`: GB/s that a GPU's links carry. */
+export function fitHands(times: readonly MeasuredTime[], links: number): FittedHand[] {
+  const best = new Map<string, MeasuredTime>();
+  for (const time of times) {
+    const name = `${time.collective} ${time.algorithm} ${time.protocol} ${time.bytes}`;
+    if (time.microseconds < (best.get(name)?.microseconds ?? Infinity)) best.set(name, time);
+  }
+  const groups = new Map<string, Group>();
+  for (const { collective, algorithm: form, protocol, bytes, microseconds } of best.values()) {
+    const algorithm = insideAlgorithm(form);
+    const sent = collective === 'barrier' ? null : sentShare(collective, form, RANKS);
+    if (algorithm === null || sent === null) continue;
+    const hand = { deed: deedOf(collective), algorithm, protocol };
+    const name = `${hand.deed} ${algorithm} ${protocol}`;
+    const group: Group = groups.get(name) ?? { hand, points: [] };
+    groups.set(name, group);
+    group.points.push({ sent: sent * bytes, microseconds });
+  }
+  return [...groups.values()].map(({ hand, points }) => ({ ...hand, ...fit(points, links) }));
+}
+
+interface Group {
+  readonly hand: Pick<FittedHand, 'deed' | 'algorithm' | 'protocol'>;
+  readonly points: Point[];
+}
+
+/** In two steps the direct way has the constants of one, and FURTHER. */
+function insideAlgorithm(form: AlgorithmName): InsideAlgorithm | null {
+  if (form === 'directOneShot') return 'direct';
+  return form === 'ring' || form === 'tree' ? form : null;
+}
+
+type Fit = Hand & Pick<FittedHand, 'worst' | 'mean'>;
+
+function fit(points: readonly Point[], links: number): Fit {
+  const fits = FILLS.map((kibibytes) => fitWith(points, kibibytes * 1024, links));
+  return fits.reduce((one, other) => (other.worst < one.worst ? other : one));
+}
+
+function fitWith(points: readonly Point[], fillBytes: number, links: number): Fit {
+  // Relative: what a byte and a full fill add, by what it took.
+  const rows = points.map(({ sent, microseconds }) =>
+    [1, sent, Math.min(1, sent / fillBytes)].map((value) => value / microseconds),
+  );
+  const weights = points.map(() => 1 / points.length);
+  let found: Fit | null = null;
+  for (let turn = 0; turn < TURNS; turn++) {
+    const [first = 0, perByte = 0, fill = 0] = leastSquares(rows, weights);
+    const off = rows.map((row) => Math.abs((row[0] ?? 0) * first + (row[1] ?? 0) * perByte + (row[2] ?? 0) * fill - 1));
+    const worst = Math.max(...off);
+    if (worst < (found?.worst ?? Infinity)) {
+      const mean = off.reduce((sum, one) => sum + one, 0) / off.length;
+      const share = 1 / (perByte * links * 1000);
+      found = { microseconds: first, share, fillMicroseconds: fill, fillBytes, worst, mean };
+    }
+    const sum = off.reduce((all, one, place) => all + one * (weights[place] ?? 0), 0);
+    if (sum === 0) break;
+    off.forEach((one, place) => (weights[place] = (one * (weights[place] ?? 0)) / sum));
+  }
+  if (found === null) throw new RangeError('nothing was measured');
+  return found;
+}
+
+/** The factors of the columns, none below nothing: one that would be is left out, the last such column first. */
+function leastSquares(rows: readonly (readonly number[])[], weights: readonly number[]): number[] {
+  const width = rows[0]?.length ?? 0;
+  const used = Array.from({ length: width }, (_, column) => column);
+  for (;;) {
+    const found = solve(
+      used.map((one) => [
+        ...used.map((other) => product(rows, weights, (row) => (row[one] ?? 0) * (row[other] ?? 0))),
+        product(rows, weights, (row) => row[one] ?? 0),
+      ]),
+    );
+    const negative = found.findLastIndex((factor) => !(factor >= 0));
+    if (negative === -1 || used.length === 1) {
+      return Array.from({ length: width }, (_, column) => Math.max(0, found[used.indexOf(column)] ?? 0));
+    }
+    used.splice(negative, 1);
+  }
+}
+
+function product(
+  rows: readonly (readonly number[])[],
+  weights: readonly number[],
+  of: (row: readonly number[]) => number,
+): number {
+  return rows.reduce((sum, row, place) => sum + of(row) * (weights[place] ?? 0), 0);
+}
+
+/** Gauss's way; the last column is the right side. */
+function solve(matrix: number[][]): number[] {
+  const size = matrix.length;
+  for (let column = 0; column < size; column++) {
+    const order = matrix.slice(column).toSorted((a, b) => Math.abs(b[column] ?? 0) - Math.abs(a[column] ?? 0));
+    matrix.splice(column, size - column, ...order);
+    const pivot = matrix[column] ?? [];
+    matrix.forEach((row, place) => {
+      if (place === column) return;
+      const factor = (row[column] ?? 0) / (pivot[column] ?? 1);
+      row.forEach((value, at) => (row[at] = value - factor * (pivot[at] ?? 0)));
+    });
+  }
+  return matrix.map((row, place) => (row[size] ?? 0) / (row[place] ?? 1));
+}
+
+/** As HANDS has them: microseconds, share, fill in microseconds and KiB. */
+export function handsText(hands: readonly FittedHand[]): string {
+  const ways = Map.groupBy(hands, ({ deed, algorithm }) => `${deed} ${algorithm}`);
+  return [...ways]
+    .map(([name, own]) => {
+      const quads = PROTOCOLS.toSorted((one, other) => ORDER.indexOf(one) - ORDER.indexOf(other)).map((protocol) => {
+        const hand = own.find((one) => one.protocol === protocol);
+        return hand === undefined ? 'not measured' : `[${numbers(hand).join(', ')}]`;
+      });
+      const off = own.map(({ worst, mean }) => `${percent(worst)} (${percent(mean)})`).join(', ');
+      return `${name}: hands(${quads.join(', ')}), // off by at most (in the mean) ${off}\n`;
+    })
+    .join('');
+}
+
+const ORDER: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
+
+function numbers({ microseconds, share, fillMicroseconds, fillBytes }: Hand): number[] {
+  return [microseconds.toFixed(2), share.toFixed(3), fillMicroseconds.toFixed(1), fillBytes / 1024].map(Number);
+}
+
+function percent(part: number): string {
+  return `${(part * 100).toFixed(0)} %`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [file, links = String(H200_LINKS)] = process.argv.slice(2);
+  if (file === undefined) throw new Error('write: node scripts/fit-hands.ts FILE [GB/s]');
+  process.stdout.write(handsText(fitHands(measuredTimes(readFileSync(file, 'utf8')), Number(links))));
+}

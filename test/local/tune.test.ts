@@ -1,0 +1,220 @@
+/** `ncclrun tune` as a user types it, and the jobs after it: what they take shows in the bytes on every connection. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseTable, printTable } from '../../control/planner/measured/table.ts';
+import type { Table } from '../../control/planner/measured/table.ts';
+import { Command } from '../rig/command.ts';
+import type { Outcome } from '../rig/command.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+import { parseEdges, ringsOf } from '../rig/edges.ts';
+
+const RANKS = '4';
+const BYTES = 1024;
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-tune-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+const tablesIn = (cache: string): string => join(directory, cache, 'ncclrun/tuning');
+
+function run(cache: string, words: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  return Command.run(words, { environment: { XDG_CACHE_HOME: join(directory, cache), ...environment } });
+}
+
+/** Connections that the job sent bytes over. */
+function used({ stdout }: Outcome): number {
+  return (parseEdges(stdout).get(BYTES) ?? []).filter(({ sends, bytes }) => sends && bytes > 0).length;
+}
+
+/** Few sizes, each form a moment. */
+const little = ['--device', 'host', '-b', '64', '-e', '16K', '-f', '16', '--iters', '10', '--rounds', '2'];
+
+const result = v.object({
+  schemaVersion: v.literal(1),
+  device: v.literal('host'),
+  ranks: v.number(),
+  file: v.string(),
+  rows: v.array(
+    v.object({
+      collective: v.string(),
+      bytes: v.number(),
+      algorithm: v.string(),
+      protocol: v.string(),
+      channels: v.number(),
+      timeUs: v.number(),
+      planned: v.boolean(),
+    }),
+  ),
+  ok: v.literal(true),
+});
+
+describe('ncclrun tune', () => {
+  let program = '';
+  let file = '';
+  let table: Table;
+  beforeAll(async () => {
+    program = await compileWithEngine('test/rig/programs/edges.c', directory);
+    const { status, stdout, stderr } = await run('cache', ['tune', '-n', RANKS, ...little, '--json']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const measured = v.parse(result, JSON.parse(stdout));
+    ({ file } = measured);
+    table = parseTable(readFileSync(file, 'utf8'));
+    expect(measured.rows.length).toBeGreaterThan(50);
+    for (const collective of ['all_reduce', 'sendrecv']) {
+      const sizes = new Set(measured.rows.filter((row) => row.collective === collective).map(({ bytes }) => bytes));
+      expect([...sizes]).toEqual([64, 1024, 16_384]);
+      for (const bytes of sizes) {
+        const rows = measured.rows.filter((row) => row.collective === collective && row.bytes === bytes);
+        expect(rows.filter(({ planned }) => planned)).toHaveLength(1);
+        expect(rows.every(({ timeUs }) => timeUs > 0)).toBe(true);
+      }
+    }
+  });
+
+  it('stores the times of every form, for nobody else', () => {
+    expect(readdirSync(tablesIn('cache'))).toHaveLength(1);
+    expect(file).toMatch(new RegExp(`^${tablesIn('cache')}/host-4-[0-9a-f]{16}\\.json$`, 'u'));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(table.key).toMatchObject({ device: 'host', ranks: 4, gpu: null, driver: null });
+    expect(table.collectives.map(({ collective }) => collective)).toEqual([
+      'allReduce',
+      'allGather',
+      'reduceScatter',
+      'broadcast',
+      'reduce',
+      'allToAll',
+      'gather',
+      'scatter',
+      'sendRecv',
+    ]);
+    const names = table.collectives[0]?.forms.map(
+      ({ algorithm, protocol, channels }) => `${algorithm} ${protocol} ${channels}`,
+    );
+    expect(names?.toSorted()).toEqual([
+      'directOneShot ll 1',
+      'directOneShot simple 1',
+      'directTwoShot ll 1',
+      'directTwoShot simple 1',
+      'ring ll 1',
+      'ring ll 2',
+      'ring simple 1',
+      'ring simple 2',
+      'tree ll 1',
+      'tree simple 1',
+    ]);
+  });
+
+  it('tells of each size what is fastest, and where the table went', async () => {
+    const own = join(directory, 'own.json');
+    const words = ['tune', '-n', '2', ...little, '--collective', 'broadcast,alltoall', '--output', own];
+    const { status, stdout, stderr } = await run('elsewhere', words);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^# forms on 2 ranks, 1 host, device host: /u);
+    expect(
+      lines.filter((line) => /^ broadcast +[0-9]+ {2}[a-zA-Z]+ (ll|simple) [12]x64 +[0-9.]+ /u.test(line)),
+    ).toHaveLength(3);
+    expect(lines.filter((line) => line.startsWith('# broadcast: what is planned was as fast at'))).toHaveLength(1);
+    expect(lines.at(-1)).toContain(`# stored in ${own}; as ${tablesIn('elsewhere')}/host-2-`);
+    expect(parseTable(readFileSync(own, 'utf8')).collectives).toHaveLength(2);
+    expect(() => readdirSync(tablesIn('elsewhere'))).toThrow('ENOENT');
+  });
+
+  async function job(cache: string, variables: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+    return run(cache, ['-n', RANKS, '--verbose', '--tag-output=none', program, String(BYTES)], variables);
+  }
+
+  it('decides what a job takes', async () => {
+    const rings = table.collectives.map(({ collective, forms }) => ({
+      collective,
+      forms: forms.map((form) => ({
+        ...form,
+        times: form.times.map(([bytes, time]): [number, number] => [
+          bytes,
+          form.algorithm === 'ring' ? time / 1e3 : time,
+        ]),
+      })),
+    }));
+    writeFileSync(file, printTable({ ...table, collectives: rings }));
+    const tuned = await job('cache');
+    expect(tuned.status).toBe(0);
+    expect(tuned.stderr).toContain(`localhost: the forms of 4 ranks are those of ${file}`);
+    expect(ringsOf(parseEdges(tuned.stdout).get(BYTES) ?? []).size).toBeGreaterThan(0);
+
+    const plain = await job('cache', { NCCLRUN_TUNE: '0' });
+    expect(plain.status).toBe(0);
+    expect(plain.stderr).not.toContain(file);
+    expect(used(plain)).toBe(12); // everybody to everybody
+
+    const shown = await run('cache', ['plan', '--ranks', RANKS], { NCCLRUN_DEVICE: 'host' });
+    expect(shown).toMatchObject({ status: 0, stderr: '' });
+    expect(shown.stdout).toContain(`measured: ${file}`);
+    expect(shown.stdout).toMatch(/^allReduce +16384 +ring /mu);
+    const unused = await run('cache', ['plan', '--ranks', RANKS], { NCCLRUN_DEVICE: 'host', NCCLRUN_TUNE: '0' });
+    expect(unused.stdout).not.toContain('measured');
+    expect(unused.stdout).not.toMatch(/^allReduce .* ring /mu);
+  });
+
+  it('is ignored with a sentence where it is broken, and jobs go on', async () => {
+    writeFileSync(file, printTable(table).slice(0, 500));
+    const { status, stdout, stderr } = await job('cache');
+    expect(status).toBe(0);
+    expect(stdout).not.toBe('');
+    const told = stderr.split('\n').filter((line) => line.includes('is ignored'));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain(`the table of measured times is ignored: ${file}: no JSON`);
+  });
+});
+
+describe('what is no measurement', () => {
+  it('--dry-run: how many forms there are', async () => {
+    const { status, stdout, stderr } = await run('nothing', ['tune', '-n', '3', '--device', 'host', '--dry-run']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.split('\n').at(-2)).toBe(
+      'forms    device host: all_reduce 10, all_gather 6, reduce_scatter 6, broadcast 8, reduce 8, alltoall 2, gather 2, scatter 2, sendrecv 1',
+    );
+    expect(() => readdirSync(tablesIn('nothing'))).toThrow('ENOENT');
+  });
+
+  const refused: readonly (readonly [string, readonly string[], string])[] = [
+    ['one rank', ['-n', '1'], 'one rank has nobody to talk to'],
+    ['two hosts', ['-H', 'a:1,b:1'], 'inside one host'],
+    ['no bytes', ['-n', '2', '-b', '0'], '-b 0'],
+    ['sizes that fall', ['-n', '2', '-b', '1M', '-e', '1K'], '-e 1024 is less than -b 1048576'],
+    ['an unknown collective', ['-n', '2', '--collective', 'all_redeuce'], 'did you mean all_reduce?'],
+    ['a word', ['all_reduce'], 'has no meaning'],
+    ['a plan', ['-n', '2', '--plan', 'plan.json'], 'unknown option --plan'],
+    ['no rounds', ['-n', '2', '--rounds', '0'], '--rounds is "0"'],
+  ];
+  it.each(refused)('%s', async (_, words, sentence) => {
+    const { status, stdout, stderr } = await run('nothing', ['tune', ...words]);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(sentence);
+    expect(status).toBe(2);
+  });
+
+  it('a table that cannot be written', async () => {
+    const words = ['tune', '-n', '2', ...little, '--collective', 'gather', '--output', '/proc/none/table.json'];
+    const { status, stderr } = await run('nothing', words);
+    expect(stderr).toContain('the table /proc/none/table.json cannot be written');
+    expect(status).toBe(2);
+    const refused = await run('nothing', ['tune', '-n', '1', '--json']);
+    expect(JSON.parse(refused.stdout)).toMatchObject({ ok: false, reason: 'usage', exitCode: 2, rows: [], file: null });
+  });
+
+  it('a job where nothing was measured', async () => {
+    const { status, stderr } = await run('nothing', [
+      'perf',
+      'broadcast',
+      '-n',
+      '2',
+      '--device',
+      'host',
+      '-e',
+      '8',
+      '--verbose',
+    ]);
+    expect(status).toBe(0);
+    expect(stderr).not.toMatch(/table|forms/u);
+  });
+});

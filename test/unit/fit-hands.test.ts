@@ -1,0 +1,92 @@
+/** The planner's constants from measured times: as good as those that it has. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { FORMAT_VERSION } from '../../control/planner/measured/key.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
+import { HANDS } from '../../control/planner/tuning/constants.ts';
+import { deedOf } from '../../control/planner/tuning/inside.ts';
+import { fitHands, handsText, H200_LINKS, measuredTimes } from '../../scripts/fit-hands.ts';
+import { repository } from '../rig/cluster.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
+
+const text = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h200.tsv'), 'utf8');
+const times = measuredTimes(text);
+const hands = fitHands(times, H200_LINKS);
+const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 2 }]);
+
+describe('constants fitted to the times of two H200', () => {
+  it('are as many as the planner has', () => {
+    const known = Object.values(HANDS).flatMap((ways) =>
+      Object.values(ways).flatMap((one) => (one === null ? [] : Object.values(one))),
+    );
+    expect(hands).toHaveLength(known.length);
+  });
+
+  it.each(hands.map((hand) => [`${hand.deed} ${hand.algorithm} ${hand.protocol}`, hand] as const))(
+    '%s: off by no more than the planner’s own',
+    (_, { deed, algorithm, protocol, worst }) => {
+      const off = times
+        .filter((time) => time.protocol === protocol && deedOf(time.collective) === deed)
+        .filter((time) => (time.algorithm === 'directOneShot' ? 'direct' : time.algorithm) === algorithm)
+        .map(({ collective, algorithm: form, bytes, microseconds }) => {
+          const choice = choicesFor(collective, situation).find(
+            (one) => one.form === form && one.protocol === protocol,
+          );
+          return choice === undefined ? Infinity : Math.abs(timeOf(choice, bytes) / microseconds - 1);
+        });
+      expect(worst).toBeLessThanOrEqual(Math.max(...off) + 0.005);
+    },
+  );
+
+  it('are printed as the planner has them', () => {
+    const lines = handsText(hands).trimEnd().split('\n');
+    expect(lines).toHaveLength(10);
+    const quad = String.raw`\[[0-9.]+, 0\.[0-9]+, [0-9.]+, [0-9]+\]`;
+    for (const line of lines)
+      expect(line).toMatch(new RegExp(`^[a-zA-Z]+ [a-z]+: hands\\(${quad}, ${quad}, ${quad}\\),`, 'u'));
+  });
+
+  it('are of each form its best, whatever its channels, where a table has the times', () => {
+    const form = { protocol: 'simple', channels: 1, threads: 512 } as const;
+    const slow = times.map(({ bytes }) => bytes).filter((bytes, place, all) => all.indexOf(bytes) === place);
+    const own = times.filter(
+      ({ collective, algorithm, protocol }) =>
+        collective === 'broadcast' && algorithm === 'ring' && protocol === 'simple',
+    );
+    const table = {
+      formatVersion: FORMAT_VERSION,
+      key: {
+        device: 'cuda',
+        ranks: 2,
+        topology: null,
+        processor: null,
+        cores: null,
+        gpu: null,
+        computeCapability: 90,
+        driver: null,
+      },
+      measuredAt: '',
+      version: '',
+      collectives: [
+        {
+          collective: 'broadcast',
+          forms: [
+            { ...form, algorithm: 'ring', times: slow.map((bytes) => [bytes, 1e6]) },
+            {
+              ...form,
+              algorithm: 'ring',
+              channels: 64,
+              times: own.map(({ bytes, microseconds }) => [bytes, microseconds]),
+            },
+          ],
+        },
+      ],
+    };
+    const [fitted] = fitHands(measuredTimes(JSON.stringify(table)), H200_LINKS);
+    expect(fitted).toEqual(
+      hands.find((one) => one.deed === 'fan' && one.algorithm === 'ring' && one.protocol === 'simple'),
+    );
+  });
+});

@@ -1,0 +1,386 @@
+/** Tables of measured times: what they may look like, what planners make of them, and plans for measuring. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { decodeHostPlan } from '../../control/plan/decode.ts';
+import { assembleHostPlan, encodePlan } from '../../control/plan/encode.ts';
+import type { CommPlan, CollectiveName, Form } from '../../control/plan/types.ts';
+import { validatePlan } from '../../control/plan/validate.ts';
+import { PLANNED_FROM } from '../../control/planner/measured/candidates.ts';
+import { inOrder, tablePath } from '../../control/planner/measured/key.ts';
+import type { TableKey } from '../../control/planner/measured/key.ts';
+import { findTable, storeTable } from '../../control/planner/measured/store.ts';
+import { parseTable, printTable } from '../../control/planner/measured/table.ts';
+import type { MeasuredForm, Table } from '../../control/planner/measured/table.ts';
+import { Tables } from '../../control/planner/measured/tables.ts';
+import type { TableUse } from '../../control/planner/measured/tables.ts';
+import { crossing, timeAt } from '../../control/planner/measured/times.ts';
+import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
+import type { PlanInput } from '../../control/planner/input.ts';
+import { Planner } from '../../control/planner/planner.ts';
+import { NO_PREFERENCES } from '../../control/planner/preferences.ts';
+import type { Environment } from '../../control/planner/variables.ts';
+import { planText } from '../../launcher/plan/text.ts';
+import { viewOf } from '../../launcher/plan/view.ts';
+import { hardwareNames } from '../../worker/topology/hardware-names.ts';
+import { eightGpus } from '../rig/eight-gpus.ts';
+import { gpuInput } from '../rig/plans.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'ncclrun-measured-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const names = { processor: () => 'Abacus 3', gpu: () => 'NVIDIA H200', driver: () => '570.1' };
+const seen = { uses: new Array<TableUse>(), troubles: new Array<string>() };
+
+function tables(place: string, measures = false): Tables {
+  seen.uses = [];
+  seen.troubles = [];
+  return new Tables({
+    directory: place,
+    names,
+    measures,
+    used: (use) => seen.uses.push(use),
+    trouble: (message) => seen.troubles.push(message),
+  });
+}
+
+function hostInput(ranks: number): PlanInput {
+  const peer = {
+    host: 0,
+    listenPort: 0,
+    cudaDevice: 0,
+    busId: '0',
+    multiprocessors: 0,
+    mostChannels: 0,
+    communicators: 0,
+  };
+  return {
+    hosts: [{ name: 'n0', address: '', cores: 8, machine: null }],
+    peers: Array.from({ length: ranks }, (_, rank) => ({ ...peer, device: 'host', pidHash: String(rank) })),
+    token: '0'.repeat(32),
+  };
+}
+
+function planned(input: PlanInput, place: Tables | null, environment: Environment = {}): CommPlan {
+  const hosts = input.hosts.map((host) => ({ ...host, tables: place }));
+  return new Planner(null, environment).plan({ ...input, hosts }, true);
+}
+
+/** What a plan made for measuring says of its table. */
+function keyOf(input: PlanInput): TableKey {
+  planned(input, tables(directory, true));
+  return parseTable(printTable(tableOf(JSON.parse(seen.uses[0]?.key ?? ''), []))).key;
+}
+
+function tableOf(key: TableKey, collectives: Table['collectives']): Table {
+  return { formatVersion: 1, key, measuredAt: '2026-01-01T00:00:00Z', version: '0.1.0', collectives };
+}
+
+type Way = Pick<MeasuredForm, 'algorithm' | 'protocol'> & Partial<MeasuredForm>;
+function measured(way: Way, ...times: [number, number][]): MeasuredForm {
+  return { channels: 1, threads: 64, ...way, times };
+}
+
+let places = 0;
+/** A directory with this table. */
+function stored(key: TableKey, collective: CollectiveName, forms: MeasuredForm[]): string {
+  const place = join(directory, String(places++));
+  storeTable(place, basename(tablePath(place, key)), tableOf(key, [{ collective, forms }]));
+  return place;
+}
+
+function rows({ tuning }: CommPlan, collective: CollectiveName): string[] {
+  return tuning
+    .filter((row) => row.collective === collective)
+    .map(
+      ({ upToBytes, forms }) =>
+        `${upToBytes} ${forms.map((form) => `${form.algorithm} ${form.protocol} ${form.channels}`).join(' | ')}`,
+    );
+}
+
+const direct = { algorithm: 'directOneShot', protocol: 'simple' } as const;
+const ring = { algorithm: 'ring', protocol: 'simple' } as const;
+const tree = { algorithm: 'tree', protocol: 'll' } as const;
+
+describe('a table', () => {
+  test('is found under its key alone, whatever the order of the key’s fields', () => {
+    const key = keyOf(hostInput(2));
+    expect(key).toMatchObject({ device: 'host', ranks: 2, processor: 'Abacus 3', cores: 8, gpu: null, topology: null });
+    const place = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
+    const backwards: TableKey = Object.assign(
+      { driver: null },
+      Object.fromEntries(Object.entries(key).toReversed()),
+      key,
+    );
+    expect(tablePath(place, inOrder(backwards))).toBe(tablePath(place, key));
+    expect(findTable(place, key)?.table.collectives[0]?.forms).toEqual([measured(ring, [8, 1.5])]);
+    expect(findTable(place, { ...key, cores: 9 })).toBeNull();
+    expect(findTable(join(place, 'nowhere'), key)).toBeNull();
+  });
+
+  test('keeps what it has of collectives that are not measured again', () => {
+    const key = keyOf(hostInput(2));
+    const place = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
+    const add = (collective: CollectiveName, form: MeasuredForm): void =>
+      storeTable(place, basename(tablePath(place, key)), tableOf(key, [{ collective, forms: [form] }]));
+    add('broadcast', measured(tree, [8, 2]));
+    add('broadcast', measured(direct, [8, 3]));
+    expect(findTable(place, key)?.table.collectives).toEqual([
+      { collective: 'broadcast', forms: [measured(direct, [8, 3])] },
+      { collective: 'allReduce', forms: [measured(ring, [8, 1.5])] },
+    ]);
+    writeFileSync(tablePath(place, key), '{');
+    add('gather', measured(direct, [8, 3]));
+    expect(findTable(place, key)?.table.collectives).toHaveLength(1);
+  });
+
+  test('is nobody else’s, and leaves nothing beside it', () => {
+    const place = stored(keyOf(hostInput(3)), 'allReduce', [measured(ring, [8, 1.5])]);
+    const [file = ''] = readdirSync(place);
+    expect(readdirSync(place)).toHaveLength(1);
+    expect(statSync(join(place, file)).mode & 0o777).toBe(0o600);
+    expect(statSync(place).mode & 0o777).toBe(0o700);
+  });
+
+  const good = tableOf(keyOf(hostInput(2)), [{ collective: 'allReduce', forms: [measured(ring, [8, 1.5])] }]);
+  const broken: readonly (readonly [string, string, string])[] = [
+    ['cut', printTable(good).slice(0, 100), 'no JSON'],
+    ['of another format', JSON.stringify({ ...good, formatVersion: 2 }), 'formatVersion'],
+    ['with an unknown algorithm', printTable(good).replace('"ring"', '"rung"'), 'collectives.0.forms.0.algorithm'],
+    ['with falling sizes', printTable(good).replace('[8,1.5]', '[8,1.5],[8,2]'), 'sizes must rise'],
+    ['with no time at all', printTable(good).replace('[8,1.5]', '[8,0]'), 'collectives.0.forms.0.times.0.1'],
+    ['of another machine', printTable(good).replace('Abacus', 'Babbage'), 'another machine'],
+  ];
+  test.each(broken)('%s is ignored with one sentence', (_, text, reason) => {
+    const place = mkdtempSync(join(directory, 'broken-'));
+    writeFileSync(tablePath(place, good.key), text);
+    const plain = planned(hostInput(2), null);
+    expect(planned(hostInput(2), tables(place))).toEqual(plain);
+    expect(seen.troubles).toHaveLength(1);
+    expect(seen.troubles[0]).toContain(reason);
+    expect(seen.troubles[0]).toContain(tablePath(place, good.key));
+    expect(seen.troubles[0]).toMatch(/^the table of measured times is ignored: .*; ncclrun tune makes a new one$/u);
+  });
+
+  test('that is a directory is ignored too', () => {
+    const place = mkdtempSync(join(directory, 'broken-'));
+    mkdirSync(tablePath(place, good.key));
+    planned(hostInput(2), tables(place));
+    expect(seen.troubles[0]).toContain('cannot be read');
+  });
+});
+
+describe('times', () => {
+  test('between two sizes lie on a straight line, beyond them on the nearest one', () => {
+    const times = measured(ring, [100, 10], [200, 30], [400, 30]).times;
+    expect([50, 100, 150, 200, 300, 800].map((bytes) => timeAt(times, bytes))).toEqual([10, 10, 20, 30, 30, 30]);
+    expect(timeAt(measured(ring, [100, 10], [200, 30]).times, 300)).toBe(50);
+    expect(timeAt(measured(ring, [100, 10]).times, 300)).toBe(10);
+  });
+
+  test('cross where the lines do, or halfway up where one of them was not measured', () => {
+    const one = measured(ring, [100, 10], [200, 30]).times;
+    expect(crossing(one, measured(direct, [100, 20], [200, 20]).times, 100, 200)).toBe(150);
+    expect(crossing(one, measured(direct, [400, 20]).times, 100, 400)).toBe(200);
+  });
+});
+
+describe('a plan by a table', () => {
+  const key = keyOf(hostInput(2));
+  const plain = planned(hostInput(2), null);
+
+  test('takes of each measured size the fastest form, and elsewhere what is planned anyway', () => {
+    const place = stored(key, 'allReduce', [
+      measured(direct, [16, 4], [64, 8], [256, 40]),
+      measured(ring, [16, 8], [64, 8.1], [256, 10]),
+      measured({ ...ring, channels: 2 }, [1024, 20]),
+      measured(ring, [4096, 50]),
+    ]);
+    const plan = planned(hostInput(2), tables(place));
+    expect(rows(plan, 'allReduce')).toEqual([
+      '15 directOneShot ll 1',
+      '64 directOneShot simple 1',
+      '512 ring simple 1',
+      '2048 ring simple 2',
+      '4096 ring simple 1',
+      '65536 directOneShot simple 1',
+      'null directTwoShot simple 1',
+    ]);
+    expect(plan.channels).toHaveLength(2);
+    expect(rows(plan, 'allGather')).toEqual(rows(plain, 'allGather'));
+    expect(seen).toMatchObject({ uses: [{ ranks: 2, measured: true, file: tablePath(place, key) }], troubles: [] });
+    validatePlan(plan);
+  });
+
+  test('predicts what was measured', () => {
+    const place = stored(key, 'allGather', [measured(ring, [1_000_000, 100], [2_000_000, 300])]);
+    const row = planned(hostInput(2), tables(place)).tuning.find(({ upToBytes }) => upToBytes === 2_000_000);
+    const [form] = row?.forms ?? [];
+    const { predictedMicroseconds = 0, predictedMicrosecondsPerMebibyte = 0 } = form ?? {};
+    expect(predictedMicroseconds + predictedMicrosecondsPerMebibyte * (2_000_000 / 2 ** 20)).toBeCloseTo(300, -1);
+  });
+
+  test('leaves alone what is as fast as any', () => {
+    const place = stored(key, 'allReduce', [
+      measured(direct, [1024, 10.2], [4096, 10.2]),
+      measured(ring, [1024, 10], [4096, 10]),
+    ]);
+    expect(rows(planned(hostInput(2), tables(place)), 'allReduce')).toContain('4096 directOneShot simple 1');
+  });
+
+  test('heeds NCCL_ALGO, NCCL_PROTO and limits of channels', () => {
+    const place = stored(key, 'allReduce', [
+      measured(direct, [8, 1], [1024, 1]),
+      measured(tree, [8, 2], [1024, 2]),
+      measured({ ...ring, channels: 2 }, [8, 3], [1024, 3]),
+      measured(ring, [8, 4], [1024, 4]),
+    ]);
+    const taken = (environment: Environment) => rows(planned(hostInput(2), tables(place), environment), 'allReduce')[1];
+    expect(taken({ NCCL_ALGO: 'ring' })).toBe('1024 ring simple 2');
+    expect(taken({ NCCL_ALGO: 'ring', NCCL_MAX_NCHANNELS: '1' })).toBe('1024 ring simple 1');
+    expect(taken({ NCCL_PROTO: 'll' })).toBe('1024 tree ll 1');
+  });
+
+  test('never has a form that the engine lacks', () => {
+    const place = stored(key, 'allGather', [measured(tree, [8, 1]), measured({ ...ring, protocol: 'll128' }, [8, 1])]);
+    expect(rows(planned(hostInput(2), tables(place)), 'allGather')).toEqual(rows(plain, 'allGather'));
+  });
+
+  test('of other ranks, cores or hosts is none', () => {
+    const place = stored(key, 'allReduce', [measured(ring, [8, 1])]);
+    expect(planned(hostInput(3), tables(place))).toEqual(planned(hostInput(3), null));
+    const cores = { ...hostInput(2), hosts: hostInput(2).hosts.map((host) => ({ ...host, cores: 1 })) };
+    expect(planned(cores, tables(place))).toEqual(planned(cores, null));
+    expect(seen.uses).toEqual([]);
+  });
+});
+
+describe('on GPUs', () => {
+  const input = gpuInput(8);
+  const key = keyOf(input);
+  const forms = [
+    measured({ algorithm: 'directTwoShot', protocol: 'll128', channels: 16, threads: 512 }, [8, 1], [2 ** 20, 1]),
+    measured({ ...ring, channels: 64, threads: 512 }, [2 ** 22, 9], [2 ** 24, 9]),
+  ];
+
+  test('a key names GPU, driver and what the model knows of the ways', () => {
+    expect(key).toMatchObject({
+      device: 'cuda',
+      ranks: 8,
+      gpu: 'NVIDIA H200',
+      driver: '570.1',
+      processor: null,
+      cores: null,
+    });
+    expect(key.topology).toMatch(/^[0-9a-f]{16}$/u);
+    expect(keyOf(gpuInput(4)).topology).not.toBe(key.topology);
+  });
+
+  test('whole lines have something to fall back to', () => {
+    const plan = planned(input, tables(stored(key, 'allReduce', forms)));
+    validatePlan(plan);
+    const all = rows(plan, 'allReduce');
+    expect(all.some((row) => row.endsWith('directTwoShot ll128 16 | directTwoShot simple 16'))).toBe(true);
+    expect(all).toContain(`${2 ** 24} ring simple 64`);
+  });
+
+  test('ncclrun plan shows what was measured, and its file', () => {
+    const cluster = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
+    const options = {
+      collectives: ['allReduce'],
+      full: false,
+      preferences: NO_PREFERENCES,
+      said: [],
+      memory: null,
+    } as const;
+    const found = findTable(stored(key, 'allReduce', forms), key);
+    const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });
+    const without = viewOf(cluster, { ...options, sizes: [2 ** 26], table: null });
+    expect(shown.table).toBe(found?.file);
+    expect(shown.tuning[0]).toMatchObject({ algorithm: 'directTwoShot', protocol: 'll128', predictedMicroseconds: 1 });
+    expect(shown.tuning[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', predictedMicroseconds: 9 });
+    expect(shown.tuning[2]).toEqual(without.tuning[0]);
+    expect(planText(shown, false)).toContain(`  measured: ${found?.file}\n`);
+    expect(planText(without, false)).not.toContain('measured');
+  });
+
+  test('fewer channels than were measured take what they have', () => {
+    const fewer = { ...input, peers: input.peers.map((peer) => ({ ...peer, mostChannels: 8 })) };
+    const plan = planned(fewer, tables(stored(key, 'allReduce', forms)));
+    expect(plan.tuning.flatMap((row) => row.forms).every(({ channels }) => channels <= 8)).toBe(true);
+  });
+});
+
+describe.each([
+  ['processors', hostInput(4)],
+  ['GPUs', gpuInput(8)],
+  ['two GPUs', gpuInput(2)],
+])('a plan for measuring, on %s', (_, input) => {
+  const plan = planned(input, tables(directory, true));
+  const plain = planned(input, null);
+
+  test('is a plan', () => {
+    validatePlan(plan);
+    expect(decodeHostPlan(encodeHost(plan)).plan.tuning).toHaveLength(plan.tuning.length);
+  });
+
+  test('has every form by its number, and what would be planned', () => {
+    for (const collective of ['allReduce', 'broadcast', 'sendRecv'] as const) {
+      const own = plan.tuning.filter((row) => row.collective === collective);
+      const numbered = own.filter(({ upToBytes }) => upToBytes !== null && upToBytes < PLANNED_FROM);
+      expect(numbered.map(({ upToBytes }) => upToBytes)).toEqual(numbered.map((_row, place) => place));
+      const candidates = new Set(numbered.map(({ forms: [first] }) => nameOf(first)));
+      expect(candidates.size).toBe(numbered.length);
+      const further = own.slice(numbered.length);
+      const without = plain.tuning.filter((row) => row.collective === collective);
+      expect(further.map(({ forms: [first] }) => nameOf(first))).toEqual(
+        without.map(({ forms: [first] }) => nameOf(first)),
+      );
+      expect(further.map(({ upToBytes }) => (upToBytes === null ? null : upToBytes - PLANNED_FROM))).toEqual(
+        without.map(({ upToBytes }) => upToBytes),
+      );
+      for (const {
+        forms: [first],
+      } of without)
+        expect(candidates).toContain(nameOf(first));
+    }
+  });
+});
+
+function encodeHost(plan: CommPlan): Uint8Array {
+  const encoded = encodePlan(plan);
+  return assembleHostPlan(encoded.body, encoded.host(0).bytes);
+}
+
+function nameOf(form: Form | undefined): string {
+  return `${form?.algorithm} ${form?.protocol} ${form?.channels} ${form?.threads}`;
+}
+
+describe('the names of hardware', () => {
+  const root = mkdtempSync(join(directory, 'root-'));
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(root, path, '..'), { recursive: true });
+    writeFileSync(join(root, path), text);
+  };
+
+  test('are those that /proc says', () => {
+    write('proc/cpuinfo', 'processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) 8480C\n');
+    write(
+      'proc/driver/nvidia/version',
+      'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n',
+    );
+    write('proc/driver/nvidia/gpus/0000:1b:00.0/information', 'Model: \t\t NVIDIA H200\nIRQ:   \t\t 18\n');
+    const here = hardwareNames(root);
+    expect(here.processor()).toBe('Intel(R) Xeon(R) 8480C');
+    expect(here.driver()).toBe('570.124.06');
+    expect([here.gpu('1b000'), here.gpu('1c000')]).toEqual(['NVIDIA H200', null]);
+  });
+
+  test('of Arm are numbers, and of nothing nothing', () => {
+    const nothing = hardwareNames(join(root, 'nowhere'));
+    expect([nothing.processor(), nothing.driver(), nothing.gpu('0')]).toEqual([null, null, null]);
+    write('proc/cpuinfo', 'processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n');
+    expect(hardwareNames(root).processor()).toBe('arm 0x41 0xd4f');
+  });
+});

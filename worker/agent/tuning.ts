@@ -1,0 +1,44 @@
+/** What ncclrun tune has measured on this host. A job without such tables looks once for their directory, when its first communicator is planned. */
+import { accessSync } from 'node:fs';
+import { cacheDirectory } from '../../control/cache-directory.ts';
+import type { Tables, TableUse } from '../../control/planner/measured/tables.ts';
+
+export interface TuningListener {
+  used(use: TableUse): void;
+  /** A table is not what it should be. */
+  trouble(message: string): void;
+}
+
+/** null: there are none, or they are not wanted. */
+export type OwnTables = () => Promise<Tables> | null;
+
+/** `environment`: NCCLRUN_TUNE=0 takes no table; =measure: plans have every form, each by its number. */
+export function findTables(environment: NodeJS.ProcessEnv, listener: TuningListener): OwnTables {
+  let found: Promise<Tables> | null | undefined;
+  return () => {
+    if (found === undefined) found = tablesOf(environment, listener);
+    return found;
+  };
+}
+
+function tablesOf(environment: NodeJS.ProcessEnv, listener: TuningListener): Promise<Tables> | null {
+  const wish = environment['NCCLRUN_TUNE'];
+  if (wish === '0') return null;
+  const measures = wish === 'measure';
+  const directory = `${cacheDirectory(environment)}/tuning`;
+  return measures || exists(directory) ? load(directory, measures, listener) : null;
+}
+
+async function load(directory: string, measures: boolean, listener: TuningListener): Promise<Tables> {
+  const { makeTables } = await import('./measured-tables.ts');
+  return makeTables(directory, measures, listener);
+}
+
+function exists(directory: string): boolean {
+  try {
+    accessSync(directory);
+    return true;
+  } catch {
+    return false;
+  }
+}
