@@ -18,9 +18,10 @@
  *
  * Times are by CUDA events, of the slowest rank: the median over the rounds. Of what is captured in a graph the blocks
  * are counted too: so many multiprocessors it takes. What the machine can do at best is measured in the same run and
- * stands above the rows: an empty kernel's time, and what copy engines move. Each result is checked once per case,
- * element by element. Status 1 if anything was wrong, failed or hung. NVLink multicast stays off unless
- * NCCL_NVLS_ENABLE says otherwise: a fault there puts all GPUs of a host out of service. */
+ * stands above the rows: an empty kernel's time, and what copy engines and multiprocessors move; each row has the floor
+ * that follows: reductions have to go through multiprocessors, what only moves may take the faster way. Each result is
+ * checked once per case, element by element. Status 1 if anything was wrong, failed or hung. NVLink multicast stays off
+ * unless NCCL_NVLS_ENABLE says otherwise: a fault there puts all GPUs of a host out of service. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -78,11 +79,10 @@ static void set_up(void) {
   }
   atomic_store(&shared->library, -1);
   if (shared->headed) return;
-  double eager, graph;
-  measure_floor(&eager, &graph);
-  const double copies = measure_copies();
-  if (rank == 0) shared->copy_ceiling = copies;
-  report_machine(eager, graph, copies);
+  Limits limits;
+  measure_limits(&limits);
+  if (rank == 0) shared->limits = limits;
+  report_machine();
   barrier();
   shared->headed = 1;
 }

@@ -27,6 +27,20 @@ __global__ void checkKernel(const float* result, size_t count, Expectation expec
   if (mine != 0) atomicAdd(wrong, mine);
 }
 
+__global__ void __launch_bounds__(512) storeKernel(uint4* to, const uint4* from, size_t count) {
+  constexpr int kUnroll = 8;
+  const size_t stride = size_t(gridDim.x) * blockDim.x;
+  size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  for (; i + (kUnroll - 1) * stride < count; i += kUnroll * stride) {
+    uint4 pieces[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) pieces[u] = from[i + u * stride];
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) to[i + u * stride] = pieces[u];
+  }
+  for (; i < count; i += stride) to[i] = from[i];
+}
+
 __global__ void nothingKernel() {}
 
 unsigned blocksFor(size_t count) {
@@ -44,6 +58,11 @@ cudaError_t fill(float* to, size_t count, int rank, cudaStream_t stream) {
 cudaError_t check(const float* result, size_t count, Expectation expectation, size_t shift, size_t part, int from,
                   int ranks, unsigned long long* wrong, cudaStream_t stream) {
   checkKernel<<<blocksFor(count), 256, 0, stream>>>(result, count, expectation, shift, part, from, ranks, wrong);
+  return cudaGetLastError();
+}
+
+cudaError_t store(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  storeKernel<<<64, 512, 0, stream>>>(static_cast<uint4*>(to), static_cast<const uint4*>(from), bytes / sizeof(uint4));
   return cudaGetLastError();
 }
 

@@ -47,10 +47,8 @@ int case_exists(Case one);
 ncclResult_t enqueue(const Library* library, Case one, cudaStream_t on);
 void measure(Case one, Figure figures[LIBRARIES]);
 
-/* An empty kernel's time in µs, launched one by one and in a graph of as many as OPERATIONS_PER_GRAPH. */
-void measure_floor(double* eager, double* graph);
-/* GB/s that a copy engine moves to the next GPU while all do; 0 where it cannot be measured. */
-double measure_copies(void);
+/* In a graph: of as many as OPERATIONS_PER_GRAPH. */
+void measure_limits(Limits* limits);
 
 enum { OPERATIONS_PER_GRAPH = 20 };
 #define CUDA(CALL)                                                                                  \

@@ -30,20 +30,37 @@ void report_head(void) {
   printf("# %d ranks; us per operation of the slowest rank, median of %d rounds in turn\n", ranks, rounds);
 }
 
-void report_machine(double eager_floor, double graph_floor, double copies) {
+void report_machine(void) {
+  const Limits* limits = &shared->limits;
   if (rank != 0) return;
-  printf("# an empty kernel: %.2f us, in a graph %.2f us; copy engines, every GPU to the next: ", eager_floor,
-         graph_floor);
-  if (copies > 0)
-    printf("%.1f GB/s\n", copies);
+  printf("# an empty kernel: %.2f us, in a graph %.2f us; every GPU to the next: ", limits->launch[0],
+         limits->launch[1]);
+  if (limits->copies > 0)
+    printf("copy engines %.1f GB/s, stores %.1f GB/s\n", limits->copies, limits->stores);
   else
     printf("n/a\n");
-  printf("%-14s %11s %-12s %10s %10s %7s %9s %9s %6s %s\n", "collective", "bytes", "mode", "theirs/us", "ours/us",
-         "ratio", "theirs/GBs", "ours/GBs", "of cop", "wrong, blocks (theirs, ours)");
-  json("{\"empty_kernel_us\":%.3f,\"empty_kernel_graph_us\":%.3f,\"copies_gbs\":%.2f}\n", eager_floor, graph_floor,
-       copies);
+  printf("%-14s %11s %-12s %10s %10s %7s %9s %9s %9s %6s %s\n", "collective", "bytes", "mode", "theirs/us", "ours/us",
+         "ratio", "theirs/GBs", "ours/GBs", "floor/us", "of top", "wrong, blocks (theirs, ours)");
+  json(
+      "{\"empty_kernel_us\":%.3f,\"empty_kernel_graph_us\":%.3f,\"copies_gbs\":%.2f,\"stores_gbs\":%.2f,\"ranks\":"
+      "%d}\n",
+      limits->launch[0], limits->launch[1], limits->copies, limits->stores, ranks);
   fflush(stdout);
 }
+
+/* GB/s over each GPU's link that this collective could reach; 0: not known. */
+static double ceiling_of(int kind) {
+  const Limits* limits = &shared->limits;
+  const int reduces = kind == ALL_REDUCE || kind == REDUCE_SCATTER;
+  return reduces || limits->stores > limits->copies ? limits->stores : limits->copies;
+}
+
+/* µs of the bytes at the ceiling, if it is known. */
+static double bandwidth_floor(Case one) {
+  const double ceiling = ceiling_of(one.kind);
+  return ceiling > 0 ? (double)one.bytes * bus_factor(one.kind) / ceiling / 1e3 : 0;
+}
+static double launch_floor(Case one) { return shared->limits.launch[one.mode == GRAPH || one.mode == GRAPH_WINDOW]; }
 
 static const char* number(char* text, size_t room, int is, double value, const char* format) {
   if (!is) return "n/a";
@@ -65,7 +82,8 @@ static void json_figure(const char* name, const Figure* figure, double bus) {
 void report_row(Case one, const Figure figures[LIBRARIES]) {
   char text[8][32];
   double bus[LIBRARIES];
-  const double ceiling = shared->copy_ceiling;
+  const double ceiling = ceiling_of(one.kind);
+  const double launch = launch_floor(one), bandwidth = bandwidth_floor(one);
   const Figure *ours = &figures[OURS], *theirs = &figures[THEIRS];
   if (rank != 0) return;
   /* Why there are no windows stands above the rows. */
@@ -74,12 +92,12 @@ void report_row(Case one, const Figure figures[LIBRARIES]) {
     bus[n] = figures[n].measured ? (double)one.bytes * bus_factor(one.kind) / figures[n].median / 1e3 : 0;
   }
   const int both = ours->measured && theirs->measured;
-  printf("%-14s %11zu %-12s %10s %10s %7s %9s %9s %6s %llu %llu %3s %3s", kind_names[one.kind], one.bytes,
+  printf("%-14s %11zu %-12s %10s %10s %7s %9s %9s %9.2f %6s %llu %llu %3s %3s", kind_names[one.kind], one.bytes,
          mode_names[one.mode], number(text[0], 32, theirs->measured, theirs->median, "%.2f"),
          number(text[1], 32, ours->measured, ours->median, "%.2f"),
          number(text[2], 32, both, both ? ours->median / theirs->median : 0, "%.3f"),
          number(text[3], 32, theirs->measured, bus[THEIRS], "%.2f"),
-         number(text[4], 32, ours->measured, bus[OURS], "%.2f"),
+         number(text[4], 32, ours->measured, bus[OURS], "%.2f"), launch > bandwidth ? launch : bandwidth,
          number(text[5], 32, ours->measured && ceiling > 0, ceiling > 0 ? bus[OURS] / ceiling : 0, "%.3f"),
          theirs->wrong, ours->wrong, number(text[6], 32, theirs->blocks >= 0, theirs->blocks, "%.0f"),
          number(text[7], 32, ours->blocks >= 0, ours->blocks, "%.0f"));
@@ -88,8 +106,9 @@ void report_row(Case one, const Figure figures[LIBRARIES]) {
   }
   printf("%s\n", ours->wrong || theirs->wrong ? "  WRONG" : "");
   fflush(stdout);
-  json("{\"collective\":\"%s\",\"bytes\":%zu,\"mode\":\"%s\",\"ranks\":%d", kind_names[one.kind], one.bytes,
-       mode_names[one.mode], ranks);
+  json("{\"collective\":\"%s\",\"bytes\":%zu,\"mode\":\"%s\",\"ranks\":%d,\"launch_floor_us\":%.3f",
+       kind_names[one.kind], one.bytes, mode_names[one.mode], ranks, launch);
+  if (ceiling > 0) json(",\"bandwidth_floor_us\":%.3f", bandwidth);
   json_figure("theirs", theirs, bus[THEIRS]);
   json_figure("ours", ours, bus[OURS]);
   json("}\n");

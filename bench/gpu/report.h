@@ -7,7 +7,8 @@
 extern const char* json_path; /* NULL: none */
 
 void report_head(void);
-void report_machine(double eager_floor, double graph_floor, double copies);
+/* What the machine can do, shared->limits. */
+void report_machine(void);
 void report_row(Case one, const Figure figures[LIBRARIES]);
 /* A case that hung or crashed. */
 void report_lost(const char* how, const char* what);

@@ -15,6 +15,13 @@ enum { KINDS = 7 }; /* collectives, and the barrier */
 enum { JOINING, WINDOWS, CASES };
 enum { MODES = 4 }; /* eager and graph × plain and window */
 
+/* What the machine can do at best. */
+typedef struct {
+  double launch[2]; /* µs of an empty kernel: eager, in a graph */
+  double copies;    /* GB/s of a copy engine to the next GPU while all do; 0: not to be had */
+  double stores;    /* the same of multiprocessors */
+} Limits;
+
 typedef struct {
   _Atomic int arrived;
   _Atomic int phase;
@@ -33,7 +40,7 @@ typedef struct {
   _Atomic int excluded[LIBRARIES];
   _Atomic int wrong; /* cases with wrong elements, or a library that failed, hung or crashed */
   int headed;        /* the machine's figures are known and printed */
-  double copy_ceiling;
+  Limits limits;
 } Shared;
 
 extern Shared* shared;

@@ -16,7 +16,7 @@ import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { isPreferred } from '../../control/planner/preferences.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { choicesFor, engineChoices, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
@@ -262,8 +262,8 @@ function tuningOf(
   const measured = (table?.table.collectives.find((one) => one.collective === collective)?.forms ?? []).filter((form) =>
     isPreferred(collective, form, preferences),
   );
-  const choices = preferredChoices(collective, engineChoices(collective, situation), preferences);
   const all = choicesFor(collective, situation);
+  const choices = preferredChoices(collective, all, preferences, situation);
   return sizes.flatMap((bytes) => {
     const predicted = fastest(choices, bytes);
     if (predicted === null) return [];

@@ -7,15 +7,18 @@
 namespace ncclrun {
 namespace {
 
-// A verdict: number of the agreement, those who have consented, state.
+// A verdict: number of the agreement, those who have seen that it is direct, those who have consented, state.
 constexpr uint64_t kStateBits = 2;
-constexpr uint64_t kConsentBits = 14;
+constexpr uint64_t kCountBits = 7;
+constexpr uint64_t kSeen = 1ull << (kStateBits + kCountBits);  // one who has
 
 constexpr uint64_t wordOf(uint64_t number, uint64_t consents, uint64_t state) {
-  return number << (kStateBits + kConsentBits) | consents << kStateBits | state;
+  return number << (kStateBits + 2 * kCountBits) | consents << kStateBits | state;
 }
-constexpr uint64_t numberOf(uint64_t word) { return word >> (kStateBits + kConsentBits); }
-constexpr uint64_t consentsOf(uint64_t word) { return word >> kStateBits & ((1u << kConsentBits) - 1); }
+constexpr uint64_t numberOf(uint64_t word) { return word >> (kStateBits + 2 * kCountBits); }
+constexpr uint64_t countAt(uint64_t word, uint64_t shift) { return word >> shift & ((1u << kCountBits) - 1); }
+constexpr uint64_t consentsOf(uint64_t word) { return countAt(word, kStateBits); }
+constexpr uint64_t seenOf(uint64_t word) { return countAt(word, kStateBits + kCountBits); }
 constexpr uint64_t stateOf(uint64_t word) { return word & ((1u << kStateBits) - 1); }
 
 constexpr uint32_t kLooksPerYield = 64;
@@ -33,10 +36,14 @@ void Agreement::tell(const BufferPlace* place) {
 }
 
 // A later number in the word: the ranks that are there went on without us, thus not directly.
-bool Agreement::decided(State& state) const {
+bool Agreement::decided(State& state) {
   const uint64_t word = verdict().load(std::memory_order_acquire);
   if (numberOf(word) < subject_.number) return false;
   state = numberOf(word) > subject_.number ? State::other : State(stateOf(word));
+  if (state == State::direct && !seen_) {
+    seen_ = true;
+    verdict().fetch_add(kSeen, std::memory_order_acq_rel);
+  }
   return state != State::open;
 }
 
@@ -47,6 +54,12 @@ void Agreement::give(State state, bool consents) {
     if (numberOf(word) > subject_.number) return;
     const bool fresh = numberOf(word) < subject_.number;
     if (!fresh && State(stateOf(word)) != State::open) return;
+    // Who has not seen it yet is in its call, and looks: that is waited for.
+    if (fresh && State(stateOf(word)) == State::direct && seenOf(word) < subject_.ranks) {
+      if (!waits(~0ull)) return;
+      word = verdict().load(std::memory_order_acquire);
+      continue;
+    }
     const uint64_t consented = (fresh ? 0 : consentsOf(word)) + (consents ? 1 : 0);
     const State next = consents && consented == subject_.ranks ? State::direct : state;
     if (verdict().compare_exchange_weak(word, wordOf(subject_.number, consented, uint64_t(next)),
@@ -91,7 +104,9 @@ void Agreement::consent(uint64_t deadline, const Reach& reach) {
 bool Agreement::settle(uint64_t deadline) {
   State state = State::other;
   while (!decided(state)) {
-    if (!waits(deadline)) give(State::other, false);
+    if (waits(deadline)) continue;
+    give(State::other, false);
+    if (interrupt_.raised()) return false;
   }
   return state == State::direct;
 }

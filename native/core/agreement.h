@@ -50,7 +50,7 @@ class Agreement {
     return subject_.ofAll ? table_.at(local, local, subject_.number)
                           : table_.at(subject_.from, subject_.to, subject_.number);
   }
-  bool decided(State& state) const;
+  bool decided(State& state);
   void give(State state, bool consents);
   Seen look(const Reach& reach);
   bool waits(uint64_t deadline);
@@ -59,6 +59,7 @@ class Agreement {
   const Interrupt& interrupt_;
   const Subject subject_;
   bool consented_ = false;
+  bool seen_ = false;  // the word knows that we have seen that it says `direct`
   uint32_t looks_ = 0;
 };
 

@@ -90,6 +90,31 @@ TEST(allAreOfOneMindHoweverLateTheyCome) {
   }
 }
 
+// It has consented, and then its processor is taken away: what was decided stays readable.
+TEST(aVerdictStaysUntilAllHaveSeenIt) {
+  constexpr uint64_t kMany = 3 * kAgreements;
+  Host host(2);
+  const auto withOther = [&](uint32_t rank, uint64_t number) {
+    return Agreement(host.table, host.interrupt, ofAll(rank, 2, number));
+  };
+  const auto reach = [](uint32_t, const BufferPlace&) { return true; };
+  const BufferPlace place = placeOf(0, 1);
+  Agreement slow = withOther(0, 1);
+  slow.tell(&place);
+  std::atomic<bool> goesOn = false;
+  std::thread fast([&] {
+    EXPECT(takePart(host, 1, 1, true, kLong) == 1);
+    goesOn = true;
+    for (uint64_t number = 2; number <= kMany; number++) takePart(host, 1, number, true, kShort);
+  });
+  slow.consent(nowNanoseconds() + kLong, reach);
+  while (!goesOn) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for as long as it takes others to pass all places
+  EXPECT(slow.settle(nowNanoseconds() + kLong));
+  for (uint64_t number = 2; number <= kMany; number++) takePart(host, 0, number, true, kShort);
+  fast.join();
+}
+
 TEST(whoeverIsFarAheadIsNotWaitedForTwice) {
   Host host(2);
   // More than there are places for.
@@ -117,8 +142,8 @@ TEST(senderAndReceiverAgree) {
         const BufferPlace place = placeOf(1, number);
         agreement.tell(!sends && number % 7 == 0 ? nullptr : &place);
         const uint64_t deadline = nowNanoseconds() + kLong;
-        agreement.consent(deadline,
-                          [&](uint32_t local, const BufferPlace& told) { return local == 1 && told.base == number << 8; });
+        agreement.consent(
+            deadline, [&](uint32_t local, const BufferPlace& told) { return local == 1 && told.base == number << 8; });
         verdicts[rank].push_back(agreement.settle(deadline));
       }
     });

@@ -116,7 +116,8 @@ TEST(everyCollectiveEndsWithWhatItMust) {
       for (uint32_t root = 0; root < ranks; root += ranks - 1) {
         for (const size_t bytes : {size_t(1), size_t(100), size_t(4096), size_t(70001)}) {
           for (const uint32_t parts : {1u, 2u, 3u, kCopyParts}) {
-            if (parts == 1 || collective == Collective::broadcast) testCollective(collective, ranks, root, bytes, parts);
+            if (parts == 1 || collective == Collective::broadcast)
+              testCollective(collective, ranks, root, bytes, parts);
           }
         }
       }

@@ -103,6 +103,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/options-copies 70 "${copies[@]}" "$bin/options" "$gpus"
   add native/one-thread 70 "$bin/one_thread" "$gpus" $((64 << 20))
   add native/group-streams 70 "$bin/group_streams" "$gpus" 60 $((64 << 20))
+  add native/memory 70 "$bin/memory" "$gpus" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$gpus" $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$gpus" 1000000 "$group"; done
   if [ -d "$programs/kernels-delayed" ]; then

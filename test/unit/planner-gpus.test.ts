@@ -11,6 +11,10 @@ function rowsIn(environment: Readonly<Record<string, string>>): readonly TuningR
   return new Planner(null, environment).plan(gpuInput(4), true).tuning;
 }
 
+function isDirectSimple({ collective, forms }: TuningRow, wanted: CollectiveName): boolean {
+  return collective === wanted && forms[0]?.algorithm === 'directOneShot' && forms[0].protocol === 'simple';
+}
+
 /** The largest size that goes under LL or LL128. */
 function lastWithLines(rows: readonly TuningRow[], collective: CollectiveName): number {
   const lines = rows.filter((row) => row.collective === collective && row.forms[0]?.protocol !== 'simple');
@@ -88,6 +92,16 @@ describe('the planner, for GPUs,', () => {
         expect(lastWithLines(plan.tuning, collective)).toBeLessThan(lastWithLines(wide.tuning, collective));
       }
     }
+  });
+
+  test('leaves large reductions of more than two ranks to rings, whose slots are large, unless it is told not to', () => {
+    const large = (environment: Readonly<Record<string, string>>): string | undefined => {
+      const rows = rowsIn(environment).filter(({ collective }) => collective === 'reduceScatter');
+      return rows.map(({ forms }) => `${forms[0]?.algorithm} ${forms[0]?.protocol}`).at(-1);
+    };
+    expect(rowsIn({}).some((row) => isDirectSimple(row, 'reduceScatter'))).toBe(false);
+    expect(large({})).toBe('ring simple');
+    expect(large({ NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' })).toBe('directOneShot simple');
   });
 
   test('refuses two ranks on one GPU, naming both, unless they may share it', () => {

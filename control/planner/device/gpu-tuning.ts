@@ -2,7 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
-import { engineChoices, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
+import { choicesFor, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
@@ -50,12 +50,16 @@ function anyhow(collective: CollectiveName): Step {
   return { upToBytes: null, algorithm: 'directOneShot', protocol, choice: null, copies: null };
 }
 
+function byKernels(choices: readonly Choice[]): Choice[] {
+  return choices.filter(({ form }) => form !== 'copyEngine');
+}
+
 /** As the sizes grow, the fastest by kernels, and by copy engines where these are faster. */
 function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
-  const all = engineChoices(collective, situation).filter(
+  const all = choicesFor(collective, situation).filter(
     ({ form }) => form !== 'copyEngine' || preferences.gpusReachEachOther,
   );
-  const choices = preferredChoices(collective, all, preferences);
+  const choices = preferredChoices(collective, all, preferences, situation);
   const kernels = byKernels(choices).length === 0 ? byKernels(all) : byKernels(choices);
   const steps: Step[] = [];
   let from = 1;
@@ -70,10 +74,6 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
     if (last === null) return steps;
     from = last + 1;
   }
-}
-
-function byKernels(choices: readonly Choice[]): Choice[] {
-  return choices.filter(({ form }) => form !== 'copyEngine');
 }
 
 /** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */

@@ -6,7 +6,7 @@ import type { Among } from '../device/gpu-tuning.ts';
 import { formOnHost, PROTOCOLS_ON_HOSTS } from '../device/host-tuning.ts';
 import { POSSIBLE } from '../device/wish.ts';
 import type { Way } from '../preferences.ts';
-import { engineChoices } from '../tuning/choices.ts';
+import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 
 /** On processors, where two ranks fill one channel with what they have to say to each other. */
@@ -46,7 +46,7 @@ function candidates(collective: CollectiveName, { device, situation, ...among }:
       channelCounts(way.algorithm === 'ring' ? MOST_CHANNELS_ON_HOSTS : 1).map((channels) => formOnHost(way, channels)),
     );
   }
-  return engineChoices(collective, situation).flatMap(({ form: algorithm, protocol }) =>
+  return choicesFor(collective, situation).flatMap(({ form: algorithm, protocol }) =>
     channelCounts(formsOnGpus.mostChannels(collective, { algorithm, protocol }, among)).flatMap((channels) =>
       threadCounts(protocol, channels).map((threads) =>
         formsOnGpus.form({ algorithm, protocol }, { channels, threads }),
@@ -60,7 +60,7 @@ export function isPossible(collective: CollectiveName, way: Way, device: DeviceN
   const ways =
     device === 'host'
       ? waysOnHosts(collective)
-      : engineChoices(collective, situation).map(({ form: algorithm, protocol }) => ({ algorithm, protocol }));
+      : choicesFor(collective, situation).map(({ form: algorithm, protocol }) => ({ algorithm, protocol }));
   return ways.some(({ algorithm, protocol }) => algorithm === way.algorithm && protocol === way.protocol);
 }
 

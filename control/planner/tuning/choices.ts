@@ -27,15 +27,6 @@ export function choicesFor(collective: CollectiveName, situation: Situation): Ch
   ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
 }
 
-/** Those that are worth while with the buffers that the engine has. */
-export function engineChoices(collective: CollectiveName, situation: Situation): Choice[] {
-  const choices = choicesFor(collective, situation);
-  const hasRing = choices.some(({ form, protocol }) => form === 'ring' && protocol === 'simple');
-  return situation.hosts === 1 && situation.ranks > 2 && hasRing
-    ? choices.filter((choice) => !isCramped(collective, choice))
-    : choices;
-}
-
 /** Moves that the engine makes messages of, which have few channels with large slots. */
 const IN_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
 
@@ -45,16 +36,19 @@ function isCramped(collective: CollectiveName, { form, protocol }: Choice): bool
   return form !== 'directOneShot' || !IN_MESSAGES.includes(collective);
 }
 
-/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. */
+/** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Without those that rings do better with the engine's buffers. */
 export function preferredChoices(
   collective: CollectiveName,
   choices: readonly Choice[],
   preferences: Preferences,
+  { hosts, ranks }: Situation,
 ): readonly Choice[] {
   const wanted = choices.filter(({ form, protocol }) =>
     isPreferred(collective, { algorithm: form, protocol }, preferences),
   );
-  return wanted.length === 0 ? choices : wanted;
+  const all = wanted.length === 0 ? choices : wanted;
+  const hasRing = all.some(({ form, protocol }) => form === 'ring' && protocol === 'simple');
+  return hosts === 1 && ranks > 2 && hasRing ? all.filter((choice) => !isCramped(collective, choice)) : all;
 }
 
 /** Microseconds. */

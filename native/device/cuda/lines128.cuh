@@ -219,11 +219,18 @@ class Lines128 {
   }
 
   __device__ __forceinline__ void renew(const Move& move, uint32_t lines) {
-    for (uint32_t k = move.to; k < move.to + move.tos; k++) {
-      if (!steps_.isRenewal(k)) continue;
-      for (uint32_t line = lines + threadIdx.x / 8; line < steps_.slotBytes() / 128; line += blockDim.x / 8) {
-        storeLine128(steps_.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
-                     hasFlag() ? steps_.sendFlag(k) : 0);
+    bool due = false;
+    for (uint32_t k = move.to; k < move.to + move.tos; k++) due = due || steps_.isRenewal(k);
+    if (due) renewApart(steps_, move.to, move.tos, lines);
+  }
+  // Hardly ever: its registers should not be taken from what is always done.
+  static __device__ __noinline__ void renewApart(const LineSteps<kProtocol> steps, uint32_t to, uint32_t tos,
+                                                 uint32_t lines) {
+    for (uint32_t k = to; k < to + tos; k++) {
+      if (!steps.isRenewal(k)) continue;
+      for (uint32_t line = lines + threadIdx.x / 8; line < steps.slotBytes() / 128; line += blockDim.x / 8) {
+        storeLine128(steps.template sendSlot<uint64_t>(k) + line * 16 + threadIdx.x % 8 * 2, 0,
+                     hasFlag() ? steps.sendFlag(k) : 0);
       }
     }
   }

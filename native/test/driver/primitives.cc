@@ -111,9 +111,8 @@ Primitives::Primitives(Block& block, const cuda::Launch& launch, const Item& ite
   payload_ = protocol == 0 ? slotBytes_ : protocol == 1 ? slotBytes_ / 16 * 8 : slotBytes_ / 128 * 120;
   const auto ofPair = [&](uint32_t peer) {
     const uint64_t at = regionOffset(slots, channel);
-    return Connection{{launch.in[peer] + at, launch.out[peer] + at},
-                      slotOffset(protocol, slots),
-                      channel * launch.ranks + peer};
+    return Connection{
+        {launch.in[peer] + at, launch.out[peer] + at}, slotOffset(protocol, slots), channel * launch.ranks + peer};
   };
   const auto ofRing = [&](RegionPair regions) { return Connection{regions, place.slots, place.state}; };
   for (uint32_t i = 0; i < item.receiveCount; i++) {
@@ -132,8 +131,12 @@ Primitives::End Primitives::endOf(const Connection& connection, bool receives) c
   char* const credit = receives ? regions.out : regions.in;
   const uint32_t step = receives ? launch_.receives[state].step[protocol_] : launch_.sends[state].step[protocol_];
   const uint64_t bytes = receives ? launch_.receives[state].bytes : launch_.sends[state].bytes;
-  return {data + slots, &reinterpret_cast<Region*>(data)->tail, &reinterpret_cast<Region*>(credit)->head[protocol_],
-          state, step, bytes};
+  return {data + slots,
+          &reinterpret_cast<Region*>(data)->tail,
+          &reinterpret_cast<Region*>(credit)->head[protocol_],
+          state,
+          step,
+          bytes};
 }
 
 void Primitives::finish() {

@@ -1,0 +1,67 @@
+/* What communicators take of a GPU's memory: as much as they say, no more than they may, and nothing when they have
+ * ended. The first and the last of them carry every operation.
+ *
+ *   memory RANKS COMMUNICATORS */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device.h"
+#include "rank.h"
+#include "work.h"
+
+/* Of a newer version than nccl.h. */
+ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t* value);
+
+enum { mostCommunicators = 64, mostElements = 300000, total = 3 };
+static const uint64_t mostOfOne = 100000000, mostOf64 = 2000000000;
+static const uint64_t slack = 64 << 20; /* modules, and what the driver keeps for itself */
+static int count;
+
+static uint64_t bytesOf(ncclComm_t comm) {
+  uint64_t bytes = 0;
+  MUST(ncclCommMemStats(comm, total, &bytes));
+  return bytes;
+}
+
+static void body(void) {
+  ncclComm_t comms[mostCommunicators];
+  const cudaStream_t stream = makeStream();
+  uint64_t sum = 0;
+  at("the first communicator");
+  comms[0] = joinAll();
+  tryOut(comms[0], stream, mostElements, 1);
+  const size_t before = freeGpuMemory();
+  for (int i = 1; i < count; i++) {
+    at("communicator %d", i);
+    MUST(ncclCommSplit(comms[0], 0, rank, &comms[i], NULL));
+  }
+  const size_t after = freeGpuMemory();
+  for (int i = 0; i < count; i++) {
+    at("the memory of communicator %d", i);
+    const uint64_t bytes = bytesOf(comms[i]);
+    HOLDS(onGpus() ? bytes > 0 : bytes == 0);
+    HOLDS(ranks > 4 || bytes < mostOfOne);
+    HOLDS(bytes <= bytesOf(comms[0]));
+    sum += bytes;
+  }
+  at("the memory of all");
+  HOLDS(ranks > 4 || sum < mostOf64);
+  HOLDS(before < after + (sum - bytesOf(comms[0])) + slack);
+  at("the last communicator");
+  tryOut(comms[count - 1], stream, mostElements, 2);
+  at("the end");
+  for (int i = 0; i < count; i++) MUST(ncclCommDestroy(comms[i]));
+  endStream(stream);
+  if (rank == 0) printf("memory: %.1f MB of each GPU\n", (double)sum / 1e6);
+}
+
+int main(int argc, char** argv) {
+  count = argc == 3 ? atoi(argv[2]) : 0;
+  if (count < 1 || count > mostCommunicators) {
+    fprintf(stderr, "usage: memory RANKS COMMUNICATORS   (up to %d)\n", mostCommunicators);
+    return 2;
+  }
+  const int status = startProcesses(atoi(argv[1]), 280, body);
+  if (status == 0) printf("memory: %d ranks, %d communicators: right\n", ranks, count);
+  return status;
+}
