@@ -44,6 +44,7 @@ struct Work {
   size_t elementBytes;
   size_t chunk;     // elements; the form's chunk
   size_t grain;     // elements; chunks are multiples of it
+  size_t step;      // elements of a step of forEachStep(), which stepOf() tells; the same for all blocks
   bool lowLatency;  // protocol LL, else Simple
   uint32_t block;   // 0..blocks-1
   uint32_t blocks;  // channels of the form
@@ -71,11 +72,17 @@ NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
   return (part + w.grain - 1) / w.grain * w.grain;
 }
 
+// What shares are cut into, of which each fits the smallest slot that a block has. Not a block's own business: it takes
+// divisions, and small messages no longer than these.
+NCCLRUN_FN size_t stepOf(const Work& w, size_t slotElements) {
+  return lesser(turnChunk(w, w.count, w.blocks), slotElements);
+}
+
 // The block's share of the data, in steps that a slot holds: step(begin, count). Shares lie one behind the other: would
 // the blocks go through the data side by side, they would all come to a new page of memory at once.
 template <class P, class Step>
-NCCLRUN_FN void forEachStep(const P& p, const Work& w, Step&& step) {
-  const size_t most = lesser(turnChunk(w, w.count, w.blocks), p.slotElements());
+NCCLRUN_FN void forEachStep(const P&, const Work& w, Step&& step) {
+  const size_t most = w.step;
   size_t first = w.block, steps = 1;  // what a small message comes to, without divisions
   if (w.count > w.blocks * most) {
     const size_t all = (w.count + most - 1) / most;

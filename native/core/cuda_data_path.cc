@@ -346,8 +346,8 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   Status status = runner_->run(tasks_, agreed, given, cudaStream);
   if (status.ok()) {
     const bool byKernels = agreed.empty();
-    status = resources_->order->after(cudaStream, capture,
-                                      byKernels ? std::optional(launcher_->counted()) : std::nullopt);
+    status =
+        resources_->order->after(cudaStream, capture, byKernels ? std::optional(launcher_->counted()) : std::nullopt);
   }
   telemetry_.end(operations.back(), status.ok());
   return result(status);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "algorithm/work.h"
 #include "core/tree_shape.h"
 #include "device/element.h"
 #include "device/host/fold.h"
@@ -146,6 +147,25 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   return item;
 }
 
+// The item has its channels. A step fits the smallest slot on them: on narrow channels that of protocol Simple is
+// smaller.
+void Launcher::addItem(Item item, const Shape& shape) {
+  const Slots& slots = launch_.slots;
+  const uint32_t last = item.firstChannel + item.blocks;
+  const uint32_t narrow = last > slots.channels ? slots.channels - 1 : last - 1;
+  const uint32_t slotBytes = shape.protocol == Protocol::ll      ? slots.line64StepBytes / 16 * 8
+                             : shape.protocol == Protocol::ll128 ? slots.line128StepBytes / 128 * 120
+                                                                 : pairStepBytes(slots, narrow);
+  Work work{};
+  work.count = item.count;
+  work.chunk = item.chunk;
+  work.grain = item.grain;
+  work.blocks = item.blocks;
+  work.lowLatency = shape.protocol == Protocol::ll;
+  item.step = stepOf(work, slotBytes / shape.elementBytes);
+  launch_.items[launch_.itemCount++] = item;
+}
+
 Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   if (launch_.itemCount == 0) return {};
   launch_.elementBytes = shape.elementBytes;
@@ -163,8 +183,9 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
     // Only the items that there are: all of them take the GPU as long as a small kernel.
     size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
     void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
-    status = statusOf(driver().launchKernel(lastFunction_, blocks, 1, 1, shape.threads, 1, 1, 0, stream, nullptr, extra),
-                      "cuLaunchKernel");
+    status =
+        statusOf(driver().launchKernel(lastFunction_, blocks, 1, 1, shape.threads, 1, 1, 0, stream, nullptr, extra),
+                 "cuLaunchKernel");
     if (status.ok() && launch_.ended != nullptr) counted_ += blocks;
   }
   launch_.itemCount = 0;
@@ -230,7 +251,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
         item.blocks = uint16_t(std::min<uint32_t>(item.blocks, limit));
         item.firstBlock = uint16_t(blocks);
         used = std::max<uint32_t>(used, item.blocks);
-        launch_.items[launch_.itemCount++] = item;
+        addItem(item, own);
       }
       blocks += used;
     };
@@ -337,7 +358,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
     Item item = itemOf(task, own);
     if (isExpandable(task)) item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
     item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
-    launch_.items[launch_.itemCount++] = item;
+    addItem(item, own);
     blocks += item.blocks;
     if (!alone) continue;
     if (Status status = launch(); !status.ok()) return status;

@@ -43,6 +43,7 @@ class Launcher {
   };
   Shape shapeOf(const Task& task) const;
   Item itemOf(const Task& task, const Shape& shape) const;
+  void addItem(Item item, const Shape& shape);
   void connect(Item& item, const Task& task) const;
   bool isExpandable(const Task& task) const;
   bool expand(const Task& task, std::vector<Task>& transfers) const;

@@ -80,8 +80,8 @@ Status LaunchOrder::after(Stream stream, const Capture& capture, std::optional<u
   if (now.record == nullptr) {
     status = statusOf(cuda.graphAddEventRecordNode(&now.record, graph, &node, 1, last_), "cuGraphAddEventRecordNode");
   } else if (node != found->second.node) {
-    status = statusOf(cuda.graphRemoveDependencies(graph, &found->second.node, &now.record, 1),
-                      "cuGraphRemoveDependencies");
+    status =
+        statusOf(cuda.graphRemoveDependencies(graph, &found->second.node, &now.record, 1), "cuGraphRemoveDependencies");
     if (status.ok())
       status = statusOf(cuda.graphAddDependencies(graph, &node, &now.record, 1), "cuGraphAddDependencies");
   }

@@ -1,7 +1,7 @@
-// Launches of one communicator share its connections: each follows the one before, whatever its stream, captured or not.
-// Behind a launch of kernels alone no event stands, which would cost a call of the driver for each: their blocks count
-// themselves as they end, and who has to wait waits for the count. Once something has been captured, which is replayed
-// unseen, all is ordered by an event.
+// Launches of one communicator share its connections: each follows the one before, whatever its stream, captured or
+// not. Behind a launch of kernels alone no event stands, which would cost a call of the driver for each: their blocks
+// count themselves as they end, and who has to wait waits for the count. Once something has been captured, which is
+// replayed unseen, all is ordered by an event.
 #pragma once
 #include <map>
 #include <optional>
@@ -31,8 +31,8 @@ class LaunchOrder {
     return capture.id != 0 ? nullptr : reinterpret_cast<uint32_t*>(count_.pointer());
   }
 
-  // Before and after each launch on the stream. `blocks`: that count themselves, of all launches so far, modulo 2^32; none:
-  // there is something else that the next launch has to wait for.
+  // Before and after each launch on the stream. `blocks`: that count themselves, of all launches so far, modulo 2^32;
+  // none: there is something else that the next launch has to wait for.
   Status before(Stream stream, Capture& capture);
   Status after(Stream stream, const Capture& capture, std::optional<uint32_t> blocks);
 

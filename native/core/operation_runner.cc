@@ -260,7 +260,9 @@ void OperationRunner::runBlock(void* argument, Blocks& blocks) {
                                        .reduction = block.reduction,
                                        .scratch = block.scratch,
                                        .stream = block.stream});
-    block.algorithm(primitives, work);
+    Work cut = work;
+    cut.step = stepOf(work, primitives.slotElements());
+    block.algorithm(primitives, cut);
   }
 }
 

@@ -39,6 +39,27 @@ describeIf(noStandIn, 'jobs on GPUs of a stand-in', () => {
     }),
   );
 
+  it.each(['reduce', 'reduce_scatter'])('%s is cut alike on channels with large and with small slots', async (name) => {
+    const words = [
+      'perf',
+      name,
+      '-n',
+      '4',
+      '--device',
+      'cuda',
+      '-b',
+      '33001232',
+      '-e',
+      '33001232',
+      '--iters',
+      '1',
+      '--check',
+    ];
+    const wishes = { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' };
+    const run = await Command.run(words, { environment: { ...environment, ...wishes } });
+    expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
+  });
+
   it('copy engines carry what they are to carry', async () => {
     const words = [
       'perf',

@@ -18,6 +18,7 @@ __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, u
   work.elementBytes = launch.elementBytes;
   work.chunk = item.chunk;
   work.grain = item.grain;
+  work.step = item.step;
   work.lowLatency = lowLatency;
   work.block = block;
   work.blocks = item.blocks;

@@ -136,6 +136,7 @@ struct Item {
   char* receive;
   uint64_t count;  // elements
   uint64_t chunk;  // elements
+  uint64_t step;   // elements
   uint32_t grain;  // elements
   uint16_t firstBlock;
   uint16_t blocks;
@@ -150,7 +151,7 @@ struct Item {
   uint8_t receives[kMaxPeers];  // ranks, by the number of the connection
   uint8_t sends[kMaxPeers];
 };
-static_assert(sizeof(Item) == 80);
+static_assert(sizeof(Item) == 88);
 
 // Where a kernel that waits long says so, in memory of the host: fields of the communicator's slot in the telemetry
 // page.

@@ -37,6 +37,7 @@ Work workOf(const cuda::Launch& launch, const Item& item, uint32_t block, uint32
           .elementBytes = launch.elementBytes,
           .chunk = item.chunk,
           .grain = item.grain,
+          .step = item.step,
           .lowLatency = protocol == 1,
           .block = block,
           .blocks = item.blocks,
