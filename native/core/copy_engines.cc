@@ -21,11 +21,39 @@ CopyEngines::~CopyEngines() {
     watch_.join();
   }
   const OnGpu here(gpu_);
-  if (forked_ != nullptr) driver().eventDestroy(forked_);
-  for (const Line& line : lines_) {
-    if (line.joined != nullptr) driver().eventDestroy(line.joined);
-    if (line.stream != nullptr) driver().streamDestroy(line.stream);
+  for (const auto& lines : lines_) {
+    if (lines->forked != nullptr) driver().eventDestroy(lines->forked);
+    for (const Line& line : lines->all) {
+      if (line.joined != nullptr) driver().eventDestroy(line.joined);
+      if (line.stream != nullptr) driver().streamDestroy(line.stream);
+    }
   }
+}
+
+bool CopyEngines::isCaptured(const Lines& lines) {
+  return std::any_of(lines.all.begin(), lines.all.end(), [](const Line& line) {
+    int state = kCaptureNone;
+    uint64_t id = 0;
+    return line.stream != nullptr &&
+           (driver().streamGetCaptureInfo(line.stream, &state, &id, nullptr, nullptr, nullptr) != kSuccess ||
+            state != kCaptureNone);
+  });
+}
+
+Status CopyEngines::takeLines(uint64_t capture) {
+  if (lines_.empty()) lines_.push_back(std::make_unique<Lines>());
+  current_ = nullptr;
+  for (const auto& lines : lines_) {
+    if (current_ == nullptr && lines->capture == capture) current_ = lines.get();
+  }
+  // Those of a capture that has ended.
+  for (size_t i = 1; i < lines_.size() && current_ == nullptr; i++) {
+    if (!isCaptured(*lines_[i])) current_ = lines_[i].get();
+  }
+  if (current_ == nullptr) current_ = lines_.emplace_back(std::make_unique<Lines>()).get();
+  current_->capture = capture;
+  if (current_->forked != nullptr) return {};
+  return statusOf(driver().eventCreate(&current_->forked, kEventNoTiming), "cuEventCreate");
 }
 
 Status CopyEngines::makeLine(Line& line) {
@@ -52,11 +80,8 @@ Status CopyEngines::run(const std::vector<MemoryOperation>& batch, Stream stream
                   "cuStreamBatchMemOp");
 }
 
-Status CopyEngines::begin(const CopyProgram& program, Stream stream) {
-  if (forked_ == nullptr) {
-    if (Status status = statusOf(driver().eventCreate(&forked_, kEventNoTiming), "cuEventCreate"); !status.ok())
-      return status;
-  }
+Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t capture) {
+  if (Status status = takeLines(capture); !status.ok()) return status;
   std::vector<MemoryOperation> batch;
   for (const CopySender& sender : program.senders) {
     batch.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
@@ -82,13 +107,14 @@ Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stag
   for (const Arrival& arrival : stage.after) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);
   if (Status status = run(batch, stream); !status.ok()) return status;
   if (stage.copies.empty()) return {};
-  if (Status status = statusOf(driver().eventRecord(forked_, stream), "cuEventRecord"); !status.ok()) return status;
+  if (Status status = statusOf(driver().eventRecord(current_->forked, stream), "cuEventRecord"); !status.ok())
+    return status;
   std::array<bool, kMaxPeers> follows{};
   for (const Copy& copy : stage.copies) {
-    Line& line = lines_[copy.peer];
+    Line& line = current_->all[copy.peer];
     Status status = makeLine(line);
     if (status.ok() && !follows[copy.peer])
-      status = statusOf(driver().streamWaitEvent(line.stream, forked_, 0), "cuStreamWaitEvent");
+      status = statusOf(driver().streamWaitEvent(line.stream, current_->forked, 0), "cuStreamWaitEvent");
     follows[copy.peer] = true;
     if (status.ok()) status = begin(copy, program.apart);
     if (!status.ok()) return status;
@@ -97,7 +123,7 @@ Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stag
 }
 
 Status CopyEngines::begin(const Copy& copy, bool apart) {
-  Line& line = lines_[copy.peer];
+  Line& line = current_->all[copy.peer];
   line.used = true;
   Status status;
   if (apart && copy.peer != rank_) {
@@ -115,7 +141,7 @@ Status CopyEngines::begin(const Copy& copy, bool apart) {
 
 Status CopyEngines::end(const CopyProgram& program, Stream stream) {
   Status status;
-  for (Line& line : lines_) {
+  for (Line& line : current_->all) {
     if (!line.used) continue;
     line.used = false;
     if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");

@@ -3,7 +3,9 @@
 // streams write and wait for themselves.
 #pragma once
 #include <array>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/copy_program.h"
 #include "core/interrupt.h"
@@ -24,8 +26,9 @@ class CopyEngines {
   CopyEngines(const CopyEngines&) = delete;
   CopyEngines& operator=(const CopyEngines&) = delete;
 
-  // Begins the program behind what the stream has. What comes on the stream until end() runs beside it.
-  Status begin(const CopyProgram& program, Stream stream);
+  // Begins the program behind what the stream has. What comes on the stream until end() runs beside it. `capture`: of
+  // the stream; 0: none.
+  Status begin(const CopyProgram& program, Stream stream, uint64_t capture);
   // What comes on the stream from now on waits for all of the program.
   Status end(const CopyProgram& program, Stream stream);
 
@@ -42,8 +45,16 @@ class CopyEngines {
     Event joined = nullptr;
     bool used = false;  // in the program under way
   };
+  // A stream that is part of a capture can be part of nothing else until that ends: each capture has lines of its own.
+  struct Lines {
+    uint64_t capture = 0;
+    Event forked = nullptr;
+    std::array<Line, kMaxPeers> all{};
+  };
   CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(locals_[from], locals_[to]); }
-  Status makeLine(Line& line);
+  Status takeLines(uint64_t capture);
+  static bool isCaptured(const Lines& lines);
+  static Status makeLine(Line& line);
   MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
   void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
   Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;
@@ -55,9 +66,9 @@ class CopyEngines {
   const Segment& segment_;
   const uint32_t rank_, ranks_;
   const PinnedPages& pinned_;
-  std::array<uint32_t, kMaxPeers> locals_{};  // of each rank; the plan's text may be gone when waits have to end
-  Event forked_ = nullptr;
-  std::array<Line, kMaxPeers> lines_{};
+  std::array<uint32_t, kMaxPeers> locals_{};   // of each rank; the plan's text may be gone when waits have to end
+  std::vector<std::unique_ptr<Lines>> lines_;  // the first ones of what is not captured
+  Lines* current_ = nullptr;                   // of the program under way
   std::array<Bytes, kMaxPeers> bytes_{};
   std::thread watch_;
   std::atomic<bool> ends_{false};

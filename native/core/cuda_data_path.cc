@@ -343,7 +343,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   }
   telemetry_.begin(operations.back(), tasks_.back().bytes);
   launcher_->count(resources_->order->count(capture));
-  Status status = runner_->run(tasks_, agreed, given, cudaStream);
+  Status status = runner_->run(tasks_, agreed, {cudaStream, capture.id, given});
   if (status.ok()) {
     const bool byKernels = agreed.empty();
     status =

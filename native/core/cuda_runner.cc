@@ -18,8 +18,8 @@ size_t bytesOf(const Operation& operation) { return operation.count * elementByt
 
 }  // namespace
 
-Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, uint32_t given, Stream stream) {
-  if (agreed.empty()) return launcher_.run(tasks, stream);
+Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, const Where& where) {
+  if (agreed.empty()) return launcher_.run(tasks, where.stream);
   std::vector<Message> direct;
   std::vector<Task> byKernels;
   const auto targetsOf = [&](size_t task) {
@@ -34,7 +34,7 @@ Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agre
       byKernels.push_back(tasks[i]);
     }
   }
-  Status status = runMessages(direct, byKernels, stream);
+  Status status = runMessages(direct, byKernels, where);
   byKernels.clear();
   for (size_t i = 0; i < tasks.size() && status.ok(); i++) {
     if (tasks[i].operation.collective == Collective::sendRecv) continue;
@@ -42,17 +42,17 @@ Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agre
       byKernels.push_back(tasks[i]);
       continue;
     }
-    status = launcher_.run(byKernels, stream);
+    status = launcher_.run(byKernels, where.stream);
     byKernels.clear();
-    if (status.ok()) status = runCollective(tasks[i], *targetsOf(i), given, stream);
+    if (status.ok()) status = runCollective(tasks[i], *targetsOf(i), where);
   }
-  return status.ok() ? launcher_.run(byKernels, stream) : status;
+  return status.ok() ? launcher_.run(byKernels, where.stream) : status;
 }
 
 // In rounds: the k-th messages of a pair in the k-th, since a pair has one set of words. Those that kernels move run
 // beside the first.
-Status Runner::runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, Stream stream) {
-  if (direct.empty()) return launcher_.run(others, stream);
+Status Runner::runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, const Where& where) {
+  if (direct.empty()) return launcher_.run(others, where.stream);
   std::vector<CopyProgram> rounds;
   std::array<std::array<size_t, 2>, kMaxPeers> used{};
   for (const auto& [task, targets] : direct) {
@@ -71,28 +71,28 @@ Status Runner::runMessages(const std::vector<Message>& direct, const std::vector
   CopyEngines& engines = copies_->engines();
   Status status;
   for (size_t round = 0; round < rounds.size() && status.ok(); round++) {
-    status = engines.begin(rounds[round], stream);
-    if (status.ok() && round == 0) status = launcher_.run(others, stream);
-    if (status.ok()) status = engines.end(rounds[round], stream);
+    status = engines.begin(rounds[round], where.stream, where.capture);
+    if (status.ok() && round == 0) status = launcher_.run(others, where.stream);
+    if (status.ok()) status = engines.end(rounds[round], where.stream);
   }
   return status;
 }
 
-Status Runner::runCollective(const Task& task, const DirectCopies::Targets& targets, uint32_t given, Stream stream) {
+Status Runner::runCollective(const Task& task, const DirectCopies::Targets& targets, const Where& where) {
   const Operation& operation = task.operation;
   size_t bytes = bytesOf(operation);
   if (operation.collective == Collective::allReduce) {
     const size_t part = operation.count / plan_.header().ranks / kPartGrain * kPartGrain;
-    if (Status status = reduceParts(task, part, given, stream); !status.ok()) return status;
+    if (Status status = reduceParts(task, part, where); !status.ok()) return status;
     bytes = part * elementBytes(operation.type);
   }
   const CopyProgram program = copies_->programFor(task, targets, bytes);
-  Status status = copies_->engines().begin(program, stream);
-  return status.ok() ? copies_->engines().end(program, stream) : status;
+  Status status = copies_->engines().begin(program, where.stream, where.capture);
+  return status.ok() ? copies_->engines().end(program, where.stream) : status;
 }
 
 // Of an all_reduce: this rank's part of it, and what is left over, at every rank.
-Status Runner::reduceParts(const Task& task, size_t part, uint32_t given, Stream stream) {
+Status Runner::reduceParts(const Task& task, size_t part, const Where& where) {
   const uint32_t ranks = plan_.header().ranks;
   const size_t element = elementBytes(task.operation.type), done = part * ranks;
   std::vector<Task> tasks(2);
@@ -110,9 +110,9 @@ Status Runner::reduceParts(const Task& task, size_t part, uint32_t given, Stream
   left.count -= done;
   if (left.count == 0) tasks.pop_back();
   for (Task& one : tasks) {
-    if (Status status = chooseForm(plan_, given, one); !status.ok()) return status;
+    if (Status status = chooseForm(plan_, where.given, one); !status.ok()) return status;
   }
-  return launcher_.run(tasks, stream);
+  return launcher_.run(tasks, where.stream);
 }
 
 }  // namespace ncclrun::cuda

@@ -14,8 +14,14 @@ class Runner {
   Runner(const PlanView& plan, uint32_t rank, Launcher& launcher, DirectCopies* copies)
       : plan_(plan), rank_(rank), launcher_(launcher), copies_(copies) {}
 
-  // Messages together first, then the collectives in order. `given`: what forms by kernels may require.
-  Status run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, uint32_t given, Stream stream);
+  // Where what is run goes; `given`: what forms by kernels may require there.
+  struct Where {
+    Stream stream;
+    uint64_t capture;  // 0: none
+    uint32_t given;
+  };
+  // Messages together first, then the collectives in order.
+  Status run(std::span<const Task> tasks, const DirectCopies::Agreed& agreed, const Where& where);
 
  private:
   // A message and where its receiver's buffer lies.
@@ -23,9 +29,9 @@ class Runner {
     const Task* task;
     const DirectCopies::Targets* targets;
   };
-  Status runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, Stream stream);
-  Status runCollective(const Task& task, const DirectCopies::Targets& targets, uint32_t given, Stream stream);
-  Status reduceParts(const Task& task, size_t part, uint32_t given, Stream stream);
+  Status runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, const Where& where);
+  Status runCollective(const Task& task, const DirectCopies::Targets& targets, const Where& where);
+  Status reduceParts(const Task& task, size_t part, const Where& where);
 
   const PlanView& plan_;
   const uint32_t rank_;

@@ -134,6 +134,24 @@ stand_in::Launched recording(CUevent_st* event) {
   };
 }
 
+// What a capture must not do.
+constexpr Result kMerge = 902, kUnjoined = 904, kIsolation = 905;
+
+// Whether the stream that began the capture waits, at its end, for what all others have in it.
+bool isJoined(const CUgraph_st& graph, const CUstream_st* origin) {
+  std::vector<const CUgraphNode_st*> reached(origin->after.begin(), origin->after.end());
+  for (size_t i = 0; i < reached.size(); i++) {
+    for (const CUgraphNode_st* node : reached[i]->after) {
+      if (std::find(reached.begin(), reached.end(), node) == reached.end()) reached.push_back(node);
+    }
+  }
+  return std::all_of(graph.streams.begin(), graph.streams.end(), [&](const CUstream_st* stream) {
+    return std::all_of(stream->after.begin(), stream->after.end(), [&](const CUgraphNode_st* node) {
+      return std::find(reached.begin(), reached.end(), node) != reached.end();
+    });
+  });
+}
+
 }  // namespace
 
 STAND_IN_EXPORT Result cuStreamCreateWithPriority(Stream* stream, unsigned, int) {
@@ -197,7 +215,9 @@ STAND_IN_EXPORT Result cuEventElapsedTime_v2(float* milliseconds, Event from, Ev
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  if (stream->graph != nullptr && flags != kEventWaitExternal && event->graph == nullptr) return kIsolation;
   if (event->graph != nullptr && flags != kEventWaitExternal) {  // joins the capture
+    if (stream->graph != nullptr && stream->graph != event->graph) return kMerge;
     if (stream->graph == nullptr) event->graph->streams.push_back(stream);
     stream->graph = event->graph;
     for (CUgraphNode_st* node : event->after) {
@@ -219,11 +239,12 @@ STAND_IN_EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
 }
 STAND_IN_EXPORT Result cuStreamEndCapture(Stream stream, Graph* graph) {
   *graph = stream->graph;
+  const bool joined = isJoined(**graph, stream);
   for (Stream one : (*graph)->streams) {
     one->graph = nullptr;
     one->after.clear();
   }
-  return kSuccess;
+  return joined ? kSuccess : kUnjoined;
 }
 STAND_IN_EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int* status, uint64_t* id, Graph* graph,
                                                  const GraphNode** nodes, size_t* count) {
