@@ -1,4 +1,4 @@
-/** The engine for GPUs on a stand-in for NVIDIA's driver: all of it but the kernels' own code. */
+/** The engine for GPUs on a stand-in for NVIDIA's driver: all of it but the kernels' own code, which kernels.test.ts runs. */
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildStandIn, noStandIn, standInEnvironment } from '../rig/stand-in.ts';
+import { buildStandIn, noStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const execFileAsync = promisify(execFile);
-const environment = { ...process.env, ...standInEnvironment };
+const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Ranks that share two processors come to an operation some milliseconds apart. */
 const COPIES = { NCCL_ALGO: 'copyengine', NCCLRUN_COPY_PATIENCE: '20000' };
 

@@ -1,4 +1,7 @@
-/** The stand-in for NVIDIA's driver (native/test/driver): jobs and programs take its GPUs, where there are none. */
+/**
+ * The stand-in for NVIDIA's driver (native/test/driver): jobs and programs take its GPUs, where there are none. It runs the kernels'
+ * own code, a fiber for each of their threads, or quicker ones of its own.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { repository } from './cluster.ts';
@@ -11,9 +14,14 @@ export const noStandIn = existsSync(join(repository, 'build/kernels-90/bytes.fat
 
 export function buildStandIn(): void {
   buildNativeTests('stand_in_driver');
+  buildNativeTests('stand_in_kernels');
 }
 
 export const standInEnvironment: Readonly<Record<string, string>> = {
   LD_LIBRARY_PATH: join(nativeTests, 'stand-in'),
   NCCLRUN_KERNELS: join(nativeTests, 'stand-in/kernels'),
 };
+/** Kernels of the stand-in's own, which are quick at any number of channels and threads. */
+export const ownKernels: Readonly<Record<string, string>> = { NCCLRUN_STAND_IN_KERNELS: 'primitives' };
+/** For the others: few threads, which are still several warps and blocks. */
+export const fewThreads: Readonly<Record<string, string>> = { NCCL_MAX_NCHANNELS: '2', NCCL_NTHREADS: '64' };

@@ -166,7 +166,7 @@ __device__ __noinline__ void runItemApart(const Launch& launch, Ends& ends, cons
 
 // run(ends, item, block): each item that the calling block has part in.
 __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
-  __shared__ Ends ends;
+  NCCLRUN_SHARED(Ends, ends);
   if (threadIdx.x == 0) ends.aborted = ends.reported = false;
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
@@ -201,7 +201,7 @@ __device__ __forceinline__ void runMixedBlock(const Launch& launch) {
 // multiple of 32 threads, 64 to 512.
 #define NCCLRUN_KERNEL(Name, Protocol, Routines, ...)                                               \
   extern "C" __global__ void __launch_bounds__(512, 1)                                              \
-      ncclrun##Protocol##Name(const __grid_constant__ ncclrun::cuda::Launch launch) {               \
+      ncclrun##Protocol##Name(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) {                    \
     ncclrun::cuda::runBlock<ncclrun::cuda::Protocol<__VA_ARGS__>, ncclrun::cuda::Routines>(launch); \
   }
 #define NCCLRUN_ALL_ROUTINES(Routines, ...)        \

@@ -33,12 +33,12 @@ class Patience {
   // To be called each time that something was not there yet. True: give up.
   __device__ __forceinline__ bool over() {
     if (*static_cast<volatile bool*>(&waits_.aborted)) return true;
+    letOthersRun();
     if (++rounds_ % kRoundsPerLook != 0) return false;
     return look();
   }
 
  private:
-  static constexpr uint32_t kRoundsPerLook = 1024;
   static constexpr uint64_t kLookNanoseconds = 500'000;
 
   __device__ __noinline__ bool look() {

@@ -57,7 +57,7 @@ class LanePrimitives {
 };
 
 __device__ __forceinline__ void meetAll(const Launch& launch) {
-  __shared__ Waits waits;
+  NCCLRUN_SHARED(Waits, waits);
   if (threadIdx.x >= 32) return;
   if (threadIdx.x == 0) waits = {};
   __syncwarp();

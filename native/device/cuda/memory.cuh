@@ -1,6 +1,14 @@
-// Loads and stores that cross between GPUs. A volatile access is a relaxed one of system scope.
+// Loads and stores that cross between GPUs, and barriers of a block that not all threads wait at. A volatile access is
+// a relaxed one of system scope.
 #pragma once
 #include <cstdint>
+
+#ifndef __CUDACC__
+#include "simt/memory.h"  // test/driver: all of this for threads that are fibers
+#else
+
+#define NCCLRUN_PARAMETER(Type) const __grid_constant__ Type
+#define NCCLRUN_SHARED(Type, name) __shared__ Type name
 
 namespace ncclrun::cuda {
 
@@ -68,4 +76,18 @@ __device__ __forceinline__ uint64_t nanoseconds() {
   return value;
 }
 
+// How often a wait finds nothing before it looks at words of the host.
+inline constexpr uint32_t kRoundsPerLook = 1024;
+// In a wait, where what is awaited was not there: a GPU runs the other threads anyway.
+__device__ __forceinline__ void letOthersRun() {}
+
+// Barriers of a block: `threads` is how many come to this one, those that only tell included.
+__device__ __forceinline__ void meetAt(uint32_t barrier, uint32_t threads) {
+  asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void tellAt(uint32_t barrier, uint32_t threads) {
+  asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 }  // namespace ncclrun::cuda
+#endif

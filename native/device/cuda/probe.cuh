@@ -13,7 +13,7 @@ __device__ __forceinline__ uint64_t probeWord(uint32_t from, uint32_t to, uint32
 // p: of peer p. Counts the words that did not arrive with their line's flag, and says what the GPU's clock is at the
 // end.
 __device__ __forceinline__ void probe(const Launch& launch, uint32_t* wrong, uint64_t* clock) {
-  __shared__ Ends ends;
+  NCCLRUN_SHARED(Ends, ends);
   const uint32_t peer = blockIdx.x;
   if (peer == launch.rank) return;
   if (threadIdx.x == 0) ends.aborted = ends.reported = false;

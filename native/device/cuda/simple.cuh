@@ -63,11 +63,11 @@ class Simple {
   static constexpr uint32_t kDone = 3;   // workers and the last warp: it is folded
 
   static __device__ __forceinline__ void meet(uint32_t barrier, uint32_t number, uint32_t threads) {
-    asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(barrier + number % 2), "r"(threads) : "memory");
+    meetAt(barrier + number % 2, threads);
   }
   static __device__ __forceinline__ void tell(uint32_t barrier, uint32_t number, uint32_t threads) {
     __threadfence_block();
-    asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(barrier + number % 2), "r"(threads) : "memory");
+    tellAt(barrier + number % 2, threads);
   }
   static __device__ __forceinline__ uint32_t workers() { return blockDim.x - 64; }
   static __device__ __forceinline__ bool isWorker() { return threadIdx.x < workers(); }

@@ -10,19 +10,17 @@ NCCLRUN_ROUTINE_ALONE(Exchanging, ncclrun::cuda::Bytes)
 NCCLRUN_ROUTINE_ALONE(Passing, ncclrun::cuda::Bytes)
 
 // Sends and receives of several protocols. Grid and block: as those of one.
-extern "C" __global__ void __launch_bounds__(512, 1)
-    ncclrunMixed(const __grid_constant__ ncclrun::cuda::Launch launch) {
+extern "C" __global__ void __launch_bounds__(512, 1) ncclrunMixed(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) {
   ncclrun::cuda::runMixedBlock<ncclrun::cuda::Bytes, ncclrun::cuda::Passing>(launch);
 }
 
 // Block: 32 threads.
-extern "C" __global__ void __launch_bounds__(64, 1)
-    ncclrunMeeting(const __grid_constant__ ncclrun::cuda::Launch launch) {
+extern "C" __global__ void __launch_bounds__(64, 1) ncclrunMeeting(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) {
   ncclrun::cuda::meetAll(launch);
 }
 
 // Grid: a block per rank; block: 512 threads.
 extern "C" __global__ void __launch_bounds__(512, 1)
-    ncclrunProbe(const __grid_constant__ ncclrun::cuda::Launch launch, uint32_t* wrong, uint64_t* clock) {
+    ncclrunProbe(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch, uint32_t* wrong, uint64_t* clock) {
   ncclrun::cuda::probe(launch, wrong, clock);
 }

@@ -1,0 +1,66 @@
+/** The kernels' own code (native/device/cuda), run by a stand-in for a GPU whose threads are fibers (native/test/driver/simt). */
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeIf } from '../rig/capability.ts';
+import { repository } from '../rig/cluster.ts';
+import { buildMatrix, runMatrix } from '../rig/matrix.ts';
+import { buildStandIn, fewThreads, noStandIn, standInEnvironment } from '../rig/stand-in.ts';
+
+const execFileAsync = promisify(execFile);
+const environment = { ...process.env, ...standInEnvironment, ...fewThreads };
+
+/** Of the matrix: prime to its numbers of counts and places, so that every row of the tests meets others. */
+const PART = 11;
+/** Lanes of a warp never run the same instruction, so each line of LL128 is seen and stored in parts. */
+const APART = { NCCLRUN_STAND_IN_LANES: 'apart' };
+
+describeIf(noStandIn, 'the kernels on a stand-in for a GPU', () => {
+  beforeAll(() => {
+    buildMatrix();
+    buildStandIn();
+  }, 900_000);
+
+  it.each<[string, number, Record<string, string>]>([
+    ['by default', 4, {}],
+    ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
+    ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
+    ['direct, LL128, of lanes apart', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128', ...APART }],
+    ['direct, Simple', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
+    ['ring, LL', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll' }],
+    ['ring, LL128', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll128' }],
+    ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
+    ['tree, LL', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll' }],
+    ['tree, LL128', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll128' }],
+    ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+  ])('all collectives are exact %s, on %i ranks', (name, ranks, wishes) =>
+    runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
+      seed: name.length + ranks,
+      part: PART,
+      environment: { ...environment, ...wishes },
+    }),
+  );
+});
+
+const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
+describeIf(noStandIn ?? noCompiler, 'programs on a stand-in that runs the kernels', () => {
+  let directory = '';
+  beforeAll(async () => {
+    buildStandIn();
+    directory = await mkdtemp(join(repository, 'build/test-kernels-'));
+    await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
+  }, 900_000);
+  afterAll(() => rm(directory, { recursive: true }));
+
+  it.each([
+    ['group_streams 4 5 262144', 'group_streams: 4 ranks, 5 rounds: right'],
+    ['unlike_groups 4 262144', 'unlike_groups: 4 ranks, up to 262144 bytes: right'],
+    ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
+  ])('%s', async (line, says) => {
+    const [program = '', ...argv] = line.split(' ');
+    const { stdout, stderr } = await execFileAsync(join(directory, program), argv, { env: environment });
+    expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
+  });
+});
