@@ -33,6 +33,10 @@ void storeAs(T* to, T value, std::memory_order order) {
 
 inline uint32_t loadAcquire(const uint32_t* from) { return loadAs(from, std::memory_order_acquire); }
 inline void storeRelease(uint32_t* to, uint32_t value) { storeAs(to, value, std::memory_order_release); }
+inline void addRelease(uint32_t* to, uint32_t value) {
+  simt::delay();
+  std::atomic_ref(*to).fetch_add(value, std::memory_order_release);
+}
 inline uint32_t loadVolatile(const uint32_t* from) { return loadAs(from, std::memory_order_relaxed); }
 inline void storeVolatile(uint32_t* to, uint32_t value) { storeAs(to, value, std::memory_order_relaxed); }
 inline void storeVolatile(uint64_t* to, uint64_t value) { storeAs(to, value, std::memory_order_relaxed); }
