@@ -55,8 +55,9 @@ describeIf(noStandIn ?? noCompiler, 'programs on a stand-in that runs the kernel
   afterAll(() => rm(directory, { recursive: true }));
 
   it.each([
-    ['group_streams 4 5 262144', 'group_streams: 4 ranks, 5 rounds: right'],
+    ['group_streams 4 5 1048576', 'group_streams: 4 ranks, 5 rounds: right'],
     ['unlike_groups 4 262144', 'unlike_groups: 4 ranks, up to 262144 bytes: right'],
+    ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
     ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
   ])('%s', async (line, says) => {
     const [program = '', ...argv] = line.split(' ');
