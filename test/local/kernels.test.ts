@@ -17,51 +17,61 @@ const PART = 11;
 /** Lanes of a warp never run the same instruction, so each line of LL128 is seen and stored in parts. */
 const APART = { NCCLRUN_STAND_IN_LANES: 'apart' };
 
-describeIf(noStandIn, 'the kernels on a stand-in for a GPU', () => {
-  beforeAll(() => {
-    buildMatrix();
-    buildStandIn();
-  }, 900_000);
+describeIf(
+  noStandIn,
+  'the kernels on a stand-in for a GPU',
+  () => {
+    beforeAll(() => {
+      buildMatrix();
+      buildStandIn();
+    }, 900_000);
 
-  it.each<[string, number, Record<string, string>]>([
-    ['by default', 4, {}],
-    ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
-    ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
-    ['direct, LL128, of lanes apart', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128', ...APART }],
-    ['direct, Simple', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
-    ['ring, LL', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll' }],
-    ['ring, LL128', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll128' }],
-    ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
-    ['tree, LL', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll' }],
-    ['tree, LL128', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll128' }],
-    ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
-  ])('all collectives are exact %s, on %i ranks', (name, ranks, wishes) =>
-    runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
-      seed: name.length + ranks,
-      part: PART,
-      environment: { ...environment, ...wishes },
-    }),
-  );
-});
+    it.each<[string, number, Record<string, string>]>([
+      ['by default', 4, {}],
+      ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
+      ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
+      ['direct, LL128, of lanes apart', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128', ...APART }],
+      ['direct, Simple', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
+      ['ring, LL', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll' }],
+      ['ring, LL128', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll128' }],
+      ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
+      ['tree, LL', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll' }],
+      ['tree, LL128', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll128' }],
+      ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+    ])('all collectives are exact %s, on %i ranks', (name, ranks, wishes) =>
+      runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
+        seed: name.length + ranks,
+        part: PART,
+        environment: { ...environment, ...wishes },
+      }),
+    );
+  },
+  noStandIn !== null,
+);
 
 const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
-describeIf(noStandIn ?? noCompiler, 'programs on a stand-in that runs the kernels', () => {
-  let directory = '';
-  beforeAll(async () => {
-    buildStandIn();
-    directory = await mkdtemp(join(repository, 'build/test-kernels-'));
-    await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
-  }, 900_000);
-  afterAll(() => rm(directory, { recursive: true }));
+describeIf(
+  noStandIn ?? noCompiler,
+  'programs on a stand-in that runs the kernels',
+  () => {
+    let directory = '';
+    beforeAll(async () => {
+      buildStandIn();
+      directory = await mkdtemp(join(repository, 'build/test-kernels-'));
+      await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
+    }, 900_000);
+    afterAll(() => rm(directory, { recursive: true }));
 
-  it.each([
-    ['group_streams 4 5 1048576', 'group_streams: 4 ranks, 5 rounds: right'],
-    ['unlike_groups 4 262144', 'unlike_groups: 4 ranks, up to 262144 bytes: right'],
-    ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
-    ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
-  ])('%s', async (line, says) => {
-    const [program = '', ...argv] = line.split(' ');
-    const { stdout, stderr } = await execFileAsync(join(directory, program), argv, { env: environment });
-    expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
-  });
-});
+    it.each([
+      ['group_streams 4 5 1048576', 'group_streams: 4 ranks, 5 rounds: right'],
+      ['unlike_groups 4 262144', 'unlike_groups: 4 ranks, up to 262144 bytes: right'],
+      ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
+      ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
+    ])('%s', async (line, says) => {
+      const [program = '', ...argv] = line.split(' ');
+      const { stdout, stderr } = await execFileAsync(join(directory, program), argv, { env: environment });
+      expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
+    });
+  },
+  noStandIn !== null,
+);

@@ -15,112 +15,125 @@ const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Ranks that share two processors come to an operation some milliseconds apart. */
 const COPIES = { NCCL_ALGO: 'copyengine', NCCLRUN_COPY_PATIENCE: '20000' };
 
-describeIf(noStandIn, 'jobs on GPUs of a stand-in', () => {
-  beforeAll(() => {
-    buildMatrix();
-    buildStandIn();
-  }, 900_000);
+describeIf(
+  noStandIn,
+  'jobs on GPUs of a stand-in',
+  () => {
+    beforeAll(() => {
+      buildMatrix();
+      buildStandIn();
+    }, 900_000);
 
-  it.each<[string, number, Record<string, string>]>([
-    ['by default', 4, {}],
-    ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
-    ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
-    ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
-    ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
-    ['through memory of the host', 3, { NCCL_P2P_DISABLE: '1' }],
-    ['copy engines', 2, COPIES],
-    ['copy engines', 4, COPIES],
-    ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_PATIENCE: '30' }],
-    ['copy engines, all streams in one queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
-  ])('all collectives are exact %s, on %i ranks', (_, ranks, wishes) =>
-    runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
-      seed: ranks,
-      environment: { ...environment, ...wishes },
-    }),
-  );
+    it.each<[string, number, Record<string, string>]>([
+      ['by default', 4, {}],
+      ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
+      ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
+      ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
+      ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+      ['through memory of the host', 3, { NCCL_P2P_DISABLE: '1' }],
+      ['copy engines', 2, COPIES],
+      ['copy engines', 4, COPIES],
+      ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_PATIENCE: '30' }],
+      ['copy engines, all streams in one queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
+    ])('all collectives are exact %s, on %i ranks', (_, ranks, wishes) =>
+      runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
+        seed: ranks,
+        environment: { ...environment, ...wishes },
+      }),
+    );
 
-  it.each(['reduce', 'reduce_scatter'])('%s is cut alike on channels with large and with small slots', async (name) => {
-    const words = [
-      'perf',
-      name,
-      '-n',
-      '4',
-      '--device',
-      'cuda',
-      '-b',
-      '33001232',
-      '-e',
-      '33001232',
-      '--iters',
-      '1',
-      '--check',
-    ];
-    const wishes = { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' };
-    const run = await Command.run(words, { environment: { ...environment, ...wishes } });
-    expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
-  });
+    it.each(['reduce', 'reduce_scatter'])(
+      '%s is cut alike on channels with large and with small slots',
+      async (name) => {
+        const words = [
+          'perf',
+          name,
+          '-n',
+          '4',
+          '--device',
+          'cuda',
+          '-b',
+          '33001232',
+          '-e',
+          '33001232',
+          '--iters',
+          '1',
+          '--check',
+        ];
+        const wishes = { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' };
+        const run = await Command.run(words, { environment: { ...environment, ...wishes } });
+        expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
+      },
+    );
 
-  it('copy engines carry what they are to carry', async () => {
-    const words = [
-      'perf',
-      'all_gather',
-      '-n',
-      '3',
-      '--device',
-      'cuda',
-      '-b',
-      '1M',
-      '-e',
-      '1M',
-      '--check',
-      '--iters',
-      '5',
-    ];
-    const run = await Command.run(words, {
-      environment: { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' },
+    it('copy engines carry what they are to carry', async () => {
+      const words = [
+        'perf',
+        'all_gather',
+        '-n',
+        '3',
+        '--device',
+        'cuda',
+        '-b',
+        '1M',
+        '-e',
+        '1M',
+        '--check',
+        '--iters',
+        '5',
+      ];
+      const run = await Command.run(words, {
+        environment: { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' },
+      });
+      expect(run.status).toBe(0);
+      expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
+      // Each rank says of its first such operation that it is one.
+      expect(run.stderr.match(/allGather of \d+ bytes, and what follows it, by copy engines/g)).toHaveLength(3);
     });
-    expect(run.status).toBe(0);
-    expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
-    // Each rank says of its first such operation that it is one.
-    expect(run.stderr.match(/allGather of \d+ bytes, and what follows it, by copy engines/g)).toHaveLength(3);
-  });
-});
+  },
+  noStandIn !== null,
+);
 
 const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
-describeIf(noStandIn ?? noCompiler, 'programs for GPUs, on those of a stand-in', () => {
-  let directory = '';
-  beforeAll(async () => {
-    buildStandIn();
-    directory = await mkdtemp(join(repository, 'build/test-stand-in-'));
-    await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
-  }, 900_000);
-  afterAll(() => rm(directory, { recursive: true }));
+describeIf(
+  noStandIn ?? noCompiler,
+  'programs for GPUs, on those of a stand-in',
+  () => {
+    let directory = '';
+    beforeAll(async () => {
+      buildStandIn();
+      directory = await mkdtemp(join(repository, 'build/test-stand-in-'));
+      await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
+    }, 900_000);
+    afterAll(() => rm(directory, { recursive: true }));
 
-  it.each([
-    ['two_streams 4 60 64 collectives', 'two_streams: 4 ranks, 60 rounds of collectives: right'],
-    ['two_streams 3 60 64 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
-    ['group_streams 4 10 1048576', 'group_streams: 4 ranks, 10 rounds: right'],
-    ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
-    ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
-    ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
-    ['options 4', 'options: 4 ranks: right'],
-    ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
-    ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
-    ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
-    ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
-  ])('%s', async (line, says) => {
-    const [program = '', ...argv] = line.split(' ');
-    for (const wishes of [{}, COPIES]) {
-      const { stdout, stderr } = await execFileAsync(join(directory, program), argv, {
-        env: { ...environment, ...wishes },
-      });
-      expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
-    }
-  });
+    it.each([
+      ['two_streams 4 60 64 collectives', 'two_streams: 4 ranks, 60 rounds of collectives: right'],
+      ['two_streams 3 60 64 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
+      ['group_streams 4 10 1048576', 'group_streams: 4 ranks, 10 rounds: right'],
+      ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
+      ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
+      ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
+      ['options 4', 'options: 4 ranks: right'],
+      ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
+      ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
+      ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
+    ])('%s', async (line, says) => {
+      const [program = '', ...argv] = line.split(' ');
+      for (const wishes of [{}, COPIES]) {
+        const { stdout, stderr } = await execFileAsync(join(directory, program), argv, {
+          env: { ...environment, ...wishes },
+        });
+        expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
+      }
+    });
 
-  it('ranks of one thread agree on copies in a group', async () => {
-    const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' };
-    const { stderr } = await execFileAsync(join(directory, 'one_thread'), ['4', '100000'], { env });
-    expect(stderr.match(/allGather of 400000 bytes, and what follows it, by copy engines/g)).toHaveLength(4);
-  });
-});
+    it('ranks of one thread agree on copies in a group', async () => {
+      const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' };
+      const { stderr } = await execFileAsync(join(directory, 'one_thread'), ['4', '100000'], { env });
+      expect(stderr.match(/allGather of 400000 bytes, and what follows it, by copy engines/g)).toHaveLength(4);
+    });
+  },
+  noStandIn !== null,
+);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { repository } from './cluster.ts';
 import { buildNativeTests, nativeTests } from './native-tests.ts';
 
-/** null: there is one. */
+/** null: there is one. Suites may be skipped for it, as for want of a GPU. */
 export const noStandIn = existsSync(join(repository, 'build/kernels-90/bytes.fatbin'))
   ? null
   : 'the engine was built without nvcc, so it takes no GPUs';
