@@ -1,12 +1,14 @@
-// A stand-in for NVIDIA's driver: libcuda.so.1 with GPUs that are memory and threads of this machine, so that all of
-// the engine but its kernels' own code runs where there is no GPU. Contexts, streams, events, graphs and memory shared
-// between processes behave as the CUDA Driver API reference says; kernels run the same algorithms over the same launch
-// parameters (kernels.h).
+// A stand-in for NVIDIA's driver: libcuda.so.1 with GPUs that are memory and threads of this machine, so that the
+// engine runs where there is no GPU. Contexts, streams, events, graphs and memory shared between processes behave as
+// the CUDA Driver API reference says; kernels are the engine's own, compiled for this machine (simt), or the same
+// algorithms over the same launch parameters by primitives of the stand-in (primitives.h). Those are no test of the
+// kernels, but run at any number of channels and threads, where the others would need a stack for each thread.
 //
 //   NCCLRUN_STAND_IN_GPUS=N      GPUs that there are; 4
 //   NCCLRUN_STAND_IN_CHANNELS=N  streams share so many queues, in which what waits holds up what was queued behind it,
 //   as
 //                                on GPUs with CUDA_DEVICE_MAX_CONNECTIONS; without it each stream has its own
+//   NCCLRUN_STAND_IN_KERNELS=primitives  the stand-in's own kernels
 #pragma once
 #include <atomic>
 #include <condition_variable>
