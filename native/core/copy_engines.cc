@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/clock.h"
+#include "core/telemetry.h"
 #include "core/thread.h"
 
 namespace ncclrun::cuda {
@@ -82,7 +84,7 @@ Status CopyEngines::run(const std::vector<MemoryOperation>& batch, Stream stream
 
 Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t capture) {
   if (Status status = takeLines(capture); !status.ok()) return status;
-  std::vector<MemoryOperation> batch;
+  std::vector<MemoryOperation> batch{operation(kMemoryWrite32, busy(), 1)};
   for (const CopySender& sender : program.senders) {
     batch.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
     bytes_[sender.peer].received += sender.bytes;
@@ -150,6 +152,7 @@ Status CopyEngines::end(const CopyProgram& program, Stream stream) {
   if (!status.ok()) return status;
   std::vector<MemoryOperation> batch;
   for (const Arrival& arrival : program.last) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);
+  batch.push_back(operation(kMemoryWrite32, busy(), 0));
   return run(batch, stream);
 }
 
@@ -162,11 +165,29 @@ void CopyEngines::endWaits() const {
   }
 }
 
-bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell) {
+// Whether a program is under way; one that was before, too, waits for somebody, who may have died.
+bool CopyEngines::tell(bool wasBusy) {
+  const bool isBusy = std::atomic_ref(busy()).load(std::memory_order_acquire) != 0;
+  std::lock_guard lock(telling_);
+  Telemetry telemetry(telemetry_);
+  if (isBusy && wasBusy) telemetry.waitingIdly(nowNanoseconds());
+  if (!isBusy && wasBusy) telemetry.rested();
+  return isBusy;
+}
+
+void CopyEngines::tellNobody() {
+  std::lock_guard lock(telling_);
+  telemetry_ = nullptr;
+}
+
+bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell, ncclrunTelemetrySlot* telemetry) {
   if (watch_.joinable()) return false;
   bell_ = &bell;
+  telemetry_ = telemetry;
   watch_ = startThread("ncclrun-copies", [this, &interrupt, &bell] {
     constexpr auto kBetween = std::chrono::microseconds(100);  // what a wait that ends makes 0 is raised again
+    constexpr uint64_t kLook = 10'000'000, kLookIdle = 100'000'000;
+    bool isBusy = false;
     while (!ends_.load(std::memory_order_seq_cst)) {
       if (interrupt.raised()) {
         endWaits();
@@ -175,8 +196,10 @@ bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell) {
       }
       const uint32_t seen = bell.sequence.load(std::memory_order_seq_cst);
       bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
-      if (!interrupt.raised() && !ends_.load(std::memory_order_seq_cst)) futexWait(bell.sequence, seen);
+      if (!interrupt.raised() && !ends_.load(std::memory_order_seq_cst))
+        futexWait(bell.sequence, seen, isBusy ? kLook : kLookIdle);
       bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+      isBusy = tell(isBusy);
     }
   });
   return true;

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -33,8 +34,10 @@ class CopyEngines {
   Status end(const CopyProgram& program, Stream stream);
 
   // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
-  // that are queued too. From the first call on, until the object ends. True: this was the first.
-  bool endWaitsOn(const Interrupt& interrupt, Doorbell& bell);
+  // that are queued too. From the first call on, until the object ends. True: this was the first. Tells the telemetry
+  // page of programs that take long, until tellNobody().
+  bool endWaitsOn(const Interrupt& interrupt, Doorbell& bell, ncclrunTelemetrySlot* telemetry);
+  void tellNobody();
 
   // As the host counted: of captured operations once.
   const Bytes& bytes(uint32_t peer) const { return bytes_[peer]; }
@@ -61,6 +64,8 @@ class CopyEngines {
   Status beginStage(const CopyProgram& program, const CopyStage& stage, Stream stream);
   Status begin(const Copy& copy, bool apart);
   void endWaits() const;
+  uint32_t& busy() const { return words(rank_, rank_).ready; }  // 1: a program is under way on this GPU
+  bool tell(bool wasBusy);
 
   const Gpu gpu_;
   const Segment& segment_;
@@ -73,6 +78,8 @@ class CopyEngines {
   std::thread watch_;
   std::atomic<bool> ends_{false};
   Doorbell* bell_ = nullptr;
+  std::mutex telling_;
+  ncclrunTelemetrySlot* telemetry_ = nullptr;  // guarded by telling_
 };
 
 }  // namespace ncclrun::cuda

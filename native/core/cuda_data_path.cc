@@ -71,6 +71,7 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
 // idle: that must not keep the caller, who may have more communicators to end.
 CudaDataPath::~CudaDataPath() {
   if (!idle()) abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
+  if (resources_->copies != nullptr) resources_->copies->engines().tellNobody();
   std::mutex& mutex = freeing();
   const auto free = [resources = resources_.release(), &mutex] {
     resources->rest();
@@ -359,7 +360,7 @@ bool CudaDataPath::nothingUnderWay() const {
 }
 
 void CudaDataPath::beginCopies(const Task& first) {
-  if (!resources_->copies->engines().endWaitsOn(interrupt(), ownBell())) return;
+  if (!resources_->copies->engines().endWaitsOn(interrupt(), ownBell(), setup_.telemetry)) return;
   tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
                           nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
 }

@@ -1,7 +1,5 @@
 #include "core/cuda_runner.h"
 
-#include <array>
-
 #include "device/element.h"
 
 namespace ncclrun::cuda {
@@ -49,18 +47,13 @@ Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agre
   return status.ok() ? launcher_.run(byKernels, where.stream) : status;
 }
 
-// In rounds: the k-th messages of a pair in the k-th, since a pair has one set of words. Those that kernels move run
-// beside the first.
+// At most one for each peer and direction. Those that kernels move run beside them.
 Status Runner::runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, const Where& where) {
   if (direct.empty()) return launcher_.run(others, where.stream);
-  std::vector<CopyProgram> rounds;
-  std::array<std::array<size_t, 2>, kMaxPeers> used{};
+  CopyProgram program{.senders = {}, .stages = {{}}, .last = {}, .apart = true};
   for (const auto& [task, targets] : direct) {
     const Operation& operation = task->operation;
     const uint32_t peer = operation.peer;
-    const size_t round = used[peer][isSend(*task)]++;
-    if (round == rounds.size()) rounds.push_back({.senders = {}, .stages = {{}}, .last = {}, .apart = true});
-    CopyProgram& program = rounds[round];
     if (isSend(*task)) {
       program.stages[0].copies.push_back({peer, (*targets)[peer], pointer(operation.send), bytesOf(operation), 0});
     } else {
@@ -69,13 +62,9 @@ Status Runner::runMessages(const std::vector<Message>& direct, const std::vector
     }
   }
   CopyEngines& engines = copies_->engines();
-  Status status;
-  for (size_t round = 0; round < rounds.size() && status.ok(); round++) {
-    status = engines.begin(rounds[round], where.stream, where.capture);
-    if (status.ok() && round == 0) status = launcher_.run(others, where.stream);
-    if (status.ok()) status = engines.end(rounds[round], where.stream);
-  }
-  return status;
+  Status status = engines.begin(program, where.stream, where.capture);
+  if (status.ok()) status = launcher_.run(others, where.stream);
+  return status.ok() ? engines.end(program, where.stream) : status;
 }
 
 Status Runner::runCollective(const Task& task, const DirectCopies::Targets& targets, const Where& where) {

@@ -1,6 +1,7 @@
 #include "core/direct_copies.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ncclrun::cuda {
 namespace {
@@ -30,6 +31,7 @@ Agreement::Subject DirectCopies::subjectOf(const Operation& operation) {
 }
 
 void DirectCopies::announce(std::span<const Task> tasks) {
+  std::array<std::array<bool, 2>, kMaxPeers> has{};  // a message to, or from, the rank
   for (size_t i = 0; i < tasks.size(); i++) {
     const Operation& operation = tasks[i].operation;
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
@@ -39,7 +41,9 @@ void DirectCopies::announce(std::span<const Task> tasks) {
     const bool written = message ? !isSend(operation) : receivesCopies(operation.collective, rank_, operation.peer);
     // In place, what comes would overwrite what has not been sent.
     const bool inTheWay = operation.collective == Collective::allToAll && operation.send == operation.receive;
-    const bool able = !inTheWay && (!written || buffers_.describe(operation.receive, place));
+    // A pair has one set of words, so its messages would follow each other; but none of a group may wait for another.
+    const bool another = message && std::exchange(has[operation.peer][isSend(operation)], true);
+    const bool able = !inTheWay && !another && (!written || buffers_.describe(operation.receive, place));
     announced_.back().agreement.tell(able ? &place : nullptr);
   }
 }

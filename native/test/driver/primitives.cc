@@ -12,6 +12,7 @@ using namespace ncclrun::cuda;
 
 namespace {
 
+constexpr auto kLook = std::chrono::microseconds(500);
 constexpr uint64_t kFlagBytes = 16;  // before a slot's payload
 
 uint32_t load(const void* word) {
@@ -69,13 +70,14 @@ bool Block::resume() {
 
 bool Block::await(const cuda::Launch& launch, const std::function<bool()>& met) {
   bool told = false;
-  const auto begun = std::chrono::steady_clock::now();
+  auto next = std::chrono::steady_clock::now() + kLook;
   while (!met()) {
     aborted_ = aborted_ || (launch.aborted != nullptr && load(launch.aborted) > 1) ||
                (launch.aborted2 != nullptr && load(launch.aborted2) > 1);
     if (aborted_) break;
-    if (!told && launch.report.state != nullptr &&
-        std::chrono::steady_clock::now() - begun > std::chrono::microseconds(500)) {
+    // Again and again, as kernels do: the host writes there, too.
+    if (launch.report.state != nullptr && std::chrono::steady_clock::now() > next) {
+      next = std::chrono::steady_clock::now() + kLook;
       told = true;
       store(launch.report.state, launch.report.waiting);
     }
