@@ -15,13 +15,16 @@ struct Stretch {
 };
 
 // Number of the connection to the next rank.
-NCCLRUN_FN uint32_t nextConnection(const Work& w) { return w.rank % (w.ranks - 1); }
+NCCLRUN_FN uint32_t nextConnection(const Work& w) { return w.rank == w.ranks - 1 ? 0 : w.rank; }
+
+// A rank counted beyond the last one, below twice their number: without a division.
+NCCLRUN_FN uint32_t rankAt(const Work& w, uint32_t number) { return number < w.ranks ? number : number - w.ranks; }
 
 // stretchFor(peer) to every other rank, beginning with the next, so that not all write to the same one at once.
 template <class P, class StretchFor>
 NCCLRUN_FN void sendToOthers(P& p, const Work& w, StretchFor&& stretchFor) {
   for (uint32_t i = 1; i < w.ranks; i++) {
-    const uint32_t peer = (w.rank + i) % w.ranks;
+    const uint32_t peer = rankAt(w, w.rank + i);
     const Stretch stretch = stretchFor(peer);
     p.send(connectionTo(w, peer), at(w.send, w, stretch.begin), stretch.count);
   }
@@ -31,7 +34,7 @@ NCCLRUN_FN void sendToOthers(P& p, const Work& w, StretchFor&& stretchFor) {
 template <class P, class StretchOf>
 NCCLRUN_FN void receiveFromOthers(P& p, const Work& w, StretchOf&& stretchOf) {
   for (uint32_t i = 1; i < w.ranks; i++) {
-    const uint32_t peer = (w.rank + w.ranks - i) % w.ranks;
+    const uint32_t peer = rankAt(w, w.rank + w.ranks - i);
     const Stretch stretch = stretchOf(peer);
     p.receive(connectionTo(w, peer), at(w.receive, w, stretch.begin), stretch.count);
   }
@@ -40,7 +43,7 @@ NCCLRUN_FN void receiveFromOthers(P& p, const Work& w, StretchOf&& stretchOf) {
 // Everybody sends everything to everybody and reduces it, in rank order: the same bits everywhere.
 template <class P>
 NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
-  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
     p.sendAll(at(w.send, w, begin), count, nextConnection(w));
     p.reduceAll(at(w.send, w, begin), w.rank, at(w.receive, w, begin), false, count);
@@ -51,7 +54,7 @@ NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
 template <class P>
 NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
   const size_t n = w.ranks;
-  if (n == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachTurn(p, w, n, [&](size_t first, size_t span, size_t chunk) {
     const auto of = [&](uint32_t owner) {
       const size_t begin = first + owner * chunk;
@@ -68,7 +71,7 @@ NCCLRUN_FN void directTwoShotAllReduce(P& p, const Work& w) {
 template <class P>
 NCCLRUN_FN void directAllGather(P& p, const Work& w) {
   forEachStep(p, w, [&](size_t begin, size_t count) {
-    if (w.ranks > 1) p.sendAll(at(w.send, w, begin), count, nextConnection(w));
+    if (!isAlone<P>(w)) p.sendAll(at(w.send, w, begin), count, nextConnection(w));
     p.copy(at(w.send, w, begin), at(w.receive, w, w.rank * w.count + begin), count);
     receiveFromOthers(p, w, [&](uint32_t peer) { return Stretch{peer * w.count + begin, count}; });
   });
@@ -77,7 +80,7 @@ NCCLRUN_FN void directAllGather(P& p, const Work& w) {
 // Everybody's part p goes to rank p, which reduces them in rank order.
 template <class P>
 NCCLRUN_FN void directReduceScatter(P& p, const Work& w) {
-  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
     sendToOthers(p, w, [&](uint32_t owner) { return Stretch{owner * w.count + begin, count}; });
     p.reduceAll(at(w.send, w, w.rank * w.count + begin), w.rank, at(w.receive, w, begin), false, count);
@@ -99,7 +102,7 @@ NCCLRUN_FN void directAllToAll(P& p, const Work& w) {
 // Broadcast, reduce, gather and scatter: the root has a connection with everybody, the others with the root alone.
 template <class P>
 NCCLRUN_FN void directBroadcast(P& p, const Work& w) {
-  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
     if (w.rank != w.root) {
       p.receive(0, at(w.receive, w, begin), count);
@@ -113,7 +116,7 @@ NCCLRUN_FN void directBroadcast(P& p, const Work& w) {
 // In rank order.
 template <class P>
 NCCLRUN_FN void directReduce(P& p, const Work& w) {
-  if (w.ranks == 1) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
     if (w.rank != w.root) {
       p.send(0, at(w.send, w, begin), count);

@@ -44,7 +44,8 @@ struct Work {
   size_t elementBytes;
   size_t chunk;     // elements; the form's chunk
   size_t grain;     // elements; chunks are multiples of it
-  size_t step;      // elements of a step of forEachStep(), which stepOf() tells; the same for all blocks
+  size_t step;      // elements of a step of forEachStep(), or of the chunk of a launch of one turn; stepOf() and
+                    // chunkOfOneTurn() tell; the same for all blocks
   bool lowLatency;  // protocol LL, else Simple
   uint32_t block;   // 0..blocks-1
   uint32_t blocks;  // channels of the form
@@ -58,6 +59,12 @@ struct Work {
 
 NCCLRUN_FN const char* at(const char* base, const Work& w, size_t element) { return base + element * w.elementBytes; }
 NCCLRUN_FN char* at(char* base, const Work& w, size_t element) { return base + element * w.elementBytes; }
+
+// A single rank has no turns.
+template <class P>
+NCCLRUN_FN bool isAlone(const Work& w) {
+  return !P::kOneTurn && w.ranks == 1;
+}
 
 NCCLRUN_FN size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -78,11 +85,22 @@ NCCLRUN_FN size_t stepOf(const Work& w, size_t slotElements) {
   return lesser(turnChunk(w, w.count, w.blocks), slotElements);
 }
 
+// Some work is one turn: every block sends at most one step of each of `parts` shares to each peer. There P::kOneTurn
+// may hold, which leaves out of the algorithms what longer work needs. 0: it takes more.
+NCCLRUN_FN size_t chunkOfOneTurn(const Work& w, size_t slotElements, size_t parts) {
+  const size_t chunk = parts == 1 ? stepOf(w, slotElements) : turnChunk(w, w.count, w.blocks * parts);
+  return chunk <= slotElements && chunk * w.blocks * parts >= w.count ? chunk : 0;
+}
+
 // The block's share of the data, in steps that a slot holds: step(begin, count). Shares lie one behind the other: would
 // the blocks go through the data side by side, they would all come to a new page of memory at once.
 template <class P, class Step>
 NCCLRUN_FN void forEachStep(const P&, const Work& w, Step&& step) {
   const size_t most = w.step;
+  if constexpr (P::kOneTurn) {
+    if (w.block * most < w.count) step(w.block * most, lesser(most, w.count - w.block * most));
+    return;
+  }
   size_t first = w.block, steps = 1;  // what a small message comes to, without divisions
   if (w.count > w.blocks * most) {
     const size_t all = (w.count + most - 1) / most;
@@ -111,6 +129,7 @@ NCCLRUN_FN void forEachPiece(const Work& w, size_t parts, size_t most, Step&& st
 // In pieces of a slot.
 template <class P, class Step>
 NCCLRUN_FN void forEachTurn(const P& p, const Work& w, size_t parts, Step&& step) {
+  if constexpr (P::kOneTurn) return step(w.block * parts * w.step, w.step, w.step);
   forEachPiece(w, parts, p.slotElements(), step);
 }
 

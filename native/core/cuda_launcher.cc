@@ -162,7 +162,14 @@ void Launcher::addItem(Item item, const Shape& shape) {
   work.grain = item.grain;
   work.blocks = item.blocks;
   work.lowLatency = shape.protocol == Protocol::ll;
-  item.step = stepOf(work, slotBytes / shape.elementBytes);
+  const size_t slotElements = slotBytes / shape.elementBytes;
+  item.step = stepOf(work, slotElements);
+  const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
+  const bool hasKernel = hasTurnKernel(shape.kernel, shape.protocol, item.routine);
+  const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kLeastLineStepsOfTurns;
+  const size_t chunk = hasKernel && hasRoom ? chunkOfOneTurn(work, slotElements, parts) : 0;
+  if (chunk > 0) item.step = chunk;
+  item.isOneTurn = chunk > 0;
   launch_.items[launch_.itemCount++] = item;
 }
 
@@ -174,9 +181,11 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   Status status;
-  if (lastFunction_ == nullptr || shape != lastShape_) {
-    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, lastFunction_);
+  const bool isOneTurn = launch_.itemCount == 1 && launch_.items[0].isOneTurn;
+  if (lastFunction_ == nullptr || shape != lastShape_ || isOneTurn != lastIsOneTurn_) {
+    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, isOneTurn, lastFunction_);
     lastShape_ = shape;
+    lastIsOneTurn_ = isOneTurn;
     if (!status.ok()) lastFunction_ = nullptr;
   }
   if (status.ok()) {

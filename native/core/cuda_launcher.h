@@ -58,6 +58,7 @@ class Launcher {
   Launch launch_;
   uint32_t counted_ = 0;
   Shape lastShape_{};  // of the last launch, and its kernel
+  bool lastIsOneTurn_ = false;
   Function lastFunction_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
 #include "device/cuda/kinds.cuh"
+#include "device/cuda/one_turn.cuh"
 #include "device/cuda/primitives.cuh"
 
 namespace ncclrun::cuda {
@@ -182,6 +183,17 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
     runItem<Protocol, Routines>(launch, ends, item, block);
   });
 }
+// A launch of one turn. (The lane of an end writes it back itself.)
+template <class Protocol, class Routines>
+__device__ __forceinline__ void runTurn(const Launch& launch) {
+  NCCLRUN_SHARED(TurnEnds, ends);
+  const Item& item = launch.items[0];
+  Primitives<Protocol, true> primitives(launch, ends, item.receiveCount, item.sendCount);
+  Routines::run(primitives, workOf(launch, item, blockIdx.x, 0, 0, Protocol::kProtocol == 1), item.routine);
+  primitives.finish();
+  __syncthreads();
+  if (threadIdx.x == 0) endBlock(launch, ends);
+}
 // Items of several protocols.
 template <class AllKinds, class Routines>
 __device__ __forceinline__ void runMixedBlock(const Launch& launch) {
@@ -211,15 +223,27 @@ __device__ __forceinline__ void runMixedBlock(const Launch& launch) {
 #define NCCLRUN_ROUTINE_ALONE(Routine, ...)              \
   NCCLRUN_KERNEL(Routine, Lines64, Routine, __VA_ARGS__) \
   NCCLRUN_KERNEL(Routine, Lines128, Routine, __VA_ARGS__)
+// In launches of one turn: grid: the item's blocks.
+#define NCCLRUN_TURN(Name, Protocol, Routine, ...)                                     \
+  extern "C" __global__ void __launch_bounds__(512, 1)                                 \
+      ncclrun##Protocol##Turn##Name(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) { \
+    using Lines = ncclrun::cuda::Protocol<__VA_ARGS__, ncclrun::cuda::OneTurn>;        \
+    ncclrun::cuda::runTurn<Lines, ncclrun::cuda::Routine>(launch);                     \
+  }
+#define NCCLRUN_TURNS(Name, Routine, ...)           \
+  NCCLRUN_TURN(Name, Lines64, Routine, __VA_ARGS__) \
+  NCCLRUN_TURN(Name, Lines128, Routine, __VA_ARGS__)
 // Of the types of a module. Of the routines by themselves only the all-reduce of few bytes has them all: the others
 // compile as long as they do for sums, and are seldom wanted.
-#define NCCLRUN_REDUCTIONS(...)             \
-  NCCLRUN_ALL_ROUTINES(Reduce, __VA_ARGS__) \
-  NCCLRUN_ROUTINE_ALONE(OneShot, __VA_ARGS__)
+#define NCCLRUN_REDUCTIONS(...)               \
+  NCCLRUN_ALL_ROUTINES(Reduce, __VA_ARGS__)   \
+  NCCLRUN_ROUTINE_ALONE(OneShot, __VA_ARGS__) \
+  NCCLRUN_TURNS(OneShot, OneShot, __VA_ARGS__)
 // Sums of one type (whole numbers': the unsigned one).
-#define NCCLRUN_SUM_ALONE(Which, Routine, Type)                               \
-  NCCLRUN_KERNEL(Routine##Which, Lines64, Routine, ncclrun::cuda::Sums<Type>) \
-  NCCLRUN_KERNEL(Routine##Which, Lines128, Routine, ncclrun::cuda::Sums<Type>)
+#define NCCLRUN_SUM_ALONE(Which, Routine, Type)                                \
+  NCCLRUN_KERNEL(Routine##Which, Lines64, Routine, ncclrun::cuda::Sums<Type>)  \
+  NCCLRUN_KERNEL(Routine##Which, Lines128, Routine, ncclrun::cuda::Sums<Type>) \
+  NCCLRUN_TURNS(Routine##Which, Routine, ncclrun::cuda::Sums<Type>)
 #define NCCLRUN_SUMS(Which, Type)         \
   NCCLRUN_SUM_ALONE(Which, OneShot, Type) \
   NCCLRUN_SUM_ALONE(Which, TwoShot, Type) \

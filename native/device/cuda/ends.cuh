@@ -27,6 +27,7 @@ struct Ends : Waits {
 };
 
 // Waits give up when the host has raised one of its words. Those are far away: a warp looks once in a while only.
+// Nothing here has an address: what a wait counts stays in registers.
 class Patience {
  public:
   __device__ Patience(const Launch& launch, Waits& waits) : launch_(launch), waits_(waits) {}
@@ -35,36 +36,41 @@ class Patience {
     if (*static_cast<volatile bool*>(&waits_.aborted)) return true;
     letOthersRun();
     if (++rounds_ % kRoundsPerLook != 0) return false;
-    return look();
+    looks_ = look(launch_, waits_, looks_);
+    return looks_.over;
   }
 
  private:
   static constexpr uint64_t kLookNanoseconds = 500'000;
+  struct Looks {
+    uint64_t last = 0;   // the clock when we last looked
+    uint64_t begun = 0;  // when it was first told of this wait
+    bool over = false;
+  };
 
-  __device__ __noinline__ bool look() {
+  static __device__ __noinline__ Looks look(const Launch& launch, Waits& waits, Looks looks) {
     const uint64_t now = nanoseconds();
-    if (rounds_ == kRoundsPerLook) last_ = now;
-    if (now - last_ < kLookNanoseconds) return false;
-    last_ = now;
+    if (looks.last == 0) looks.last = now;
+    if (now - looks.last < kLookNanoseconds) return looks;
+    looks.last = now;
     // One lane for all that wait.
-    if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return false;
-    if (launch_.report.state != nullptr) {
-      *static_cast<volatile bool*>(&waits_.reported) = true;
-      if (begun_ == 0) begun_ = now;
-      storeVolatile(launch_.report.since, begun_ + launch_.report.clockOffset);
-      storeVolatile(launch_.report.state, launch_.report.waiting);
+    if ((threadIdx.x & 31) != __ffs(__activemask()) - 1) return looks;
+    if (launch.report.state != nullptr) {
+      *static_cast<volatile bool*>(&waits.reported) = true;
+      if (looks.begun == 0) looks.begun = now;
+      storeVolatile(launch.report.since, looks.begun + launch.report.clockOffset);
+      storeVolatile(launch.report.state, launch.report.waiting);
     }
-    const bool aborted = (launch_.aborted != nullptr && loadVolatile(launch_.aborted) > 1) ||
-                         (launch_.aborted2 != nullptr && loadVolatile(launch_.aborted2) > 1);
-    if (aborted) *static_cast<volatile bool*>(&waits_.aborted) = true;
-    return aborted;
+    looks.over = (launch.aborted != nullptr && loadVolatile(launch.aborted) > 1) ||
+                 (launch.aborted2 != nullptr && loadVolatile(launch.aborted2) > 1);
+    if (looks.over) *static_cast<volatile bool*>(&waits.aborted) = true;
+    return looks;
   }
 
   const Launch& launch_;
   Waits& waits_;
   uint32_t rounds_ = 0;
-  uint64_t last_ = 0;
-  uint64_t begun_ = 0;  // when it was first told of this wait
+  Looks looks_;
 };
 
 // By the block's first thread, behind all that the block has stored.

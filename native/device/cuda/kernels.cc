@@ -52,38 +52,44 @@ Place placeOf(ncclDataType_t type) {
   }
 }
 
-// As device/cuda/block.cuh makes them: some routines have a kernel of their own under LL and LL128, and another one for
-// sums; not for types of one byte.
-std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
+bool isSum(const Kernel& kernel) {
+  const Fold fold = Fold(kernel.kind % kFolds);
+  return fold == Fold::sum || fold == Fold::preMulSum;
+}
+
+// As device/cuda/block.cuh makes them: under LL and LL128 some routines have a kernel of their own, some of these for
+// sums alone; none for types of one byte.
+std::string nameAlone(const Kernel& kernel, Routine routine) {
+  if (kernel.module == kFloat8 || kernel.module == kInteger8) return "";
+  const std::string sum = !isSum(kernel) ? "" : kernel.kind >= kFolds ? "SecondSum" : "FirstSum";
+  switch (routine) {
+    case Routine::allReduceOneShot:
+      return "OneShot" + sum;
+    case Routine::allReduceTwoShot:
+      return sum.empty() ? "" : "TwoShot" + sum;
+    case Routine::reduceScatterDirect:
+      return sum.empty() ? "" : "Scattering" + sum;
+    case Routine::allGatherDirect:
+      return "Gathering";
+    case Routine::broadcastDirect:
+      return "Broadcasting";
+    case Routine::allToAll:
+      return "Exchanging";
+    case Routine::send:
+    case Routine::receive:
+      return "Passing";
+    default:
+      return "";
+  }
+}
+
+std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn) {
   static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
   if (routine == Routine::barrier) return "ncclrunMeeting";
   if (routine == Routine::mixed) return "ncclrunMixed";
   const std::string name = kOfAll[uint8_t(protocol)];
-  const bool none = kernel.module == kFloat8 || kernel.module == kInteger8;
-  if (none || protocol == plan::Protocol::simple) return name;
-  const Fold fold = Fold(kernel.kind % kFolds);
-  const bool second = kernel.kind >= kFolds;
-  const bool sums = fold == Fold::sum || fold == Fold::preMulSum;
-  const char* const sum = !sums ? "" : second ? "SecondSum" : "FirstSum";
-  switch (routine) {
-    case Routine::allReduceOneShot:
-      return name + "OneShot" + sum;
-    case Routine::allReduceTwoShot:
-      return sums ? name + "TwoShot" + sum : name;
-    case Routine::reduceScatterDirect:
-      return sums ? name + "Scattering" + sum : name;
-    case Routine::allGatherDirect:
-      return name + "Gathering";
-    case Routine::broadcastDirect:
-      return name + "Broadcasting";
-    case Routine::allToAll:
-      return name + "Exchanging";
-    case Routine::send:
-    case Routine::receive:
-      return name + "Passing";
-    default:
-      return name;
-  }
+  if (protocol == plan::Protocol::simple) return name;
+  return name + (isOneTurn ? "Turn" : "") + nameAlone(kernel, routine);
 }
 
 constexpr const char* kModuleNames[] = {"bytes",     "float16_bfloat16", "float32_float64", "float8",
@@ -127,6 +133,21 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
   }
 }
 
+// Where every rank sends to every other as it receives from it.
+bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
+  if (protocol == plan::Protocol::simple) return false;
+  switch (routine) {
+    case Routine::allReduceOneShot:
+    case Routine::allReduceTwoShot:
+    case Routine::reduceScatterDirect:
+    case Routine::allGatherDirect:
+    case Routine::allToAll:
+      return !nameAlone(kernel, routine).empty();
+    default:
+      return false;
+  }
+}
+
 Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   static std::mutex mutex;
   static auto& modules = *new std::map<std::pair<Context, uint8_t>, Module>;
@@ -146,14 +167,15 @@ Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   return {};
 }
 
-Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, Function& out) {
+Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
+            Function& out) {
   static std::mutex mutex;
-  using Key = std::tuple<Context, uint8_t, uint8_t, plan::Protocol, Routine>;
+  using Key = std::tuple<Context, uint8_t, uint8_t, plan::Protocol, Routine, bool>;
   static auto& functions = *new std::map<Key, Function>;
   std::lock_guard lock(mutex);
-  auto& function = functions[{gpu.context, kernel.module, kernel.kind, protocol, routine}];
+  auto& function = functions[{gpu.context, kernel.module, kernel.kind, protocol, routine, isOneTurn}];
   if (function == nullptr) {
-    Status status = load(gpu, kernel.module, nameOf(kernel, protocol, routine).c_str(), function);
+    Status status = load(gpu, kernel.module, nameOf(kernel, protocol, routine, isOneTurn).c_str(), function);
     if (!status.ok()) return status;
   }
   out = function;
@@ -165,7 +187,10 @@ Status loadAll(const Gpu& gpu) {
     for (const auto protocol : {plan::Protocol::simple, plan::Protocol::ll, plan::Protocol::ll128}) {
       for (uint8_t routine = uint8_t(first); routine <= uint8_t(last); routine++) {
         Function function = nullptr;
-        if (Status status = load(gpu, kernel, protocol, Routine(routine), function); !status.ok()) return status;
+        Status status = load(gpu, kernel, protocol, Routine(routine), false, function);
+        if (status.ok() && hasTurnKernel(kernel, protocol, Routine(routine)))
+          status = load(gpu, kernel, protocol, Routine(routine), true, function);
+        if (!status.ok()) return status;
       }
     }
     return Status{};

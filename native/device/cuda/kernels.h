@@ -25,10 +25,14 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op);
 
 inline constexpr const char* kProbe = "ncclrunProbe";  // in the bytes' module
 
+// Whether a routine has a kernel for launches of one turn.
+bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine);
+
 // `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
 // where the build has no code for it.
 Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out);
-Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, Function& out);
+Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
+            Function& out);
 
 // All kernels, in the GPU whose context is current. The driver may wait for kernels under way when it loads another
 // one, and ours wait for those of peers: so none is loaded while one of ours runs.

@@ -38,6 +38,12 @@ struct Slots {
   uint32_t ringStepBytes;
 };
 
+// A launch of one turn takes two steps of a connection at most. Its receivers tell no credit, so that a sender may know
+// of up to two steps fewer than have been read: with so many slots, of which every half is told otherwise, that is
+// never what it waits for.
+inline constexpr uint32_t kMostStepsOfTurn = 2;
+inline constexpr uint32_t kLeastLineStepsOfTurns = 2 * kMostStepsOfTurn;
+
 // Of protocol Simple, between a pair on a channel.
 inline constexpr uint32_t pairStepBytes(const Slots& slots, uint32_t channel) {
   return channel < slots.wideChannels ? slots.wideStepBytes : slots.narrowStepBytes;
@@ -148,6 +154,7 @@ struct Item {
   uint8_t sendCount;
   uint8_t usesRing : 1;         // connection 0 each way goes to the neighbours in the channel's ring
   uint8_t protocol : 2;         // plan::Protocol, in a launch of several
+  uint8_t isOneTurn : 1;        // a block sends and receives at most two steps on each connection; `step` is the chunk
   uint8_t receives[kMaxPeers];  // ranks, by the number of the connection
   uint8_t sends[kMaxPeers];
 };

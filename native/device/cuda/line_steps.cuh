@@ -9,16 +9,24 @@ namespace ncclrun::cuda {
 // Whether a receiver that is done with so many steps tells the sender: of every half of the slots at once.
 __device__ __forceinline__ bool isCreditDue(uint32_t done, uint32_t slots) { return (done & (slots / 2 - 1)) == 0; }
 
+template <uint32_t kProtocol>
+__device__ __forceinline__ uint32_t lineSlotBytes(const Launch& launch) {
+  return kProtocol == 1 ? launch.slots.line64StepBytes : launch.slots.line128StepBytes;
+}
+// A sender fills whole slots once in a while: so no flag is ever as old as the counter's period.
+__device__ __forceinline__ bool isRenewed(uint32_t step, uint32_t slots) { return step % (1u << 30) < slots; }
+
 // The step that each connection is at, and credit. All threads of a block call each of these together.
 template <uint32_t kProtocol>
 class LineSteps {
  public:
+  using Ends = cuda::Ends;
+  static constexpr bool kOneTurn = false;
+
   __device__ LineSteps(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
 
   __device__ __forceinline__ uint32_t slots() const { return launch_.slots.lineSteps; }
-  __device__ __forceinline__ uint32_t slotBytes() const {
-    return kProtocol == 1 ? launch_.slots.line64StepBytes : launch_.slots.line128StepBytes;
-  }
+  __device__ __forceinline__ uint32_t slotBytes() const { return lineSlotBytes<kProtocol>(launch_); }
 
   // Of the step under way.
   __device__ __forceinline__ uint32_t receiveFlag(uint32_t i) const { return steps_.receive(i) + 1; }
@@ -31,8 +39,7 @@ class LineSteps {
   __device__ __forceinline__ T* sendSlot(uint32_t i) const {
     return slotAt<T>(ends_.sends[i], steps_.send(i));
   }
-  // A sender fills whole slots once in a while: so no flag is ever as old as the counter's period.
-  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return steps_.send(i) % kRenewal < slots(); }
+  __device__ __forceinline__ bool isRenewal(uint32_t i) const { return isRenewed(steps_.send(i), slots()); }
 
   // Waits until all sends [to, +tos) have a free slot. All threads agree on whether there is one.
   __device__ __forceinline__ void awaitCredits(const Move& move) {
@@ -72,8 +79,6 @@ class LineSteps {
     Patience patience(launch, ends);
     awaitCredit(ends.sends[i], step, launch.slots.lineSteps, patience);
   }
-
-  static constexpr uint32_t kRenewal = 1u << 30;
 
   template <class T>
   __device__ __forceinline__ T* slotAt(const End& end, uint32_t step) const {

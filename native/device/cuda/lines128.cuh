@@ -5,10 +5,13 @@
 
 namespace ncclrun::cuda {
 
-template <class AllKinds>
+// Steps: LineSteps, or OneTurn for launches of one turn.
+template <class AllKinds, template <uint32_t> class Steps = LineSteps>
 class Lines128 {
  public:
   static constexpr uint32_t kProtocol = 2;
+  using Ends = typename Steps<kProtocol>::Ends;
+  static constexpr bool kOneTurn = Steps<kProtocol>::kOneTurn;
 
   __device__ Lines128(const Launch& launch, Ends& ends)
       : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
@@ -16,7 +19,9 @@ class Lines128 {
   __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 128 * kWords * 8; }
   __device__ uint32_t slots() const { return steps_.slots(); }
   // A single rank's contribution; no barrier inside.
-  __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
+  __device__ void copy(const void* source, void* target, size_t bytes) {
+    copyWords<AllKinds>(fold_, source, target, bytes);
+  }
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
@@ -26,13 +31,13 @@ class Lines128 {
     const uint32_t lines = (bytes + kWords * 8 - 1) / (kWords * 8);
     const Span span{bytes, wholeWords(move.own, move.target, bytes), lines};
     if (!isFolded(move, fold_)) {
-      forEachGroup<4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+      forEachGroup<kOneTurn ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
         pass<kUnroll, kWhole>(move, span, group, patience);
       });
     } else if constexpr (WordFold<AllKinds>::kFolds) {
-      if (move.froms == 1) {
-        forEachGroup<4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
-          fold<2, kUnroll, kWhole>(move, span, group, patience);
+      if (kOneTurn || move.froms == 1) {
+        forEachGroup<kOneTurn ? 1 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+          fold<kOneTurn ? 4 : 2, kUnroll, kWhole>(move, span, group, patience);
         });
       } else {
         forEachGroup<2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
@@ -105,6 +110,7 @@ class Lines128 {
   template <uint32_t kUnroll, bool kWhole>
   __device__ __forceinline__ void put(const Move& move, const Span& span, uint32_t group,
                                       const Pair (&pairs)[kUnroll]) {
+#pragma unroll 1  // long code takes longer than it saves: a peer is far away
     for (uint32_t k = move.to; k < move.to + move.tos; k++) {
       auto* const slot = steps_.template sendSlot<uint64_t>(k);
       const uint64_t flag = steps_.sendFlag(k);
@@ -193,6 +199,7 @@ class Lines128 {
   __device__ __forceinline__ void fold(const Move& move, const Span& span, uint32_t group, Patience& patience) {
     const Contributions contributions(move);
     typename WordFold<AllKinds>::Folding foldings[kUnroll][2];
+#pragma unroll 1
     for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
       Pair pairs[kTogether][kUnroll]{};
 #pragma unroll
@@ -224,7 +231,7 @@ class Lines128 {
     if (due) renewApart(steps_, move.to, move.tos, lines);
   }
   // Hardly ever: its registers should not be taken from what is always done.
-  static __device__ __noinline__ void renewApart(const LineSteps<kProtocol> steps, uint32_t to, uint32_t tos,
+  static __device__ __noinline__ void renewApart(const Steps<kProtocol> steps, uint32_t to, uint32_t tos,
                                                  uint32_t lines) {
     for (uint32_t k = to; k < to + tos; k++) {
       if (!steps.isRenewal(k)) continue;
@@ -238,7 +245,7 @@ class Lines128 {
   const Launch& launch_;
   Ends& ends_;
   const WordFold<AllKinds> fold_;
-  LineSteps<kProtocol> steps_;
+  Steps<kProtocol> steps_;
 };
 
 }  // namespace ncclrun::cuda

@@ -5,10 +5,13 @@
 
 namespace ncclrun::cuda {
 
-template <class AllKinds>
+// Steps: LineSteps, or OneTurn for launches of one turn.
+template <class AllKinds, template <uint32_t> class Steps = LineSteps>
 class Lines64 {
  public:
   static constexpr uint32_t kProtocol = 1;
+  using Ends = typename Steps<kProtocol>::Ends;
+  static constexpr bool kOneTurn = Steps<kProtocol>::kOneTurn;
 
   __device__ Lines64(const Launch& launch, Ends& ends)
       : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
@@ -16,7 +19,9 @@ class Lines64 {
   __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 16 * 8; }
   __device__ uint32_t slots() const { return steps_.slots(); }
   // A single rank's contribution; no barrier inside.
-  __device__ void copy(const void* source, void* target, size_t bytes) { copyWords(fold_, source, target, bytes); }
+  __device__ void copy(const void* source, void* target, size_t bytes) {
+    copyWords<AllKinds>(fold_, source, target, bytes);
+  }
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {
@@ -36,6 +41,7 @@ class Lines64 {
         receive(contributions, 0, i, words, patience);
         word = words[0];
       }
+#pragma unroll 1  // long code takes longer than it saves: a peer is far away
       for (uint32_t k = move.to; k < move.to + move.tos; k++)
         storeLine64(steps_.template sendSlot<uint4>(k) + i, word, steps_.sendFlag(k));
       if (move.target == nullptr) continue;
@@ -79,6 +85,7 @@ class Lines64 {
     if constexpr (WordFold<AllKinds>::kFolds) {
       constexpr uint32_t kTogether = 4;
       typename WordFold<AllKinds>::Folding folding;
+#pragma unroll 1
       for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
         uint64_t words[kTogether]{};
         receive(contributions, first, i, words, patience);
@@ -98,7 +105,7 @@ class Lines64 {
   const Launch& launch_;
   Ends& ends_;
   const WordFold<AllKinds> fold_;
-  LineSteps<kProtocol> steps_;
+  Steps<kProtocol> steps_;
 };
 
 }  // namespace ncclrun::cuda

@@ -12,7 +12,9 @@ namespace ncclrun::cuda {
 template <class Protocol, bool kInline>
 class Primitives {
  public:
-  __device__ Primitives(const Launch& launch, Ends& ends, uint32_t receives, uint32_t sends)
+  static constexpr bool kOneTurn = Protocol::kOneTurn;
+
+  __device__ Primitives(const Launch& launch, typename Protocol::Ends& ends, uint32_t receives, uint32_t sends)
       : protocol_(launch, ends), launch_(launch), receives_(receives), sends_(sends) {}
 
   __device__ size_t slotElements() const { return protocol_.slotBytes() / launch_.elementBytes; }
@@ -23,11 +25,11 @@ class Primitives {
     if (source == target && !scales) return;
     const size_t part = ((count + blocks - 1) / blocks + 15) / 16 * 16;
     const size_t begin = lesser(count, block * part);
-    copyPart(source + begin * launch_.elementBytes, target + begin * launch_.elementBytes,
-             lesser(part, count - begin) * launch_.elementBytes);
+    protocol_.copy(source + begin * launch_.elementBytes, target + begin * launch_.elementBytes,
+                   lesser(part, count - begin) * launch_.elementBytes);
   }
   __device__ void copy(const void* source, void* target, size_t count) {
-    if (source != target && count > 0) copyPart(source, target, count * launch_.elementBytes);
+    if (source != target && count > 0) protocol_.copy(source, target, count * launch_.elementBytes);
   }
   __device__ __forceinline__ void send(uint32_t to, const void* source, size_t count) {
     move(0, 0, to, 1, source, 0, nullptr, count);
@@ -77,9 +79,6 @@ class Primitives {
     }
   }
   __device__ __noinline__ void carryOutApart(const Move& move) { protocol_.move(move); }
-  __device__ __noinline__ void copyPart(const void* source, void* target, size_t bytes) {
-    protocol_.copy(source, target, bytes);
-  }
 
   Protocol protocol_;
   const Launch& launch_;

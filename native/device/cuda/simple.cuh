@@ -16,6 +16,8 @@ template <class AllKinds>
 class Simple {
  public:
   static constexpr uint32_t kProtocol = 0;
+  using Ends = cuda::Ends;
+  static constexpr bool kOneTurn = false;
 
   __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
 
@@ -42,7 +44,7 @@ class Simple {
     if (!steps_.advance(move)) finish();
   }
   // A single rank's contribution; no barrier inside.
-  __device__ void copy(const void* source, void* target, size_t bytes) {
+  __device__ __noinline__ void copy(const void* source, void* target, size_t bytes) {
     if (!isWorker()) return;
     AllKinds::choose(launch_.kind, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
   }

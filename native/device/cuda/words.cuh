@@ -33,10 +33,9 @@ inline __device__ __noinline__ void storePart(void* to, uint32_t i, uint32_t byt
   }
 }
 
-// A single rank's contribution, by all threads of a block.
+// A single rank's contribution, by all threads of a block. By value: what has an address is not in registers.
 template <class AllKinds>
-__device__ __forceinline__ void copyWords(const WordFold<AllKinds>& fold, const void* source, void* target,
-                                          size_t bytes) {
+__device__ __noinline__ void copyWords(const WordFold<AllKinds> fold, const void* source, void* target, size_t bytes) {
   const auto adjusted = [&](uint64_t word) {
     if constexpr (WordFold<AllKinds>::kFolds) {
       if (!fold.scales()) return word;

@@ -14,6 +14,8 @@ namespace ncclrun {
 
 class HostPrimitives {
  public:
+  static constexpr bool kOneTurn = false;
+
   struct Setup {
     std::span<Endpoint* const> receives;
     std::span<Endpoint* const> sends;

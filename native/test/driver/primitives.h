@@ -37,6 +37,8 @@ ncclrun::Reduction reductionOf(const std::string& module, const Launch& launch);
 
 class Primitives {
  public:
+  static constexpr bool kOneTurn = false;
+
   Primitives(Block& block, const Launch& launch, const Item& item, uint32_t channel, uint32_t protocol,
              const ncclrun::Reduction& reduction);
 
