@@ -12,6 +12,8 @@
  *   --rounds N --milliseconds M  rounds per case and their length; both libraries in each round, in turn
  *   --seconds S                  limit per case: one that hangs is named, killed and left out from then on
  *   --barrier                    ncclrunBarrier against their all_reduce of 8 bytes
+ *   --interference               what eager all_gathers of 64 MiB (--collectives, --sizes) cost products of matrices
+ * beside
  *   --init [--rounds N]          wall time of ncclCommInitRank, first operations and ncclCommDestroy, each in fresh
  *                                processes that have a CUDA context already
  *   --json FILE                  the same as JSON, a line per row, appended
@@ -29,6 +31,7 @@
 #include <string.h>
 
 #include "init.h"
+#include "interference.h"
 #include "measure.h"
 #include "options.h"
 #include "report.h"
@@ -99,6 +102,10 @@ static int all_cases(int unused) {
     barrier();
     if (rank == 0) atomic_store(&shared->step, step);
     if (!case_exists(one)) continue;
+    if (options.interference) {
+      interference(one);
+      continue;
+    }
     measure(one, figures);
     report_row(one, figures);
     for (int n = 0; n < LIBRARIES; n++) {

@@ -41,5 +41,6 @@ for sms in 8 16; do
     --sizes 64M,1G --modes eager --rounds 3 --milliseconds 5
 done
 part barrier 60 "${rows[@]}" --barrier --rounds 9
+part interference 120 "${rows[@]}" --interference --rounds 5
 part init 90 "${rows[@]}" --init --rounds 3
 part tune 300 ncclrun tune -n "$gpus" --device cuda -f 4 --output "$out/tune.json"

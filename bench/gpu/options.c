@@ -127,6 +127,11 @@ void read_options(int argc, char** argv) {
     char* name = argv[i];
     if (!strcmp(name, "--init")) {
       options.init = 1;
+    } else if (!strcmp(name, "--interference")) {
+      options.interference = options.kinds = options.sizes = options.modes = 1;
+      options.kind[0] = ALL_GATHER;
+      options.size[0] = 64 << 20;
+      options.mode[0] = EAGER;
     } else if (!strcmp(name, "--barrier")) {
       options.kinds = options.sizes = 1;
       options.kind[0] = BARRIER;

@@ -27,12 +27,20 @@ constexpr uint32_t kLooksPerYield = 64;
 
 void Agreement::tell(const BufferPlace* place) {
   if (place == nullptr) return give(State::other, false);
-  if (!subject_.tells) return;
-  AgreementRecord& record = table_.at(subject_.tellsFrom, subject_.tellsTo, subject_.number);
+  if (!subject_.ofAll && subject_.own != subject_.to) return;
+  AgreementRecord& record = recordOf(subject_.own);
   record.told.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   record.place = *place;
   record.told.store(subject_.number, std::memory_order_release);
+}
+
+bool Agreement::allOthers(const std::function<bool(uint32_t local)>& holds) const {
+  if (!subject_.ofAll) return subject_.own == subject_.to || holds(subject_.to);
+  for (uint32_t local = 0; local < subject_.ranks; local++) {
+    if (local != subject_.own && !holds(local)) return false;
+  }
+  return true;
 }
 
 // A later number in the word: the ranks that are there went on without us, thus not directly.
@@ -69,17 +77,17 @@ void Agreement::give(State state, bool consents) {
 }
 
 Agreement::Seen Agreement::look(const Reach& reach) {
-  for (const uint32_t local : subject_.others) {
-    if (recordOf(local).told.load(std::memory_order_acquire) != subject_.number) return Seen::missing;
-  }
-  for (const uint32_t local : subject_.others) {
-    const AgreementRecord& record = recordOf(local);
-    const BufferPlace place = record.place;
+  const auto told = [&](uint32_t local, std::memory_order order) {
+    return recordOf(local).told.load(order) == subject_.number;
+  };
+  if (!allOthers([&](uint32_t local) { return told(local, std::memory_order_acquire); })) return Seen::missing;
+  const bool reached = allOthers([&](uint32_t local) {
+    const BufferPlace place = recordOf(local).place;
     std::atomic_thread_fence(std::memory_order_acquire);
     // It was written anew meanwhile: then all is decided.
-    if (record.told.load(std::memory_order_relaxed) != subject_.number || !reach(local, place)) return Seen::never;
-  }
-  return Seen::reached;
+    return told(local, std::memory_order_relaxed) && reach(local, place);
+  });
+  return reached ? Seen::reached : Seen::never;
 }
 
 // Once round a wait. False: it has been long enough.

@@ -18,20 +18,22 @@ class Agreement {
   // of all ranks has the way from local rank 0 to itself, and each rank tells on its own way to itself; a message has
   // the way from its sender to its receiver, who tells there.
   struct Subject {
-    uint32_t from, to;
+    uint32_t own, from, to;  // local ranks
     uint64_t number;
-    uint32_t ranks;                // that take part
-    bool tells;                    // this rank does
-    uint32_t tellsFrom, tellsTo;   // the way on which
-    std::vector<uint32_t> others;  // local ranks whose places are needed; of a message: the receiver
+    uint32_t ranks;  // that take part: 0, 1, … of an operation of all, two of a message
     bool ofAll;
+
+    static Subject all(uint32_t own, uint64_t number, uint32_t ranks) { return {own, 0, 0, number, ranks, true}; }
+    static Subject message(uint32_t own, uint32_t from, uint32_t to, uint64_t number) {
+      return {own, from, to, number, 2, false};
+    }
   };
   // Finds where the buffer of a local rank lies for us. False: it cannot be reached.
   using Reach = std::function<bool(uint32_t local, const BufferPlace& place)>;
 
   // Waits end when the communicator is interrupted, too.
   Agreement(const AgreementTable& table, const Interrupt& interrupt, Subject subject)
-      : table_(table), interrupt_(interrupt), subject_(std::move(subject)) {}
+      : table_(table), interrupt_(interrupt), subject_(subject) {}
 
   // Null: nobody must, or can, store into ours: the verdict is `other`, at once.
   void tell(const BufferPlace* place);
@@ -46,10 +48,11 @@ class Agreement {
 
   std::atomic<uint64_t>& verdict() const { return table_.at(subject_.from, subject_.to, subject_.number).verdict; }
   // Where the local rank tells.
-  const AgreementRecord& recordOf(uint32_t local) const {
+  AgreementRecord& recordOf(uint32_t local) const {
     return subject_.ofAll ? table_.at(local, local, subject_.number)
                           : table_.at(subject_.from, subject_.to, subject_.number);
   }
+  bool allOthers(const std::function<bool(uint32_t local)>& holds) const;  // whose places are needed
   bool decided(State& state);
   void give(State state, bool consents);
   Seen look(const Reach& reach);

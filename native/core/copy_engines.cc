@@ -66,9 +66,7 @@ Status CopyEngines::makeLine(Line& line) {
 }
 
 MemoryOperation CopyEngines::operation(int what, uint32_t& word, uint32_t value) const {
-  Pointer address = 0;
-  pinned_.pointerTo(&word, address);
-  return {what, address, value, 0, 0, 0};
+  return {what, pinned_.pointerTo(&word), value, 0, 0, 0};
 }
 
 void CopyEngines::await(std::vector<MemoryOperation>& batch, uint32_t& word) const {

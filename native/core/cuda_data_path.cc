@@ -212,9 +212,7 @@ Status CudaDataPath::makeLauncher() {
   at(mine.tables.pointer() + layout.receives, launch.receives);
   at(mine.tables.pointer() + layout.places, launch.places);
   at(mine.tables.pointer() + layout.rings, launch.rings);
-  Pointer word = 0;
-  if (Status status = mine.sharedPages.pointerTo(&mine.segment.abortBlock().word, word); !status.ok()) return status;
-  at(word, launch.aborted);
+  at(mine.sharedPages.pointerTo(&mine.segment.abortBlock().word), launch.aborted);
   launch.aborted2 = &mine.words->aborted;
   launch.slots = mine.regions->slots();
   launch.divisor = 1;
@@ -311,7 +309,7 @@ void CudaDataPath::consent() {
   std::lock_guard lock(mutex_);
   if (!announced_) return;
   const OnGpu here(resources_->gpu);
-  resources_->copies->consent(nowNanoseconds() + patience(false), nothingUnderWay());
+  resources_->copies->consent(nowNanoseconds() + patience(false), [&] { return nothingUnderWay(); });
 }
 
 ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
@@ -334,7 +332,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   DirectCopies::Agreed agreed;
   if (resources_->copies != nullptr && resources_->copies->announced()) {
     const uint64_t deadline = nowNanoseconds() + patience(capture.id != 0);
-    resources_->copies->consent(deadline, nothingUnderWay());
+    resources_->copies->consent(deadline, [&] { return nothingUnderWay(); });
     agreed = resources_->copies->settle(deadline);
     if (!agreed.empty()) beginCopies(tasks_[agreed.begin()->first]);
   }

@@ -21,13 +21,9 @@ Agreement::Subject DirectCopies::subjectOf(const Operation& operation) {
     const uint32_t peer = localOf(operation.peer);
     const uint32_t from = sends ? own : peer, to = sends ? peer : own;
     const uint64_t number = ++(sends ? sends_ : receives_)[operation.peer];
-    return {from, to, number, 2, !sends, from, to, sends ? std::vector{peer} : std::vector<uint32_t>{}, false};
+    return Agreement::Subject::message(own, from, to, number);
   }
-  std::vector<uint32_t> others;
-  for (uint32_t peer = 0; peer < ranks_; peer++) {
-    if (peer != rank_) others.push_back(localOf(peer));
-  }
-  return {0, 0, ++collectives_, ranks_, true, own, own, std::move(others), true};
+  return Agreement::Subject::all(own, ++collectives_, ranks_);
 }
 
 void DirectCopies::announce(std::span<const Task> tasks) {
@@ -48,7 +44,7 @@ void DirectCopies::announce(std::span<const Task> tasks) {
   }
 }
 
-void DirectCopies::consent(uint64_t deadline, bool idle) {
+void DirectCopies::consent(uint64_t deadline, const std::function<bool()>& idle) {
   for (Announced& one : announced_) {
     one.agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
       return buffers_.reach(local, place, idle, one.targets[plan_.local(local).rank]);

@@ -29,7 +29,7 @@ class DirectCopies {
   void announce(std::span<const Task> tasks);
   // Consents to what was announced, as soon as all others have told of it, until `deadline`. `idle` as PeerBuffers has
   // it.
-  void consent(uint64_t deadline, bool idle);
+  void consent(uint64_t deadline, const std::function<bool()>& idle);
   // What came of it: of the tasks that the copy engines carry out, by number, where the others' buffers lie for this
   // GPU. Nothing is announced any more.
   using Targets = std::array<Pointer, kMaxPeers>;

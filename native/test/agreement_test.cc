@@ -23,19 +23,11 @@ struct Host {
   Interrupt interrupt{block, bell};
 };
 
-Agreement::Subject ofAll(uint32_t rank, uint32_t ranks, uint64_t number) {
-  std::vector<uint32_t> others;
-  for (uint32_t other = 0; other < ranks; other++) {
-    if (other != rank) others.push_back(other);
-  }
-  return {0, 0, number, ranks, true, rank, rank, others, true};
-}
-
 BufferPlace placeOf(uint32_t rank, uint64_t number) { return {rank + 1, number << 8, rank, {}}; }
 
 // One rank's part; -1: what it saw of the others is wrong.
 int takePart(Host& host, uint32_t rank, uint64_t number, bool able, uint64_t patience) {
-  Agreement agreement(host.table, host.interrupt, ofAll(rank, host.table.localRanks, number));
+  Agreement agreement(host.table, host.interrupt, Agreement::Subject::all(rank, number, host.table.localRanks));
   const BufferPlace own = placeOf(rank, number);
   agreement.tell(able ? &own : nullptr);
   const uint64_t deadline = nowNanoseconds() + patience;
@@ -95,7 +87,7 @@ TEST(aVerdictStaysUntilAllHaveSeenIt) {
   constexpr uint64_t kMany = 3 * kAgreements;
   Host host(2);
   const auto withOther = [&](uint32_t rank, uint64_t number) {
-    return Agreement(host.table, host.interrupt, ofAll(rank, 2, number));
+    return Agreement(host.table, host.interrupt, Agreement::Subject::all(rank, number, 2));
   };
   const auto reach = [](uint32_t, const BufferPlace&) { return true; };
   const BufferPlace place = placeOf(0, 1);
@@ -137,8 +129,7 @@ TEST(senderAndReceiverAgree) {
     threads.emplace_back([&, rank] {
       for (uint64_t number = 1; number <= 500; number++) {
         const bool sends = rank == 0;
-        Agreement agreement(host.table, host.interrupt,
-                            {0, 1, number, 2, !sends, 0, 1, sends ? std::vector{1u} : std::vector<uint32_t>{}, false});
+        Agreement agreement(host.table, host.interrupt, Agreement::Subject::message(rank, 0, 1, number));
         const BufferPlace place = placeOf(1, number);
         agreement.tell(!sends && number % 7 == 0 ? nullptr : &place);
         const uint64_t deadline = nowNanoseconds() + kLong;

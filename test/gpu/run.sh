@@ -80,7 +80,7 @@ fi
 # programs of test/gpu/native: they start their ranks themselves, on a private agent
 bin=$logs/native
 if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
-  for state in small lines large graph idle queued running moving finalize barrier node-barrier split send receive group \
+  for state in small lines large graph idle queued running moving gathering finalize barrier node-barrier split send receive group \
     group-late graph-late init; do
     add "native/lose-peer-$state" 40 "$bin/lose_peer" "$gpus" "$state"
   done
@@ -96,7 +96,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add "native/group-streams-copies-$queues" 70 "${few[@]}" "$bin/group_streams" "$gpus" 20 $((64 << 20))
     add "native/graphs-copies-$queues" 130 "${few[@]}" "$bin/graphs" "$gpus" 100 $((64 << 20))
   done
-  for state in large graph running moving send receive group graph-late; do
+  for state in large graph running moving gathering gather send receive group graph-late; do
     add "native/lose-peer-copies-$state" 40 "${copies[@]}" "$bin/lose_peer" "$gpus" "$state"
   done
   add native/abort-copies 130 "${copies[@]}" "$bin/abort" "$gpus" 3

@@ -1,22 +1,10 @@
 /** The programs of test/gpu/native, which test/gpu/run.sh runs on GPUs, here on the host device and with small numbers. */
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { repository } from '../rig/cluster.ts';
-
-const execFileAsync = promisify(execFile);
-const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
+import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 
 describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
-  let directory = '';
-  beforeAll(async () => {
-    directory = await mkdtemp(join(repository, 'build/test-gpu-programs-'));
-    await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
-  });
-  afterAll(() => rm(directory, { recursive: true }));
+  const programs = gpuPrograms();
 
   it.each([
     ['two_streams 2 150 64 collectives', 'two_streams: 2 ranks, 150 rounds of collectives: right'],
@@ -43,10 +31,5 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['one_thread 3 300000', 'one_thread: 3 ranks, 300000 bytes each: right'],
     ['lose_peer 2 all', 'lose_peer: 2 ranks: each was told, and went on'],
     ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
-  ])('%s', async (line, says) => {
-    const [program = '', ...argv] = line.split(' ');
-    const env = { ...process.env, NCCLRUN_DEVICE: 'host' };
-    const { stdout, stderr } = await execFileAsync(join(directory, program), argv, { env });
-    expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
-  });
+  ])('%s', (line, says) => programs.expectLast(line, says, { ...process.env, NCCLRUN_DEVICE: 'host' }));
 });

@@ -1,15 +1,10 @@
 /** The kernels' own code (native/device/cuda), run by a stand-in for a GPU whose threads are fibers (native/test/driver/simt). */
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { repository } from '../rig/cluster.ts';
+import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildStandIn, fewThreads, noStandIn, standInEnvironment } from '../rig/stand-in.ts';
 
-const execFileAsync = promisify(execFile);
 const environment = { ...process.env, ...standInEnvironment, ...fewThreads };
 
 /** Of the matrix: prime to its numbers of counts and places, so that every row of the tests meets others. */
@@ -49,29 +44,19 @@ describeIf(
   noStandIn !== null,
 );
 
-const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
 describeIf(
   noStandIn ?? noCompiler,
   'programs on a stand-in that runs the kernels',
   () => {
-    let directory = '';
-    beforeAll(async () => {
-      buildStandIn();
-      directory = await mkdtemp(join(repository, 'build/test-kernels-'));
-      await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
-    }, 900_000);
-    afterAll(() => rm(directory, { recursive: true }));
+    beforeAll(buildStandIn, 900_000);
+    const programs = gpuPrograms();
 
     it.each([
       ['group_streams 4 5 1048576', 'group_streams: 4 ranks, 5 rounds: right'],
       ['unlike_groups 4 262144', 'unlike_groups: 4 ranks, up to 262144 bytes: right'],
       ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
       ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
-    ])('%s', async (line, says) => {
-      const [program = '', ...argv] = line.split(' ');
-      const { stdout, stderr } = await execFileAsync(join(directory, program), argv, { env: environment });
-      expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
-    });
+    ])('%s', (line, says) => programs.expectLast(line, says, environment));
   },
   noStandIn !== null,
 );

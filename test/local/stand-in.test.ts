@@ -1,16 +1,11 @@
 /** The engine for GPUs on a stand-in for NVIDIA's driver: all of it but the kernels' own code, which kernels.test.ts runs. */
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
-import { repository } from '../rig/cluster.ts';
+import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildStandIn, noStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
-const execFileAsync = promisify(execFile);
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Ranks that share two processors come to an operation some milliseconds apart. */
 const COPIES = { NCCL_ALGO: 'copyengine', NCCLRUN_COPY_PATIENCE: '20000' };
@@ -45,21 +40,7 @@ describeIf(
     it.each(['reduce', 'reduce_scatter'])(
       '%s is cut alike on channels with large and with small slots',
       async (name) => {
-        const words = [
-          'perf',
-          name,
-          '-n',
-          '4',
-          '--device',
-          'cuda',
-          '-b',
-          '33001232',
-          '-e',
-          '33001232',
-          '--iters',
-          '1',
-          '--check',
-        ];
+        const words = `perf ${name} -n 4 --device cuda -b 33001232 -e 33001232 --iters 1 --check`.split(' ');
         const wishes = { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' };
         const run = await Command.run(words, { environment: { ...environment, ...wishes } });
         expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
@@ -67,21 +48,7 @@ describeIf(
     );
 
     it('copy engines carry what they are to carry', async () => {
-      const words = [
-        'perf',
-        'all_gather',
-        '-n',
-        '3',
-        '--device',
-        'cuda',
-        '-b',
-        '1M',
-        '-e',
-        '1M',
-        '--check',
-        '--iters',
-        '5',
-      ];
+      const words = 'perf all_gather -n 3 --device cuda -b 1M -e 1M --check --iters 5'.split(' ');
       const run = await Command.run(words, {
         environment: { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' },
       });
@@ -94,18 +61,12 @@ describeIf(
   noStandIn !== null,
 );
 
-const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
 describeIf(
   noStandIn ?? noCompiler,
   'programs for GPUs, on those of a stand-in',
   () => {
-    let directory = '';
-    beforeAll(async () => {
-      buildStandIn();
-      directory = await mkdtemp(join(repository, 'build/test-stand-in-'));
-      await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
-    }, 900_000);
-    afterAll(() => rm(directory, { recursive: true }));
+    beforeAll(buildStandIn, 900_000);
+    const programs = gpuPrograms();
 
     it.each([
       ['two_streams 4 60 64 collectives', 'two_streams: 4 ranks, 60 rounds of collectives: right'],
@@ -120,18 +81,12 @@ describeIf(
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s', async (line, says) => {
-      const [program = '', ...argv] = line.split(' ');
-      for (const wishes of [{}, COPIES]) {
-        const { stdout, stderr } = await execFileAsync(join(directory, program), argv, {
-          env: { ...environment, ...wishes },
-        });
-        expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
-      }
+      for (const wishes of [{}, COPIES]) await programs.expectLast(line, says, { ...environment, ...wishes });
     });
 
     it('ranks of one thread agree on copies in a group', async () => {
       const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' };
-      const { stderr } = await execFileAsync(join(directory, 'one_thread'), ['4', '100000'], { env });
+      const { stderr } = await programs.run('one_thread 4 100000', env);
       expect(stderr.match(/allGather of 400000 bytes, and what follows it, by copy engines/g)).toHaveLength(4);
     });
   },

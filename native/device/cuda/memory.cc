@@ -35,6 +35,7 @@ Status Memory::allocate(const Gpu& gpu, size_t bytes, Stream stream) {
 PinnedPages& PinnedPages::operator=(PinnedPages&& other) noexcept {
   std::swap(gpu_, other.gpu_);
   std::swap(host_, other.host_);
+  std::swap(pointer_, other.pointer_);
   return *this;
 }
 
@@ -55,12 +56,7 @@ Status PinnedPages::pin(const Gpu& gpu, void* address, size_t bytes) {
   if (!status.ok()) return status;
   gpu_ = gpu;
   host_ = host;
-  return {};
-}
-
-Status PinnedPages::pointerTo(void* address, Pointer& out) const {
-  const OnGpu here(gpu_);
-  return statusOf(driver().memHostGetDevicePointer(&out, address, 0), "cuMemHostGetDevicePointer");
+  return statusOf(driver().memHostGetDevicePointer(&pointer_, host_, 0), "cuMemHostGetDevicePointer");
 }
 
 Status pinnedForever(const Gpu& gpu, void* address, Pointer& out) {
@@ -71,7 +67,8 @@ Status pinnedForever(const Gpu& gpu, void* address, Pointer& out) {
   if (!pages.pinned()) {
     if (Status status = pages.pin(gpu, address, 1); !status.ok()) return status;
   }
-  return pages.pointerTo(address, out);
+  out = pages.pointerTo(address);
+  return {};
 }
 
 }  // namespace ncclrun::cuda

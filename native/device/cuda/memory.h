@@ -29,7 +29,8 @@ class Memory {
 class PinnedPages {
  public:
   PinnedPages() = default;
-  PinnedPages(PinnedPages&& other) noexcept : gpu_(other.gpu_), host_(std::exchange(other.host_, nullptr)) {}
+  PinnedPages(PinnedPages&& other) noexcept
+      : gpu_(other.gpu_), host_(std::exchange(other.host_, nullptr)), pointer_(other.pointer_) {}
   PinnedPages& operator=(PinnedPages&& other) noexcept;
   ~PinnedPages();
 
@@ -37,11 +38,14 @@ class PinnedPages {
   Status pin(const Gpu& gpu, void* address, size_t bytes);
   bool pinned() const { return host_ != nullptr; }
   // Of an address in them, as the GPU sees it.
-  Status pointerTo(void* address, Pointer& out) const;
+  Pointer pointerTo(const void* address) const {
+    return pointer_ + (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(host_));
+  }
 
  private:
   Gpu gpu_;
   void* host_ = nullptr;
+  Pointer pointer_ = 0;  // to the first page
 };
 
 // The same of an address whose page stays as long as the process, and may be pinned for several communicators.

@@ -36,16 +36,15 @@ bool PeerBuffers::describe(const void* address, BufferPlace& out) {
   return true;
 }
 
-bool PeerBuffers::closeOldest() {
+void PeerBuffers::closeOldest() {
   const auto oldest = std::min_element(opened_.begin(), opened_.end(), [](const auto& one, const auto& other) {
     return one.second.used < other.second.used;
   });
   driver().ipcCloseMemHandle(oldest->second.base);
   opened_.erase(oldest);
-  return true;
 }
 
-bool PeerBuffers::reach(uint32_t local, const BufferPlace& place, bool idle, Pointer& out) {
+bool PeerBuffers::reach(uint32_t local, const BufferPlace& place, const std::function<bool()>& idle, Pointer& out) {
   out = place.base + place.offset;
   if (place.allocation == 0 || segment_.deviceRecord(local).process == processToken()) return true;
   const auto found = opened_.find({local, place.allocation});
@@ -54,7 +53,10 @@ bool PeerBuffers::reach(uint32_t local, const BufferPlace& place, bool idle, Poi
     out = found->second.base + place.offset;
     return true;
   }
-  if (opened_.size() == kMost && !(idle && closeOldest())) return false;
+  if (opened_.size() == kMost) {
+    if (!idle()) return false;
+    closeOldest();
+  }
   IpcHandle handle;
   std::memcpy(&handle, place.ipcHandle, sizeof handle);
   Opened opened{0, ++uses_};

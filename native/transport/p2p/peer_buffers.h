@@ -2,6 +2,7 @@
 // use and stays so: its memory is free again only when all have closed it. Those used least recently are closed when
 // there are many.
 #pragma once
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -19,9 +20,9 @@ class PeerBuffers {
 
   // What the others have to know. False: they cannot store into memory of its kind.
   bool describe(const void* address, BufferPlace& out);
-  // Where the buffer of a local rank lies for us. `idle`: nothing that this GPU does, or may repeat, uses what was
-  // reached before. False: it cannot be reached.
-  bool reach(uint32_t local, const BufferPlace& place, bool idle, Pointer& out);
+  // Where the buffer of a local rank lies for us. `idle()`: nothing that this GPU does, or may repeat, uses what
+  // was reached before; asked only where something has to be closed. False: it cannot be reached.
+  bool reach(uint32_t local, const BufferPlace& place, const std::function<bool()>& idle, Pointer& out);
 
  private:
   static constexpr size_t kMost = 256;
@@ -34,7 +35,7 @@ class PeerBuffers {
     uint64_t used;
   };
   using Key = std::pair<uint32_t, uint64_t>;  // local rank, allocation
-  bool closeOldest();
+  void closeOldest();
 
   const Gpu gpu_;
   const Segment& segment_;

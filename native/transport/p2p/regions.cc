@@ -162,7 +162,8 @@ Status Regions::pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Poi
   if (!pages.pinned()) {
     if (Status status = pages.pin(gpu_, memory, bytes); !status.ok()) return status;
   }
-  return pages.pointerTo(memory, out);
+  out = pages.pointerTo(memory);
+  return {};
 }
 
 Status Regions::useHostMemory(uint32_t peer) {

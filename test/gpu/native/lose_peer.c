@@ -40,6 +40,12 @@ static void reduceSmall(void* scene) { reduce(scene, 64); }
 static void small(Scene* scene) { reduce(scene, 64); }
 static void lines(Scene* scene) { reduce(scene, scene->bytes / 16); }
 static void large(Scene* scene) { reduce(scene, scene->bytes); }
+/* By copy engines alone, where those are. */
+static void gather(Scene* scene) {
+  if (scene->answer != ncclSuccess) return;
+  scene->answer =
+      ncclAllGather(scene->send, scene->receive, scene->bytes / mostRanks, ncclInt8, scene->comm, scene->stream);
+}
 static void replay(Scene* scene) { launch(scene->graph, scene->stream); }
 
 static void many(Scene* scene) {
@@ -95,12 +101,16 @@ typedef struct {
   int late;                     /* they call it when it is dead */
 } State;
 static const State states[] = {
-    {"small", small, 0, 0},      {"lines", lines, 0, 0},       {"large", large, 0, 0},
-    {"graph", replay, 0, 0},     {"idle", small, 0, 1},        {"queued", queued, 0, 0},
-    {"running", many, 1, 0},     {"moving", large, 1, 0},      {"finalize", finalize, 0, 0},
-    {"barrier", barrier, 0, 0},  {"split", split, 0, 0},       {"node-barrier", nodeBarrier, 0, 0},
-    {"send", sendLarge, 0, 0},   {"group", group, 0, 0},       {"receive", receiveSmall, 0, 0},
-    {"group-late", group, 0, 1}, {"graph-late", replay, 0, 1}, {"init", NULL, 1, 0},
+    {"small", small, 0, 0},          {"lines", lines, 0, 0},
+    {"large", large, 0, 0},          {"graph", replay, 0, 0},
+    {"idle", small, 0, 1},           {"queued", queued, 0, 0},
+    {"running", many, 1, 0},         {"moving", large, 1, 0},
+    {"gathering", gather, 1, 0},     {"gather", gather, 0, 0},
+    {"finalize", finalize, 0, 0},    {"barrier", barrier, 0, 0},
+    {"split", split, 0, 0},          {"node-barrier", nodeBarrier, 0, 0},
+    {"send", sendLarge, 0, 0},       {"group", group, 0, 0},
+    {"receive", receiveSmall, 0, 0}, {"group-late", group, 0, 1},
+    {"graph-late", replay, 0, 1},    {"init", NULL, 1, 0},
 };
 enum { stateCount = sizeof states / sizeof *states };
 static const State* state;

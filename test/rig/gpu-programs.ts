@@ -1,0 +1,40 @@
+/** The programs of test/gpu/native, which start their ranks themselves. */
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { repository } from './cluster.ts';
+
+const execFileAsync = promisify(execFile);
+
+/** null: they can be compiled. */
+export const noCompiler = spawnSync('cc', ['--version']).error === undefined ? null : 'there is no cc';
+
+export interface GpuPrograms {
+  /** A program by its name and arguments: what it says. Throws where it fails. */
+  readonly run: (line: string, environment: NodeJS.ProcessEnv) => Promise<{ stdout: string; stderr: string }>;
+  /** Its last line is `says`, and nothing stands on stderr. */
+  readonly expectLast: (line: string, says: string, environment: NodeJS.ProcessEnv) => Promise<void>;
+}
+
+/** Compiles them before the tests of the suite that calls this, and removes them afterwards. */
+export function gpuPrograms(): GpuPrograms {
+  let directory = '';
+  beforeAll(async () => {
+    directory = await mkdtemp(join(repository, 'build/test-gpu-programs-'));
+    await execFileAsync(join(repository, 'test/gpu/native/build.sh'), [directory]);
+  }, 900_000);
+  afterAll(() => rm(directory, { recursive: true }));
+  const run: GpuPrograms['run'] = (line, env) => {
+    const [program = '', ...argv] = line.split(' ');
+    return execFileAsync(join(directory, program), argv, { env });
+  };
+  return {
+    run,
+    expectLast: async (line, says, environment) => {
+      const { stdout, stderr } = await run(line, environment);
+      expect({ stderr, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({ stderr: '', last: says });
+    },
+  };
+}
