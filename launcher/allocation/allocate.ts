@@ -1,17 +1,23 @@
-/** What the user said about hosts → the allocation. A hostfile defines, -H beside it picks, --include and --exclude filter. */
+/**
+ * What the user said about hosts → the allocation. A resource manager, or else a hostfile, defines; what else there is of hostfile and -H
+ * picks; --include and --exclude filter.
+ */
 import type { HostSlots, JobRequest } from '../job/types.ts';
 import { FailureError } from '../job/failure-error.ts';
 import { addUp, type Hosts } from './add-up.ts';
 import { hostfileError } from './diagnostic.ts';
-import { parseHostList } from './host-list.ts';
+import type { HostEntry } from './entry.ts';
+import { type ListItem, parseHostList } from './host-list.ts';
 import { parseHostfile } from './hostfile.ts';
 import { exclude, include } from './include-exclude.ts';
 import { type Machine, readHosts, thisMachine } from './machine.ts';
+import { managedHosts } from './managed/hosts.ts';
+import { type Manager, managerTitles } from './managed/manager.ts';
 import { pick, withoutRelatives } from './pick.ts';
 import { maximumSlotsInAll, Reading } from './reading.ts';
 
 export type AllocationRequest = Pick<JobRequest, 'hostfile' | 'hostList'> &
-  Partial<Pick<JobRequest, 'include' | 'exclude'>> & {
+  Partial<Pick<JobRequest, 'include' | 'exclude' | 'manager'>> & {
     /** Keys of hosts that +e passes over, since they have ranks of other programs. */
     readonly occupied?: ReadonlySet<string>;
   };
@@ -43,21 +49,55 @@ export function allocate(request: AllocationRequest, machine = thisMachine): Hos
   throw hostfileError(`the hosts have ${sum} slots in all`, null, `at most ${maximumSlotsInAll} are possible`);
 }
 
-function define({ hostfile, hostList, occupied = new Set() }: AllocationRequest, machine: Machine): Hosts {
+function define(request: AllocationRequest, machine: Machine): Hosts {
+  const { hostfile, hostList, manager = null, occupied = new Set() } = request;
   const listed = hostList === null ? null : parseHostList(hostList, machine, new Reading());
+  if (manager !== null) return ofManager({ manager, hostfile, listed, occupied }, machine);
   if (hostfile === null) {
     if (listed === null) return { hosts: [localhost], leftOut: [] };
     const hosts = addUp(withoutRelatives(listed), machine);
     if (hosts.hosts.length > 0) return hosts;
     throw hostfileError(`-H ${hostList ?? ''} names no host to use`, null, 'write -H host1,host2:4');
   }
-  const content = readHosts(hostfile, machine, null, 'check the name given to --hostfile');
-  const file = hostfile === '-' ? 'standard input' : hostfile;
-  const defined = addUp(parseHostfile(content, hostfile === '-' ? 'stdin' : hostfile), machine);
-  if (defined.hosts.length === 0) {
-    throw hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
-  }
+  const { file, entries } = readHostfile(hostfile, machine);
+  const defined = addUp(entries, machine);
+  if (defined.hosts.length === 0) throw emptyFile(file);
   return listed === null ? defined : pick({ defined, items: listed, file, machine, occupied });
+}
+
+interface Managed {
+  readonly manager: Manager;
+  readonly hostfile: string | null;
+  readonly listed: readonly ListItem[] | null;
+  readonly occupied: ReadonlySet<string>;
+}
+
+/** Hostfile and -H both pick: nothing beyond the allocation may be used. */
+function ofManager({ manager, hostfile, listed, occupied }: Managed, machine: Machine): Hosts {
+  const remedy = 'hosts beyond it cannot be used from inside of it; --resource-manager none leaves it out of account';
+  const whole = { file: `the ${managerTitles[manager.name]} allocation`, machine, occupied, remedy };
+  let defined = managedHosts(manager, machine);
+  let file = whole.file;
+  if (hostfile !== null) {
+    const read = readHostfile(hostfile, machine);
+    if (read.entries.length === 0) throw emptyFile(read.file);
+    defined = pick({ ...whole, defined, items: read.entries });
+    ({ file } = read);
+  }
+  return listed === null ? defined : pick({ ...whole, file, defined, items: listed });
+}
+
+function readHostfile(hostfile: string, machine: Machine): { file: string; entries: HostEntry[] } {
+  const content = readHosts(hostfile, machine, null, 'check the name given to --hostfile');
+  const isStdin = hostfile === '-';
+  return {
+    file: isStdin ? 'standard input' : hostfile,
+    entries: parseHostfile(content, isStdin ? 'stdin' : hostfile),
+  };
+}
+
+function emptyFile(file: string): Error {
+  return hostfileError(`${file} names no host to use`, null, 'write one host per line, such as: node1 slots=8');
 }
 
 function filter(defined: Hosts, request: AllocationRequest, machine: Machine): Hosts {

@@ -18,9 +18,9 @@ export function withDetectedSlots(allocation: Allocation, facts: ReadonlyMap<str
 }
 
 function fill(host: HostSlots, facts: HostFacts): HostSlots {
-  const found = facts.gpus > 0 ? facts.gpus : facts.cores;
+  const found = facts.gpus > 0 ? facts.gpus : (host.slotsWithoutGpus ?? facts.cores);
   const slots = Math.min(found, host.maxSlots ?? found);
-  const text =
-    facts.gpus > 0 ? `${host.name} has ${facts.gpus} GPUs` : `${host.name} has ${facts.cores} cores and no GPU`;
+  const others = host.slotsWithoutGpus === undefined ? `${facts.cores} cores` : `${host.slotsWithoutGpus} tasks`;
+  const text = `${host.name} has ${facts.gpus > 0 ? `${facts.gpus} GPUs` : `${others} and no GPU`}`;
   return { ...host, slots, origin: { ...host.origin, text } };
 }

@@ -16,6 +16,8 @@ export interface Choice {
   readonly machine: Machine;
   /** Keys of hosts that have ranks of the programs before: +e passes them over. */
   readonly occupied: ReadonlySet<string>;
+  /** What to do about a host that is not there; null: it can be added to the file. */
+  readonly remedy?: string;
 }
 
 /** Throws a FailureError (hostfile) where -H wants what the hostfile does not have. */
@@ -41,7 +43,7 @@ export function pick(choice: Choice): Hosts {
     const position = positions.get(key) ?? null;
     if (host === undefined) {
       const guess = nearest(wanted.name, [...byKey.keys()].slice(0, 1000));
-      const remedy = `beside a hostfile, -H only picks from its hosts; add ${wanted.name} to ${file}`;
+      const remedy = choice.remedy ?? `beside a hostfile, -H only picks from its hosts; add ${wanted.name} to ${file}`;
       const message = `${wanted.name} is not in ${file}`;
       throw hostfileError(message, position, guess === null ? remedy : `did you mean ${guess}? ${remedy}`);
     }
@@ -50,7 +52,7 @@ export function pick(choice: Choice): Hosts {
     const from = { ...host.origin, host: `${host.origin.host}; picked by ${position?.source ?? '-H'}` };
     if (wanted.slots === null) return { ...host, user, origin: from };
     if (host.slots !== null && wanted.slots > host.slots) {
-      const message = `-H wants ${wanted.slots} slots of ${host.name}, ${file} gives it ${host.slots}`;
+      const message = `${position?.source ?? '-H'} wants ${wanted.slots} slots of ${host.name}, ${file} gives it ${host.slots}`;
       throw hostfileError(message, position, `lower the count, or raise slots in ${file}`);
     }
     const ofHow = host.slots === null ? '' : ` of ${host.slots}`;

@@ -56,7 +56,7 @@ export const tuneCommandLine: CommandLine = {
 
 export const planCommandLine: CommandLine = { command: 'plan', options: planOptions, words: 'words' };
 
-const namingHosts = ['host', 'hostfile', 'include', 'exclude', 'version', 'help'] as const;
+const namingHosts = ['host', 'hostfile', 'include', 'exclude', 'resource-manager', 'version', 'help'] as const;
 
 export const hostsCommandLine: CommandLine = {
   command: 'hosts',

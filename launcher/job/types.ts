@@ -1,4 +1,5 @@
 /** The pieces handed from step to step: allocation → mapping → job → result. */
+import type { Manager } from '../allocation/managed/manager.ts';
 import type { Failure, Phase } from './failure.ts';
 import type { Forwardable } from './forwardable.ts';
 import type { OutputPattern } from './output-pattern.ts';
@@ -29,6 +30,10 @@ export interface HostSlots {
   readonly mentions?: readonly number[];
   /** This machine: its agent runs in the launcher. */
   readonly local: boolean;
+  /** The resource manager that starts its agent; where there is none, a remote shell does. */
+  readonly manager?: 'slurm';
+  /** Where its slots are not known yet: how many it has if it turns out to have no GPU; else as many as it has cores. */
+  readonly slotsWithoutGpus?: number;
   readonly origin: SlotOrigin;
 }
 
@@ -95,6 +100,8 @@ export interface JobRequest {
   readonly programs: readonly ProgramRequest[];
   readonly hostList: string | null;
   readonly hostfile: string | null;
+  /** Who has given us the hosts that the others pick from; null: nobody. */
+  readonly manager: Manager | null;
   readonly timeoutSeconds: number | null;
   /** How long ranks may wait for others to join their communicator; null: for ever. */
   readonly initTimeoutSeconds: number | null;

@@ -1,6 +1,7 @@
 // What can be asked of a communicator, and its end.
 #include "core/communicator.h"
 
+#include <algorithm>
 #include <span>
 
 #include "abi/call.h"
@@ -164,7 +165,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collect
                                                ncclrunForm* form) {
   return withDataPath("ncclrunCommGetForm", comm, [&](const DataPath& path) {
     if (const auto bad = checkPointer("ncclrunCommGetForm", "form", form); bad != ncclSuccess) return bad;
-    return resultOf(path.form(static_cast<plan::Collective>(collective), bytes, *form));
+    return resultOf(path.form(plan::Collective(std::min(collective, 255u)), bytes, *form));
   });
 }
 

@@ -28,11 +28,7 @@ constexpr uint32_t kLooksPerYield = 64;
 void Agreement::tell(const BufferPlace* place) {
   if (place == nullptr) return give(State::other, false);
   if (!subject_.ofAll && subject_.own != subject_.to) return;
-  AgreementRecord& record = recordOf(subject_.own);
-  record.told.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  record.place = *place;
-  record.told.store(subject_.number, std::memory_order_release);
+  recordOf(subject_.own).tell(*place, subject_.number);
 }
 
 bool Agreement::allOthers(const std::function<bool(uint32_t local)>& holds) const {
@@ -77,15 +73,11 @@ void Agreement::give(State state, bool consents) {
 }
 
 Agreement::Seen Agreement::look(const Reach& reach) {
-  const auto told = [&](uint32_t local, std::memory_order order) {
-    return recordOf(local).told.load(order) == subject_.number;
-  };
-  if (!allOthers([&](uint32_t local) { return told(local, std::memory_order_acquire); })) return Seen::missing;
+  const auto isTold = [&](uint32_t local) { return recordOf(local).isTold(subject_.number); };
+  if (!allOthers(isTold)) return Seen::missing;
   const bool reached = allOthers([&](uint32_t local) {
-    const BufferPlace place = recordOf(local).place;
-    std::atomic_thread_fence(std::memory_order_acquire);
-    // It was written anew meanwhile: then all is decided.
-    return told(local, std::memory_order_relaxed) && reach(local, place);
+    const BufferPlace place = recordOf(local).read();
+    return isTold(local) && reach(local, place);  // if it was written anew meanwhile, all is decided
   });
   return reached ? Seen::reached : Seen::never;
 }

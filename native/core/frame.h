@@ -36,6 +36,7 @@ enum class FrameKind : uint8_t {
   ended = 0x1c,
 
   staging = 0x35,
+  invitation = 0x36,
 
   engineHello = 0x50,
   welcome = 0x51,

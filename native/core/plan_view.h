@@ -30,8 +30,10 @@ class PlanView {
   plan::LocalRecord local(uint32_t index) const { return record<plan::LocalRecord>(header_.localTable, index); }
   plan::EdgeRecord edge(uint32_t index) const { return record<plan::EdgeRecord>(header_.edgeTable, index); }
   plan::TuningRecord tuning(uint32_t index) const { return record<plan::TuningRecord>(header_.tuningTable, index); }
-  // Of the collective's rows, which lie together.
-  uint32_t firstTuning(plan::Collective collective) const { return firstTuning_[uint8_t(collective)]; }
+  // Of the collective's rows, which lie together; behind all rows for a number that no collective has.
+  uint32_t firstTuning(plan::Collective collective) const {
+    return uint8_t(collective) < firstTuning_.size() ? firstTuning_[uint8_t(collective)] : header_.tuningTable.count;
+  }
   plan::FormRecord form(uint32_t index) const { return record<plan::FormRecord>(header_.formTable, index); }
   // Rank at `place` of channel's ring. Logarithmic in the hosts.
   uint32_t ring(uint32_t channel, uint32_t place) const;

@@ -1,7 +1,9 @@
 // The host segment: shared memory of one communicator on one host. Made zeroed by the agent, mapped by the agent and by
 // every local rank. Zero is the valid initial state of everything here.
 #pragma once
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 namespace ncclrun {
@@ -65,8 +67,24 @@ struct BufferPlace {
 // Whether an operation stores into buffers directly (core/agreement.h).
 struct AgreementRecord {
   alignas(64) std::atomic<uint64_t> verdict;
-  std::atomic<uint64_t> told;  // number of the agreement that `place` belongs to; 0: it is being written
-  BufferPlace place;
+  std::atomic<uint64_t> told;  // number of the agreement that the place belongs to; 0: it is being written
+  std::array<std::atomic<uint64_t>, sizeof(BufferPlace) / sizeof(uint64_t)> place;
+
+  // By its only writer. Whoever reads a word of the new place, or of one that comes later, sees that `told` has
+  // changed.
+  void tell(const BufferPlace& from, uint64_t number) {
+    told.store(0, std::memory_order_relaxed);
+    const auto words = std::bit_cast<std::array<uint64_t, std::tuple_size_v<decltype(place)>>>(from);
+    for (size_t i = 0; i < words.size(); i++) place[i].store(words[i], std::memory_order_release);
+    told.store(number, std::memory_order_release);
+  }
+  bool isTold(uint64_t number) const { return told.load(std::memory_order_acquire) == number; }
+  // Whole only if it is still told afterwards.
+  BufferPlace read() const {
+    std::array<uint64_t, std::tuple_size_v<decltype(place)>> words;
+    for (size_t i = 0; i < words.size(); i++) words[i] = place[i].load(std::memory_order_acquire);
+    return std::bit_cast<BufferPlace>(words);
+  }
 };
 inline constexpr uint32_t kAgreements = 8;  // of a kind, in turn
 static_assert(sizeof(AgreementRecord) == 128);

@@ -84,10 +84,10 @@ function requestOf(settings: Settings<HostsOptionName>, words: readonly string[]
   const given = (name: HostsOptionName) => settings.setting(name)?.source.startsWith('-') ?? false;
   if (isFile(word)) {
     if (given('hostfile')) throw usageError(`two hostfiles: ${word} and ${request.hostfile}`, 'name one of them');
-    return { ...request, hostfile: word, hostList: given('host') ? request.hostList : null };
+    return { ...request, manager: null, hostfile: word, hostList: given('host') ? request.hostList : null };
   }
   if (given('host')) throw usageError(`two lists: ${word} and ${request.hostList}`, 'name one of them');
-  return { ...request, hostfile: given('hostfile') ? request.hostfile : null, hostList: word };
+  return { ...request, manager: null, hostfile: given('hostfile') ? request.hostfile : null, hostList: word };
 }
 
 /** A bare word is a file: taken for a host, a file's mistyped name would look like an answer. */

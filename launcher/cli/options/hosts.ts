@@ -44,6 +44,16 @@ export const hostsOptions = [
     default: null,
   },
   {
+    name: 'resource-manager',
+    flags: ['--resource-manager'],
+    environment: ['NCCLRUN_RESOURCE_MANAGER'],
+    kind: { type: 'choice', choices: ['auto', 'slurm', 'pbs', 'lsf', 'none'] },
+    argument: 'auto|slurm|pbs|lsf|none',
+    group: 'hosts',
+    help: 'whose allocation the hosts come from, where there is one (hostfile and -H then pick from it); none: leave it out of account',
+    default: 'auto',
+  },
+  {
     name: 'explain',
     flags: ['--explain'],
     environment: [],

@@ -1,0 +1,71 @@
+/** Where those who were invited call: a TCP port that answers nobody without the job's key. */
+import { once } from 'node:events';
+import { createServer, type Server, type TLSSocket } from 'node:tls';
+import { secretTls } from './secret.ts';
+import { StreamLink } from './stream-link.ts';
+
+/** Whoever has not shown the key by then goes. */
+const HANDSHAKE_MS = 10_000;
+/** Strangers who call at once, beside those who were invited. */
+const STRANGERS = 64;
+const KEEPALIVE_MS = 30_000;
+
+export interface LinkServerOptions {
+  readonly secret: Uint8Array;
+  /** Who may call, once each. */
+  readonly identities: ReadonlySet<string>;
+  readonly onLink: (identity: string, link: StreamLink) => void;
+}
+
+export class LinkServer {
+  readonly #server: Server;
+  readonly #callers = new WeakMap<TLSSocket, string>();
+  readonly #expected: Set<string>;
+
+  private constructor({ secret, identities, onLink }: LinkServerOptions) {
+    this.#expected = new Set(identities);
+    const key = Buffer.from(secret);
+    this.#server = createServer({
+      ...secretTls,
+      handshakeTimeout: HANDSHAKE_MS,
+      pskCallback: (socket, identity) => {
+        if (!this.#expected.has(identity)) return null;
+        this.#callers.set(socket, identity);
+        return key;
+      },
+    });
+    this.#server.maxConnections = identities.size + STRANGERS;
+    this.#server.on('secureConnection', (socket) => {
+      const identity = this.#callers.get(socket);
+      if (identity === undefined || !this.#expected.delete(identity)) return socket.destroy();
+      socket.setNoDelay(true);
+      socket.setKeepAlive(true, KEEPALIVE_MS);
+      onLink(identity, new StreamLink(socket, socket));
+      return undefined;
+    });
+    this.#server.on('tlsClientError', () => undefined); // strangers, and scanners of ports
+  }
+
+  /** Rejects where no port can be had. */
+  static async listen(options: LinkServerOptions): Promise<LinkServer> {
+    const server = new LinkServer(options);
+    server.#server.listen({ port: 0, host: '::', ipv6Only: false });
+    try {
+      await once(server.#server, 'listening');
+    } catch {
+      server.#server.listen({ port: 0, host: '0.0.0.0' }); // a kernel without IPv6
+      await once(server.#server, 'listening');
+    }
+    return server;
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return address === null || typeof address === 'string' ? 0 : address.port;
+  }
+
+  /** No more calls; links stay. */
+  close(): void {
+    this.#server.close();
+  }
+}

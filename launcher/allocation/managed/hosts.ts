@@ -1,0 +1,51 @@
+/** The hosts of a resource manager's allocation. */
+import { addUp, type Hosts } from '../add-up.ts';
+import type { HostEntry } from '../entry.ts';
+import type { Machine } from '../machine.ts';
+import { positionIn, type SourceLine } from '../diagnostic.ts';
+import { parseHostWord } from '../host-name.ts';
+import type { Reading } from '../reading.ts';
+import type { Token } from '../tokenize.ts';
+import { lsfHosts } from './lsf.ts';
+import type { Manager, ManagerName } from './manager.ts';
+import { pbsHosts } from './pbs.ts';
+import { slurmHosts } from './slurm.ts';
+
+/** What a manager says. `why`: where the numbers of slots come from; null: they are as stated. */
+export interface ManagedHosts {
+  readonly entries: readonly HostEntry[];
+  readonly why: string | null;
+  /** How many slots a host without GPUs has, by its place among the entries, where that is not stated. */
+  readonly withoutGpus?: readonly number[];
+}
+
+const readers: Readonly<Record<ManagerName, (manager: Manager, machine: Machine) => ManagedHosts>> = {
+  slurm: slurmHosts,
+  pbs: pbsHosts,
+  lsf: lsfHosts,
+};
+
+/** Throws a FailureError (hostfile) that names the variable and the place in it. */
+export function managedHosts(manager: Manager, machine: Machine): Hosts {
+  const { entries, why, withoutGpus } = readers[manager.name](manager, machine);
+  const { hosts, leftOut } = addUp(entries, machine);
+  const isSlurm = manager.name === 'slurm';
+  return {
+    hosts: hosts.map((host, index) => ({
+      ...host,
+      origin: why === null ? host.origin : { ...host.origin, text: why },
+      // All of a Slurm job is in its steps, which scancel ends: its agents too, wherever we are.
+      ...(isSlurm ? { local: false, manager: manager.name } : {}),
+      ...(host.slots === null && withoutGpus !== undefined ? { slotsWithoutGpus: withoutGpus[index] ?? 1 } : {}),
+    })),
+    leftOut,
+  };
+}
+
+/** One name with its slots. Throws a FailureError (hostfile) for what is no name. */
+export function mention(token: Token, slots: number, line: SourceLine, reading: Reading): HostEntry {
+  const { names } = parseHostWord(token, line, reading);
+  const position = positionIn(line, token.offset, token.text.length);
+  const [name = token.text] = names;
+  return { kind: 'use', name, user: null, port: null, slots, maxSlots: null, range: null, position };
+}

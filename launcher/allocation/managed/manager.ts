@@ -1,0 +1,41 @@
+/** Which resource manager has given this process hosts, and what it says of them in the environment. */
+import { FailureError } from '../../job/failure-error.ts';
+
+export const managers = ['slurm', 'pbs', 'lsf'] as const;
+export type ManagerName = (typeof managers)[number];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Allocated by it. */
+export interface Manager {
+  readonly name: ManagerName;
+  readonly environment: Environment;
+}
+
+/** What it is called in sentences. */
+export const managerTitles: Readonly<Record<ManagerName, string>> = { slurm: 'Slurm', pbs: 'PBS', lsf: 'LSF' };
+
+const signs: Readonly<Record<ManagerName, (environment: Environment) => boolean>> = {
+  slurm: (environment) => has(environment, 'SLURM_JOB_ID') && has(environment, 'SLURM_JOB_NODELIST'),
+  pbs: (environment) => has(environment, 'PBS_NODEFILE'),
+  lsf: (environment) => lsfVariables.some((name) => has(environment, name)),
+};
+
+export const lsfVariables = ['LSB_MCPU_HOSTS', 'LSB_HOSTS'] as const;
+
+function has(environment: Environment, name: string): boolean {
+  return (environment[name] ?? '') !== '';
+}
+
+/** `wanted`: --resource-manager. Null: none, or none is wanted. Throws a FailureError (usage) for one that is wanted and not there. */
+export function findManager(wanted: string, environment: Environment): Manager | null {
+  if (wanted === 'none') return null;
+  const name = managers.find((one) => (wanted === 'auto' || wanted === one) && signs[one](environment));
+  if (name !== undefined) return { name, environment };
+  if (wanted === 'auto') return null;
+  throw new FailureError({
+    type: 'usage',
+    message: `--resource-manager ${wanted}: this is not inside an allocation of ${wanted}`,
+    remedy: 'start the job inside of one, or leave the option out',
+  });
+}

@@ -1,0 +1,19 @@
+/** A PBS job's hosts: the file that PBS_NODEFILE names has a line for each slot. */
+import type { Machine } from '../machine.ts';
+import { readHosts } from '../machine.ts';
+import { Reading } from '../reading.ts';
+import { tokenize } from '../tokenize.ts';
+import { type ManagedHosts, mention } from './hosts.ts';
+import type { Manager } from './manager.ts';
+
+/** Throws a FailureError (hostfile). */
+export function pbsHosts({ environment }: Manager, machine: Machine): ManagedHosts {
+  const path = environment['PBS_NODEFILE'] ?? '';
+  const content = readHosts(path, machine, null, 'PBS_NODEFILE names it; leave that as PBS set it');
+  const reading = new Reading();
+  const entries = content.split('\n').flatMap((text, index) => {
+    const line = { source: path, line: index + 1, text };
+    return tokenize(text).map((token) => mention(token, 1, line, reading));
+  });
+  return { entries, why: null };
+}

@@ -1,0 +1,63 @@
+/**
+ * A Slurm job's hosts: SLURM_JOB_NODELIST. Slots are the tasks that were asked for (SLURM_NTASKS says that they were, SLURM_TASKS_PER_NODE how
+ * they lie), else the GPUs of each host (SLURM_GPUS_PER_NODE), else those that its agent finds, else its tasks.
+ */
+import { hostfileError, positionIn, type SourceLine } from '../diagnostic.ts';
+import type { HostEntry } from '../entry.ts';
+import { parseHostWord } from '../host-name.ts';
+import { parseSlots } from '../number.ts';
+import { Reading } from '../reading.ts';
+import { checkTasks, parseTasksPerNode } from '../tasks-per-node.ts';
+import { splitOutsideBrackets, tail } from '../tokenize.ts';
+import type { ManagedHosts } from './hosts.ts';
+import type { Environment, Manager } from './manager.ts';
+
+/** Throws a FailureError (hostfile). */
+export function slurmHosts({ environment }: Manager): ManagedHosts {
+  const line = lineOf('SLURM_JOB_NODELIST', environment);
+  const names = hostNames(line);
+  const tasks = tasksPerNode(names.length, environment);
+  const entriesWith = (slotsOf: (index: number) => number | null): HostEntry[] =>
+    names.map((named, index) => ({ ...named, slots: slotsOf(index) }));
+  if ((environment['SLURM_NTASKS'] ?? '') !== '') {
+    return { entries: entriesWith((index) => tasks[index] ?? 1), why: `tasks of the Slurm job (SLURM_TASKS_PER_NODE)` };
+  }
+  const gpus = gpusPerNode(environment);
+  if (gpus !== null) return { entries: entriesWith(() => gpus), why: 'GPUs of the Slurm job (SLURM_GPUS_PER_NODE)' };
+  return { entries: entriesWith(() => null), why: 'as many as the host has GPUs, or tasks if none', withoutGpus: tasks };
+}
+
+function lineOf(name: string, environment: Environment): SourceLine {
+  return { source: name, line: 1, text: environment[name] ?? '' };
+}
+
+function hostNames(line: SourceLine): Omit<HostEntry, 'slots'>[] {
+  const reading = new Reading();
+  return splitOutsideBrackets({ text: line.text, offset: 0 }, ',').flatMap((word) => {
+    const { names, range } = parseHostWord(word, line, reading);
+    const position = positionIn(line, word.offset, word.text.length);
+    return names.map((name) => ({ kind: 'use', name, user: null, port: null, maxSlots: null, range, position }) as const);
+  });
+}
+
+/** One per host; 1 each where Slurm says nothing. */
+function tasksPerNode(hosts: number, environment: Environment): readonly number[] {
+  const line = lineOf('SLURM_TASKS_PER_NODE', environment);
+  if (line.text === '') return Array.from({ length: hosts }, () => 1);
+  const token = { text: line.text, offset: 0 };
+  const counts = parseTasksPerNode(token, line);
+  checkTasks({ counts, token }, hosts, line);
+  return counts;
+}
+
+/** `4`, `h200:4`, `a100:2,h100:2`. Null: not stated. */
+function gpusPerNode(environment: Environment): number | null {
+  const line = lineOf('SLURM_GPUS_PER_NODE', environment);
+  if (line.text === '') return null;
+  let sum = 0;
+  for (const word of splitOutsideBrackets({ text: line.text, offset: 0 }, ',')) {
+    sum += parseSlots(tail(word, word.text.lastIndexOf(':') + 1), 'the number of GPUs', line);
+  }
+  if (sum > 0) return sum;
+  throw hostfileError('no GPUs', positionIn(line, 0, line.text.length), 'leave SLURM_GPUS_PER_NODE as Slurm set it');
+}
