@@ -32,11 +32,17 @@ export async function call(invitation: Invitation, identity: string, limitMs: nu
   } catch (error) {
     for (const socket of attempts) socket.destroy();
     const how = error instanceof AggregateError ? troubles.join('; ') : reasonOf(error);
-    throw new Error(`the launcher cannot be reached at port ${port}: ${how || 'no address was given'}`);
+    const message = `the launcher cannot be reached at port ${port}: ${how || 'no address was given'}`;
+    throw new Error(message, { cause: error });
   }
 }
 
-async function shake(socket: Socket, { secret }: Invitation, identity: string, signal: AbortSignal): Promise<TLSSocket> {
+async function shake(
+  socket: Socket,
+  { secret }: Invitation,
+  identity: string,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
   const tls = connectTls({
     ...secretTls,
     socket,

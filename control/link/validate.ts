@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
+import type { Invitation } from './secret.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
@@ -77,6 +78,7 @@ const report = v.variant('type', [
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
   v.object({ type: v.literal('notice'), message: v.string() }),
+  v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),
   v.object({
     type: v.literal('tuning'),
     ranks: count,
@@ -85,6 +87,14 @@ const report = v.variant('type', [
     measured: v.boolean(),
   }),
 ]);
+
+const invitation = v.object({
+  schemaVersion: v.literal(1),
+  jobId: v.string(),
+  secret: v.pipe(v.string(), v.base64()),
+  addresses: v.array(v.string()),
+  port: v.pipe(count, v.maxValue(65_535)),
+});
 
 /** The version alone, so that an order of another version can be refused by its version and not by its shape. */
 const versioned = v.object({ version: v.string() });
@@ -95,6 +105,10 @@ export function parseOrder(payload: Uint8Array): AgentOrder {
 
 export function parseOrderVersion(payload: Uint8Array): string {
   return parse(versioned, payload, 'order').version;
+}
+
+export function parseInvitation(payload: Uint8Array): Invitation {
+  return parse(invitation, payload, 'invitation');
 }
 
 export function parseStart(payload: Uint8Array): AgentStart {

@@ -100,5 +100,7 @@ export type AgentReport =
   /** The kernel killed this rank for want of memory; its exit follows. */
   | { readonly type: 'out-of-memory'; readonly rank: number }
   | { readonly type: 'notice'; readonly message: string }
+  /** The resource manager that has started it wants the job to end. */
+  | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
   /** Of the communicators of one kind that are planned here. */
   | ({ readonly type: 'tuning' } & TableUse);

@@ -10,7 +10,7 @@ import {
   topoCommandLine,
   tuneCommandLine,
 } from './options.ts';
-import { bundleOptions, plainOptions } from './options/commands.ts';
+import { bundleOptions, plainOptions, sbatchOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
 export type Words =
@@ -113,6 +113,18 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Prints the settings that a job started here would have: from the options given, the environment, ./ncclrun.json, $XDG_CONFIG_HOME/ncclrun/config.json, and the defaults.',
     examples: ['ncclrun config --explain', 'ncclrun config --json -n 4 --hostfile hosts'],
+  },
+  sbatch: {
+    line: { command: 'sbatch', options: sbatchOptions, words: 'program' },
+    words: { type: 'program' },
+    usage: "ncclrun sbatch [--print] [sbatch's options] -- [options] PROGRAM [arguments]",
+    summary: 'submit a job to Slurm',
+    about:
+      'Writes a batch script and gives it to sbatch, with whatever options of sbatch stand before the --. In the allocation the script becomes ncclrun itself, which takes its hosts, tasks and GPUs from there. The ranks get SIGUSR1 a minute ahead of the time limit, unless --signal says otherwise.',
+    examples: [
+      'ncclrun sbatch --nodes 4 --gpus-per-node 8 --time 12:00:00 -- python3 train.py',
+      'ncclrun sbatch --print -N 2 --ntasks-per-node 4 -- --tag-output=host ./app',
+    ],
   },
   bundle: {
     line: { command: 'bundle', options: bundleOptions, words: 'words' },

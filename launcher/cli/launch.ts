@@ -7,6 +7,7 @@ import { PlainReporter } from '../report/plain.ts';
 import { tellUnwritten } from '../report/unwritten.ts';
 import { type StandardStreams, standardStreams } from '../report/standard-streams.ts';
 import type { JobOptionName } from './options.ts';
+import { refuseTask } from './refuse-task.ts';
 import type { Settings } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
@@ -98,8 +99,9 @@ async function writable(flag: string, path: string, open: (path: string) => Prom
   }
 }
 
-/** The job with any reporter. A failure before there is a job becomes a result like every other, so that --json prints one. */
+/** The job with any reporter. Throws a FailureError (usage) in a task of srun. A failure before there is a job becomes a result like every other, so that --json prints one. */
 export async function runReported(request: JobRequest, reporter: Reporter): Promise<JobResult> {
+  refuseTask(process.env);
   const { runJob } = await import('../job/run.ts');
   try {
     return await runJob({ request, reporter });

@@ -31,6 +31,8 @@ export interface HostHandler {
   /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
   frame(host: Host, frame: Frame): void;
   notice(host: Host, message: string): void;
+  /** The resource manager wants the job to end. */
+  askedToEnd(host: Host, signal: 'SIGTERM' | 'SIGINT'): void;
   /** What it has measured decides a communicator's forms, or they are to be measured. */
   tuning(host: Host, use: TableUse): void;
   /** It is reached in another way than usual. */
@@ -212,6 +214,8 @@ export class Host {
         return this.#handler.tuning(this, report);
       case 'out-of-memory':
         return this.#handler.outOfMemory(report.rank);
+      case 'asked-to-end':
+        return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':
         return this.lose(this.#agentFailure(report.message, report.remedy));
       case 'guardian-died': {

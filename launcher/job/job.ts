@@ -104,6 +104,9 @@ export class Job {
       hello: (host) => this.#hello(host),
       frame: (host, frame) => this.#frame(host, frame),
       notice: (host, message) => this.emit({ type: 'notice', message: `${host.name}: ${message}` }),
+      askedToEnd: (_host, signal) => {
+        if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
+      },
       tuning: (host, { ranks, file, key, measured }) =>
         this.emit({ type: 'tuning', host: host.name, ranks, file, key, measured }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),

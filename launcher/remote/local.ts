@@ -7,6 +7,7 @@ import {
   agentPath,
   dialPath,
   guardianPath,
+  INVITED_AGENT,
   installationRoot,
   installedVersion,
 } from '../../worker/agent/installation.ts';
@@ -18,7 +19,7 @@ import type { Detected } from '../../worker/topology/detect.ts';
 import { usageError } from '../cli/usage-error.ts';
 import type { StartAgent } from './connection.ts';
 
-export { agentPath, dialPath, installationRoot, installedVersion, leave };
+export { agentPath, dialPath, INVITED_AGENT, installationRoot, installedVersion, leave };
 
 /** A running tool whose stdin and stdout carry frames; `changes` (NAME=value) to our environment are its alone. @throws NativeError if it cannot be started */
 export function startTool(words: readonly string[], changes: readonly string[]): NativeLink {
@@ -26,10 +27,17 @@ export function startTool(words: readonly string[], changes: readonly string[]):
   return new NativeLink(native, (onEvent) => native.toolStart(words, changes, onEvent));
 }
 
+/** A tool that reads nothing, to its end. Rejects with a NativeError if it cannot be started. */
+export function runToolToEnd(
+  words: readonly string[],
+): Promise<{ readonly waitStatus: number; readonly said: string }> {
+  return loadNative().toolRun(words);
+}
+
 /** What a tool wrote, on stdout and stderr alike; nothing if it could not be started. */
 export async function runTool(words: readonly string[]): Promise<string> {
   try {
-    return (await loadNative().toolRun(words)).said;
+    return (await runToolToEnd(words)).said;
   } catch {
     return '';
   }
@@ -77,6 +85,11 @@ export function widenPipe(descriptor: number, bytes: number): void {
 /** What this host's agent would say of it in its hello. */
 export function localHostFacts(): HostFacts {
   return hostFacts(true, true);
+}
+
+/** Where others may reach this machine, best first. */
+export function localAddresses(): readonly string[] {
+  return hostFacts(false, false).addresses;
 }
 
 export const startLocalAgent: StartAgent = (_host, order, handler) => {

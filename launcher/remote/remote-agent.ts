@@ -16,7 +16,7 @@ import { StagingWord } from './staging/protocol.ts';
 import { remoteCommand } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
-import { openWay } from './ways.ts';
+import { BY_SLURM, openWay } from './ways.ts';
 import { withoutScript } from './without-script.ts';
 
 /** Connections being made at once; more only make each other slower. */
@@ -37,8 +37,9 @@ export async function remoteAgentStarter(
   stage: boolean,
   hosts: readonly HostSlots[],
 ): Promise<StartAgent> {
-  const shell = await openWay(rsh, hosts);
-  const identity = stage ? installedIdentity() : null;
+  const bySlurm = rsh === 'auto' && hosts.every(({ manager }) => manager === 'slurm');
+  const shell = await openWay(bySlurm ? BY_SLURM : rsh, hosts);
+  const identity = stage && !bySlurm ? installedIdentity() : null;
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }
 

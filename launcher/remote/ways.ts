@@ -6,8 +6,15 @@ import { dialPath } from './local.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
 import { turn } from './turn.ts';
 
-/** `rsh`: auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
+/** Where a resource manager starts what runs on its hosts. */
+export const BY_SLURM = 'by Slurm';
+
+/** `rsh`: BY_SLURM, auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
 export async function openWay(rsh: string, hosts: readonly HostSlots[]): Promise<RemoteShell> {
+  if (rsh === BY_SLURM) {
+    const { SlurmShell } = await import('./slurm/slurm.ts');
+    return new SlurmShell(hosts);
+  }
   if (rsh === 'auto' || rsh === 'ssh2') {
     const configuration = new SshConfiguration();
     for (const host of hosts) void configuration.of(host);

@@ -7,7 +7,7 @@
  *     └───────────────────┴─── the guardian is gone ──────────┴──► sweeping ───────────┘
  */
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { constants, homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseStart } from '../../control/link/validate.ts';
@@ -25,7 +25,13 @@ import type {
   OrderedRank,
   Placement,
 } from '../../control/messages/link.ts';
-import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
+import {
+  decodeExited,
+  decodeSpawned,
+  encodeLease,
+  encodeSignal,
+  encodeSpawnFailed,
+} from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
@@ -167,6 +173,18 @@ export class Agent {
   linkClosed(): void {
     if (this.#state.name === 'ready' || this.#state.name === 'running') this.#state = { name: 'ending' };
     if (this.#state.name === 'ending') this.#guardian.close();
+  }
+
+  /** The resource manager ends the job: the launcher does it, in order. */
+  askToEnd(signal: 'SIGTERM' | 'SIGINT'): void {
+    this.#report({ type: 'asked-to-end', signal });
+  }
+
+  /** A signal that the resource manager sends to the ranks of this host. */
+  passOn(signal: NodeJS.Signals): void {
+    const payload = encodeSignal(constants.signals[signal]);
+    if (this.#state.name === 'running')
+      this.#guardian.send(makeFrame(FrameKind.signal, { subject: ALL_RANKS, payload }));
   }
 
   #hello(freePort: number): AgentHello {

@@ -11,6 +11,8 @@ export const libraryPath = join(installationRoot, 'build', 'libnccl.so.2');
 export const dialPath = join(installationRoot, 'build', 'ncclrun-dial');
 /** The argument with which the agent's bundle is a private one; native/core/private_agent.cc gives it. */
 export const PRIVATE_AGENT = 'private';
+/** The argument of an agent that a resource manager starts, on many hosts at once: it calls the launcher. */
+export const INVITED_AGENT = 'invited';
 /** What a remote shell starts; the same path on every host. */
 export const agentPath = join(installationRoot, 'bin', 'ncclrun-agent');
 

@@ -24,7 +24,11 @@ export function slurmHosts({ environment }: Manager): ManagedHosts {
   }
   const gpus = gpusPerNode(environment);
   if (gpus !== null) return { entries: entriesWith(() => gpus), why: 'GPUs of the Slurm job (SLURM_GPUS_PER_NODE)' };
-  return { entries: entriesWith(() => null), why: 'as many as the host has GPUs, or tasks if none', withoutGpus: tasks };
+  return {
+    entries: entriesWith(() => null),
+    why: 'as many as the host has GPUs, or tasks if none',
+    withoutGpus: tasks,
+  };
 }
 
 function lineOf(name: string, environment: Environment): SourceLine {
@@ -36,7 +40,9 @@ function hostNames(line: SourceLine): Omit<HostEntry, 'slots'>[] {
   return splitOutsideBrackets({ text: line.text, offset: 0 }, ',').flatMap((word) => {
     const { names, range } = parseHostWord(word, line, reading);
     const position = positionIn(line, word.offset, word.text.length);
-    return names.map((name) => ({ kind: 'use', name, user: null, port: null, maxSlots: null, range, position }) as const);
+    return names.map(
+      (name) => ({ kind: 'use', name, user: null, port: null, maxSlots: null, range, position }) as const,
+    );
   });
 }
 

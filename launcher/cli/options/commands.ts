@@ -53,3 +53,17 @@ export const bundleOptions = [
     default: null,
   },
 ] as const satisfies readonly Option[];
+
+export const sbatchOptions = [
+  helpOption,
+  {
+    name: 'print',
+    flags: ['--print'],
+    environment: [],
+    kind: { type: 'flag' },
+    argument: '',
+    group: 'command',
+    help: 'print the script instead of submitting it',
+    default: null,
+  },
+] as const satisfies readonly Option[];

@@ -1,0 +1,64 @@
+/** `ncclrun sbatch [sbatch's options] -- [options] PROGRAM`: a job that waits for its hosts. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { exitOf } from '../../../control/messages/payload.ts';
+import { installationRoot, runToolToEnd } from '../../remote/local.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { batchScript } from '../../slurm/script.ts';
+import { jobRequest } from '../job-request.ts';
+import { type JobOptionName, runCommandLine } from '../options.ts';
+import { readCommandLine } from '../read-command-line.ts';
+import { usageError } from '../usage-error.ts';
+
+const HOW = 'write: ncclrun sbatch --nodes 4 --gpus-per-node 8 --time 1:00:00 -- PROGRAM';
+
+/** Returns sbatch's status. Throws a FailureError (usage) for a job that could not be started: nobody should wait for that. */
+export async function sbatch(argv: readonly string[]): Promise<number> {
+  const end = argv.indexOf('--');
+  const before = end === -1 ? argv : argv.slice(0, end);
+  if (before.includes('--help') || before.includes('-h')) return (await import('./help.ts')).help('sbatch');
+  if (end === -1) throw usageError("sbatch's options and the program have no -- between them", HOW);
+  const words = argv.slice(end + 1);
+  const script = batchScript({
+    options: before.filter((word) => word !== '--print'),
+    command: join(installationRoot, 'bin/ncclrun'),
+    words,
+    name: basename(programOf(words)),
+  });
+  const { stdout, stderr } = standardStreams();
+  if (before.includes('--print')) {
+    await stdout.write(Buffer.from(script));
+    return 0;
+  }
+  const { status, said } = await submit(script);
+  await (status === 0 ? stdout : stderr).write(Buffer.from(said));
+  return status;
+}
+
+/** The program that would be run; what is wrong with the words is said now. */
+function programOf(argv: readonly string[]): string {
+  const { settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
+  const [program] = words;
+  if (program === undefined) throw usageError('no program to run', HOW);
+  jobRequest(settings, words, further);
+  return program;
+}
+
+async function submit(script: string): Promise<{ status: number; said: string }> {
+  const directory = await mkdtemp(join(tmpdir(), 'ncclrun-sbatch-'));
+  try {
+    const path = join(directory, 'job.sh');
+    await writeFile(path, script, { mode: 0o600 });
+    const { waitStatus, said } = await runToolToEnd(['sbatch', path]);
+    return { status: exitOf(waitStatus).exitCode ?? 1, said };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw usageError(
+      `sbatch cannot be started: ${reason}`,
+      'ncclrun sbatch --print writes the script for another machine',
+    );
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}

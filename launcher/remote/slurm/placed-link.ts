@@ -1,0 +1,56 @@
+/** A link to whoever will call: what is sent before waits. */
+import type { Link, LinkHandler } from '../../../control/link/link.ts';
+import type { Frame } from '../../../control/messages/frame.ts';
+
+export class PlacedLink implements Link {
+  readonly #gone = Promise.withResolvers<void>();
+  #link: Link | null = null;
+  #handler: LinkHandler | null = null;
+  #unsent: Frame[] = [];
+  #closed = false;
+
+  /** Nobody has called, or will any more, or the call is over. */
+  get gone(): Promise<void> {
+    return this.#gone.promise;
+  }
+
+  get isCalled(): boolean {
+    return this.#link !== null;
+  }
+
+  /** The call came. */
+  place(link: Link): void {
+    this.#link = link;
+    link.open({
+      frame: (frame) => this.#handler?.frame(frame),
+      closed: (problem) => this.#end(problem),
+    });
+    for (const frame of this.#unsent) link.send(frame);
+    this.#unsent = [];
+    if (this.#closed) link.close();
+  }
+
+  open(handler: LinkHandler): void {
+    this.#handler = handler;
+  }
+
+  send(frame: Frame): void {
+    if (this.#link === null) this.#unsent.push(frame);
+    else this.#link.send(frame);
+  }
+
+  flush(): void {
+    this.#link?.flush();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#link?.close();
+    if (this.#link === null) this.#gone.resolve();
+  }
+
+  #end(problem: string | null): void {
+    this.#handler?.closed(problem);
+    this.#gone.resolve();
+  }
+}

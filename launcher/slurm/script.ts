@@ -1,0 +1,60 @@
+/** A batch script for Slurm that runs ncclrun in place of itself: its signals reach ncclrun, and its status is the job's. */
+
+export interface BatchScript {
+  /** Options of sbatch as typed: `--nodes 4`, `-N4`, `--time=1:00:00`. */
+  readonly options: readonly string[];
+  /** ncclrun's path. */
+  readonly command: string;
+  /** Its options, the program and its arguments. */
+  readonly words: readonly string[];
+  /** What the job is called where the options do not say it. */
+  readonly name: string;
+}
+
+/** Seconds before the time limit at which the ranks get SIGUSR1, where the options do not say it. */
+const WARNING_SECONDS = 60;
+
+export function batchScript({ options, command, words, name }: BatchScript): string {
+  const lines = directives(options);
+  if (!gives(lines, ['-J', '--job-name'])) lines.unshift(`--job-name=${directiveWord(name)}`);
+  if (!gives(lines, ['--signal'])) lines.push(`--signal=B:USR1@${WARNING_SECONDS}`);
+  return [
+    '#!/bin/bash',
+    ...lines.map((line) => `#SBATCH ${line}`),
+    '',
+    '# ncclrun takes hosts, tasks and GPUs from the allocation. Its ranks get SIGUSR1 ahead of the time limit.',
+    `exec ${[command, ...words].map(shellWord).join(' ')}`,
+    '',
+  ].join('\n');
+}
+
+/** An option to a line, with its value. */
+function directives(options: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (const word of options) {
+    const last = lines.length - 1;
+    if (word.startsWith('-') || last === -1) lines.push(directiveWord(word));
+    else lines[last] = `${lines[last] ?? ''} ${directiveWord(word)}`;
+  }
+  return lines;
+}
+
+function gives(lines: readonly string[], flags: readonly string[]): boolean {
+  return lines.some((line) =>
+    flags.some(
+      (flag) =>
+        line === flag || line.startsWith(flag.startsWith('--') ? `${flag}=` : flag) || line.startsWith(`${flag} `),
+    ),
+  );
+}
+
+/** As sbatch reads a word of an #SBATCH line: quotes hold what has blanks together. */
+function directiveWord(word: string): string {
+  if (!/[\s#"'\\]/.test(word)) return word;
+  return `"${word.replaceAll(/["\\]/g, (character) => `\\${character}`)}"`;
+}
+
+function shellWord(word: string): string {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,69 @@
+/**
+ * The agent of a host where a resource manager starts processes: an invitation comes on stdin, the same for all hosts, and the agent calls the
+ * launcher. What the manager wants of the job it tells the agents, by signals.
+ */
+import { parseInvitation } from '../../control/link/validate.ts';
+import { call } from '../../control/link/call.ts';
+import type { Invitation } from '../../control/link/secret.ts';
+import { StreamLink } from '../../control/link/stream-link.ts';
+import { FrameDecoder } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
+
+const INVITATION_DEADLINE_MS = 30_000;
+const CALL_LIMIT_MS = 30_000;
+
+/** Ends the process where there is no invitation, or nobody answers. */
+export async function serveInvited(): Promise<void> {
+  process.on('SIGTERM', () => ends('SIGTERM'));
+  process.on('SIGINT', () => ends('SIGINT'));
+  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => theAgent()?.passOn(signal));
+  try {
+    const invitation = await readInvitation();
+    const host = process.env['SLURMD_NODENAME'] ?? '';
+    const socket = await call(withManagersAddress(invitation), host, CALL_LIMIT_MS);
+    const died = new Promise((resolve) => {
+      socket.once('close', resolve);
+    });
+    serve(Object.assign(new StreamLink(socket, socket), { died }) satisfies AgentLink);
+  } catch (error) {
+    giveUp(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function ends(signal: 'SIGTERM' | 'SIGINT'): void {
+  const agent = theAgent();
+  if (agent === null) giveUp(`ended by ${signal}`);
+  else agent.askToEnd(signal);
+}
+
+/** The first frame on stdin; what follows is nobody's. */
+function readInvitation(): Promise<Invitation> {
+  return new Promise((resolve, reject) => {
+    const deadline = setTimeout(() => reject(new Error('no invitation came on stdin')), INVITATION_DEADLINE_MS);
+    const decoder = new FrameDecoder(({ kind, payload }) => {
+      if (kind !== FrameKind.invitation)
+        throw new Error('the first message is no invitation; ncclrun starts this program');
+      clearTimeout(deadline);
+      process.stdin.pause();
+      process.stdin.removeAllListeners('data');
+      resolve(parseInvitation(payload));
+    });
+    process.stdin.on('data', (chunk: Buffer) => {
+      try {
+        decoder.push(chunk);
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+    process.stdin.on('end', () => reject(new Error('stdin ended before an invitation came')));
+    process.stdin.on('error', reject);
+  });
+}
+
+/** Where srun runs, which is where the launcher is, as Slurm reaches it from here. */
+function withManagersAddress(invitation: Invitation): Invitation {
+  const known = process.env['SLURM_LAUNCH_NODE_IPADDR'] ?? '';
+  if (known === '') return invitation;
+  return { ...invitation, addresses: [known, ...invitation.addresses.filter((address) => address !== known)] };
+}

@@ -1,0 +1,99 @@
+/**
+ * An agent that is a process of its own, on its link to the launcher. The order is the first frame there; complaints go to stderr. It ends
+ * with its ranks, and its ranks end when it does: the link's end is the launcher's end.
+ */
+import type { Link } from '../../control/link/link.ts';
+import { parseOrder, parseOrderVersion } from '../../control/link/validate.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import type { Agent } from './agent.ts';
+import { beginAgent } from './begin.ts';
+import { openBootstrap } from './bootstrap-open.ts';
+import { leave } from '../engine/load.ts';
+import { guardianPath, installationRoot, installedVersion } from './installation.ts';
+
+/** A launcher that has connected sends its order with the same packet; a stranger may never. */
+const ORDER_DEADLINE_MS = 30_000;
+/** How long the last frames may take to leave before the process ends anyway. */
+const FLUSH_DEADLINE_MS = 5000;
+
+/** `died`: all that was sent has left, and the link is no more. */
+export interface AgentLink extends Link {
+  readonly died: Promise<unknown>;
+}
+
+let agent: Agent | null = null;
+
+/** The agent, once the order has come. */
+export function theAgent(): Agent | null {
+  return agent;
+}
+
+/** Serves the launcher at the other end until the end of the process. */
+export function serve(link: AgentLink): void {
+  const deadline = setTimeout(() => giveUp('no order came'), ORDER_DEADLINE_MS);
+  link.open({
+    frame(frame) {
+      try {
+        if (agent === null) {
+          clearTimeout(deadline);
+          begin(frame, link);
+        } else {
+          agent.receive(frame);
+        }
+      } catch (error) {
+        if (!(error instanceof ProtocolError)) throw error;
+        complain(error.message);
+        stop();
+      }
+    },
+    closed(problem) {
+      if (problem !== null) complain(problem);
+      stop();
+    },
+  });
+}
+
+function begin(frame: Frame, link: AgentLink): void {
+  if (frame.kind !== FrameKind.order)
+    throw new ProtocolError('the first message is no order; ncclrun starts this program');
+  const refusal = refuse(parseOrderVersion(frame.payload));
+  if (refusal !== null) {
+    link.send(makeFrame(FrameKind.failure, { payload: encodeJson(refusal) }));
+    exitWhenSent(link);
+    return;
+  }
+  const order: AgentOrder = parseOrder(frame.payload);
+  agent = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => exitWhenSent(link) });
+}
+
+function refuse(wanted: string): AgentReport | null {
+  const ours = installedVersion();
+  if (wanted === ours) return null;
+  const message = `ncclrun ${ours} is installed in ${installationRoot} on this host, but the launcher is version ${wanted}`;
+  return { type: 'refusal', message, remedy: 'install the same version on every host' };
+}
+
+function stop(): void {
+  if (agent === null) giveUp('the launcher closed the connection before its order came');
+  else agent.linkClosed();
+}
+
+export function complain(message: string): void {
+  process.stderr.write(`ncclrun agent: ${message}\n`);
+}
+
+export function giveUp(message: string): never {
+  complain(message);
+  return process.exit(125);
+}
+
+/** The link's end is the process's. */
+function exitWhenSent(link: AgentLink): void {
+  setTimeout(() => leave(0), FLUSH_DEADLINE_MS).unref();
+  link.close();
+  void link.died.then(() => leave(0));
+}
