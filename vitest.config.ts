@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** Suites run one after another, in this order: unit tests may share the machine, the others start processes and measure time. */
-const order = ['unit', 'native', 'local', 'cluster', 'package', 'gpu'];
+const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu'];
 
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {
@@ -26,6 +26,7 @@ export default defineConfig({
       suite('native', 900), // builds and runs the C++ tests
       suite('local', 60), // the real command on this machine
       suite('cluster', 90), // on hosts made of namespaces: root, Linux
+      suite('slurm', 120), // the same hosts, with Slurm
       suite('package', 300), // packed and installed elsewhere
       suite('gpu', 300), // needs NVIDIA GPUs
     ],

@@ -67,6 +67,12 @@ export class StreamLink implements Link {
     if (!this.#closed) this.#writable.end();
   }
 
+  /** Ends now, whatever is unsent. */
+  abandon(): void {
+    this.#ending = true;
+    this.#finish(null);
+  }
+
   /** All frames of one turn of the event loop leave in one write. */
   #cork(): void {
     if (this.#corked) return;

@@ -7,7 +7,7 @@
  *     └───────────────────┴─── the guardian is gone ──────────┴──► sweeping ───────────┘
  */
 import { existsSync } from 'node:fs';
-import { constants, homedir } from 'node:os';
+import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseStart } from '../../control/link/validate.ts';
@@ -25,13 +25,7 @@ import type {
   OrderedRank,
   Placement,
 } from '../../control/messages/link.ts';
-import {
-  decodeExited,
-  decodeSpawned,
-  encodeLease,
-  encodeSignal,
-  encodeSpawnFailed,
-} from '../../control/messages/payload.ts';
+import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
@@ -178,13 +172,6 @@ export class Agent {
   /** The resource manager ends the job: the launcher does it, in order. */
   askToEnd(signal: 'SIGTERM' | 'SIGINT'): void {
     this.#report({ type: 'asked-to-end', signal });
-  }
-
-  /** A signal that the resource manager sends to the ranks of this host. */
-  passOn(signal: NodeJS.Signals): void {
-    const payload = encodeSignal(constants.signals[signal]);
-    if (this.#state.name === 'running')
-      this.#guardian.send(makeFrame(FrameKind.signal, { subject: ALL_RANKS, payload }));
   }
 
   #hello(freePort: number): AgentHello {

@@ -1,6 +1,6 @@
 /**
  * The agent of a host where a resource manager starts processes: an invitation comes on stdin, the same for all hosts, and the agent calls the
- * launcher. What the manager wants of the job it tells the agents, by signals.
+ * launcher. A manager that wants the job to end sends signals to everybody.
  */
 import { parseInvitation } from '../../control/link/validate.ts';
 import { call } from '../../control/link/call.ts';
@@ -17,7 +17,7 @@ const CALL_LIMIT_MS = 30_000;
 export async function serveInvited(): Promise<void> {
   process.on('SIGTERM', () => ends('SIGTERM'));
   process.on('SIGINT', () => ends('SIGINT'));
-  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => theAgent()?.passOn(signal));
+  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => undefined); // the ranks get them from Slurm, too
   try {
     const invitation = await readInvitation();
     const host = process.env['SLURMD_NODENAME'] ?? '';

@@ -13,6 +13,8 @@ import { usageError } from '../usage-error.ts';
 
 const HOW = 'write: ncclrun sbatch --nodes 4 --gpus-per-node 8 --time 1:00:00 -- PROGRAM';
 
+const SUBMITTED = /^(Submitted batch job )?[0-9]+/m;
+
 /** Returns sbatch's status. Throws a FailureError (usage) for a job that could not be started: nobody should wait for that. */
 export async function sbatch(argv: readonly string[]): Promise<number> {
   const end = argv.indexOf('--');
@@ -32,7 +34,8 @@ export async function sbatch(argv: readonly string[]): Promise<number> {
     return 0;
   }
   const { status, said } = await submit(script);
-  await (status === 0 ? stdout : stderr).write(Buffer.from(said));
+  // With --wait the status is the job's.
+  await (status === 0 || SUBMITTED.test(said) ? stdout : stderr).write(Buffer.from(said));
   return status;
 }
 

@@ -1,10 +1,11 @@
 /** A link to whoever will call: what is sent before waits. */
 import type { Link, LinkHandler } from '../../../control/link/link.ts';
+import type { StreamLink } from '../../../control/link/stream-link.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 
 export class PlacedLink implements Link {
   readonly #gone = Promise.withResolvers<void>();
-  #link: Link | null = null;
+  #link: StreamLink | null = null;
   #handler: LinkHandler | null = null;
   #unsent: Frame[] = [];
   #closed = false;
@@ -19,7 +20,7 @@ export class PlacedLink implements Link {
   }
 
   /** The call came. */
-  place(link: Link): void {
+  place(link: StreamLink): void {
     this.#link = link;
     link.open({
       frame: (frame) => this.#handler?.frame(frame),
@@ -47,6 +48,12 @@ export class PlacedLink implements Link {
     this.#closed = true;
     this.#link?.close();
     if (this.#link === null) this.#gone.resolve();
+  }
+
+  /** The other end may not hear of it. */
+  abandon(): void {
+    this.close();
+    this.#link?.abandon();
   }
 
   #end(problem: string | null): void {

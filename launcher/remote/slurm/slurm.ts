@@ -12,12 +12,18 @@ import type { HostSlots } from '../../job/types.ts';
 import { agentPath, INVITED_AGENT, localAddresses, startTool } from '../local.ts';
 import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } from '../shell.ts';
 import { makeTrouble, type Trouble } from '../trouble.ts';
+import { statusByHost, withoutNoise } from './complaint.ts';
 import { PlacedLink } from './placed-link.ts';
 
-/** srun ends by itself soon after its tasks; then it is ended. */
-const FAREWELL_MS = 3000;
-/** It says so of clusters that bind nothing anyway. */
-const NOISE = /lacks support for cpu binding/;
+/** srun ends by itself soon after its tasks, unless a host is lost; then it is ended. */
+const FAREWELL_MS = 2000;
+/**
+ * A task of the step. Where the agent cannot be started it fails, and srun ends the step and says why; else its status is no business of srun,
+ * which would end the others. Slurm's signals are the agent's.
+ */
+const TASK = `trap : TERM INT HUP USR1 USR2; "$0" ${INVITED_AGENT}; status=$?; case $status in 126 | 127) exit $status ;; esac`;
+/** By then who is to blame has ended the job. */
+const AFTER_BLAME_MS = 100;
 
 interface Step {
   readonly tool: ReturnType<typeof startTool>;
@@ -28,7 +34,8 @@ export class SlurmShell implements RemoteShell {
   readonly #hosts: readonly HostSlots[];
   readonly #links: ReadonlyMap<string, PlacedLink>;
   #step: Promise<Step> | null = null;
-  #over: RemoteExit | null = null;
+  readonly #ends = new Map<PlacedLink, RemoteExit>();
+  #isOver = false;
   #linksLeft: number;
 
   /** `hosts`: all that are going to be started on, of one allocation. */
@@ -50,9 +57,9 @@ export class SlurmShell implements RemoteShell {
     this.#step ??= this.#begin();
     const { tool, server } = await this.#step;
     const exit = this.#exitOf(link, tool, server);
-    if (this.#over !== null) link.close();
+    if (this.#isOver) link.close();
     if (link.isCalled) onStep(AGENT_START);
-    return { link, exit, kill: () => link.close(), letGo: () => link.close() };
+    return { link, exit, kill: () => link.abandon(), letGo: () => link.abandon() };
   }
 
   trial({ name }: Pick<HostSlots, 'name'>): string {
@@ -89,13 +96,19 @@ export class SlurmShell implements RemoteShell {
     const { waitStatus, remarks } = await tool.died;
     tool.release();
     server.close();
+    this.#isOver = true;
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
-    const said = remarks
-      .split('\n')
-      .filter((line) => !NOISE.test(line))
-      .join('\n');
-    this.#over = { status, remarks: said, trouble: this.#trouble(said, status) };
-    for (const link of this.#links.values()) if (!link.isCalled) link.close();
+    const statuses = statusByHost(remarks);
+    const said = withoutNoise(remarks);
+    const trouble = statuses.size === 0 ? { trouble: this.#trouble(said, status) } : {};
+    const uncalled = [...this.#links].filter(([, link]) => !link.isCalled);
+    const endOf = ([name, link]: (typeof uncalled)[number]): void => {
+      this.#ends.set(link, { status: statuses.get(name) ?? status, remarks: said, ...trouble });
+      link.close();
+    };
+    // Those to blame first: srun has ended the others because of them.
+    for (const one of uncalled) if (statuses.has(one[0])) endOf(one);
+    setTimeout(() => uncalled.forEach(endOf), AFTER_BLAME_MS);
   }
 
   #srun(): ReturnType<typeof startTool> {
@@ -110,12 +123,14 @@ export class SlurmShell implements RemoteShell {
       '--job-name=ncclrun',
       '--export=ALL',
       '--cpu-bind=none',
-      '--kill-on-bad-exit=0', // which ranks end, and when, is ours to say
+      '--kill-on-bad-exit=1',
       '--wait=0',
       '--no-kill',
       '--quiet',
+      'sh',
+      '-c',
+      TASK,
       agentPath,
-      INVITED_AGENT,
     ];
     try {
       return startTool(words, []);
@@ -135,7 +150,7 @@ export class SlurmShell implements RemoteShell {
       await tool.died;
       clearTimeout(patience);
     }
-    return this.#over ?? { status: 0, remarks: '' };
+    return this.#ends.get(link) ?? { status: 0, remarks: '' };
   }
 
   #trouble(remarks: string, status: number | null): Trouble {

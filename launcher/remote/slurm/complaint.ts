@@ -1,0 +1,39 @@
+/** What srun says of tasks that failed. */
+import { thisMachine } from '../../allocation/machine.ts';
+import { parseHostList } from '../../allocation/host-list.ts';
+import { Reading } from '../../allocation/reading.ts';
+
+/** `srun: error: h[1,3]: tasks 0,2: Exited with exit code 127` */
+const ENDED_BADLY = /^srun: error: (\S+): tasks? \S+ Exited with exit code ([0-9]+)/;
+/** It says so of clusters that bind nothing anyway. */
+const NOISE =
+  /lacks support for cpu binding|^srun: (Terminating|First task exited|Job step aborted)|STEP \S+ ON \S+ CANCELLED/;
+
+/** Without what has no meaning to those who did not call srun themselves. */
+export function withoutNoise(remarks: string): string {
+  return remarks
+    .split('\n')
+    .filter((line) => !NOISE.test(line))
+    .join('\n');
+}
+
+/** Status by host, of those whose task ended badly by itself. */
+export function statusByHost(remarks: string): ReadonlyMap<string, number> {
+  const statuses = new Map<string, number>();
+  for (const line of remarks.split('\n')) {
+    const [, hosts, status] = ENDED_BADLY.exec(line) ?? [];
+    if (hosts === undefined) continue;
+    for (const name of namesIn(hosts)) statuses.set(name, Number(status));
+  }
+  return statuses;
+}
+
+function namesIn(hosts: string): readonly string[] {
+  try {
+    return parseHostList(hosts, thisMachine, new Reading(), 'srun').flatMap((item) =>
+      'name' in item ? item.name : [],
+    );
+  } catch {
+    return []; // not a list after all
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * Slurm on a cluster of namespaces: munged and slurmctld on the login node, a slurmd on each host, with GPUs that are none (their devices
+ * are /dev/null). Accounting is off. Ends with the test.
+ *
+ *     await using cluster = await Cluster.start(2);
+ *     await using slurm = await Slurm.start(cluster, { gpus: 4 });
+ *     await slurm.run(['salloc', '-N2', '--ntasks-per-node=2', ncclrun, 'hostname']);
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { clusterUnavailable, findProgram } from './capability.ts';
+import { type Cluster, LOGIN_ADDRESS } from './cluster.ts';
+import { Command, type Outcome } from './command.ts';
+
+/** Null, or the sentence why there is no Slurm here. */
+export function slurmUnavailable(): string | null {
+  const missing = ['munged', 'slurmctld', 'slurmd', 'sbatch', 'srun', 'scontrol'].filter(
+    (name) => findProgram(name) === null,
+  );
+  return missing.length > 0 ? `not installed: ${missing.join(', ')}` : clusterUnavailable();
+}
+
+const CPUS = 16;
+const START_MS = 30_000;
+
+export interface SlurmOptions {
+  /** Of each host. */
+  readonly gpus?: number;
+}
+
+export class Slurm implements AsyncDisposable {
+  readonly cluster: Cluster;
+  readonly configuration: string;
+  readonly #directory: string;
+  readonly #daemons: ChildProcess[] = [];
+
+  private constructor(cluster: Cluster) {
+    this.cluster = cluster;
+    this.#directory = join(cluster.state, 'slurm');
+    this.configuration = join(this.#directory, 'slurm.conf');
+  }
+
+  /** Resolves when every host is idle. */
+  static async start(cluster: Cluster, { gpus = 0 }: SlurmOptions = {}): Promise<Slurm> {
+    const slurm = new Slurm(cluster);
+    try {
+      await slurm.#configure(gpus);
+      await slurm.#startAll();
+      return slurm;
+    } catch (error) {
+      await slurm[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get environment(): NodeJS.ProcessEnv {
+    return { SLURM_CONF: this.configuration };
+  }
+
+  /** A program of the login node, as its users run it. */
+  start(argv: readonly [string, ...string[]]): Command {
+    const [program, ...rest] = argv;
+    const path = findProgram(program) ?? program;
+    return Command.start(rest, {
+      cluster: this.cluster,
+      program: path,
+      environment: this.environment,
+      directory: '/var/tmp',
+    });
+  }
+
+  async run(argv: readonly [string, ...string[]]): Promise<Outcome> {
+    await using command = this.start(argv);
+    return await command.outcome;
+  }
+
+  /** A field of `scontrol show job`, such as JobState or ExitCode. */
+  async jobField(job: string, field: string): Promise<string> {
+    const { stdout } = await this.run(['scontrol', '--oneliner', 'show', 'job', job]);
+    return new RegExp(`\\b${field}=(\\S+)`, 'u').exec(stdout)?.[1] ?? '';
+  }
+
+  /** Resolves when the job's field has that value. */
+  async jobReaches(job: string, field: string, value: string, limitMs = START_MS): Promise<void> {
+    const deadline = performance.now() + limitMs;
+    for (;;) {
+      const now = await this.jobField(job, field);
+      if (now === value) return;
+      if (performance.now() > deadline) throw new Error(`job ${job}: ${field} is ${now}, not ${value}`);
+      await delay(20);
+    }
+  }
+
+  async #configure(gpus: number): Promise<void> {
+    const directory = this.#directory;
+    for (const name of ['state', 'munge', 'dev']) await mkdir(join(directory, name), { recursive: true });
+    await chmod(join(directory, 'munge'), 0o711);
+    await writeFile(join(directory, 'munge/key'), randomBytes(1024), { mode: 0o400 });
+    const devices = Array.from({ length: gpus }, (_, gpu) => join(directory, `dev/gpu${gpu}`));
+    for (const device of devices) await this.cluster.inLogin('mknod', device, 'c', '1', '3');
+    const hosts = this.cluster.hosts.map(({ name, address }) => {
+      const gres = gpus > 0 ? ` Gres=gpu:fake:${gpus}` : '';
+      return `NodeName=${name} NodeAddr=${address} CPUs=${CPUS} CoresPerSocket=${CPUS} RealMemory=4000${gres} State=UNKNOWN`;
+    });
+    const gres = devices.map((device) => `Name=gpu Type=fake File=${device}`);
+    await writeFile(join(directory, 'gres.conf'), `${gres.join('\n')}\n`);
+    await writeFile(join(directory, 'cgroup.conf'), 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n');
+    await writeFile(
+      this.configuration,
+      `${[...this.#settings(), ...hosts].join('\n')}\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n`,
+    );
+  }
+
+  #settings(): string[] {
+    const directory = this.#directory;
+    return [
+      'ClusterName=ncclrun',
+      `SlurmctldHost=login(${LOGIN_ADDRESS})`,
+      'SlurmUser=root',
+      'SlurmdUser=root',
+      'AuthType=auth/munge',
+      `AuthInfo=socket=${directory}/munge/socket`,
+      'CredType=cred/munge',
+      `StateSaveLocation=${directory}/state`,
+      `SlurmdSpoolDir=${directory}/spool-%n`,
+      `SlurmctldPidFile=${directory}/slurmctld.pid`,
+      `SlurmdPidFile=${directory}/slurmd.%n.pid`,
+      `SlurmctldLogFile=${directory}/slurmctld.log`,
+      `SlurmdLogFile=${directory}/slurmd.%n.log`,
+      'ProctrackType=proctrack/linuxproc',
+      'TaskPlugin=task/none',
+      'JobAcctGatherType=jobacct_gather/none',
+      'AccountingStorageType=accounting_storage/none',
+      'SelectType=select/cons_tres',
+      'SelectTypeParameters=CR_Core',
+      'SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0',
+      'MpiDefault=none',
+      'ReturnToService=2',
+      'SlurmdParameters=config_overrides',
+      'GresTypes=gpu',
+      'KillWait=5',
+    ];
+  }
+
+  async #startAll(): Promise<void> {
+    const { cluster } = this;
+    const directory = join(this.#directory, 'munge');
+    const files = ['socket', 'key-file', 'pid-file', 'log-file', 'seed-file'].map(
+      (name) => `--${name}=${directory}/${name.replace('-file', '')}`,
+    );
+    this.#daemon('munged', cluster.command([program('munged'), '--foreground', '--force', ...files], '/'));
+    this.#daemon('slurmctld', cluster.command([program('slurmctld'), '-D', '-c', '-f', this.configuration], '/'));
+    for (const { name, init } of cluster.hosts) {
+      const enter = [
+        '--target',
+        String(init),
+        '--all',
+        '--',
+        program('slurmd'),
+        '-D',
+        '-N',
+        name,
+        '-f',
+        this.configuration,
+      ];
+      this.#daemon(`slurmd-${name}`, ['nsenter', enter]);
+    }
+    const deadline = performance.now() + START_MS;
+    for (;;) {
+      const { stdout, stderr } = await this.run(['sinfo', '--noheader', '--states=idle', '--format=%D']);
+      if (stdout.trim() === String(cluster.hosts.length)) return;
+      if (performance.now() > deadline) throw new Error(`Slurm does not start: ${stderr}; see ${this.#directory}`);
+      await delay(50);
+    }
+  }
+
+  #daemon(name: string, [file, argv]: [string, string[]]): void {
+    const log = openSync(join(this.#directory, `${name}.out`), 'w');
+    const env = { ...this.cluster.environment(), ...this.environment };
+    this.#daemons.push(spawn(file, argv, { stdio: ['ignore', log, log], env }));
+  }
+
+  /** Ends the daemons, those of the hosts first. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const daemon of this.#daemons.toReversed()) {
+      if (daemon.exitCode !== null || daemon.signalCode !== null) continue;
+      const ended = once(daemon, 'exit');
+      daemon.kill('SIGTERM');
+      const patience = setTimeout(() => daemon.kill('SIGKILL'), 5000);
+      await ended;
+      clearTimeout(patience);
+    }
+  }
+}
+
+function program(name: string): string {
+  return findProgram(name) ?? name;
+}

@@ -1,0 +1,151 @@
+/** Jobs inside a Slurm allocation, with a real slurmctld and a slurmd on each of several hosts. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
+
+const ncclrun = join(repository, 'bin/ncclrun');
+
+describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
+  let cluster: Cluster;
+  let slurm: Slurm;
+  let directory: string;
+  beforeAll(async () => {
+    cluster = await Cluster.start(3);
+    slurm = await Slurm.start(cluster, { gpus: 2 });
+    directory = await mkdtemp('/var/tmp/ncclrun-slurm-');
+  });
+  afterAll(async () => {
+    await slurm[Symbol.asyncDispose]();
+    await cluster[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true });
+  });
+  const salloc = (options: readonly string[], ...words: readonly string[]) =>
+    slurm.run(['salloc', '--quiet', ...options, ncclrun, ...words]);
+
+  it.each([
+    ['tasks', ['--nodes=2', '--ntasks-per-node=2'], ['h1', 'h1', 'h2', 'h2']],
+    ['GPUs', ['--nodes=3', '--gpus-per-node=2'], ['h1', 'h1', 'h2', 'h2', 'h3', 'h3']],
+    ['neither: one task each', ['--nodes=2'], ['h1', 'h2']],
+  ])('has its slots by %s', async (_, options, hosts) => {
+    const { status, stdout, stderr } = await salloc(options, '--tag-output=none', 'hostname');
+    expect({ status, stderr, hosts: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', hosts });
+  });
+
+  it('joins its ranks into one communicator', async () => {
+    const { status, stdout } = await salloc(['--nodes=3'], '-N', '1', join(repository, 'examples/all-reduce.ts'));
+    expect({ status, right: stdout.includes('every element is 6') }).toEqual({ status: 0, right: true });
+  });
+
+  it('picks hosts of the allocation with -H, and no others', async () => {
+    const picked = await salloc(['--nodes=2', '--ntasks=4'], '-H', 'h2', '--tag-output=none', 'hostname');
+    expect(picked).toMatchObject({ status: 0, stdout: 'h2\n' });
+    const other = await salloc(['--nodelist=h1,h2', '--ntasks=4'], '-H', 'h3', 'hostname');
+    expect(other).toMatchObject({ status: 2, stderr: expect.stringContaining('h3 is not in the Slurm allocation') });
+  });
+
+  it('gives its status to the batch job', async () => {
+    const output = join(directory, 'status');
+    const script = 'exit $((RANK == 2 ? 5 : 0))';
+    const words = ['--nodes=2', '--ntasks-per-node=2', `--output=${output}`, '--', 'sh', '-c', script] as const;
+    const { status, stdout } = await slurm.run([ncclrun, 'sbatch', '--wait', ...words]);
+    expect(status).toBe(5);
+    const job = /Submitted batch job ([0-9]+)/.exec(stdout)?.[1] ?? '';
+    expect(await slurm.jobField(job, 'ExitCode')).toBe('5:0');
+    expect(await readFile(output, 'utf8')).toContain('rank 2 on h2');
+  });
+
+  it('ends in order on scancel, and leaves nothing behind', async () => {
+    const output = join(directory, 'cancel');
+    const script = 'trap "echo rank $RANK ends; exit 0" TERM; echo up; while :; do sleep 0.05; done';
+    const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
+    await told(output, /up/g, 2);
+    await slurm.run(['scancel', job]);
+    await slurm.jobReaches(job, 'JobState', 'CANCELLED');
+    await told(output, /rank [01] ends/g, 2);
+    expect(await slurm.jobField(job, 'ExitCode')).toBe('143:0');
+    for (const name of ['h1', 'h2']) await onlySlurm(name);
+  });
+
+  it.each([
+    ['the step', []],
+    ['the batch script', ['--batch']],
+  ])('passes SIGUSR1 for %s on to the ranks', async (_, whom) => {
+    const output = join(directory, `usr1-${whom.length}`);
+    const script = 'trap "echo rank $RANK got it" USR1; echo up; while :; do sleep 0.05; done';
+    const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
+    await told(output, /up/g, 2);
+    await slurm.run(['scancel', '--signal=USR1', ...whom, job]);
+    await told(output, /rank [01] got it/g, 2);
+    expect(await slurm.jobField(job, 'JobState')).toBe('RUNNING');
+    await slurm.run(['scancel', job]);
+    await slurm.jobReaches(job, 'JobState', 'CANCELLED');
+  });
+
+  it('says who did not start where ncclrun cannot run', async () => {
+    await cluster.host('h3').hideInstallation();
+    const { status, stderr } = await salloc(['--nodelist=h1,h3'], 'hostname');
+    await cluster.host('h3').exec('umount', repository);
+    expect(status).toBe(125);
+    expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: looked for .*ncclrun-agent/);
+    expect(stderr).not.toContain('h1');
+  });
+
+  it('names a host that falls silent', async () => {
+    await using command = slurm.start([
+      'salloc',
+      '--quiet',
+      '--nodelist=h2,h3',
+      ncclrun,
+      'sh',
+      '-c',
+      'echo up; sleep 1000',
+    ]);
+    await command.line('stdout', /1.*up/);
+    await cluster.host('h3').cut();
+    const { status, stderr } = await command.outcome;
+    await cluster.host('h3').uncut();
+    expect({ status, named: /lost host h3|h3.*(lost|silent)/.test(stderr) }).toEqual({ status: 125, named: true });
+    await onlySlurm('h2');
+  });
+
+  it('refuses to be started once for each task', async () => {
+    const { status, stderr } = await slurm.run([
+      'salloc',
+      '--quiet',
+      '--ntasks=2',
+      'srun',
+      '--ntasks=2',
+      ncclrun,
+      'true',
+    ]);
+    expect(status).toBe(2);
+    expect(stderr).toContain('this is task 1 of 2 that srun has started, and one ncclrun starts all ranks');
+  });
+
+  async function submitted(options: readonly string[], script: string): Promise<string> {
+    const { stdout } = await slurm.run([ncclrun, 'sbatch', '--parsable', ...options, '--', 'sh', '-c', script]);
+    return stdout.trim();
+  }
+
+  /** Resolves when the file has that many lines of the kind. */
+  async function told(path: string, pattern: RegExp, times: number): Promise<void> {
+    await expect
+      .poll(async () => [...(await readFile(path, 'utf8').catch(() => '')).matchAll(pattern)].length, {
+        timeout: 15_000,
+      })
+      .toBe(times);
+  }
+
+  /** No process on the host but Slurm's own. */
+  async function onlySlurm(name: string): Promise<void> {
+    const others = () =>
+      cluster
+        .host(name)
+        .guests()
+        .filter(({ argv }) => !/slurmd/.test(argv[0] ?? ''));
+    await expect.poll(others, { timeout: 10_000 }).toEqual([]);
+  }
+});
