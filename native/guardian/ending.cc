@@ -41,7 +41,7 @@ Outcome Guardian::finish(Outcome why) {
   }
   if (!runtimeDirectory_.empty()) removeDirectory(runtimeDirectory_.c_str());
   // Who asked us to end gets everything that the ranks wrote; an agent that is gone or mad gets what its socket takes.
-  const bool patient = why == Outcome::ended || why == Outcome::stopped;
+  const bool patient = why == Outcome::ended;
   if (agentThere_ && !sayGoodbye(noneLeft, patient) && why == Outcome::ended) why = Outcome::agentGone;
   closeGently(socket_);
   return noneLeft ? why : Outcome::survivors;

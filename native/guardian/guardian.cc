@@ -59,7 +59,7 @@ Outcome Guardian::run() {
           if (!handleFrames()) return finish(Outcome::garbage);
           break;
         case kSignals:
-          if (!takeSignals()) return finish(Outcome::stopped);
+          takeSignals();
           reap();
           break;
         case kOutputs:
@@ -99,16 +99,9 @@ void Guardian::watch() {
   }
 }
 
-// False: somebody wants the guardian itself to end.
-bool Guardian::takeSignals() {
+void Guardian::takeSignals() {
   signalfd_siginfo information;
-  while (read(signals_, &information, sizeof information) == sizeof information) {
-    if (information.ssi_signo == SIGCHLD) continue;
-    dprintf(2, "ncclrun-guardian: got signal %u from process %u; ending the ranks\n", information.ssi_signo,
-            information.ssi_pid);
-    return false;
-  }
-  return true;
+  while (read(signals_, &information, sizeof information) == sizeof information) continue;
 }
 
 bool Guardian::mayReadOutput() const {

@@ -17,13 +17,12 @@ enum class Outcome : int {
   agentGone = 1,  // the socket's other end is closed
   garbage = 2,    // bytes that are no frames of ours, or a frame that makes no sense
   silence = 3,    // the lease ran out
-  stopped = 4,    // somebody sent the guardian SIGTERM, SIGINT or SIGHUP
-  survivors = 5,  // a process could not be killed
+  survivors = 4,  // a process could not be killed
 };
 
 class Guardian {
  public:
-  // `socket` leads to the agent; `signals` is a signalfd for SIGCHLD, SIGTERM, SIGINT and SIGHUP, which are blocked.
+  // `socket` leads to the agent; `signals` is a signalfd for SIGCHLD; all signals are blocked.
   Guardian(int socket, int signals, const char* runtimeDirectory);
   // Returns when no process of the job is left.
   Outcome run();
@@ -50,7 +49,7 @@ class Guardian {
 
   // The loop.
   void watch();
-  bool takeSignals();
+  void takeSignals();
   bool leaseRanOut();
   int timeout() const;
 

@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kAgentSocket = 3;
 
-// The ranks shall find signals as a login shell leaves them, whatever our parents ignored. We ourselves read ours from
-// a descriptor.
+// The ranks shall find signals as a login shell leaves them, whatever our parents ignored. We ourselves read of our
+// children from a descriptor, and heed nothing else: a resource manager sends its SIGTERM to every process of a job,
+// and what follows from it is for the launcher to say. Whoever wants us to end ends the agent.
 int takeOverSignals() {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);  // refused for KILL and STOP
   sigset_t all;
@@ -26,7 +27,7 @@ int takeOverSignals() {
   sigprocmask(SIG_SETMASK, &all, nullptr);
   sigset_t ours;
   sigemptyset(&ours);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&ours, number);
+  sigaddset(&ours, SIGCHLD);
   return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -193,6 +193,16 @@ describe('output', () => {
     expect(guardian.output(0, 'stderr')).toBe('done\n');
   });
 
+  it('heeds no signal: a resource manager that ends a job sends them to every process', async () => {
+    await using guardian = new GuardianDriver();
+    guardian.start([shell(0, "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done")]);
+    await guardian.until(() => guardian.output(0) === 'ready\n');
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1'] as const) guardian.process.kill(signal);
+    guardian.signal(SIGTERM, 0);
+    await guardian.until(() => guardian.output(0) === 'ready\nasked\n');
+    expect(await guardian.end()).toBe(0);
+  });
+
   it('answers signals, deaths and heartbeats while nobody takes output', async () => {
     await using guardian = new GuardianDriver();
     const silent = [1, 2].map((rank) => rankOf(rank, 'sleep', '1000'));

@@ -130,15 +130,6 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     return stdout.trim();
   }
 
-  /** Resolves when the file has that many lines of the kind. */
-  async function told(path: string, pattern: RegExp, times: number): Promise<void> {
-    await expect
-      .poll(async () => [...(await readFile(path, 'utf8').catch(() => '')).matchAll(pattern)].length, {
-        timeout: 15_000,
-      })
-      .toBe(times);
-  }
-
   /** No process on the host but Slurm's own. */
   async function onlySlurm(name: string): Promise<void> {
     const others = () =>
@@ -149,3 +140,12 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await expect.poll(others, { timeout: 10_000 }).toEqual([]);
   }
 });
+
+/** Resolves when the file has that many lines of the kind. */
+async function told(path: string, pattern: RegExp, times: number): Promise<void> {
+  await expect
+    .poll(async () => [...(await readFile(path, 'utf8').catch(() => '')).matchAll(pattern)].length, {
+      timeout: 15_000,
+    })
+    .toBe(times);
+}
