@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { allocate } from '../../launcher/allocation/allocate.ts';
+import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
+import { type Environment, findManager } from '../../launcher/allocation/managed/manager.ts';
+import { fakeMachine } from './allocation-machine.ts';
+import { failureFrom } from './failure-from.ts';
+
+const slurm = { SLURM_JOB_ID: '7', SLURM_JOB_NODELIST: 'n[08-10],gpu1' };
+
+function hostsOf(environment: Environment, words: { hostList?: string; hostfile?: string } = {}) {
+  const request = { hostfile: words.hostfile ?? null, hostList: words.hostList ?? null };
+  return allocate(
+    { ...request, manager: findManager('auto', environment) },
+    fakeMachine({ nodes: 'a\na\nb\n', mine: 'n09\nn10 slots=1\n' }),
+  );
+}
+const slotsOf = (environment: Environment, words = {}) =>
+  hostsOf(environment, words).hosts.map(({ name, slots }) => [name, slots] as const);
+/** What is wrong, and where. */
+const messageOf = (call: () => unknown): string => {
+  const failure = failureFrom(call);
+  const source = failure.type === 'hostfile' ? (failure.position?.source ?? '') : '';
+  return `${source}: ${'message' in failure ? failure.message : ''}`;
+};
+
+describe("hosts of a resource manager's allocation", () => {
+  it.each<[string, Environment, (readonly [string, number | null])[]]>([
+    [
+      'Slurm: tasks',
+      { ...slurm, SLURM_NTASKS: '8', SLURM_TASKS_PER_NODE: '2(x3),1' },
+      [
+        ['n08', 2],
+        ['n09', 2],
+        ['n10', 2],
+        ['gpu1', 1],
+      ],
+    ],
+    [
+      'Slurm: GPUs',
+      { ...slurm, SLURM_GPUS_PER_NODE: 'h200:4', SLURM_TASKS_PER_NODE: '1(x4)' },
+      [
+        ['n08', 4],
+        ['n09', 4],
+        ['n10', 4],
+        ['gpu1', 4],
+      ],
+    ],
+    [
+      'Slurm: GPUs of two kinds',
+      { ...slurm, SLURM_JOB_NODELIST: 'n1', SLURM_GPUS_PER_NODE: 'a100:2,h100:1' },
+      [['n1', 3]],
+    ],
+    [
+      'Slurm: found out later',
+      { ...slurm, SLURM_TASKS_PER_NODE: '5,1(x3)' },
+      [
+        ['n08', null],
+        ['n09', null],
+        ['n10', null],
+        ['gpu1', null],
+      ],
+    ],
+    [
+      'PBS',
+      { PBS_NODEFILE: 'nodes' },
+      [
+        ['a', 2],
+        ['b', 1],
+      ],
+    ],
+    [
+      'LSF: pairs',
+      { LSB_MCPU_HOSTS: 'a 4 b 2', LSB_HOSTS: 'a a' },
+      [
+        ['a', 4],
+        ['b', 2],
+      ],
+    ],
+    [
+      'LSF: names',
+      { LSB_HOSTS: 'a a b' },
+      [
+        ['a', 2],
+        ['b', 1],
+      ],
+    ],
+  ])('%s', (_, environment, hosts) => expect(slotsOf(environment)).toEqual(hosts));
+
+  it('takes tasks for slots where a host turns out to have no GPU', () => {
+    const allocation = hostsOf({ ...slurm, SLURM_TASKS_PER_NODE: '5,1(x3)' });
+    const facts = new Map([
+      ['n08', { cores: 64, gpus: 0 }],
+      ['n09', { cores: 64, gpus: 8 }],
+    ]);
+    expect(withDetectedSlots(allocation, facts).hosts.map(({ slots }) => slots)).toEqual([5, 8, null, null]);
+  });
+
+  it('has its agents started by Slurm, on this host too', () => {
+    const { hosts } = hostsOf({ ...slurm, SLURM_JOB_NODELIST: fakeMachine().hostName });
+    expect(hosts).toMatchObject([{ local: false, manager: 'slurm' }]);
+  });
+
+  it('is picked from by hostfile and -H, and by both', () => {
+    const tasks = { ...slurm, SLURM_NTASKS: '8', SLURM_TASKS_PER_NODE: '2(x4)' };
+    expect(slotsOf(tasks, { hostList: 'gpu1,n08:1' })).toEqual([
+      ['gpu1', 2],
+      ['n08', 1],
+    ]);
+    expect(slotsOf(tasks, { hostfile: 'mine' })).toEqual([
+      ['n09', 2],
+      ['n10', 1],
+    ]);
+    expect(slotsOf(tasks, { hostfile: 'mine', hostList: 'n10' })).toEqual([['n10', 1]]);
+    expect(messageOf(() => slotsOf(tasks, { hostList: 'n11' }))).toContain('n11 is not in the Slurm allocation');
+    expect(messageOf(() => slotsOf(tasks, { hostfile: 'mine', hostList: 'n08' }))).toContain('n08 is not in mine');
+  });
+
+  it.each([
+    [
+      'another number of tasks than of hosts',
+      { ...slurm, SLURM_NTASKS: '3', SLURM_TASKS_PER_NODE: '1(x3)' },
+      'tasks for 3 hosts, but the list names 4 hosts',
+    ],
+    ['a list that is none', { ...slurm, SLURM_JOB_NODELIST: 'n[1-' }, 'SLURM_JOB_NODELIST: '],
+    ['no GPUs', { ...slurm, SLURM_GPUS_PER_NODE: '0' }, 'the number of GPUs is 0'],
+    ['a name for a shell', { ...slurm, SLURM_JOB_NODELIST: 'n1;reboot' }, 'SLURM_JOB_NODELIST: '],
+    ['a file that is gone', { PBS_NODEFILE: 'gone' }, 'cannot read the hostfile gone'],
+    ['a host without slots', { LSB_MCPU_HOSTS: 'a 4 b' }, 'b has no number of slots'],
+  ])('refuses %s', (_, environment, says) => expect(messageOf(() => slotsOf(environment))).toContain(says));
+
+  it('is left out of account, or insisted on', () => {
+    expect(findManager('none', slurm)).toBeNull();
+    expect(findManager('auto', {})).toBeNull();
+    expect(findManager('auto', { SLURM_JOB_ID: '7' })).toBeNull();
+    expect(messageOf(() => findManager('slurm', {}))).toContain('not inside an allocation of slurm');
+    expect(findManager('pbs', { ...slurm, PBS_NODEFILE: 'nodes' })?.name).toBe('pbs');
+  });
+});

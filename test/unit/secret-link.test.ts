@@ -1,0 +1,102 @@
+/** Links by TLS with the job's key: who has it gets through, nobody else does. */
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { call } from '../../control/link/call.ts';
+import { LinkServer } from '../../control/link/link-server.ts';
+import type { Invitation } from '../../control/link/secret.ts';
+import { StreamLink } from '../../control/link/stream-link.ts';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { type Frame, FrameKind } from '../../control/messages/frame.ts';
+
+const SOON_MS = 2000;
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+/** A server that answers each frame with a heartbeat, and its invitation. */
+async function serve(...identities: string[]) {
+  const secret = randomBytes(32);
+  const callers: string[] = [];
+  const server = await LinkServer.listen({
+    secret,
+    identities: new Set(identities),
+    onLink(identity, link) {
+      callers.push(identity);
+      link.open({ frame: () => link.send(makeFrame(FrameKind.heartbeat)), closed: () => undefined });
+      closers.push(() => link.abandon());
+    },
+  });
+  closers.push(() => server.close());
+  const invitation: Invitation = {
+    schemaVersion: 1,
+    jobId: 'job',
+    secret: secret.toString('base64'),
+    addresses: ['127.0.0.1'],
+    port: server.port,
+  };
+  return { callers, invitation };
+}
+
+async function answerTo(invitation: Invitation, identity: string): Promise<Frame> {
+  const socket = await call(invitation, identity, SOON_MS);
+  const link = new StreamLink(socket, socket);
+  closers.push(() => link.abandon());
+  return new Promise((resolve, reject) => {
+    link.open({ frame: resolve, closed: (problem) => reject(new Error(problem ?? 'closed')) });
+    link.send(makeFrame(FrameKind.order));
+  });
+}
+
+it('carries frames both ways, and keeps what each connection says from who learns the key later', async () => {
+  const { callers, invitation } = await serve('h1', 'h2');
+  expect((await answerTo(invitation, 'h2')).kind).toBe(FrameKind.heartbeat);
+  expect(callers).toEqual(['h2']);
+  const socket = await call(invitation, 'h1', SOON_MS);
+  closers.push(() => socket.destroy());
+  expect(socket.getCipher().standardName).toBe('TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256');
+});
+
+it('takes the address that answers', async () => {
+  const { invitation } = await serve('h1');
+  const addresses = ['127.0.0.2', '::1', '127.0.0.1'];
+  expect((await answerTo({ ...invitation, addresses }, 'h1')).kind).toBe(FrameKind.heartbeat);
+});
+
+it.each<[string, (invitation: Invitation) => Invitation, string]>([
+  ['another key', (one) => ({ ...one, secret: randomBytes(32).toString('base64') }), 'h1'],
+  ['no host of the job', (one) => one, 'h9'],
+  ['nobody', (one) => one, ''],
+])('hangs up on %s', async (_, change, identity) => {
+  const { callers, invitation } = await serve('h1');
+  await expect(answerTo(change(invitation), identity)).rejects.toThrow();
+  expect(callers).toEqual([]);
+});
+
+it('lets each host call once', async () => {
+  const { callers, invitation } = await serve('h1');
+  await answerTo(invitation, 'h1');
+  await expect(answerTo(invitation, 'h1')).rejects.toThrow();
+  expect(callers).toEqual(['h1']);
+});
+
+it('outlives strangers that speak no TLS', async () => {
+  const { invitation } = await serve('h1');
+  for (const bytes of ['GET / HTTP/1.1\r\n\r\n', Buffer.alloc(70_000, 0xff), randomBytes(5000)]) {
+    const socket = connect(invitation.port, '127.0.0.1');
+    socket.on('error', () => undefined); // hung up on
+    socket.end(bytes);
+    socket.resume();
+    await new Promise((resolve) => {
+      socket.on('close', resolve);
+    });
+  }
+  expect((await answerTo(invitation, 'h1')).kind).toBe(FrameKind.heartbeat);
+});
+
+it('says which addresses were tried', async () => {
+  const { invitation } = await serve('h1');
+  const nobody = { ...invitation, addresses: ['127.0.0.1'], port: 1 };
+  await expect(call(nobody, 'h1', SOON_MS)).rejects.toThrow(/port 1: 127\.0\.0\.1: .*ECONNREFUSED/);
+});
