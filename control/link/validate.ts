@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
+import type { WhereaboutsWanted } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
@@ -47,6 +48,7 @@ const order = v.object({
   plansLocally: v.boolean(),
   installation: v.string(),
   topology: v.boolean(),
+  hangAfterMs: count,
   preload: v.boolean(),
 });
 
@@ -73,11 +75,34 @@ const hello = v.object({
   freePort: count,
 });
 
+const communicatorName = v.pipe(v.string(), v.regex(/^[0-9a-f]{16}$/));
+
+const where = v.object({
+  communicator: communicatorName,
+  epoch: count,
+  size: count,
+  ranks: v.array(
+    v.object({
+      jobRank: v.pipe(v.number(), v.integer(), v.minValue(-1)),
+      operation: count,
+      inside: v.boolean(),
+      collective: v.pipe(v.string(), v.maxLength(40)),
+      bytes: count,
+      waitedMs: count,
+      stopped: v.boolean(),
+    }),
+  ),
+});
+
+const whereaboutsWanted = v.object({ communicator: communicatorName, epoch: count });
+
 const report = v.variant('type', [
   v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
   v.object({ type: v.literal('notice'), message: v.string() }),
+  v.object({ type: v.literal('stalled'), where }),
+  v.object({ type: v.literal('whereabouts'), where }),
   v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),
   v.object({
     type: v.literal('tuning'),
@@ -105,6 +130,10 @@ export function parseOrder(payload: Uint8Array): AgentOrder {
 
 export function parseOrderVersion(payload: Uint8Array): string {
   return parse(versioned, payload, 'order').version;
+}
+
+export function parseWhereaboutsWanted(payload: Uint8Array): WhereaboutsWanted {
+  return parse(whereaboutsWanted, payload, 'whereabouts');
 }
 
 export function parseInvitation(payload: Uint8Array): Invitation {

@@ -42,6 +42,7 @@ export const FrameKind = {
   suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them; agent → launcher: the guardian has done what was asked up to a 1
   staging: 0x35, // both ways, before there is an agent: a host without ncclrun gets it (launcher/remote/staging/protocol.ts)
   invitation: 0x36, // launcher → agents that a resource manager has started: where to call, and the job's key; payload JSON Invitation
+  whereabouts: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON WhereaboutsWanted; an AgentReport answers
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

@@ -1,6 +1,7 @@
 /** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
 import type { TableUse } from '../planner/measured/tables.ts';
 import type { RankSpawn } from './guardian.ts';
+import type { HostWhereabouts } from './hang.ts';
 import type { HostTopology } from './topology.ts';
 
 /** A program as ranks of a host run it. */
@@ -47,6 +48,8 @@ export interface AgentOrder {
   readonly installation: string;
   /** The hello is to have the host's topology. */
   readonly topology: boolean;
+  /** Ranks that are inside an operation for so long without getting on are told of; 0: never. */
+  readonly hangAfterMs: number;
   /** The ranks get our libnccl.so.2 ahead of any other (--engine ncclrun). */
   readonly preload: boolean;
 }
@@ -102,5 +105,9 @@ export type AgentReport =
   | { readonly type: 'notice'; readonly message: string }
   /** The resource manager that has started it wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
+  /** Ranks hang in an operation of a communicator, and where all of this host are in it. */
+  | { readonly type: 'stalled'; readonly where: HostWhereabouts }
+  /** The answer to FrameKind.whereabouts. */
+  | { readonly type: 'whereabouts'; readonly where: HostWhereabouts }
   /** Of the communicators of one kind that are planned here. */
   | ({ readonly type: 'tuning' } & TableUse);

@@ -12,6 +12,7 @@ import { parseRankList } from './rank-list.ts';
 import { usageError } from './usage-error.ts';
 
 const defaultGraceSeconds = 5;
+const defaultHangSeconds = 30;
 
 /** One more program after a `:`, with what stands before it. */
 export interface FurtherProgram {
@@ -42,6 +43,8 @@ export function jobRequest(
       : {}),
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
+    hangAfterSeconds: settings.seconds('hang-after') ?? defaultHangSeconds,
+    onHang: oneOf(['report', 'abort', 'ignore'], settings.text('on-hang')) ?? 'report',
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
     tagOutput: tagOutput(settings, output.tag),
     outputRanks: rankList(settings, 'output-ranks'),

@@ -1,5 +1,6 @@
 /** Everything that happens in a job. Reporters turn these into text, JSON lines, the result; no module prints. */
 import type { Failure, Phase } from './failure.ts';
+import type { Hang } from './hang.ts';
 
 export const EVENT_SCHEMA_VERSION = 1;
 
@@ -40,6 +41,8 @@ export type JobEvent =
   | (Base & { type: 'rank-started'; rank: number; host: string; pid: number })
   | (Base & { type: 'rank-exited'; rank: number; host: string; exitCode: number | null; signal: NodeJS.Signals | null })
   | (Base & { type: 'waiting'; what: string; missing: readonly string[]; seconds: number })
+  /** Ranks do not get on in an operation; `late`: who keeps them waiting, a sentence each. */
+  | (Base & { type: 'hang' } & Hang)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })
   /** A host takes the forms of a communicator from a table of measured times; unless `measured`, it is to be made and `key` says of what. */
   | (Base & { type: 'tuning'; host: string; ranks: number; file: string; key: string; measured: boolean })

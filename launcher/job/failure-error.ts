@@ -52,6 +52,7 @@ export function exitStatus(failure: Failure): number {
     case 'timeout':
     case 'spawn-timeout':
     case 'init-timeout':
+    case 'hang':
       return ExitStatus.timeout;
     default:
       return unreachable(failure);

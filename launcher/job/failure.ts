@@ -2,6 +2,8 @@
  * Every way a job can fail, told apart by `type`. One failure is one sentence for people (report/failure-text.ts), one entry
  * of the result's `failures`, and, where it decides the job, its `reason`.
  */
+import type { Hang } from './hang.ts';
+
 export type Phase = 'allocate' | 'connect' | 'hello' | 'spawn' | 'run' | 'teardown';
 
 /** A place in a hostfile, a -H list or a settings file. */
@@ -133,6 +135,10 @@ export interface InitTimeoutFailure {
   /** What the first of the missing ranks has said on stderr last, where it is known which they are and they said something. */
   readonly stderr: { readonly rank: number; readonly tail: readonly string[] } | null;
 }
+/** --on-hang abort: ranks did not get on in an operation. Exit status 124. */
+export interface HangFailure extends Hang {
+  readonly type: 'hang';
+}
 /** The user's signal, or nobody reads our output any more (SIGPIPE). Exit status 128 + signal: 130, 143, 129, 141. */
 export interface InterruptFailure {
   readonly type: 'interrupt';
@@ -163,6 +169,7 @@ export type Failure =
   | TimeoutFailure
   | SpawnTimeoutFailure
   | InitTimeoutFailure
+  | HangFailure
   | InterruptFailure
   | OutputFailure
   | InternalFailure;

@@ -31,6 +31,8 @@ export interface HostHandler {
   /** Frames about ranks and rendezvous. @throws ProtocolError: the host is lost */
   frame(host: Host, frame: Frame): void;
   notice(host: Host, message: string): void;
+  /** Ranks hang there, or where its ranks are while others do. */
+  hang(host: Host, report: Extract<AgentReport, { where: unknown }>): void;
   /** The resource manager wants the job to end. */
   askedToEnd(host: Host, signal: 'SIGTERM' | 'SIGINT'): void;
   /** What it has measured decides a communicator's forms, or they are to be measured. */
@@ -214,6 +216,9 @@ export class Host {
         return this.#handler.tuning(this, report);
       case 'out-of-memory':
         return this.#handler.outOfMemory(report.rank);
+      case 'stalled':
+      case 'whereabouts':
+        return this.#handler.hang(this, report);
       case 'asked-to-end':
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':

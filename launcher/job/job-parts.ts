@@ -2,6 +2,7 @@
 import type { Countdown } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { FailurePolicy } from './failure-policy.ts';
+import type { HangWatch } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import type { JobRequest, Reporter } from './types.ts';
@@ -30,5 +31,6 @@ export interface JobParts {
   /** Counts all that may run out. */
   readonly clock: JobClock;
   readonly policy: FailurePolicy;
+  readonly hangs: HangWatch;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -107,8 +107,8 @@ export class Job {
       askedToEnd: (_host, signal) => {
         if (['connecting', 'spawning', 'running'].includes(this.#state.name)) this.terminate(signal); // all hosts say so
       },
-      tuning: (host, { ranks, file, key, measured }) =>
-        this.emit({ type: 'tuning', host: host.name, ranks, file, key, measured }),
+      hang: (host, { type, where }) => this.#parts.hangs[type === 'stalled' ? 'stalled' : 'answered'](host.name, where),
+      tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       outOfMemory: (rank) => this.#ends.outOfMemory(rank),
@@ -187,9 +187,12 @@ export class Job {
     this.fail({ type: 'init-timeout', ...late, stderr: words.find(({ tail }) => tail.length > 0) ?? null });
   }
 
+  hostOf(rank: number): string {
+    return this.#mapHosts[this.#map?.ranks[rank]?.host ?? -1]?.name ?? 'unknown host';
+  }
+
   #missing(rank: number, message: string): RankMissingFailure {
-    const host = this.#mapHosts[this.#map?.ranks[rank]?.host ?? -1]?.name ?? 'unknown host';
-    return { type: 'rank-missing', host, rank, message, stderrTail: this.#ends.lastWords(rank) };
+    return { type: 'rank-missing', host: this.hostOf(rank), rank, message, stderrTail: this.#ends.lastWords(rank) };
   }
 
   /** A rank left others in the lurch; it is a failure if those fail for it. */
@@ -489,6 +492,7 @@ export class Job {
     this.#verdict.end();
     this.#state = { name: 'over' };
     this.#stdin.stop();
+    this.#parts.hangs.close();
     this.#rendezvous?.close();
     this.#allUp.resolve();
     this.#output.settled().then(this.#over.resolve, this.#over.reject);

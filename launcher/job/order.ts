@@ -43,6 +43,7 @@ export function commonOrder({ request, jobId, version, installation, hostCount }
     plansLocally: request.planFile === null,
     installation,
     topology: needsTopology(request),
+    hangAfterMs: request.onHang === 'ignore' ? 0 : Math.round(request.hangAfterSeconds * 1000),
     preload: request.engine === 'ncclrun',
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }

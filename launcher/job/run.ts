@@ -10,6 +10,7 @@ import { agentStarter } from '../remote/start.ts';
 import type { Failure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
+import { HangWatch } from './hang.ts';
 import { Host } from './host.ts';
 import { Job } from './job.ts';
 import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementOf } from './order.ts';
@@ -55,7 +56,16 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const noReader = noSuchReader(request, early);
   if (noReader !== null) throw new FailureError(noReader);
   if (early !== null) await reporter.prepare?.(early);
-  const job = new Job({ request, reporter, phases, clock, policy, readsStdin }, asked.length);
+  const hangs: HangWatch = new HangWatch({
+    hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
+    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+    hostOf: (rank) => job.hostOf(rank),
+    found(hang) {
+      job.emit({ type: 'hang', ...hang });
+      if (request.onHang === 'abort') job.fail({ type: 'hang', ...hang });
+    },
+  });
+  const job = new Job({ request, reporter, phases, clock, policy, hangs, readsStdin }, asked.length);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
   const left = Promise.withResolvers<void>();
   const stopping = new Stopping((ranks) => job.stop(ranks));

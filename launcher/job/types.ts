@@ -105,6 +105,9 @@ export interface JobRequest {
   readonly timeoutSeconds: number | null;
   /** How long ranks may wait for others to join their communicator; null: for ever. */
   readonly initTimeoutSeconds: number | null;
+  /** Ranks hang that do not get on in an operation for so long. */
+  readonly hangAfterSeconds: number;
+  readonly onHang: 'report' | 'abort' | 'ignore';
   readonly graceSeconds: number;
   /** `auto`: a prefix `[rank]` where there is more than one rank. */
   readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';

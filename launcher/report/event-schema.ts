@@ -73,6 +73,17 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     when: 'something takes long; `missing`: hosts or ranks by name',
     fields: { what: 'text', missing: 'texts', seconds: 'number' },
   },
+  hang: {
+    when: 'ranks do not get on in an operation (`--hang-after`); `late`: who keeps them waiting; `waiting`: ranks of the job',
+    fields: {
+      communicator: 'text',
+      operation: 'number',
+      call: 'text',
+      late: 'texts',
+      waiting: 'text',
+      seconds: 'number',
+    },
+  },
   signal: {
     when: 'ncclrun got one; `forwarded`: the ranks get it too',
     fields: { signal: 'signal', forwarded: 'boolean' },

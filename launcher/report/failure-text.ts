@@ -1,4 +1,5 @@
 /** A failure in a sentence for people, with what to do next. */
+import { hangText } from '../job/hang.ts';
 import type { Failure, HostUnreachableFailure, SourcePosition, SpawnFailure } from '../job/failure.ts';
 import { signalStatus } from '../job/failure-error.ts';
 import { signalName } from './signal-name.ts';
@@ -73,6 +74,12 @@ export function failureText(failure: Failure): FailureText {
         sentence: `${failure.what} waited ${failure.seconds} s for ${shortList(failure.missing)}, and the job was ended`,
         details: failure.stderr === null ? [] : lastWords(failure.stderr.tail, `rank ${failure.stderr.rank}’s`),
         remedy: 'see why they do not join it, or raise --init-timeout if they only take long',
+      };
+    case 'hang':
+      return {
+        sentence: `${hangText(failure)}; the job was ended`,
+        details: [],
+        remedy: 'see what that rank does; raise --hang-after if operations may take so long',
       };
     case 'interrupt':
       return { sentence: `ended by ${signalName(failure.signal)}`, details: [], remedy: null };

@@ -57,6 +57,7 @@ export class LiveText {
         return;
       case 'host-way':
       case 'binding':
+      case 'hang':
       case 'waiting':
       case 'communicator':
       case 'tuning':

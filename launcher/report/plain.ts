@@ -1,4 +1,5 @@
 /** The reporter for people: ranks' output where it belongs, everything of ours to stderr. */
+import { hangText } from '../job/hang.ts';
 import { unreachableEvent } from './unreachable-event.ts';
 import type { JobEvent, OutputChunk } from '../job/event.ts';
 import type { Failure } from '../job/failure.ts';
@@ -104,6 +105,9 @@ export class PlainReporter implements Reporter {
         return;
       case 'waiting':
         if (this.#live?.tellsStart !== true) this.#sayLine(waitingText(event));
+        return;
+      case 'hang':
+        this.#sayLine(hangText(event));
         return;
       case 'binding':
         this.#sayLine(bindingText(event));

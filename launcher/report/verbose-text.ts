@@ -48,6 +48,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'notice':
     case 'waiting':
     case 'binding':
+    case 'hang':
       return null;
     default:
       return unreachableEvent(event);

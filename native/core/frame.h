@@ -37,6 +37,7 @@ enum class FrameKind : uint8_t {
 
   staging = 0x35,
   invitation = 0x36,
+  whereabouts = 0x37,
 
   engineHello = 0x50,
   welcome = 0x51,

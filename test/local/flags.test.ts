@@ -57,6 +57,9 @@ const samples: Readonly<Record<string, Sample>> = {
   events: { value: 'events.jsonl' },
   timeout: { value: '5' },
   'init-timeout': { value: '5' },
+  'hang-after': { value: '5' },
+  'on-hang': { value: 'abort' },
+  'resource-manager': { value: 'none' },
   grace: { value: '2' },
   'spawn-timeout': { value: '5' },
   'forward-signals': { value: 'USR1' },
@@ -64,7 +67,7 @@ const samples: Readonly<Record<string, Sample>> = {
   'max-restarts': { value: '0' },
 };
 /** They say how to start or to print: the job is the same with them and without. */
-const noPartOfTheJob = ['json', 'verbose', 'dry-run', 'explain', 'version', 'help'];
+const noPartOfTheJob = ['json', 'verbose', 'dry-run', 'explain', 'version', 'help', 'resource-manager'];
 
 const program = ['/bin/echo', '-n', '7', '--lr', '007', '1e3'];
 

@@ -23,6 +23,7 @@ const reasons = [
   'timeout',
   'spawn-timeout',
   'init-timeout',
+  'hang',
   'interrupt',
   'output',
   'internal',

@@ -11,6 +11,7 @@ import type { JobOptionName } from '../../launcher/cli/options.ts';
 import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
 import type { JobEvent, OutputChunk } from '../../launcher/job/event.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import { HangWatch } from '../../launcher/job/hang.ts';
 import { Host } from '../../launcher/job/host.ts';
 import { Job } from '../../launcher/job/job.ts';
 import { commonOrder, placementOf } from '../../launcher/job/order.ts';
@@ -144,8 +145,14 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   };
   const phases = new PhaseClock();
   const policy = new FailurePolicy();
+  const hangs = new HangWatch({
+    hosts: () => names,
+    send: () => undefined,
+    hostOf: () => '',
+    found: () => undefined,
+  });
   const job = new Job(
-    { request, reporter, phases, clock: new JobClock(), policy, readsStdin: () => false },
+    { request, reporter, phases, clock: new JobClock(), policy, hangs, readsStdin: () => false },
     names.length,
   );
   const common = commonOrder({

@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
-import { parseStart } from '../../control/link/validate.ts';
+import { parseStart, parseWhereaboutsWanted } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -38,6 +38,7 @@ import {
   usualEnvironment,
 } from './environment.ts';
 import { Guardian } from './guardian.ts';
+import { HangWatch } from './hang-watch.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
@@ -99,6 +100,7 @@ export class Agent {
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
   #memoryKills: MemoryKills | null = null;
+  #hangs: HangWatch | null = null;
   #state: State = { name: 'ready' };
 
   constructor(options: AgentOptions) {
@@ -152,6 +154,10 @@ export class Agent {
       case FrameKind.machineWanted:
       case FrameKind.machineKnown:
         return this.#bootstrap?.receive(frame);
+      case FrameKind.whereabouts: {
+        const where = this.#hangs?.whereabouts(parseWhereaboutsWanted(frame.payload));
+        return where === undefined ? undefined : this.#report({ type: 'whereabouts', where });
+      }
       case FrameKind.heartbeat:
         return undefined;
       case FrameKind.suspend:
@@ -269,6 +275,11 @@ export class Agent {
     const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
     this.#guardian.send(makeFrame(FrameKind.spawn, { payload: encodeSpawnOrder(order, shared) }));
     setImmediate(() => (this.#memoryKills = new MemoryKills())); // while the guardian starts them
+    this.#hangs = new HangWatch({
+      hangAfterMs: this.#order.hangAfterMs,
+      telemetry: () => this.#bootstrap?.telemetry() ?? [],
+      stalled: (where) => this.#report({ type: 'stalled', where }),
+    });
   }
 
   /** The rank as the guardian is to start it; none if its program cannot be read here. */
@@ -359,6 +370,7 @@ export class Agent {
     this.#lease.stop();
     this.#guardianLease.stop();
     this.#guardian.close();
+    this.#hangs?.stop();
     this.#bootstrap?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);
     return patience;

@@ -5,6 +5,7 @@ import type { AgentOrder, Placement } from '../../control/messages/link.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { Native } from '../engine/native.ts';
+import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 
 export interface BootstrapService {
@@ -13,6 +14,8 @@ export interface BootstrapService {
   rankSpawned(rank: number, pid: number): void;
   /** The guardian saw the rank's process end. */
   rankEnded(rank: number, exited: Exited): void;
+  /** What every engine of this host does, or did last. */
+  telemetry(): readonly TelemetryPage[];
   close(): void;
 }
 

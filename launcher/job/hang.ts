@@ -1,0 +1,137 @@
+/** Finds out who keeps the others waiting, when ranks hang in an operation: the agents tell where each rank is. */
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import type { Frame } from '../../control/messages/frame.ts';
+import type { HostWhereabouts, Whereabouts } from '../../control/messages/hang.ts';
+import { ranges } from '../report/ranges.ts';
+
+/** An agent that has not answered by then is not waited for. */
+const ANSWER_MS = 1000;
+
+/** Ranks that do not get on, and who is to blame as far as it can be seen. */
+export interface Hang {
+  readonly communicator: string;
+  /** Number of the operation, from 1. */
+  readonly operation: number;
+  /** `allReduce of 4194304 bytes` */
+  readonly call: string;
+  /** "rank 3 on h2 has not come to it"; empty where all are inside. */
+  readonly late: readonly string[];
+  /** Ranks of the job that are inside: `0-2,4`. */
+  readonly waiting: string;
+  /** How long the first of them has waited. */
+  readonly seconds: number;
+}
+
+export interface HangWatchOptions {
+  /** Hosts that have ranks and may answer. */
+  hosts(): readonly string[];
+  send(host: string, frame: Frame): void;
+  hostOf(rank: number): string;
+  found(hang: Hang): void;
+}
+
+interface Inquiry {
+  readonly answers: Map<string, HostWhereabouts>;
+  readonly asked: readonly string[];
+  readonly patience: NodeJS.Timeout;
+}
+
+export class HangWatch {
+  readonly #options: HangWatchOptions;
+  /** By communicator. */
+  readonly #inquiries = new Map<string, Inquiry>();
+  readonly #told = new Map<string, number>();
+
+  constructor(options: HangWatchOptions) {
+    this.#options = options;
+  }
+
+  /** A host's ranks hang in an operation of that communicator. */
+  stalled(host: string, where: HostWhereabouts): void {
+    const name = nameOf(where);
+    const known = this.#inquiries.get(name);
+    if (known !== undefined) return this.answered(host, where);
+    const asked = this.#options.hosts();
+    const patience = setTimeout(() => this.#judge(name), ANSWER_MS);
+    this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, patience });
+    const payload = encodeJson({ communicator: where.communicator, epoch: where.epoch });
+    for (const other of asked) {
+      if (other !== host) this.#options.send(other, makeFrame(FrameKind.whereabouts, { payload }));
+    }
+    return this.#judgeIfAll(name);
+  }
+
+  answered(host: string, where: HostWhereabouts): void {
+    this.#inquiries.get(nameOf(where))?.answers.set(host, where);
+    this.#judgeIfAll(nameOf(where));
+  }
+
+  close(): void {
+    for (const { patience } of this.#inquiries.values()) clearTimeout(patience);
+    this.#inquiries.clear();
+  }
+
+  #judgeIfAll(name: string): void {
+    const inquiry = this.#inquiries.get(name);
+    if (inquiry?.asked.every((host) => inquiry.answers.has(host)) === true) this.#judge(name);
+  }
+
+  #judge(name: string): void {
+    const inquiry = this.#inquiries.get(name);
+    if (inquiry === undefined) return;
+    clearTimeout(inquiry.patience);
+    this.#inquiries.delete(name);
+    const hang = describeHang(inquiry.answers, inquiry.asked, (rank) => this.#options.hostOf(rank));
+    if (hang === null || (this.#told.get(name) ?? 0) >= hang.operation) return;
+    this.#told.set(name, hang.operation);
+    this.#options.found(hang);
+  }
+}
+
+/** Null where nobody is inside an operation any more. */
+export function describeHang(
+  answers: ReadonlyMap<string, HostWhereabouts>,
+  asked: readonly string[],
+  hostOf: (rank: number) => string,
+): Hang | null {
+  const all = [...answers.values()];
+  const ranks = all.flatMap((answer) => answer.ranks).toSorted((one, other) => one.jobRank - other.jobRank);
+  const inside = ranks.filter((rank) => rank.inside);
+  const [first] = inside.toSorted((one, other) => other.operation - one.operation || other.waitedMs - one.waitedMs);
+  const [communicator] = all;
+  if (first === undefined || communicator === undefined) return null;
+  const { operation, collective, bytes } = first;
+  const late = ranks.flatMap((rank) => complaintOf(rank, operation, hostOf(rank.jobRank)));
+  const silent = asked.filter((host) => !answers.has(host)).map((host) => `${host} does not say where its ranks are`);
+  const missing = Math.max(0, Math.max(...all.map(({ size }) => size)) - ranks.length);
+  const left = missing > 0 && silent.length === 0 ? [`${missing} of its ranks have left it`] : [];
+  return {
+    communicator: communicator.communicator,
+    operation,
+    call: collective === 'barrier' ? 'a barrier' : `${collective} of ${bytes} bytes`,
+    late: [...late, ...silent, ...left],
+    waiting: ranges(inside.filter((rank) => rank.operation === operation).map(({ jobRank }) => jobRank)),
+    seconds: Math.round(Math.max(...inside.map(({ waitedMs }) => waitedMs)) / 100) / 10,
+  };
+}
+
+/** Stopped, or at an earlier operation: nothing where the rank is where the others are. */
+function complaintOf(rank: Whereabouts, operation: number, host: string): string[] {
+  const name = `rank ${rank.jobRank} on ${host}`;
+  if (rank.stopped) return [`${name} is stopped (SIGSTOP, or a debugger)`];
+  if (rank.operation >= operation) return [];
+  if (rank.inside) return [`${name} is still in operation ${rank.operation}, ${rank.collective}`];
+  const last = rank.operation === 0 ? 'has begun none' : `has ended operation ${rank.operation}, ${rank.collective}`;
+  return [`${name} ${last} and has not come to it`];
+}
+
+export function hangText({ communicator, operation, call, late, waiting, seconds }: Hang): string {
+  const who = waiting.includes(',') || waiting.includes('-') ? `ranks ${waiting} wait` : `rank ${waiting} waits`;
+  const blame = late.length > 0 ? late.join('; ') : 'all its ranks are inside, and none gets on';
+  return `no progress for ${seconds} s in operation ${operation} (${call}) of communicator ${communicator}, in which ${who}: ${blame}`;
+}
+
+function nameOf({ communicator, epoch }: HostWhereabouts): string {
+  return `${communicator}:${epoch}`;
+}

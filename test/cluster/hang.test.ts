@@ -1,0 +1,31 @@
+/** Ranks of several hosts that hang in an operation. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { Steering } from '../rig/steering.ts';
+
+describeIf(clusterUnavailable(), 'a hang across hosts', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await Cluster.start(3);
+  });
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  it('is laid at the door of the rank that does not come, wherever it is', async () => {
+    await using steering = await Steering.open();
+    const options = ['--hang-after', '0.5', '-H', 'h1:2,h2:1,h3:1', ...steering.options];
+    await using command = Command.start([...options, steering.program], { cluster });
+    const ranks = await steering.ranks(4);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    const waiting = ranks.filter(({ rank }) => rank !== 2).map((rank) => rank.allReduce(1));
+    const line = await command.line('stderr', /no progress/);
+    expect(line).toContain('in operation 1 (allReduce of 4 bytes)');
+    expect(line).toContain('in which ranks 0-1,3 wait: rank 2 on h2 has begun none and has not come to it');
+    expect(await ranks[2]?.allReduce(1)).toEqual([4]);
+    await Promise.all(waiting);
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
+    for (const rank of ranks) void rank.exit(0);
+    expect((await command.outcome).status).toBe(0);
+  });
+});

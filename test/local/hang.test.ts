@@ -1,0 +1,82 @@
+/** Ranks that hang in an operation: who keeps them waiting is said, without any code in the program. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+import { parseResult } from '../rig/result.ts';
+import { Steering } from '../rig/steering.ts';
+
+const after = ['--hang-after', '0.5'];
+
+/** Three ranks that have ended one operation; the first and the last are in the next. */
+async function hang(steering: Steering) {
+  const ranks = await steering.ranks(3);
+  await Promise.all(ranks.map((rank) => rank.init()));
+  await Promise.all(ranks.map((rank) => rank.allReduce(1)));
+  const [first, second, third] = ranks;
+  if (first === undefined || second === undefined || third === undefined) throw new Error('there are three');
+  return { second, third, waiting: [first.allReduce(1, 2), third.allReduce(1, 2)], all: ranks };
+}
+
+it('names the rank that has not come, and lets it come', async () => {
+  await using steering = await Steering.open();
+  await using command = Command.start([...after, '-n', '3', ...steering.options, steering.program]);
+  const { second, waiting, all } = await hang(steering);
+  const line = await command.line('stderr', /no progress/);
+  expect(line).toMatch(
+    /for [\d.]+ s in operation 2 \(allReduce of 8 bytes\) of communicator [0-9a-f]{16}, in which ranks 0,2 wait: /,
+  );
+  expect(line).toContain(': rank 1 on localhost has ended operation 1, allReduce and has not come to it');
+  expect(await second.allReduce(1, 2)).toEqual([3, 6]);
+  await Promise.all(waiting);
+  await Promise.all(all.map((rank) => rank.tell({ do: 'close' })));
+  for (const rank of all) void rank.exit(0);
+  const { status, stderr } = await command.outcome;
+  expect({ status, lines: stderr.match(/no progress/g)?.length }).toEqual({ status: 0, lines: 1 });
+});
+
+it('names a rank whose process is stopped', async () => {
+  await using steering = await Steering.open();
+  await using command = Command.start([...after, '-n', '3', ...steering.options, steering.program]);
+  const { second, waiting } = await hang(steering);
+  process.kill(second.pid, 'SIGSTOP');
+  expect(await command.line('stderr', /no progress/)).toContain(
+    ': rank 1 on localhost is stopped (SIGSTOP, or a debugger)',
+  );
+  process.kill(second.pid, 'SIGKILL');
+  await Promise.allSettled(waiting);
+});
+
+it('ends the job with --on-hang abort', async () => {
+  await using steering = await Steering.open();
+  const options = ['--json', '--on-hang', 'abort', ...after];
+  await using command = Command.start([...options, '-n', '3', ...steering.options, steering.program]);
+  const { waiting } = await hang(steering);
+  await Promise.allSettled(waiting);
+  const { status, stdout, stderr } = await command.outcome;
+  expect(status).toBe(124);
+  expect(stderr).toMatch(/no progress .* has not come to it; the job was ended/);
+  expect(parseResult(stdout)).toMatchObject({
+    reason: 'hang',
+    failures: [{ type: 'hang', operation: 2, waiting: '0,2' }],
+  });
+});
+
+it('is silent with --on-hang ignore', async () => {
+  await using steering = await Steering.open();
+  await using command = Command.start([
+    ...after,
+    '--on-hang',
+    'ignore',
+    '-n',
+    '3',
+    ...steering.options,
+    steering.program,
+  ]);
+  const { second, waiting, all } = await hang(steering);
+  await delay(1000); // twice as long as it would take
+  await second.allReduce(1, 2);
+  await Promise.all(waiting);
+  await Promise.all(all.map((rank) => rank.tell({ do: 'close' })));
+  for (const rank of all) void rank.exit(0);
+  expect(await command.outcome).toMatchObject({ status: 0, stderr: '' });
+});

@@ -1,0 +1,90 @@
+/**
+ * Ranks that have been inside an operation for long without getting on: the launcher is told, once for each operation, and asks the agents where
+ * all ranks of that communicator are. Read from the telemetry pages: no program has to do anything for it.
+ */
+import { readFileSync } from 'node:fs';
+import type { HostWhereabouts, Whereabouts, WhereaboutsWanted } from '../../control/messages/hang.ts';
+import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
+
+const LOOKS = 8; // within the time that counts as long
+const MOST_BETWEEN_MS = 1000;
+
+export interface HangWatchOptions {
+  /** Without progress for so long a rank hangs; 0: nobody is interested. */
+  readonly hangAfterMs: number;
+  readonly telemetry: () => readonly TelemetryPage[];
+  readonly stalled: (where: HostWhereabouts) => void;
+}
+
+export class HangWatch {
+  readonly #options: HangWatchOptions;
+  readonly #timer: NodeJS.Timeout | null;
+  /** Communicator → the operation that was told last. */
+  readonly #told = new Map<string, number>();
+
+  constructor(options: HangWatchOptions) {
+    this.#options = options;
+    const { hangAfterMs } = options;
+    const between = Math.min(hangAfterMs / LOOKS, MOST_BETWEEN_MS);
+    this.#timer = hangAfterMs === 0 ? null : setInterval(() => this.#look(), between).unref();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+  }
+
+  /** Where this host's ranks of the communicator are; no ranks where it has none. */
+  whereabouts({ communicator, epoch }: WhereaboutsWanted): HostWhereabouts {
+    const found = this.#options
+      .telemetry()
+      .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
+      .filter(({ slot }) => slot.communicator === communicator && slot.epoch === epoch);
+    const ranks = found.map(({ page, slot }) => whereaboutsOf(page, slot));
+    return { communicator, epoch, size: found[0]?.slot.size ?? 0, ranks };
+  }
+
+  #look(): void {
+    const { hangAfterMs, telemetry, stalled } = this.#options;
+    for (const { slots } of telemetry()) {
+      for (const slot of slots) {
+        const { communicator, epoch, operation } = slot;
+        if (waitedMs(slot) < hangAfterMs || this.#told.get(communicator) === operation) continue;
+        this.#told.set(communicator, operation);
+        stalled(this.whereabouts({ communicator, epoch }));
+      }
+    }
+  }
+}
+
+function whereaboutsOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): Whereabouts {
+  const { operation, collective, bytes } = slot;
+  return {
+    jobRank,
+    operation,
+    inside: isInside(slot),
+    collective: collective ?? 'an operation',
+    bytes,
+    waitedMs: Math.round(waitedMs(slot)),
+    stopped: isStopped(pid),
+  };
+}
+
+/** Of a kernel that waits it is known that it waits, not since which operation. */
+function isInside({ state, operation, completed }: TelemetrySlot): boolean {
+  return state !== 'failed' && (state === 'waiting' || operation > completed);
+}
+
+function waitedMs(slot: TelemetrySlot): number {
+  if (!isInside(slot)) return 0;
+  const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
+  return Math.max(0, now - Math.max(slot.lastProgressNs, slot.state === 'waiting' ? 0 : slot.startedNs)) / 1e6;
+}
+
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return /^[Tt]$/.test(stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3));
+  } catch {
+    return false;
+  }
+}
