@@ -10,6 +10,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   plan: async (argv) => (await import('./cli/commands/plan.ts')).plan(argv),
   hosts: async (argv) => (await import('./cli/commands/hosts.ts')).hosts(argv),
   topo: async (argv) => (await import('./cli/commands/topo.ts')).topo(argv),
+  ps: async (argv) => (await import('./cli/commands/ps.ts')).ps(argv),
   sbatch: async (argv) => (await import('./cli/commands/sbatch.ts')).sbatch(argv),
   bundle: async (argv) => (await import('./cli/commands/bundle.ts')).bundle(argv),
   config: async (argv) => (await import('./cli/commands/config.ts')).config(argv),

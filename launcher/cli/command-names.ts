@@ -5,6 +5,7 @@ export const commandNames = [
   'plan',
   'topo',
   'hosts',
+  'ps',
   'sbatch',
   'bundle',
   'config',

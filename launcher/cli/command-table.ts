@@ -10,7 +10,7 @@ import {
   topoCommandLine,
   tuneCommandLine,
 } from './options.ts';
-import { bundleOptions, plainOptions, sbatchOptions } from './options/commands.ts';
+import { bundleOptions, plainOptions, psOptions, sbatchOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
 export type Words =
@@ -113,6 +113,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
     about:
       'Prints the settings that a job started here would have: from the options given, the environment, ./ncclrun.json, $XDG_CONFIG_HOME/ncclrun/config.json, and the defaults.',
     examples: ['ncclrun config --explain', 'ncclrun config --json -n 4 --hostfile hosts'],
+  },
+  ps: {
+    line: { command: 'ps', options: psOptions, words: 'words' },
+    words: { type: 'none' },
+    usage: 'ncclrun ps [--json]',
+    summary: 'list your jobs that run from this machine',
+    about:
+      'Lists the jobs that you have started from this machine and that run: which ranks they have on which hosts, for how long, and the process of ncclrun.',
+    examples: ['ncclrun ps', 'ncclrun ps --json'],
   },
   sbatch: {
     line: { command: 'sbatch', options: sbatchOptions, words: 'program' },

@@ -7,6 +7,7 @@ import { PlainReporter } from '../report/plain.ts';
 import { tellUnwritten } from '../report/unwritten.ts';
 import { type StandardStreams, standardStreams } from '../report/standard-streams.ts';
 import type { JobOptionName } from './options.ts';
+import { JobNote } from '../jobs/note.ts';
 import { refuseTask } from './refuse-task.ts';
 import type { Settings } from './settings.ts';
 import { usageError } from './usage-error.ts';
@@ -71,9 +72,9 @@ export function plainReporter(streams: StandardStreams, request: JobRequest, opt
   });
 }
 
-/** Opens the files of --events and --report; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */
+/** The note for `ncclrun ps`, and the files of --events and --report, which it opens; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */
 export async function fileReporters(request: JobRequest, options: LaunchOptions): Promise<Reporter[]> {
-  const reporters: Reporter[] = [];
+  const reporters: Reporter[] = [new JobNote()];
   if (request.outputFiles.length > 0) {
     const { OutputFilesReporter } = await import('../report/output-files.ts');
     const { tagOutput, timestampOutput: timestamps } = request;

@@ -87,6 +87,13 @@ export function localHostFacts(): HostFacts {
   return hostFacts(true, true);
 }
 
+/** Memory that anybody of the same user finds below /proc of this process, until it is released or the process ends. */
+export function showMemory(bytes: Uint8Array, name: string): { release(): void } {
+  const native = loadNative();
+  const memory = native.sealedMemory(bytes, name);
+  return { release: () => native.close(memory) };
+}
+
 /** Where others may reach this machine, best first. */
 export function localAddresses(): readonly string[] {
   return hostFacts(false, false).addresses;

@@ -78,7 +78,8 @@ std::shared_ptr<Handle> handleArgument(const Napi::Value& value, const char* nam
 
 Napi::Value sealedMemory(const Napi::CallbackInfo& call) {
   const auto bytes = viewArgument(call[0], "bytes");
-  auto handle = createMemory(call.Env(), "ncclrun-plan", bytes.size());
+  const auto name = stringArgument(call[1], "name");
+  auto handle = createMemory(call.Env(), name.c_str(), bytes.size());
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t wrote =
         pwrite(handle->descriptor.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));

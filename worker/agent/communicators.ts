@@ -125,7 +125,7 @@ export class Communicators {
       watch: null,
     });
     this.#watch.start();
-    const plan = native.sealedMemory(hostPlan);
+    const plan = native.sealedMemory(hostPlan, 'ncclrun-plan');
     const ordered = askers.toSorted((one, other) => one.rank - other.rank);
     for (const [localIndex, { engine, request, rank }] of ordered.entries()) {
       if (engine.gone) continue;

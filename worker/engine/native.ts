@@ -217,8 +217,8 @@ export interface Native {
   exitNow(status: number): never;
 
   // shared_memory.cc
-  /** A sealed, read-only memfd with these bytes. */
-  sealedMemory(bytes: Uint8Array): NativeHandle;
+  /** A sealed, read-only memfd with these bytes; `name` is how /proc shows it. */
+  sealedMemory(bytes: Uint8Array, name: string): NativeHandle;
   /** A zeroed memfd of this size (sparse: untouched pages cost nothing). */
   segmentCreate(bytes: number): NativeHandle;
   /** Raises the abort word at `abortOffset` and rings `doorbells` doorbells at `doorbellOffset`. True if it was the first. */

@@ -40,6 +40,8 @@ export const configOptions = [
 
 export const plainOptions = [helpOption] as const satisfies readonly Option[];
 
+export const psOptions = [helpOption, jsonOption] as const satisfies readonly Option[];
+
 export const bundleOptions = [
   helpOption,
   {

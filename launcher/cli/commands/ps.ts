@@ -1,0 +1,16 @@
+/** `ncclrun ps`: this user's running jobs. */
+import { runningJobs } from '../../jobs/find.ts';
+import { jobsText } from '../../jobs/text.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { commandTable } from '../command-table.ts';
+import { readWords } from '../read-words.ts';
+
+/** Throws a FailureError (usage). */
+export async function ps(argv: readonly string[]): Promise<number> {
+  const { asked, settings } = await readWords<'help' | 'json'>(argv, commandTable.ps);
+  if (asked === 'help') return (await import('./help.ts')).help('ps');
+  const jobs = runningJobs();
+  const text = settings.flag('json') ? `${JSON.stringify({ schemaVersion: 1, jobs })}\n` : jobsText(jobs, Date.now());
+  await standardStreams().stdout.write(Buffer.from(text));
+  return 0;
+}

@@ -1,0 +1,39 @@
+/** The running jobs of this user that were started from this machine. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import * as v from 'valibot';
+import { NOTE_NAME, type Note, noteSchema } from './note.ts';
+
+export interface RunningJob extends Note {
+  /** Of ncclrun. */
+  readonly pid: number;
+}
+
+/** As a link of /proc/PID/fd names such memory. */
+const LINK = `/memfd:${NOTE_NAME} (deleted)`;
+
+/** The oldest first. What other users run cannot be read, and is not listed for root either. */
+export function runningJobs(): RunningJob[] {
+  const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
+  return pids.flatMap(jobOf).toSorted((one, other) => one.startedAt - other.startedAt);
+}
+
+function jobOf(pid: string): RunningJob[] {
+  try {
+    if (!isOurs(pid)) return [];
+    for (const descriptor of readdirSync(`/proc/${pid}/fd`)) {
+      const path = `/proc/${pid}/fd/${descriptor}`;
+      if (readlinkSync(path) !== LINK) continue;
+      const note = v.safeParse(noteSchema, JSON.parse(readFileSync(path, 'utf8')));
+      if (note.success) return [{ ...note.output, pid: Number(pid) }];
+    }
+  } catch {
+    // It has ended meanwhile, or is nobody's that we may look at.
+  }
+  return [];
+}
+
+/** By its effective user. */
+function isOurs(pid: string): boolean {
+  const uids = /^Uid:\t[0-9]+\t([0-9]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
+  return uids !== null && Number(uids[1]) === process.geteuid?.();
+}

@@ -1,0 +1,42 @@
+/** `ncclrun ps`: jobs that run, and none that do not, however they ended. */
+import { expect, it } from 'vitest';
+import { Command } from '../rig/command.ts';
+import { Steering } from '../rig/steering.ts';
+
+interface Listed {
+  readonly pid: number;
+  readonly programs: readonly (readonly string[])[];
+  readonly hosts: readonly { readonly name: string; readonly ranks: readonly number[] }[];
+}
+
+/** The listed job of that program. */
+async function listed(path: string): Promise<Listed | undefined> {
+  const { status, stdout } = await Command.run(['ps', '--json']);
+  expect(status).toBe(0);
+  const { jobs }: { jobs: Listed[] } = JSON.parse(stdout);
+  return jobs.find(({ programs }) => programs.flat().includes(path));
+}
+
+it.each([
+  [
+    'has ended',
+    (command: Command, rank: { exit(code: number): Promise<void> }) => rank.exit(0).then(() => command.outcome),
+  ],
+  ['was killed', (command: Command) => (command.process.kill('SIGKILL'), command.outcome)],
+])('lists a job until it %s', async (_, end) => {
+  await using steering = await Steering.open();
+  const mark = steering.path;
+  await using command = Command.start(['-n', '1', ...steering.options, steering.program, mark]);
+  const rank = await steering.rank(0);
+  expect(await listed(mark)).toMatchObject({ pid: command.pid, hosts: [{ name: 'localhost', ranks: [0] }] });
+  const { stdout } = await Command.run(['ps']);
+  expect(stdout).toMatch(/^job [0-9a-f]+: 1 rank on 1 host, for \d+ s, process \d+$/m);
+  expect(stdout).toMatch(/^ {2}localhost {3}rank 0$/m);
+  await end(command, rank);
+  expect(await listed(mark)).toBeUndefined();
+});
+
+it('takes no words', async () => {
+  const { status, stderr } = await Command.run(['ps', 'all']);
+  expect({ status, said: stderr.includes('"all"') }).toEqual({ status: 2, said: true });
+});
