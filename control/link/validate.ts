@@ -72,6 +72,8 @@ const hello = v.object({
   nodeVersion: v.string(),
   addresses: v.array(v.string()),
   launcherAddress: v.nullable(v.string()),
+  preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
+  time: count,
   freePort: count,
 });
 

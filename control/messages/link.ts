@@ -90,6 +90,10 @@ export interface AgentHello {
   readonly addresses: readonly string[];
   /** The launcher's address as this host sees it, or null. */
   readonly launcherAddress: string | null;
+  /** What hosts of one job should have in common, by what it is; empty where the job has no other host. */
+  readonly preflight: Readonly<Record<string, string>>;
+  /** Its clock: milliseconds since 1970. */
+  readonly time: number;
   /** A TCP port that was free a moment ago, for MASTER_PORT. */
   readonly freePort: number;
 }

@@ -15,6 +15,7 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
 import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
+import type { HostPreflight } from './preflight.ts';
 import type { HostSlots } from './types.ts';
 
 export type HostState =
@@ -57,6 +58,7 @@ export class Host {
   #connection: AgentConnection | null = null;
   #lease: Lease | null = null;
   #state: HostState = { name: 'connecting' };
+  #clockAheadMs = 0;
   #suspended: PromiseWithResolvers<void> | null = null;
 
   constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler) {
@@ -76,6 +78,13 @@ export class Host {
   /** Null before its hello and after its loss. */
   get hello(): AgentHello | null {
     return 'hello' in this.#state ? this.#state.hello : null;
+  }
+
+  /** What is compared with other hosts; null before its hello. */
+  get preflight(): HostPreflight | null {
+    const { hello } = this;
+    if (hello === null) return null;
+    return { name: this.name, facts: hello.preflight, clockAheadMs: this.slots.local ? 0 : this.#clockAheadMs };
   }
 
   get isOver(): boolean {
@@ -196,6 +205,7 @@ export class Host {
       this.lose(this.#agentFailure(message, 'install the same version on every host'));
       return;
     }
+    this.#clockAheadMs = hello.time - Date.now();
     this.#state = { name: 'up', hello };
     this.#lease = new Lease({
       heartbeatMs: this.#order.heartbeatMs,

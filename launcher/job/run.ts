@@ -17,6 +17,7 @@ import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedPro
 import { JobClock } from './job-clock.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
+import { differences } from './preflight.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
 import { jobResult } from './result.ts';
 import { type SignalActions, SignalPolicy } from './signals.ts';
@@ -158,6 +159,7 @@ async function startRanks(start: Start): Promise<RankMap | null> {
   const patience = setInterval(() => tellMissing(job, hosts, clock), MISSING_TOLD_MS);
   await job.allUp;
   clearInterval(patience);
+  tellDifferences(job, hosts);
 
   const map = early ?? (await mapDetected(start, hosts));
   if (map === null || job.state.name !== 'connecting') return map;
@@ -202,6 +204,13 @@ async function startRanks(start: Start): Promise<RankMap | null> {
     });
   job.spawn(map, used, starts, hub);
   return map;
+}
+
+/** Hosts that differ make the whole job slow, or fail, later. */
+function tellDifferences(job: Job, hosts: readonly Host[]): void {
+  const known = hosts.flatMap(({ preflight }) => preflight ?? []);
+  if (known.length < 2) return;
+  for (const message of differences(known)) job.emit({ type: 'notice', message });
 }
 
 /** A start that hangs says whom it waits for. */

@@ -67,6 +67,8 @@ export class ScriptedHost {
       jobId,
       hostName: this.name,
       launcherAddress: null,
+      preflight: {},
+      time: Date.now(),
       freePort: 1,
       ...facts,
     };

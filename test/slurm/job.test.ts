@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
+import { withEnvironment } from '../rig/processes.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
 
 const ncclrun = join(repository, 'bin/ncclrun');
@@ -111,6 +112,35 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await onlySlurm('h2');
   });
 
+  it('ends in order on ^C', async () => {
+    const script = 'trap "echo rank $RANK ends; exit 0" INT; echo up; while :; do sleep 0.05; done';
+    await using command = slurm.start(['salloc', '--quiet', '--nodelist=h1,h2', ncclrun, 'sh', '-c', script]);
+    for (const rank of [0, 1]) await command.line('stdout', new RegExp(`^\\[${rank}\\] up`));
+    process.kill(launcherPid(), 'SIGINT');
+    const { status, stdout, stderr } = await command.outcome;
+    expect({ status, ends: stdout.match(/rank [01] ends/g)?.length }).toEqual({ status: 130, ends: 2 });
+    expect(stderr).not.toContain('srun');
+    for (const name of ['h1', 'h2']) await onlySlurm(name);
+  });
+
+  it('leaves nothing behind when the launcher is killed', async () => {
+    await using command = slurm.start([
+      'salloc',
+      '--quiet',
+      '--nodelist=h1,h2',
+      ncclrun,
+      'sh',
+      '-c',
+      'echo up; sleep 1000',
+    ]);
+    for (const rank of [0, 1]) await command.line('stdout', new RegExp(`^\\[${rank}\\] up`));
+    process.kill(launcherPid(), 'SIGKILL');
+    await command.outcome;
+    for (const name of ['h1', 'h2']) await onlySlurm(name);
+    const sruns = () => withEnvironment(`SLURM_CONF=${slurm.configuration}`).filter(({ argv }) => argv[0] === 'srun');
+    await expect.poll(sruns, { timeout: 10_000 }).toEqual([]);
+  });
+
   it('refuses to be started once for each task', async () => {
     const { status, stderr } = await slurm.run([
       'salloc',
@@ -124,6 +154,15 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     expect(status).toBe(2);
     expect(stderr).toContain('this is task 1 of 2 that srun has started, and one ncclrun starts all ranks');
   });
+
+  /** Of ncclrun, which salloc has started. */
+  function launcherPid(): number {
+    const found = withEnvironment(`SLURM_CONF=${slurm.configuration}`).find(({ argv }) =>
+      argv.some((word) => word.endsWith('dist/bundle/main.cjs')),
+    );
+    if (found === undefined) throw new Error('no launcher runs');
+    return found.pid;
+  }
 
   async function submitted(options: readonly string[], script: string): Promise<string> {
     const { stdout } = await slurm.run([ncclrun, 'sbatch', '--parsable', ...options, '--', 'sh', '-c', script]);

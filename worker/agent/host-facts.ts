@@ -1,6 +1,7 @@
 /** What an agent finds out about its host for its hello. Cheap: a few small files, no process. */
 import { availableParallelism, networkInterfaces } from 'node:os';
 import type { HostTopology } from '../../control/messages/topology.ts';
+import { preflightFacts } from './preflight.ts';
 import { visibleGpus } from '../topology/gpus.ts';
 import { hostTopology } from '../topology/host-topology.ts';
 import { readText } from '../topology/system-files.ts';
@@ -12,9 +13,11 @@ export interface HostFacts {
   readonly topology: HostTopology | null;
   readonly addresses: readonly string[];
   readonly launcherAddress: string | null;
+  readonly preflight: Readonly<Record<string, string>>;
+  readonly time: number;
 }
 
-/** `alone`: the job has no other host, so nobody asks for addresses. `topology`: somebody asks for that. */
+/** `alone`: the job has no other host, so nobody asks for addresses, nor compares it. `topology`: somebody asks for that. */
 export function hostFacts(alone: boolean, topology: boolean): HostFacts {
   const connection = sshConnection();
   return {
@@ -24,6 +27,8 @@ export function hostFacts(alone: boolean, topology: boolean): HostFacts {
     topology: topology ? hostTopology() : null,
     addresses: alone ? [] : reachableAddresses(connection?.server ?? null),
     launcherAddress: connection?.client ?? null,
+    preflight: alone ? {} : preflightFacts(),
+    time: Date.now(),
   };
 }
 

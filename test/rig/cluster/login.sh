@@ -14,6 +14,7 @@ echo "$pid" >"$state/login.pid"
 
 hostname login
 mount --make-rprivate /
+mount -t tmpfs -o mode=1777,size=2g tmpfs /dev/shm # as every host has it
 mount --bind "$state/etc_hosts" /etc/hosts
 mount --bind "$state/nsswitch" /etc/nsswitch.conf
 ip -batch - <<IP
