@@ -15,7 +15,7 @@ export interface Hang {
   readonly operation: number;
   /** `allReduce of 4194304 bytes` */
   readonly call: string;
-  /** "rank 3 on h2 has not come to it"; empty where all are inside. */
+  /** "rank 3 on h2 ended operation 16 (allReduce) and has not come to this one"; empty where all are inside. */
   readonly late: readonly string[];
   /** Ranks of the job that are inside: `0-2,4`. */
   readonly waiting: string;
@@ -121,9 +121,9 @@ function complaintOf(rank: Whereabouts, operation: number, host: string): string
   const name = `rank ${rank.jobRank} on ${host}`;
   if (rank.stopped) return [`${name} is stopped (SIGSTOP, or a debugger)`];
   if (rank.operation >= operation) return [];
-  if (rank.inside) return [`${name} is still in operation ${rank.operation}, ${rank.collective}`];
-  const last = rank.operation === 0 ? 'has begun none' : `has ended operation ${rank.operation}, ${rank.collective}`;
-  return [`${name} ${last} and has not come to it`];
+  if (rank.inside) return [`${name} is still in operation ${rank.operation} (${rank.collective})`];
+  const last = rank.operation === 0 ? 'has begun none' : `ended operation ${rank.operation} (${rank.collective})`;
+  return [`${name} ${last} and has not come to this one`];
 }
 
 export function hangText({ communicator, operation, call, late, waiting, seconds }: Hang): string {

@@ -21,7 +21,7 @@ describeIf(clusterUnavailable(), 'a hang across hosts', () => {
     const waiting = ranks.filter(({ rank }) => rank !== 2).map((rank) => rank.allReduce(1));
     const line = await command.line('stderr', /no progress/);
     expect(line).toContain('in operation 1 (allReduce of 4 bytes)');
-    expect(line).toContain('in which ranks 0-1,3 wait: rank 2 on h2 has begun none and has not come to it');
+    expect(line).toContain('in which ranks 0-1,3 wait: rank 2 on h2 has begun none and has not come to this one');
     expect(await ranks[2]?.allReduce(1)).toEqual([4]);
     await Promise.all(waiting);
     await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));

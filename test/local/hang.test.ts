@@ -25,7 +25,7 @@ it('names the rank that has not come, and lets it come', async () => {
   expect(line).toMatch(
     /for [\d.]+ s in operation 2 \(allReduce of 8 bytes\) of communicator [0-9a-f]{16}, in which ranks 0,2 wait: /,
   );
-  expect(line).toContain(': rank 1 on localhost has ended operation 1, allReduce and has not come to it');
+  expect(line).toContain(': rank 1 on localhost ended operation 1 (allReduce) and has not come to this one');
   expect(await second.allReduce(1, 2)).toEqual([3, 6]);
   await Promise.all(waiting);
   await Promise.all(all.map((rank) => rank.tell({ do: 'close' })));
@@ -54,7 +54,7 @@ it('ends the job with --on-hang abort', async () => {
   await Promise.allSettled(waiting);
   const { status, stdout, stderr } = await command.outcome;
   expect(status).toBe(124);
-  expect(stderr).toMatch(/no progress .* has not come to it; the job was ended/);
+  expect(stderr).toMatch(/no progress .* has not come to this one; the job was ended/);
   expect(parseResult(stdout)).toMatchObject({
     reason: 'hang',
     failures: [{ type: 'hang', operation: 2, waiting: '0,2' }],
