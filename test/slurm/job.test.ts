@@ -35,6 +35,14 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     expect({ status, stderr, hosts: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', hosts });
   });
 
+  it('has all that the job has of a host, whatever it asked for each task', async () => {
+    const options = ['--nodes=2', '--ntasks-per-node=2', '--cpus-per-task=3', '--gpus-per-task=1'];
+    const script = 'echo $(hostname) $CUDA_VISIBLE_DEVICES';
+    const { status, stdout } = await salloc(options, '--tag-output=none', 'sh', '-c', script);
+    const lines = ['h1 0,1', 'h1 0,1', 'h2 0,1', 'h2 0,1'];
+    expect({ status, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, lines });
+  });
+
   it('joins its ranks into one communicator', async () => {
     const { status, stdout } = await salloc(['--nodes=3'], '-N', '1', join(repository, 'examples/all-reduce.ts'));
     expect({ status, right: stdout.includes('every element is 6') }).toEqual({ status: 0, right: true });

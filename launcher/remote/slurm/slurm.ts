@@ -14,6 +14,7 @@ import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } fr
 import { makeTrouble, type Trouble } from '../trouble.ts';
 import { statusByHost, withoutNoise } from './complaint.ts';
 import { PlacedLink } from './placed-link.ts';
+import { gpusOption } from './step-gpus.ts';
 
 /** srun ends by itself soon after its tasks, unless a host is lost; then it is ended. */
 const FAREWELL_MS = 2000;
@@ -24,6 +25,18 @@ const FAREWELL_MS = 2000;
 const TASK = `trap : TERM INT HUP USR1 USR2; "$0" ${INVITED_AGENT}; status=$?; case $status in 126 | 127) exit $status ;; esac`;
 /** By then who is to blame has ended the job. */
 const AFTER_BLAME_MS = 100;
+
+/** What srun takes from the job as wishes for each of its tasks, and would give the one task of a host, the agent, no more than that. */
+const OF_TASKS = [
+  'SLURM_CPUS_PER_TASK',
+  'SRUN_CPUS_PER_TASK',
+  'SLURM_GPUS_PER_TASK',
+  'SLURM_NTASKS_PER_CORE',
+  'SLURM_NTASKS_PER_GPU',
+  'SLURM_NTASKS_PER_SOCKET',
+  'SLURM_EXACT',
+  'SLURM_CPU_BIND',
+];
 
 interface Step {
   readonly tool: ReturnType<typeof startTool>;
@@ -114,12 +127,15 @@ export class SlurmShell implements RemoteShell {
   #srun(): ReturnType<typeof startTool> {
     const count = this.#hosts.length;
     const words = [
+      'env',
+      ...OF_TASKS.flatMap((name) => ['-u', name]),
       'srun',
       '--overlap',
       `--nodes=${count}`,
       `--ntasks=${count}`,
       '--ntasks-per-node=1',
       `--nodelist=${this.#hosts.map(({ name }) => name).join(',')}`,
+      ...gpusOption(process.env),
       '--job-name=ncclrun',
       '--export=ALL',
       '--cpu-bind=none',
