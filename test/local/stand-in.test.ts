@@ -7,6 +7,8 @@ import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildStandIn, noStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
+/** Of the matrix, as in kernels.test.ts. */
+const PART = 5;
 /** Ranks that share two processors come to an operation some milliseconds apart. */
 const COPIES = { NCCL_ALGO: 'copyengine', NCCLRUN_COPY_PATIENCE: '20000' };
 
@@ -33,6 +35,7 @@ describeIf(
     ])('all collectives are exact %s, on %i ranks', (_, ranks, wishes) =>
       runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
         seed: ranks,
+        part: PART,
         environment: { ...environment, ...wishes },
       }),
     );
