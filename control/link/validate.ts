@@ -39,6 +39,7 @@ const order = v.object({
   version: v.string(),
   jobId: v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/)),
   epoch: count,
+  maxRestarts: count,
   hostName: v.string(),
   placement: v.nullable(placement),
   uniqueId: v.string(),

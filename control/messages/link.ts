@@ -32,7 +32,10 @@ export interface AgentOrder {
   /** Version of ncclrun; an agent of another version answers with a failure and ends. */
   readonly version: string;
   readonly jobId: string;
+  /** Attempts before this one. */
   readonly epoch: number;
+  /** With fewer attempts behind it an agent whose ranks have ended waits for another order. */
+  readonly maxRestarts: number;
   readonly hostName: string;
   /** Null where the slots of some host are known only from its hello: AgentStart has it then. */
   readonly placement: Placement | null;

@@ -4,7 +4,7 @@ import { forwardSignals } from './forward-signals.ts';
 import { allocationRequest } from './allocation-request.ts';
 import { parseMapBy } from './map-by.ts';
 import type { JobOptionName } from './options.ts';
-import { refuseRestarts } from './refuse-restarts.ts';
+import { maxRestarts } from './restart-request.ts';
 import { stdinReaders } from './stdin-readers.ts';
 import type { Settings } from './settings.ts';
 import { outputRequest } from './output-request.ts';
@@ -29,7 +29,6 @@ export function jobRequest(
   argv: readonly string[],
   further: readonly FurtherProgram[] = [],
 ): JobRequest {
-  refuseRestarts(settings);
   const output = outputRequest(settings.list('output'), settings.text('output-filename'));
   const { mapBy, oversubscribe } = parseMapBy(settings.text('map-by') ?? 'slot', settings.setting('map-by')?.source);
   const apart = further.some((program) => ownHosts(program.settings) !== null);
@@ -44,7 +43,8 @@ export function jobRequest(
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
     hangAfterSeconds: settings.seconds('hang-after') ?? defaultHangSeconds,
-    onHang: oneOf(['report', 'abort', 'ignore'], settings.text('on-hang')) ?? 'report',
+    onHang: oneOf(['report', 'abort', 'restart', 'ignore'], settings.text('on-hang')) ?? 'report',
+    maxRestarts: maxRestarts(settings),
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
     tagOutput: tagOutput(settings, output.tag),
     outputRanks: rankList(settings, 'output-ranks'),

@@ -28,6 +28,7 @@ export function resultWithoutJob(failure: Failure): JobResult {
     jobId: '',
     ok: false,
     reason: failure.type,
+    restarts: 0,
     exitCode: exitStatus(failure),
     failures: [failure],
     hosts: [],

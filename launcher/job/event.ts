@@ -49,6 +49,8 @@ export type JobEvent =
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })
   | (Base & { type: 'notice'; message: string })
+  /** All ranks are started again, because of `failure`; `attempt` counts from 1. */
+  | (Base & { type: 'restart'; attempt: number; most: number; failure: Failure })
   | (Base & { type: 'job-ended'; ok: boolean; reason: string; exitCode: number });
 
 /** A piece of a rank's output; not an event (its volume is another), but reporters get both. */

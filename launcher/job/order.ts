@@ -27,15 +27,18 @@ export interface OrderFacts {
   /** Where this installation lies. */
   readonly installation: string;
   readonly hostCount: number;
+  /** Attempts before this one. */
+  readonly epoch: number;
 }
 
 /** The order of one host but for its name and placement. */
-export function commonOrder({ request, jobId, version, installation, hostCount }: OrderFacts) {
+export function commonOrder({ request, jobId, version, installation, hostCount, epoch }: OrderFacts) {
   return {
     schemaVersion: 1,
     version,
     jobId,
-    epoch: 0,
+    epoch,
+    maxRestarts: request.maxRestarts,
     uniqueId: makeUniqueId(jobId).toString('base64'),
     leaseMs: LEASE_MS,
     heartbeatMs: HEARTBEAT_MS,

@@ -15,9 +15,10 @@ export interface ResultParts {
   readonly map: RankMap | null;
   readonly policy: FailurePolicy;
   readonly phases: PhaseClock;
+  readonly restarts: number;
 }
 
-export function jobResult({ jobId, job, map, policy, phases }: ResultParts): JobResult {
+export function jobResult({ jobId, job, map, policy, phases, restarts }: ResultParts): JobResult {
   const primary = policy.decide();
   const ranks = (map?.ranks ?? []).map(({ rank, host }) =>
     rankResult(rank, map?.hosts[host]?.name ?? 'unknown host', job.ranks[rank] ?? { name: 'waiting' }),
@@ -28,6 +29,7 @@ export function jobResult({ jobId, job, map, policy, phases }: ResultParts): Job
     ok: primary === null,
     reason: primary?.type ?? 'ok',
     exitCode: primary === null ? 0 : ownStatus(primary, ranks, policy) || exitStatus(primary),
+    restarts,
     failures: policy.failures,
     hosts: job.hosts.map((host) => hostResult(host, ranks, policy)),
     ranks,

@@ -6,6 +6,7 @@ import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import { allocateJob, type HostsOfProgram } from '../mapping/program-hosts.ts';
 import { installationRoot, installedVersion } from '../remote/local.ts';
 import type { StartAgent } from '../remote/connection.ts';
+import { KeptAgents } from '../remote/kept.ts';
 import { agentStarter } from '../remote/start.ts';
 import type { Failure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
@@ -15,10 +16,12 @@ import { Host } from './host.ts';
 import { Job } from './job.ts';
 import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementOf } from './order.ts';
 import { JobClock } from './job-clock.ts';
+import type { JobParts } from './job-parts.ts';
 import { PhaseClock } from './phase-clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { differences } from './preflight.ts';
 import { readGivenPlan, RendezvousHub } from './rendezvous.ts';
+import { Restarts } from './restarts.ts';
 import { jobResult } from './result.ts';
 import { type SignalActions, SignalPolicy } from './signals.ts';
 import { hasStdin } from './stdin-flow.ts';
@@ -52,68 +55,99 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   if (misfit !== null) throw new FailureError(misfit);
   const asked = early?.hosts ?? allocation.hosts;
   const startAgent = await agentStarter(request.rsh, request.stage, asked);
-  const policy = new FailurePolicy();
+  const agents = new KeptAgents(startAgent);
+  const restarts = new Restarts(request);
   const readsStdin = stdinReader(request);
   const noReader = noSuchReader(request, early);
   if (noReader !== null) throw new FailureError(noReader);
   if (early !== null) await reporter.prepare?.(early);
+  const begin = (): Attempt => beginAttempt({ request, reporter, phases, clock, readsStdin }, asked.length);
+  let now = begin();
+  const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
+  const left = Promise.withResolvers<void>();
+  const stopping = new Stopping((ranks) => now.job.stop(ranks));
+  const actions: SignalActions = {
+    interrupt() {
+      restarts.giveUp();
+      now.job.interrupt();
+    },
+    terminate(signal) {
+      restarts.giveUp();
+      now.job.terminate(signal);
+    },
+    leave() {
+      now.job.leave();
+      left.resolve();
+    },
+    forward: (signal) => now.job.forward(signal),
+    ignore: (signal) => now.job.ignore(signal),
+    stop: (ranks) => stopping.begin(ranks),
+    resume(ranks) {
+      stopping.end();
+      now.job.resume(ranks);
+    },
+  };
+  const signals = new SignalPolicy(actions, request.forwardSignals);
+  signals.install();
+  const limits = startLimits(request, () => now.job, clock);
+  try {
+    for (;;) {
+      const { job, policy } = now;
+      const map = await startRanks({
+        request,
+        reporter,
+        job,
+        jobId,
+        epoch: restarts.done,
+        phases,
+        clock,
+        allocation,
+        hostsOf,
+        early,
+        asked,
+        startAgent: agents.start,
+        plan,
+        readsStdin,
+      });
+      const closed = job.over.then(() => Promise.all(job.hosts.map((host) => host.close())));
+      await Promise.race([left.promise, closed]);
+      const failure = policy.decide();
+      if (restarts.another(failure) && failure !== null) {
+        job.emit({ type: 'restart', attempt: restarts.done, most: request.maxRestarts, failure });
+        now = begin();
+        continue;
+      }
+      await Promise.race([left.promise, agents.close()]);
+      const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done });
+      job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
+      await Promise.race([reporter.result(result), left.promise.then(() => farewell())]);
+      return result;
+    }
+  } finally {
+    for (const limit of limits) limit.cancel();
+    signals.remove();
+  }
+}
+
+/** One start of all ranks. */
+interface Attempt {
+  readonly job: Job;
+  readonly policy: FailurePolicy;
+}
+
+function beginAttempt(parts: Omit<JobParts, 'policy' | 'hangs'>, hosts: number): Attempt {
+  const policy = new FailurePolicy();
   const hangs: HangWatch = new HangWatch({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
     hostOf: (rank) => job.hostOf(rank),
     found(hang) {
       job.emit({ type: 'hang', ...hang });
-      if (request.onHang === 'abort') job.fail({ type: 'hang', ...hang });
+      if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart') job.fail({ type: 'hang', ...hang });
     },
   });
-  const job = new Job({ request, reporter, phases, clock, policy, hangs, readsStdin }, asked.length);
-  const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
-  const left = Promise.withResolvers<void>();
-  const stopping = new Stopping((ranks) => job.stop(ranks));
-  const actions: SignalActions = {
-    interrupt: () => job.interrupt(),
-    terminate: (signal) => job.terminate(signal),
-    leave() {
-      job.leave();
-      left.resolve();
-    },
-    forward: (signal) => job.forward(signal),
-    ignore: (signal) => job.ignore(signal),
-    stop: (ranks) => stopping.begin(ranks),
-    resume(ranks) {
-      stopping.end();
-      job.resume(ranks);
-    },
-  };
-  const signals = new SignalPolicy(actions, request.forwardSignals);
-  signals.install();
-  const limits = startLimits(request, job, clock);
-  try {
-    const map = await startRanks({
-      request,
-      reporter,
-      job,
-      jobId,
-      phases,
-      clock,
-      allocation,
-      hostsOf,
-      early,
-      asked,
-      startAgent,
-      plan,
-      readsStdin,
-    });
-    const closed = job.over.then(() => Promise.all(job.hosts.map((host) => host.close())));
-    await Promise.race([left.promise, closed]);
-    const result = jobResult({ jobId, job, map, policy, phases });
-    job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
-    await Promise.race([reporter.result(result), left.promise.then(() => farewell())]);
-    return result;
-  } finally {
-    for (const limit of limits) limit.cancel();
-    signals.remove();
-  }
+  const job = new Job({ ...parts, policy, hangs }, hosts);
+  return { job, policy };
 }
 
 interface Start {
@@ -121,6 +155,8 @@ interface Start {
   readonly reporter: Reporter;
   readonly job: Job;
   readonly jobId: string;
+  /** Attempts before this one. */
+  readonly epoch: number;
   readonly phases: PhaseClock;
   readonly clock: JobClock;
   readonly allocation: Allocation;
@@ -135,10 +171,17 @@ interface Start {
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 async function startRanks(start: Start): Promise<RankMap | null> {
-  const { request, job, jobId, phases, clock, early, asked, startAgent, plan, readsStdin } = start;
+  const { request, job, jobId, epoch, phases, clock, early, asked, startAgent, plan, readsStdin } = start;
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const version = installedVersion();
-  const common = commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length });
+  const common = commonOrder({
+    request,
+    jobId,
+    version,
+    installation: installationRoot,
+    hostCount: asked.length,
+    epoch,
+  });
   const { mergeStderr, isolateGpus } = request;
   const facts = { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
   const known = common.topology ? null : early; // nothing that the hosts have to say changes it
@@ -220,7 +263,8 @@ function tellMissing(job: Job, hosts: readonly Host[], clock: JobClock): void {
   job.emit({ type: 'waiting', what, missing, seconds: Math.round(clock.now() / 1000) });
 }
 
-function announce({ job, jobId, request }: Start, map: RankMap): void {
+function announce({ job, jobId, request, epoch }: Start, map: RankMap): void {
+  if (epoch > 0) return;
   const hosts = map.hosts.map((host) => host.name);
   job.emit({
     type: 'job-started',
@@ -233,14 +277,14 @@ function announce({ job, jobId, request }: Start, map: RankMap): void {
 
 /** The map, now that the hosts have said what they have. A job whose ranks do not fit fails. */
 async function mapDetected(
-  { allocation, hostsOf, request, reporter, job }: Start,
+  { allocation, hostsOf, request, reporter, job, epoch }: Start,
   hosts: readonly Host[],
 ): Promise<RankMap | null> {
   if (job.state.name !== 'connecting') return null;
   const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
   try {
     const map = mapRanks(withDetectedSlots(allocation, said), request, topologiesOf(hosts), hostsOf);
-    if (map !== null) await reporter.prepare?.(map);
+    if (map !== null && epoch === 0) await reporter.prepare?.(map);
     return map;
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
@@ -315,15 +359,19 @@ function noSuchReader({ stdin }: JobRequest, map: RankMap | null): Failure | nul
 }
 
 /** --timeout and --spawn-timeout. */
-function startLimits({ timeoutSeconds, spawnTimeoutSeconds }: JobRequest, job: Job, clock: JobClock): Countdown[] {
+function startLimits(
+  { timeoutSeconds, spawnTimeoutSeconds }: JobRequest,
+  job: () => Job,
+  clock: JobClock,
+): Countdown[] {
   const limits: Countdown[] = [];
   const start = (seconds: number | null, end: (seconds: number) => void): void => {
     if (seconds !== null) limits.push(clock.after(seconds * 1000, () => end(seconds)));
   };
-  start(timeoutSeconds, (seconds) => job.fail({ type: 'timeout', seconds }));
+  start(timeoutSeconds, (seconds) => job().fail({ type: 'timeout', seconds }));
   start(spawnTimeoutSeconds, (seconds) => {
-    const late = job.late();
-    if (late.length > 0) job.fail({ type: 'spawn-timeout', seconds, late });
+    const late = job().late();
+    if (late.length > 0) job().fail({ type: 'spawn-timeout', seconds, late });
   });
   return limits;
 }

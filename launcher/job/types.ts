@@ -107,7 +107,9 @@ export interface JobRequest {
   readonly initTimeoutSeconds: number | null;
   /** Ranks hang that do not get on in an operation for so long. */
   readonly hangAfterSeconds: number;
-  readonly onHang: 'report' | 'abort' | 'ignore';
+  readonly onHang: 'report' | 'abort' | 'restart' | 'ignore';
+  /** How often a job that ranks or hosts made fail is started again. */
+  readonly maxRestarts: number;
   readonly graceSeconds: number;
   /** `auto`: a prefix `[rank]` where there is more than one rank. */
   readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';
@@ -169,6 +171,8 @@ export interface JobResult {
   /** 'ok' or the type of the primary failure. */
   readonly reason: 'ok' | Failure['type'];
   readonly exitCode: number;
+  /** How often it was started again. What follows is about the last attempt. */
+  readonly restarts: number;
   readonly failures: readonly Failure[];
   readonly hosts: readonly HostResult[];
   readonly ranks: readonly RankResult[];

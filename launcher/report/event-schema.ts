@@ -93,6 +93,10 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     when: 'something failed; `primary`: it decides the job',
     fields: { failure: 'failure', primary: 'boolean' },
   },
+  restart: {
+    when: 'all ranks are started again; `attempt` of at most `most`',
+    fields: { attempt: 'number', most: 'number', failure: 'failure' },
+  },
   'job-ended': {
     when: 'the last line; as in the result',
     fields: { ok: 'boolean', reason: 'text', exitCode: 'number' },

@@ -61,6 +61,12 @@ export class Lane {
     if (this.#open !== null && this.#ended.has(this.#open) && this.#held.length > 0) this.#breakLine();
   }
 
+  /** The ranks are started again. */
+  ranksAgain(): void {
+    if (this.#open !== null) this.#breakLine();
+    this.#ended.clear();
+  }
+
   /** Something else has ended the line on the screen, without us. */
   lineEnded(): void {
     if (this.#open === null) return;

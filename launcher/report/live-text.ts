@@ -19,6 +19,12 @@ export class LiveText {
   readonly #running = new Set<number>();
   #over = 0;
 
+  #again(): void {
+    this.#phase = 'start';
+    this.#hosts = this.#over = 0;
+    for (const left of [this.#reaching, this.#hostsLeft, this.#running]) left.clear();
+  }
+
   event(event: JobEvent): void {
     switch (event.type) {
       case 'job-started':
@@ -57,6 +63,9 @@ export class LiveText {
         return;
       case 'host-way':
       case 'binding':
+      case 'restart':
+        this.#again();
+        return;
       case 'hang':
       case 'waiting':
       case 'communicator':

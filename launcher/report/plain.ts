@@ -106,6 +106,9 @@ export class PlainReporter implements Reporter {
       case 'waiting':
         if (this.#live?.tellsStart !== true) this.#sayLine(waitingText(event));
         return;
+      case 'restart':
+        this.#restart(event);
+        return;
       case 'hang':
         this.#sayLine(hangText(event));
         return;
@@ -173,6 +176,13 @@ export class PlainReporter implements Reporter {
     this.#stderr.endLine();
     if (this.#stdout.lineOpen && this.#options.streams.onOneTerminal()) this.#stdout.endLine();
     this.#options.streams.stderr.write(Buffer.from(text)).catch(() => {});
+  }
+
+  #restart({ attempt, most }: Extract<JobEvent, { type: 'restart' }>): void {
+    this.#endFolding();
+    for (const lane of [this.#stdout, this.#stderr]) lane.ranksAgain();
+    if (this.#folds !== null) this.#startFolding(this.#ranks);
+    this.#sayLine(`all ranks are started again (${attempt} of at most ${most})`);
   }
 
   #startFolding(count: number): void {

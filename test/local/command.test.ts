@@ -62,9 +62,7 @@ describe('what is not known', () => {
     [['config', 'np'], '"np" after config has no meaning', 'write: ncclrun config'],
     [['config', '--explian'], 'unknown option --explian', 'did you mean --explain?'],
     [['--bind-to', 'nuna', 'true'], '--bind-to is "nuna"', 'did you mean numa?'],
-    [['--on-failure', 'restart', 'true'], '--on-failure is "restart"', '--on-failure abort'],
     [['--on-failure', 'shrink', 'true'], '--on-failure is "shrink"', '--on-failure abort'],
-    [['--max-restarts', '1', 'true'], '--max-restarts is 1', '--max-restarts 0'],
   ])('%j', async (argv, sentence, remedy) => {
     const { status, stdout, stderr } = await run(argv);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -36,6 +36,7 @@ export const resultSchema = v.object({
   ok: v.boolean(),
   reason: v.picklist(reasons),
   exitCode: whole,
+  restarts: whole,
   failures: v.array(
     v.custom<JobResult['failures'][number]>((value) => typeof value === 'object' && value !== null && 'type' in value),
   ),

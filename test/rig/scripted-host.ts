@@ -159,6 +159,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   );
   const common = commonOrder({
     request,
+    epoch: 0,
     jobId: 'job1',
     version: '1',
     installation: '/opt/ncclrun',
@@ -214,7 +215,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     /** Resolves to the result when the job is over. */
     result: async () => {
       await job.over;
-      return jobResult({ jobId: 'job1', job, map, policy, phases });
+      return jobResult({ jobId: 'job1', job, map, policy, phases, restarts: 0 });
     },
   };
 }

@@ -120,6 +120,14 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await onlySlurm('h2');
   });
 
+  it('is started again by the agents that are there', async () => {
+    const script =
+      '[ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && exit 3; echo up $TORCHELASTIC_RESTART_COUNT';
+    const run = await salloc(['--nodes=2', '--ntasks-per-node=1'], '--max-restarts', '2', 'sh', '-c', script);
+    expect({ status: run.status, up: run.stdout.match(/up 2/g)?.length }).toEqual({ status: 0, up: 2 });
+    for (const name of ['h1', 'h2']) await onlySlurm(name);
+  });
+
   it('ends in order on ^C', async () => {
     const script = 'trap "echo rank $RANK ends; exit 0" INT; echo up; while :; do sleep 0.05; done';
     await using command = slurm.start(['salloc', '--quiet', '--nodelist=h1,h2', ncclrun, 'sh', '-c', script]);

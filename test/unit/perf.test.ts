@@ -54,6 +54,7 @@ const ended: JobResult = {
   ok: true,
   reason: 'ok',
   exitCode: 0,
+  restarts: 0,
   failures: [],
   hosts: [],
   ranks: [],

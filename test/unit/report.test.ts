@@ -75,6 +75,7 @@ const result = (failures: readonly Failure[], ended: readonly number[] = []): Jo
   ok: failures.length === 0,
   reason: failures[0]?.type ?? 'ok',
   exitCode: 0,
+  restarts: 0,
   failures,
   hosts: [],
   ranks: [0, 1, 2, 3].map((rank) => ({

@@ -175,6 +175,21 @@ export class Agent {
     if (this.#state.name === 'ending') this.#guardian.close();
   }
 
+  /** It has ranks, or had. */
+  get hasStarted(): boolean {
+    return this.#state.name !== 'ready';
+  }
+
+  /** No rank of its order is left. */
+  get hasEnded(): boolean {
+    return this.#state.name === 'ended';
+  }
+
+  /** Another order may follow. */
+  get staysAfter(): boolean {
+    return !this.#options.local && this.#order.epoch < this.#order.maxRestarts;
+  }
+
   /** The resource manager ends the job: the launcher does it, in order. */
   askToEnd(signal: 'SIGTERM' | 'SIGINT'): void {
     this.#report({ type: 'asked-to-end', signal });
@@ -379,7 +394,7 @@ export class Agent {
   #leave(patience: NodeJS.Timeout): void {
     clearTimeout(patience);
     this.#guardian.release();
-    this.#link.close();
+    if (!this.staysAfter) this.#link.close();
     this.#options.onEnded();
   }
 

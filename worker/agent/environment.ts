@@ -32,7 +32,7 @@ export function jobEnvironment({ order, placement, agentSocket }: HostEnvironmen
     GROUP_RANK: String(placement.hostIndex),
     GROUP_WORLD_SIZE: String(placement.hostCount),
     TORCHELASTIC_RESTART_COUNT: String(order.epoch),
-    TORCHELASTIC_MAX_RESTARTS: '0',
+    TORCHELASTIC_MAX_RESTARTS: String(order.maxRestarts),
     TORCHELASTIC_RUN_ID: order.jobId,
     OMPI_COMM_WORLD_SIZE: size,
     OMPI_COMM_WORLD_LOCAL_SIZE: localSize,

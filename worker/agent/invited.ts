@@ -33,8 +33,8 @@ export async function serveInvited(): Promise<void> {
 
 function ends(signal: 'SIGTERM' | 'SIGINT'): void {
   const agent = theAgent();
-  if (agent === null) giveUp(`ended by ${signal}`);
-  else agent.askToEnd(signal);
+  if (agent?.hasStarted === true) agent.askToEnd(signal);
+  else giveUp(`ended by ${signal}`); // there is nobody to be asked
 }
 
 /** The first frame on stdin; what follows is nobody's. */

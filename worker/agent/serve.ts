@@ -26,6 +26,7 @@ export interface AgentLink extends Link {
 }
 
 let agent: Agent | null = null;
+let isClosed = false;
 
 /** The agent, once the order has come. */
 export function theAgent(): Agent | null {
@@ -38,7 +39,7 @@ export function serve(link: AgentLink): void {
   link.open({
     frame(frame) {
       try {
-        if (agent === null) {
+        if (agent === null || (frame.kind === FrameKind.order && agent.hasEnded)) {
           clearTimeout(deadline);
           begin(frame, link);
         } else {
@@ -67,7 +68,9 @@ function begin(frame: Frame, link: AgentLink): void {
     return;
   }
   const order: AgentOrder = parseOrder(frame.payload);
-  agent = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => exitWhenSent(link) });
+  let begun: Agent | null = null;
+  begun = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => ended(link, begun) });
+  agent = begun;
 }
 
 function refuse(wanted: string): AgentReport | null {
@@ -78,6 +81,8 @@ function refuse(wanted: string): AgentReport | null {
 }
 
 function stop(): void {
+  isClosed = true;
+  if (agent?.hasEnded === true && agent.staysAfter) leave(0);
   if (agent === null) giveUp('the launcher closed the connection before its order came');
   else agent.linkClosed();
 }
@@ -89,6 +94,11 @@ export function complain(message: string): void {
 export function giveUp(message: string): never {
   complain(message);
   return process.exit(125);
+}
+
+/** Null: it has refused. One whose launcher may order again stays, and so does one that was followed by another. */
+function ended(link: AgentLink, one: Agent | null): void {
+  if (one === null || (one === agent && !one.staysAfter) || isClosed) exitWhenSent(link);
 }
 
 /** The link's end is the process's. */

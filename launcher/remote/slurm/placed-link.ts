@@ -4,11 +4,17 @@ import type { StreamLink } from '../../../control/link/stream-link.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 
 export class PlacedLink implements Link {
+  readonly #mayEnd: () => Promise<void> | null;
   readonly #gone = Promise.withResolvers<void>();
   #link: StreamLink | null = null;
   #handler: LinkHandler | null = null;
   #unsent: Frame[] = [];
   #closed = false;
+
+  /** `mayEnd`: that the call is over is told only then; null: at once. */
+  constructor(mayEnd: () => Promise<void> | null) {
+    this.#mayEnd = mayEnd;
+  }
 
   /** Nobody has called, or will any more, or the call is over. */
   get gone(): Promise<void> {
@@ -24,7 +30,7 @@ export class PlacedLink implements Link {
     this.#link = link;
     link.open({
       frame: (frame) => this.#handler?.frame(frame),
-      closed: (problem) => this.#end(problem),
+      closed: (problem) => void this.#end(problem),
     });
     for (const frame of this.#unsent) link.send(frame);
     this.#unsent = [];
@@ -56,7 +62,8 @@ export class PlacedLink implements Link {
     this.#link?.abandon();
   }
 
-  #end(problem: string | null): void {
+  async #end(problem: string | null): Promise<void> {
+    await this.#mayEnd();
     this.#handler?.closed(problem);
     this.#gone.resolve();
   }

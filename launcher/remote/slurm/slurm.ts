@@ -48,13 +48,15 @@ export class SlurmShell implements RemoteShell {
   readonly #links: ReadonlyMap<string, PlacedLink>;
   #step: Promise<Step> | null = null;
   readonly #ends = new Map<PlacedLink, RemoteExit>();
+  /** srun has ended, and what it said is told. */
+  readonly #blamed = Promise.withResolvers<void>();
   #isOver = false;
   #linksLeft: number;
 
   /** `hosts`: all that are going to be started on, of one allocation. */
   constructor(hosts: readonly HostSlots[]) {
     this.#hosts = hosts;
-    this.#links = new Map(hosts.map(({ name }) => [name, new PlacedLink()]));
+    this.#links = new Map(hosts.map(({ name }) => [name, new PlacedLink(() => this.#untilBlamed())]));
     this.#linksLeft = hosts.length;
   }
 
@@ -121,7 +123,16 @@ export class SlurmShell implements RemoteShell {
     };
     // Those to blame first: srun has ended the others because of them.
     for (const one of uncalled) if (statuses.has(one[0])) endOf(one);
-    setTimeout(() => uncalled.forEach(endOf), AFTER_BLAME_MS);
+    setTimeout(() => {
+      uncalled.forEach(endOf);
+      this.#blamed.resolve();
+    }, AFTER_BLAME_MS);
+  }
+
+  /** Where a task of another host cannot start, srun ends all of them: who is to blame is known when srun has ended, and told first. */
+  #untilBlamed(): Promise<void> | null {
+    if ([...this.#links.values()].every((link) => link.isCalled)) return null;
+    return Promise.race([this.#blamed.promise, new Promise<void>((resolve) => setTimeout(resolve, FAREWELL_MS))]);
   }
 
   #srun(): ReturnType<typeof startTool> {
