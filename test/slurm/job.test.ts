@@ -128,6 +128,22 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     for (const name of ['h1', 'h2']) await onlySlurm(name);
   });
 
+  it('cannot be started again on a host whose agent was lost, and says so', async () => {
+    const script = 'echo up; exec sleep 1000';
+    const words = ['--nodelist=h1,h2', ncclrun, '--max-restarts', '1', 'sh', '-c', script];
+    await using command = slurm.start(['salloc', '--quiet', ...words]);
+    for (const rank of [0, 1]) await command.line('stdout', new RegExp(`^\\[${rank}\\] up`));
+    const agent = cluster
+      .host('h2')
+      .guests()
+      .find(({ argv }) => argv.some((word) => word.endsWith('agent.cjs')));
+    process.kill(agent?.pid ?? 0, 'SIGKILL');
+    const { status, stderr } = await command.outcome;
+    expect(status).toBe(125);
+    expect(stderr).toContain('its agent was lost, and srun starts it only once');
+    for (const name of ['h1', 'h2']) await onlySlurm(name);
+  });
+
   it('ends in order on ^C', async () => {
     const script = 'trap "echo rank $RANK ends; exit 0" INT; echo up; while :; do sleep 0.05; done';
     await using command = slurm.start(['salloc', '--quiet', '--nodelist=h1,h2', ncclrun, 'sh', '-c', script]);

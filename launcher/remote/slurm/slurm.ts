@@ -48,6 +48,8 @@ export class SlurmShell implements RemoteShell {
   readonly #links: ReadonlyMap<string, PlacedLink>;
   #step: Promise<Step> | null = null;
   readonly #ends = new Map<PlacedLink, RemoteExit>();
+  /** Hosts whose agents were wanted. */
+  readonly #asked = new Set<string>();
   /** srun has ended, and what it said is told. */
   readonly #blamed = Promise.withResolvers<void>();
   #isOver = false;
@@ -68,6 +70,9 @@ export class SlurmShell implements RemoteShell {
   ): Promise<RemoteProcess> {
     const link = this.#links.get(host.name);
     if (link === undefined) throw makeTrouble('other', `${host.name} is not of this job step`, null);
+    if (this.#asked.has(host.name))
+      throw makeTrouble('other', 'its agent was lost, and srun starts it only once', null);
+    this.#asked.add(host.name);
     onStep('srun');
     this.#step ??= this.#begin();
     const { tool, server } = await this.#step;
