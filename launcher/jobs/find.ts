@@ -1,7 +1,7 @@
 /** The running jobs of this user that were started from this machine. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import * as v from 'valibot';
-import { NOTE_NAME, type Note, noteSchema } from './note.ts';
+import { NOTE_NAME, type Note } from './note.ts';
 
 export interface RunningJob extends Note {
   /** Of ncclrun. */
@@ -10,6 +10,16 @@ export interface RunningJob extends Note {
 
 /** As a link of /proc/PID/fd names such memory. */
 const LINK = `/memfd:${NOTE_NAME} (deleted)`;
+
+const whole = v.pipe(v.number(), v.integer(), v.minValue(0));
+
+const noteSchema: v.GenericSchema<unknown, Note> = v.object({
+  schemaVersion: v.literal(1),
+  jobId: v.string(),
+  startedAt: whole,
+  programs: v.array(v.array(v.string())),
+  hosts: v.array(v.object({ name: v.string(), ranks: v.array(whole) })),
+});
 
 /** The oldest first. What other users run cannot be read, and is not listed for root either. */
 export function runningJobs(): RunningJob[] {

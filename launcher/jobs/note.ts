@@ -2,24 +2,20 @@
  * What `ncclrun ps` finds of a running job: memory of the launcher's with a name that others see below its /proc, and its user alone can read.
  * There is nothing to remove, whatever ends the launcher.
  */
-import * as v from 'valibot';
 import type { JobEvent } from '../job/event.ts';
 import type { RankMap, Reporter } from '../job/types.ts';
 import { showMemory } from '../remote/local.ts';
 
 export const NOTE_NAME = 'ncclrun-job';
 
-const whole = v.pipe(v.number(), v.integer(), v.minValue(0));
-
-export const noteSchema = v.object({
-  schemaVersion: v.literal(1),
-  jobId: v.string(),
+export interface Note {
+  readonly schemaVersion: 1;
+  readonly jobId: string;
   /** Milliseconds since 1970. */
-  startedAt: whole,
-  programs: v.array(v.array(v.string())),
-  hosts: v.array(v.object({ name: v.string(), ranks: v.array(whole) })),
-});
-export type Note = v.InferOutput<typeof noteSchema>;
+  readonly startedAt: number;
+  readonly programs: readonly (readonly string[])[];
+  readonly hosts: readonly { readonly name: string; readonly ranks: readonly number[] }[];
+}
 
 export class JobNote implements Reporter {
   #map: RankMap | null = null;
@@ -36,7 +32,7 @@ export class JobNote implements Reporter {
     const ranks = event.hosts.map(() => new Array<number>());
     for (const { rank, host } of this.#map?.ranks ?? []) ranks[host]?.push(rank);
     const hosts = event.hosts.map((name, index) => ({ name, ranks: ranks[index] ?? [] }));
-    const note: Note = { schemaVersion: 1, jobId, startedAt: time, programs: programs.map((argv) => [...argv]), hosts };
+    const note: Note = { schemaVersion: 1, jobId, startedAt: time, programs, hosts };
     this.#memory = showMemory(Buffer.from(JSON.stringify(note)), NOTE_NAME);
   }
 

@@ -21,7 +21,7 @@ const signs: Readonly<Record<ManagerName, (environment: Environment) => boolean>
   lsf: (environment) => lsfVariables.some((name) => has(environment, name)),
 };
 
-export const lsfVariables = ['LSB_MCPU_HOSTS', 'LSB_HOSTS'] as const;
+const lsfVariables = ['LSB_MCPU_HOSTS', 'LSB_HOSTS'] as const;
 
 function has(environment: Environment, name: string): boolean {
   return (environment[name] ?? '') !== '';
