@@ -6,7 +6,7 @@ export class UnplannableError extends Error {
   override readonly name = 'UnplannableError';
 }
 
-/** `gpusShared`: several ranks may use one GPU, where they take turns: for tests. */
+/** `gpusShared`: several ranks may use one GPU. */
 export function checkDevices(input: PlanInput, gpusShared = false): void {
   const gpus = new Map<string, number>();
   input.peers.forEach((peer, rank) => {
@@ -22,7 +22,8 @@ export function checkDevices(input: PlanInput, gpusShared = false): void {
     const other = gpus.get(gpu);
     if (other !== undefined) {
       throw new UnplannableError(
-        `duplicate GPU: ranks ${other} and ${rank} both use the GPU with bus id ${peer.busId} (device ${peer.cudaDevice}) of ${hostOf(input, peer)}`,
+        `duplicate GPU: ranks ${other} and ${rank} both use the GPU with bus id ${peer.busId} (device ${peer.cudaDevice}) of ${hostOf(input, peer)}; ` +
+          'with NCCL_MULTI_RANK_GPU_ENABLE=1 they share it',
       );
     }
     gpus.set(gpu, rank);

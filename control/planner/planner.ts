@@ -32,7 +32,7 @@ export class Planner {
 
   /** `wholeJob`: the communicator has all ranks of the job, so a given plan must fit it. Throws UnplannableError, TopologyError. */
   plan(input: PlanInput, wholeJob: boolean): CommPlan {
-    checkDevices(input, this.#environment['NCCLRUN_SHARE_GPUS'] === '1');
+    checkDevices(input, this.#environment['NCCL_MULTI_RANK_GPU_ENABLE'] === '1');
     return bindPlan(input, this.#givenFor(input, wholeJob) ?? this.#remembered(input));
   }
 

@@ -1,5 +1,7 @@
 // Joining a communicator.
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 
 #include "abi/call.h"
@@ -107,14 +109,18 @@ ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, 
   return Group::current().join(std::move(made), newcomm);
 }
 
+// With NCCL_MULTI_RANK_GPU_ENABLE=1 ranks may share a GPU.
 Status checkDevices(const int* devices, int count) {
   if (devices == nullptr) return {};
+  const char* const said = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  const bool mayShare = said != nullptr && std::strcmp(said, "1") == 0;
   std::map<int, int> places;
   for (int i = 0; i < count; i++) {
     if (devices[i] < 0) return {ncclInvalidArgument, formatSentence("devlist[%d] is %d", i, devices[i])};
     const auto [first, fresh] = places.try_emplace(devices[i], i);
-    if (!fresh) {
-      return {ncclInvalidUsage, formatSentence("duplicate device: devlist[%d] and devlist[%d] are both %d",
+    if (!fresh && !mayShare) {
+      return {ncclInvalidUsage, formatSentence("duplicate device: devlist[%d] and devlist[%d] are both %d; with "
+                                               "NCCL_MULTI_RANK_GPU_ENABLE=1 ranks share it",
                                                first->second, i, devices[i])};
     }
   }

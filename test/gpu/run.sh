@@ -1,11 +1,14 @@
 #!/bin/bash
 # Runs the GPU tests of a checkout, or of a bundle (scripts/gpu-bundle.mjs), on this machine's GPUs.
 #
-#   test/gpu/run.sh [GPUS [PATTERN]]    all GPUs and all tests, or those whose name matches the regular expression
+#   test/gpu/run.sh [RANKS [PATTERN]]    a rank per GPU and all tests, or those whose name matches the regular expression
 #
 # A line per test, PASS or FAIL with its seconds; of a failed one the end of its output too. Skips with a reason where
-# there is no GPU. Environment:
+# there is no GPU. More ranks than GPUs share these (NCCL_MULTI_RANK_GPU_ENABLE): all that a kernel, a copy engine or the
+# driver does is then tried, and only the way from one GPU to another is not; NVIDIA's multi-process service, where it is
+# there, lets their kernels run at once. Environment:
 #   LOGS=DIRECTORY  keeps every test's output        EVERY=1   runs each torch test by itself under every launcher too
+#   SERVICE=0       no multi-process service: ranks that share a GPU take turns
 #   LIMIT=N         multiplies the time limits       THEIRS=1  runs torch and cupy on NVIDIA's library, to try the tests
 set -u
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
@@ -14,7 +17,8 @@ if ! command -v nvidia-smi >/dev/null || [ "$(nvidia-smi -L 2>/dev/null | grep -
   echo "GPU tests skipped: nvidia-smi finds no GPU here"
   exit 0
 fi
-gpus=${1:-$(nvidia-smi -L | grep -c '^GPU ')}
+there=$(nvidia-smi -L | grep -c '^GPU ')
+ranks=${1:-$there}
 pattern=${2:-.}
 logs=${LOGS:-$(mktemp -d)}
 mkdir -p "$logs"
@@ -40,16 +44,31 @@ export PYTHONUNBUFFERED=1
 library=$home/build/libnccl.so.2
 export LD_LIBRARY_PATH=$home/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # of the native programs, whose own paths are the build's
 
+start=(ncclrun -n "$ranks")
+shares=''
+if [ "$ranks" -gt "$there" ]; then
+  shares=1
+  start+=(--oversubscribe)
+  export NCCL_MULTI_RANK_GPU_ENABLE=1
+  export CUDA_DEVICE_MAX_CONNECTIONS=32 # ranks of one process wait for each other: none may stand behind another one's queue
+  if [ "${SERVICE:-1}" = 1 ] && command -v nvidia-cuda-mps-control >/dev/null; then
+    CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
+    export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
+    nvidia-cuda-mps-control -d
+    trap 'echo quit | nvidia-cuda-mps-control; rm -r "$CUDA_MPS_PIPE_DIRECTORY"' EXIT
+  fi
+fi
+
 # --- the tests: name, seconds, command (one word per argument)
 names=() limits=() commands=()
 shown='' # those whose output is shown of a passed one too
-ours=(ncclrun --engine ncclrun -n "$gpus" python3)
+ours=("${start[@]}" --engine ncclrun python3)
 preload=(env LD_PRELOAD="$library")
 exported=(-x LD_PRELOAD="$library")
 if [ -n "${THEIRS:-}" ]; then
   export TEST_LIBRARY=theirs
   unset LD_LIBRARY_PATH
-  ours=(ncclrun -n "$gpus" python3) preload=(env) exported=()
+  ours=("${start[@]}" python3) preload=(env) exported=()
 fi
 add() {
   names+=("$1") limits+=("$2")
@@ -58,23 +77,23 @@ add() {
 }
 
 # programs of the native build: each is started on all GPUs
-add native/init-barrier 30 ncclrun -n "$gpus" "$programs/init_barrier"
-add native/matrix 120 ncclrun -n "$gpus" "$programs/matrix" 1
+add native/init-barrier 30 "${start[@]}" "$programs/init_barrier"
+add native/matrix 120 "${start[@]}" "$programs/matrix" 1
 for algorithm in direct ring tree; do
   for protocol in simple ll ll128; do
     add "native/matrix-$algorithm-$protocol" 120 \
-      env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol ncclrun -n "$gpus" "$programs/matrix" 2
+      env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol "${start[@]}" "$programs/matrix" 2
   done
 done
 # copy engines, also where all streams share one of the driver's queues
 copies=(env NCCL_ALGO=copyengine NCCLRUN_COPY_PATIENCE=20000)
-add native/matrix-copies 120 "${copies[@]}" ncclrun -n "$gpus" "$programs/matrix" 4
-add native/matrix-copies-one-queue 120 "${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=1 ncclrun -n "$gpus" "$programs/matrix" 5
+add native/matrix-copies 120 "${copies[@]}" "${start[@]}" "$programs/matrix" 4
+add native/matrix-copies-one-queue 120 "${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=1 "${start[@]}" "$programs/matrix" 5
 # kernels that wait now and then before they hand data on or look for it
 if [ -d "$programs/kernels-delayed" ]; then
   for protocol in simple ll ll128; do
     add "native/matrix-delays-$protocol" 120 env NCCLRUN_KERNELS="$programs/kernels-delayed" NCCL_PROTO=$protocol \
-      ncclrun -n "$gpus" "$programs/matrix" 3
+      "${start[@]}" "$programs/matrix" 3
   done
 fi
 # programs of test/gpu/native: they start their ranks themselves, on a private agent
@@ -82,54 +101,54 @@ bin=$logs/native
 if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   for state in small lines large graph idle queued running moving gathering finalize barrier node-barrier split send receive group \
     group-late graph-late init; do
-    add "native/lose-peer-$state" 40 "$bin/lose_peer" "$gpus" "$state"
+    add "native/lose-peer-$state" 40 "$bin/lose_peer" "$ranks" "$state"
   done
   for what in collectives messages; do
-    add "native/two-streams-$what" 250 "$bin/two_streams" "$gpus" 4000 1024 "$what"
+    add "native/two-streams-$what" 250 "$bin/two_streams" "$ranks" 4000 1024 "$what"
   done
   for queues in 8 1; do
     few=("${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=$queues)
     for what in collectives messages; do
-      add "native/two-streams-copies-$what-$queues" 250 "${few[@]}" "$bin/two_streams" "$gpus" 200 1024 "$what"
+      add "native/two-streams-copies-$what-$queues" 250 "${few[@]}" "$bin/two_streams" "$ranks" 200 1024 "$what"
     done
-    add "native/unlike-groups-copies-$queues" 70 "${few[@]}" "$bin/unlike_groups" "$gpus" $((64 << 20))
-    add "native/group-streams-copies-$queues" 70 "${few[@]}" "$bin/group_streams" "$gpus" 20 $((64 << 20))
-    add "native/graphs-copies-$queues" 130 "${few[@]}" "$bin/graphs" "$gpus" 100 $((64 << 20))
+    add "native/unlike-groups-copies-$queues" 70 "${few[@]}" "$bin/unlike_groups" "$ranks" $((64 << 20))
+    add "native/group-streams-copies-$queues" 70 "${few[@]}" "$bin/group_streams" "$ranks" 20 $((64 << 20))
+    add "native/graphs-copies-$queues" 130 "${few[@]}" "$bin/graphs" "$ranks" 100 $((64 << 20))
   done
   for state in large graph running moving gathering gather send receive group graph-late; do
-    add "native/lose-peer-copies-$state" 40 "${copies[@]}" "$bin/lose_peer" "$gpus" "$state"
+    add "native/lose-peer-copies-$state" 40 "${copies[@]}" "$bin/lose_peer" "$ranks" "$state"
   done
-  add native/abort-copies 130 "${copies[@]}" "$bin/abort" "$gpus" 3
-  add native/options-copies 70 "${copies[@]}" "$bin/options" "$gpus"
-  add native/one-thread 70 "$bin/one_thread" "$gpus" $((64 << 20))
-  add native/group-streams 70 "$bin/group_streams" "$gpus" 60 $((64 << 20))
-  add native/memory 70 "$bin/memory" "$gpus" 64
-  add native/unlike-groups 70 "$bin/unlike_groups" "$gpus" $((64 << 20))
-  for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$gpus" 1000000 "$group"; done
+  add native/abort-copies 130 "${copies[@]}" "$bin/abort" "$ranks" 3
+  add native/options-copies 70 "${copies[@]}" "$bin/options" "$ranks"
+  add native/one-thread 70 "$bin/one_thread" "$ranks" $((64 << 20))
+  add native/group-streams 70 "$bin/group_streams" "$ranks" 60 $((64 << 20))
+  add native/memory 70 "$bin/memory" "$ranks" 64
+  add native/unlike-groups 70 "$bin/unlike_groups" "$ranks" $((64 << 20))
+  for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$ranks" 1000000 "$group"; done
   if [ -d "$programs/kernels-delayed" ]; then
     for protocol in ll ll128; do
       add "native/many-delays-$protocol" 120 env NCCLRUN_KERNELS="$programs/kernels-delayed" NCCL_PROTO=$protocol \
-        "$bin/many" "$gpus" 100000 1
+        "$bin/many" "$ranks" 100000 1
     done
   fi
-  add native/threads 250 "$bin/threads" "$gpus" 1000
-  add native/options 70 "$bin/options" "$gpus"
-  add native/hidden 180 "$bin/hidden" "$gpus" alone $((64 << 20))
-  add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$gpus" all $((64 << 20))
-  add native/abort 130 "$bin/abort" "$gpus" 3
-  add native/teams 130 "$bin/teams" "$gpus"
-  add native/graphs 130 "$bin/graphs" "$gpus" 1000 $((64 << 20))
+  add native/threads 250 "$bin/threads" "$ranks" 1000
+  add native/options 70 "$bin/options" "$ranks"
+  [ -n "$shares" ] || add native/hidden 180 "$bin/hidden" "$ranks" alone $((64 << 20))
+  add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$ranks" all $((64 << 20))
+  add native/abort 130 "$bin/abort" "$ranks" 3
+  add native/teams 130 "$bin/teams" "$ranks"
+  add native/graphs 130 "$bin/graphs" "$ranks" 1000 $((64 << 20))
   sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
   if [ -x "$sanitizer" ]; then
     for tool in memcheck racecheck; do
-      add "sanitizer/$tool" 120 "$sanitizer" --target-processes all --tool "$tool" --error-exitcode 9 "$bin/graphs" "$gpus" 3 $((8 << 20))
+      add "sanitizer/$tool" 120 "$sanitizer" --target-processes all --tool "$tool" --error-exitcode 9 "$bin/graphs" "$ranks" 3 $((8 << 20))
     done
   fi
 else
   cat "$logs/build-native"
   add native/build 10 false
 fi
-# further native programs: add native/NAME SECONDS ncclrun -n "$gpus" "$programs/PROGRAM" ARGUMENTS
+# further native programs: add native/NAME SECONDS "${start[@]}" "$programs/PROGRAM" ARGUMENTS
 
 collectives=$home/bench/gpu/bin/collectives # a bundle's
 if [ ! -x "$collectives" ]; then
@@ -138,33 +157,33 @@ if [ ! -x "$collectives" ]; then
 fi
 collectives=("$collectives" --only ours --seconds 20)
 sizes=(--sizes 8,4K,64K,1M,64M --rounds 3 --milliseconds 1)
-add bench/forked 120 "${collectives[@]}" --gpus "$gpus" "${sizes[@]}"
-add bench/ncclrun 120 ncclrun -n "$gpus" "${collectives[@]}" "${sizes[@]}"
-add bench/barrier 60 "${collectives[@]}" --gpus "$gpus" --barrier --rounds 3
-add bench/init 60 "${collectives[@]}" --gpus "$gpus" --init --rounds 1
+add bench/forked 120 "${collectives[@]}" --gpus "$ranks" "${sizes[@]}"
+add bench/ncclrun 120 "${start[@]}" "${collectives[@]}" "${sizes[@]}"
+add bench/barrier 60 "${collectives[@]}" --gpus "$ranks" --barrier --rounds 3
+add bench/init 60 "${collectives[@]}" --gpus "$ranks" --init --rounds 1
 
 for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv; do
-  add "perf/$collective" 60 ncclrun perf "$collective" -n "$gpus" --device cuda -e 16M -f 32 -o all --check
+  add "perf/$collective" 60 ncclrun perf "$collective" "${start[@]:1}" --device cuda -e 16M -f 32 -o all --check
 done
-add perf/types 120 ncclrun perf all_reduce -n "$gpus" --device cuda -b 0 -e 100003 -f 313 -d all -o all --check
+add perf/types 120 ncclrun perf all_reduce "${start[@]:1}" --device cuda -b 0 -e 100003 -f 313 -d all -o all --check
 nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
 if "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
   "$home"/examples/overlap/*.cu "$home"/examples/overlap/*.cc -L"$home/build" -Xlinker -l:libnccl.so.2; then
-  add example/overlap 60 ncclrun -n "$gpus" "$logs/overlap"
+  add example/overlap 60 "${start[@]}" "$logs/overlap"
   shown+=" example/overlap "
 fi
 
 # the interface for TypeScript programs: each case is a job
 while read -r name; do
-  add "typescript/${name// /-}" 30 env NCCLRUN_TEST_DEVICE=cuda ncclrun -n "$gpus" "$home/test/local/interface/program.ts" "$name"
+  add "typescript/${name// /-}" 30 env NCCLRUN_TEST_DEVICE=cuda "${start[@]}" "$home/test/local/interface/program.ts" "$name"
 done < <(sed -n "s/^  async '\\(.*\\)'() {\$/\\1/p" "$home/test/local/interface/devices.ts")
-add typescript/example 30 ncclrun -n "$gpus" "$home/examples/gpu-all-reduce.ts"
+add typescript/example 30 "${start[@]}" "$home/examples/gpu-all-reduce.ts"
 
 # torch: one by one under ncclrun, all in one process group under the others
 together=(reductions moves point_to_point asynchronous graph ddp fsdp mesh)
 alone=(eager split nonblocking)
-torchrun=("${preload[@]}" python3 -m torch.distributed.run --standalone --nproc-per-node "$gpus")
-mpirun=(mpirun --allow-run-as-root --oversubscribe -n "$gpus" "${exported[@]}" python3)
+torchrun=("${preload[@]}" python3 -m torch.distributed.run --standalone --nproc-per-node "$ranks")
+mpirun=(mpirun --allow-run-as-root --oversubscribe -n "$ranks" "${exported[@]}" python3)
 for topic in "${together[@]}" "${alone[@]}"; do
   add "torch/ncclrun/$topic" 120 "${ours[@]}" "$here/torch/$topic.py"
   [ -n "${EVERY:-}" ] || continue
@@ -173,9 +192,9 @@ for topic in "${together[@]}" "${alone[@]}"; do
 done
 add torch/torchrun/together 240 "${torchrun[@]}" "$here/torch/together.py" "${together[@]}"
 add torch/mpirun/together 240 "${mpirun[@]}" "$here/torch/together.py" "${together[@]}"
-add torch/abort 180 "${preload[@]}" python3 "$here/torch/abort.py" "$gpus"
+add torch/abort 180 "${preload[@]}" python3 "$here/torch/abort.py" "$ranks"
 
-add cupy/one-process 120 "${preload[@]}" python3 "$here/cupy/one_process.py" "$gpus"
+add cupy/one-process 120 "${preload[@]}" python3 "$here/cupy/one_process.py" "$ranks"
 add cupy/ncclrun 120 "${ours[@]}" "$here/cupy/processes.py"
 add cupy/mpirun 120 "${mpirun[@]}" "$here/cupy/processes.py"
 

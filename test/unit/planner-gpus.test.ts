@@ -110,7 +110,7 @@ describe('the planner, for GPUs,', () => {
     if (first === undefined) throw new Error('there are two');
     const shared = { ...input, peers: [first, first] };
     expect(() => new Planner(null).plan(shared, true)).toThrow(/duplicate GPU: ranks 0 and 1 both use .*10020/);
-    expect(new Planner(null, { NCCLRUN_SHARE_GPUS: '1' }).plan(shared, true).device).toBe('cuda');
+    expect(new Planner(null, { NCCL_MULTI_RANK_GPU_ENABLE: '1' }).plan(shared, true).device).toBe('cuda');
   });
 
   test('says what to do with GPUs of several hosts', () => {

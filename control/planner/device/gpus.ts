@@ -26,8 +26,9 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
         'ordinary memory',
     );
   }
+  const together = LAUNCHES_AT_ONCE * mostOnOneGpu(input.peers);
   const limits = input.peers.map(({ multiprocessors, mostChannels }) =>
-    Math.min(mostChannels === 0 ? MOST_CHANNELS : mostChannels, Math.floor(multiprocessors / LAUNCHES_AT_ONCE)),
+    Math.min(mostChannels === 0 ? MOST_CHANNELS : mostChannels, Math.floor(multiprocessors / together)),
   );
   const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
@@ -47,6 +48,13 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };
+}
+
+/** Ranks that share a GPU (NCCL_MULTI_RANK_GPU_ENABLE) wait for each other on its multiprocessors. */
+function mostOnOneGpu(peers: PlanInput['peers']): number {
+  const ranks = new Map<string, number>();
+  for (const { busId } of peers) ranks.set(busId, (ranks.get(busId) ?? 0) + 1);
+  return Math.max(...ranks.values());
 }
 
 /** What the model is asked about. */

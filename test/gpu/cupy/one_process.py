@@ -10,13 +10,15 @@ from checks import Ranks, check_all
 from cupy.cuda import nccl
 
 size = int(sys.argv[1])
-communicators = nccl.NcclCommunicator.initAll(size)
-check_all(Ranks(size, [(rank, communicators[rank], rank) for rank in range(size)]))
+count = cupy.cuda.runtime.getDeviceCount()
+gpus = [rank % count for rank in range(size)]
+communicators = nccl.NcclCommunicator.initAll(size if size <= count else gpus)
+check_all(Ranks(size, [(rank, communicators[rank], gpus[rank]) for rank in range(size)]))
 for communicator in communicators:
     communicator.destroy()
 
 # The other order of GPUs.
-devices = list(reversed(range(size)))
+devices = gpus[::-1]
 communicators = nccl.NcclCommunicator.initAll(devices)
 for rank, communicator in enumerate(communicators):
     if communicator.device_id() != devices[rank]:
@@ -28,8 +30,8 @@ identity = nccl.get_unique_id()
 made = []
 nccl.groupStart()
 for rank in range(size):
-    with cupy.cuda.Device(rank):
+    with cupy.cuda.Device(gpus[rank]):
         made.append(nccl.NcclCommunicator(size, identity, rank))
 nccl.groupEnd()
-check_all(Ranks(size, [(rank, made[rank], rank) for rank in range(size)]))
+check_all(Ranks(size, [(rank, made[rank], gpus[rank]) for rank in range(size)]))
 print(f"PASS cupy, one process with {size} GPUs; version {nccl.get_version()}")

@@ -18,7 +18,8 @@ size = int(setting("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"))
 local = int(setting("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"))
 job = os.environ.get("PMIX_NAMESPACE", str(os.getppid()))
 port = int(os.environ.get("MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000))
-cupy.cuda.Device(local).use()
+gpu = local % cupy.cuda.runtime.getDeviceCount()
+cupy.cuda.Device(gpu).use()
 
 
 def hand_out():
@@ -38,9 +39,9 @@ def hand_out():
 
 
 communicator = nccl.NcclCommunicator(size, hand_out(), rank)
-if communicator.device_id() != local:
-    raise SystemExit(f"FAIL cupy: rank {rank} is on GPU {communicator.device_id()} instead of {local}")
-check_all(Ranks(size, [(rank, communicator, local)]))
+if communicator.device_id() != gpu:
+    raise SystemExit(f"FAIL cupy: rank {rank} is on GPU {communicator.device_id()} instead of {gpu}")
+check_all(Ranks(size, [(rank, communicator, gpu)]))
 communicator.destroy()
 if rank == 0:
     print(f"PASS cupy, {size} processes; version {nccl.get_version()}")

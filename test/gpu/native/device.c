@@ -39,14 +39,23 @@ int onGpus(void) {
   return device == NULL || strcmp(device, "host") != 0;
 }
 
-void useDevice(int number) {
+int gpuOf(int number) {
   int count = 0;
-  if (!onGpus()) return;
   MUST(ncclrunGpuCount(&count));
   if (count == 0) failed("there is no GPU here; NCCLRUN_DEVICE=host runs on the host device");
   if (eachSeesItsGpuAlone) SAME(count, 1);
-  if (!eachSeesItsGpuAlone && number >= count) failed("%d GPUs here, and this is rank %d", count, number);
-  MUST(ncclrunGpuUse(eachSeesItsGpuAlone ? 0 : number));
+  return number % count;
+}
+
+void useDevice(int number) {
+  if (onGpus()) MUST(ncclrunGpuUse(gpuOf(number)));
+}
+
+void joinAllHere(ncclComm_t* comms, int count) {
+  int numbers[mostRanks];
+  for (int i = 0; i < count; i++) numbers[i] = onGpus() ? gpuOf(i) : i;
+  const int ownsOne = numbers[count - 1] == count - 1;
+  MUST(ncclCommInitAll(comms, count, ownsOne ? NULL : numbers));
 }
 
 static ncclrunStream_t host(cudaStream_t stream) { return (ncclrunStream_t)stream; }

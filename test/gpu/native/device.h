@@ -7,8 +7,12 @@
 #include "ncclrun.h"
 
 int onGpus(void);
+/* The number of a rank's GPU: its own, or, where there are fewer GPUs than ranks, one that it shares. */
+int gpuOf(int rank);
 /* The calling thread's GPU. */
 void useDevice(int number);
+/* A communicator of `count` ranks on their GPUs, all of them in the calling thread. */
+void joinAllHere(ncclComm_t* comms, int count);
 
 cudaStream_t makeStream(void);
 /* Waits for what is queued; errors are no matter. */

@@ -43,7 +43,7 @@ static void body(void) {
   for (int i = 0; i < count; i++) all[i] = begin(i);
   at("joining");
   useDevice(0);
-  MUST(ncclCommInitAll(comms, count, NULL));
+  joinAllHere(comms, count);
   for (int round = 0; round < rounds; round++) {
     at("round %d", round);
     MUST(ncclGroupStart());

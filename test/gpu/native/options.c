@@ -207,7 +207,7 @@ static void inVain(ncclComm_t comm) {
   REFUSED(ncclGroupEnd(), ncclInvalidUsage);
   int device = -1;
   REFUSED(ncclCommCuDevice(comm, &device), onGpus() ? ncclSuccess : ncclInvalidUsage);
-  SAME(device, onGpus() ? rank : -1);
+  SAME(device, onGpus() ? gpuOf(rank) : -1);
   freeMemory(memory);
   tryOut(comm, stream, mostCount, 79); /* none of it did harm */
 }

@@ -1,7 +1,7 @@
 /* Ranks for the test programs: processes of this host, or threads of one. The program starts them itself and watches
  * them: one that fails ends all, and when the time is up each is named with the place where it is.
  *
- * On GPUs rank k has GPU k. With NCCLRUN_DEVICE=host the same programs run on the host device (device.h). */
+ * On GPUs rank k has GPU k, or, where there are fewer GPUs than ranks, shares one. With NCCLRUN_DEVICE=host the same programs run on the host device (device.h). */
 #pragma once
 #include <stdatomic.h>
 #include <stddef.h>
