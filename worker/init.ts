@@ -64,10 +64,15 @@ function gpuOf({ device = 'host', gpu }: InitOptions): number | null {
     if (gpu !== undefined) throw new UsageError(`init: gpu ${gpu} is given, but not device: 'cuda'`);
     return null;
   }
-  const number = gpu ?? Number(process.env['NCCLRUN_LOCAL_RANK'] ?? 0);
+  const number = gpu ?? gpuOfRank(Number(process.env['NCCLRUN_LOCAL_RANK'] ?? 0));
   if (!Number.isInteger(number) || number < 0 || number >= 2 ** 31)
     throw new UsageError(`init: gpu ${number} is no number of a GPU; it must be a whole number from 0`);
   return number;
+}
+
+/** Its own, or with NCCL_MULTI_RANK_GPU_ENABLE one that it shares where there are fewer. */
+function gpuOfRank(localRank: number): number {
+  return process.env['NCCL_MULTI_RANK_GPU_ENABLE'] === '1' ? localRank % Math.max(gpuCount(), 1) : localRank;
 }
 
 /** How many GPUs this process can use, with `device: 'cuda'`; 0 where there is no CUDA. */

@@ -45,11 +45,13 @@ library=$home/build/libnccl.so.2
 export LD_LIBRARY_PATH=$home/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # of the native programs, whose own paths are the build's
 
 start=(ncclrun -n "$ranks")
-shares=''
+shares='' unserved=(env)
 if [ "$ranks" -gt "$there" ]; then
   shares=1
   start+=(--oversubscribe)
   export NCCL_MULTI_RANK_GPU_ENABLE=1
+  # clients of the service that have one queue each stand in each other's way
+  unserved=(env -u CUDA_MPS_PIPE_DIRECTORY)
   export CUDA_DEVICE_MAX_CONNECTIONS=32 # ranks of one process wait for each other: none may stand behind another one's queue
   if [ "${SERVICE:-1}" = 1 ] && command -v nvidia-cuda-mps-control >/dev/null; then
     CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
@@ -108,6 +110,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   done
   for queues in 8 1; do
     few=("${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=$queues)
+    [ "$queues" = 8 ] || few=("${unserved[@]}" "${few[@]}")
     for what in collectives messages; do
       add "native/two-streams-copies-$what-$queues" 250 "${few[@]}" "$bin/two_streams" "$ranks" 200 1024 "$what"
     done
@@ -141,7 +144,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
   if [ -x "$sanitizer" ]; then
     for tool in memcheck racecheck; do
-      add "sanitizer/$tool" 120 "$sanitizer" --target-processes all --tool "$tool" --error-exitcode 9 "$bin/graphs" "$ranks" 3 $((8 << 20))
+      add "sanitizer/$tool" 120 "${unserved[@]}" "$sanitizer" --target-processes all --tool "$tool" --error-exitcode 9 "$bin/graphs" "$ranks" 3 $((8 << 20))
     done
   fi
 else
@@ -166,8 +169,9 @@ for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall
   add "perf/$collective" 60 ncclrun perf "$collective" "${start[@]:1}" --device cuda -e 16M -f 32 -o all --check
 done
 add perf/types 120 ncclrun perf all_reduce "${start[@]:1}" --device cuda -b 0 -e 100003 -f 313 -d all -o all --check
+# it measures what a GPU's own exchange costs it
 nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
-if "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
+if [ -z "$shares" ] && "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
   "$home"/examples/overlap/*.cu "$home"/examples/overlap/*.cc -L"$home/build" -Xlinker -l:libnccl.so.2; then
   add example/overlap 60 "${start[@]}" "$logs/overlap"
   shown+=" example/overlap "

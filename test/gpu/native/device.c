@@ -39,12 +39,19 @@ int onGpus(void) {
   return device == NULL || strcmp(device, "host") != 0;
 }
 
-int gpuOf(int number) {
+static int gpuCount(void) {
   int count = 0;
   MUST(ncclrunGpuCount(&count));
   if (count == 0) failed("there is no GPU here; NCCLRUN_DEVICE=host runs on the host device");
   if (eachSeesItsGpuAlone) SAME(count, 1);
-  return number % count;
+  return count;
+}
+
+int gpuOf(int number) { return number % gpuCount(); }
+
+int ranksOfGpu(void) {
+  const int count = onGpus() && !eachSeesItsGpuAlone ? gpuCount() : ranks;
+  return (ranks + count - 1) / count;
 }
 
 void useDevice(int number) {

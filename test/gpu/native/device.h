@@ -9,6 +9,8 @@
 int onGpus(void);
 /* The number of a rank's GPU: its own, or, where there are fewer GPUs than ranks, one that it shares. */
 int gpuOf(int rank);
+/* Ranks on a GPU, at most. */
+int ranksOfGpu(void);
 /* The calling thread's GPU. */
 void useDevice(int number);
 /* A communicator of `count` ranks on their GPUs, all of them in the calling thread. */
