@@ -16,13 +16,7 @@ import type { Countdown } from '../../control/clock.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import {
-  decodeCredit,
-  decodeExited,
-  decodeSpawned,
-  decodeSpawnFailed,
-  encodeSignal,
-} from '../../control/messages/payload.ts';
+import { decodeCredit, decodeSpawnFailed, encodeSignal } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import type { JobEvent } from './event.ts';
@@ -34,9 +28,10 @@ import { outputWindow } from './order.ts';
 import type { JobParts, JobState, Rendezvous } from './job-parts.ts';
 import { OutputFlow } from './output-flow.ts';
 import type { PhaseClock } from './phase-clock.ts';
-import { describeEnd, exit, isOver, lose, waiting } from './rank.ts';
+import { describeEnd, isOver } from './rank.ts';
 import type { RankState } from './rank.ts';
 import { RankEnds } from './rank-ends.ts';
+import { RankTable } from './rank-table.ts';
 import { interruptText, leaveText, terminateText } from './signal-text.ts';
 import { signalNumber } from './signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
@@ -56,12 +51,7 @@ export class Job {
   readonly #allUp = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
   #hosts: readonly Host[] = [];
-  #map: RankMap | null = null;
-  /** By host index of the map. */
-  #mapHosts: readonly Host[] = [];
-  #ranks: RankState[] = [];
-  #ranksWaiting = 0;
-  #ranksLeft = 0;
+  #ranks = RankTable.none();
   #rendezvous: Rendezvous | null = null;
   #makeRendezvous: (() => Rendezvous) | null = null;
   #state: JobState = { name: 'connecting' };
@@ -95,7 +85,7 @@ export class Job {
   }
 
   get ranks(): readonly RankState[] {
-    return this.#ranks;
+    return this.#ranks.states;
   }
 
   /** How each host's news reach the job. */
@@ -139,17 +129,13 @@ export class Job {
   ): void {
     if (this.#state.name !== 'connecting') return;
     this.#state = { name: 'spawning' };
-    this.#map = map;
-    this.#mapHosts = hosts;
-    this.#ranks = map.ranks.map(() => waiting);
-    this.#ranksWaiting = this.#ranks.length;
-    this.#ranksLeft = this.#ranks.length;
+    this.#ranks = new RankTable(map, hosts);
     this.#makeRendezvous = rendezvous;
     for (const { rank, host } of map.ranks) {
       const stdinHost = hosts[host];
       if (stdinHost !== undefined && this.#parts.readsStdin(rank)) this.#stdin.expect(rank, stdinHost);
     }
-    for (const host of this.#hosts) if (!hosts.includes(host)) host.end();
+    for (const host of this.#hosts) if (this.#ranks.indexOf(host) === -1) host.end();
     for (const [index, host] of hosts.entries()) {
       const start = starts[index];
       if (start !== undefined) host.start(start);
@@ -188,7 +174,7 @@ export class Job {
   }
 
   hostOf(rank: number): string {
-    return this.#mapHosts[this.#map?.ranks[rank]?.host ?? -1]?.name ?? 'unknown host';
+    return this.#ranks.hostOf(rank)?.name ?? 'unknown host';
   }
 
   #missing(rank: number, message: string): RankMissingFailure {
@@ -203,22 +189,22 @@ export class Job {
 
   /** The user's ^C: the ranks get it and take their time. */
   interrupt(): void {
-    this.emit({ type: 'signal', signal: 'SIGINT', forwarded: this.#ranksLeft > 0 });
-    if (this.#ranksLeft > 0) this.#notice(interruptText(this.#parts.request.graceSeconds));
+    this.emit({ type: 'signal', signal: 'SIGINT', forwarded: this.#ranks.left > 0 });
+    if (this.#ranks.left > 0) this.#notice(interruptText(this.#parts.request.graceSeconds));
     this.#blame('SIGINT');
     this.#signalRanks('SIGINT');
     this.#beginStopping(null);
   }
 
   terminate(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
-    this.emit({ type: 'signal', signal, forwarded: this.#ranksLeft > 0 });
-    if (this.#ranksLeft > 0) this.#notice(terminateText(signal, this.#parts.request.graceSeconds));
+    this.emit({ type: 'signal', signal, forwarded: this.#ranks.left > 0 });
+    if (this.#ranks.left > 0) this.#notice(terminateText(signal, this.#parts.request.graceSeconds));
     this.#blame(signal);
     this.#terminateRanks();
   }
 
   forward(signal: NodeJS.Signals): void {
-    this.emit({ type: 'signal', signal, forwarded: this.#ranksLeft > 0 });
+    this.emit({ type: 'signal', signal, forwarded: this.#ranks.left > 0 });
     this.#signalRanks(signal);
   }
 
@@ -230,7 +216,7 @@ export class Job {
 
   /** ^Z: no limit runs, nothing counts as silent, and the ranks stop too. Resolves when that is so; the caller stops this process next. */
   async stop(ranks: boolean): Promise<void> {
-    this.emit({ type: 'signal', signal: 'SIGTSTP', forwarded: ranks && this.#ranksLeft > 0 });
+    this.emit({ type: 'signal', signal: 'SIGTSTP', forwarded: ranks && this.#ranks.left > 0 });
     this.#parts.clock.stop();
     if (ranks) this.#signalRanks('SIGSTOP');
     this.#stdin.suspend();
@@ -238,7 +224,7 @@ export class Job {
   }
 
   resume(ranks: boolean): void {
-    this.emit({ type: 'signal', signal: 'SIGCONT', forwarded: ranks && this.#ranksLeft > 0 });
+    this.emit({ type: 'signal', signal: 'SIGCONT', forwarded: ranks && this.#ranks.left > 0 });
     this.#parts.clock.resume();
     for (const host of this.#hosts) host.resume();
     if (ranks) this.#signalRanks('SIGCONT');
@@ -250,15 +236,14 @@ export class Job {
     if (this.#state.name === 'connecting')
       return this.#hosts.filter(({ state }) => state.name === 'connecting').map(({ name }) => `${name} (connect)`);
     if (this.#state.name !== 'spawning') return [];
-    return this.#ranks.flatMap((state, rank) => {
-      const host = this.#mapHosts[this.#map?.ranks[rank]?.host ?? -1];
-      return state.name === 'waiting' ? [`rank ${rank} on ${host?.name ?? 'an unknown host'} (spawn)`] : [];
-    });
+    return this.#ranks.states.flatMap((state, rank) =>
+      state.name === 'waiting' ? [`rank ${rank} on ${this.hostOf(rank)} (spawn)`] : [],
+    );
   }
 
   /** Gives up waiting for anybody. */
   leave(): void {
-    if (this.#ranksLeft > 0) this.#notice(leaveText);
+    if (this.#ranks.left > 0) this.#notice(leaveText);
     this.#finish();
   }
 
@@ -303,33 +288,28 @@ export class Job {
       case FrameKind.calls:
       case FrameKind.machineKey:
       case FrameKind.machine:
-        return this.#theRendezvous()?.receive(this.#hostIndex(host), frame);
+        return this.#theRendezvous()?.receive(this.#ranks.indexOf(host), frame);
       default:
         throw new ProtocolError(`a frame of kind ${frame.kind}`);
     }
   }
 
   #spawned(host: Host, frame: Frame): void {
-    const { rank } = this.#rankOn(host, frame, 'waiting');
-    const { pid, time } = decodeSpawned(frame.payload);
-    this.#ranks[rank] = { name: 'running', pid, startedAt: time };
+    const { rank, pid } = this.#ranks.spawned(host, frame);
     this.emit({ type: 'rank-started', rank, host: host.name, pid });
     this.#stdin.started(rank);
-    this.#oneLessWaiting();
+    this.#checkRunning();
   }
 
   #exited(host: Host, frame: Frame): void {
-    const { rank, state } = this.#rankOn(host, frame, 'running');
-    if (state.name !== 'running') return;
-    const exited = exit(state, decodeExited(frame.payload), (time) => this.#endedByUs(host, time));
-    this.#ranks[rank] = exited;
+    const { rank, exited } = this.#ranks.exited(host, frame, (time) => this.#endedByUs(host, time));
     this.#stdin.drop(rank);
     const { exitCode, signal } = exited;
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
     this.#rendezvous?.rankEnded(rank, describeEnd(exited));
     const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
     if (failure !== null) this.fail(failure, exited.endedAt);
-    this.#oneLessLeft();
+    this.#checkRanksOver();
   }
 
   /** Whether a rank that ended at `time` had been asked to. Other hosts' clocks are not ours: there, what comes after counts as asked. */
@@ -338,40 +318,25 @@ export class Job {
   }
 
   #spawnFailed(host: Host, frame: Frame): void {
-    const { rank } = this.#rankOn(host, frame, 'waiting');
-    this.#ranks[rank] = { name: 'unstarted' };
-    const { argv, workingDirectory } = this.#parts.request.programs[this.#map?.ranks[rank]?.program ?? 0] ?? {};
+    const rank = this.#ranks.spawnFailed(host, frame);
+    const { argv, workingDirectory } = this.#parts.request.programs[this.#ranks.programOf(rank)] ?? {};
     const [program = ''] = argv ?? [];
     this.#stdin.drop(rank);
     this.#rendezvous?.rankEnded(rank, 'could not be started');
     const place = { host: host.name, rank, program };
     this.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
-    this.#oneLessWaiting();
-    this.#oneLessLeft();
+    this.#checkRunning();
+    this.#checkRanksOver();
   }
 
-  /** @throws ProtocolError if the host speaks of a rank that it does not have, or that is not in that state */
-  #rankOn(host: Host, { subject: rank, kind }: Frame, expected: RankState['name']): { rank: number; state: RankState } {
-    const state = this.#ranks[rank];
-    const place = this.#map?.ranks[rank];
-    if (state === undefined || place === undefined || this.#mapHosts[place.host] !== host) {
-      throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which does not run there`);
-    }
-    if (state.name !== expected)
-      throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which is ${state.name}`);
-    return { rank, state };
-  }
-
-  #oneLessWaiting(): void {
-    this.#ranksWaiting -= 1;
-    if (this.#ranksWaiting > 0 || this.#state.name !== 'spawning') return;
+  #checkRunning(): void {
+    if (!this.#ranks.allStarted || this.#state.name !== 'spawning') return;
     this.#state = { name: 'running' };
     this.#enter('run');
   }
 
-  #oneLessLeft(): void {
-    this.#ranksLeft -= 1;
-    if (this.#ranksLeft === 0) this.#ranksOver();
+  #checkRanksOver(): void {
+    if (this.#ranks.left === 0) this.#ranksOver();
   }
 
   /** Nothing runs any more. Failures of this turn are judged first, so that their event precedes the teardown. */
@@ -394,22 +359,16 @@ export class Job {
   #hostLost(host: Host, failure: Failure): void {
     if (this.#state.name === 'over') return; // it is we who left
     this.#loseRanks(host);
-    if (this.#map !== null)
-      this.#theRendezvous()?.hostLost(this.#hostIndex(host), `was on ${host.name}, which was lost`);
+    const index = this.#ranks.indexOf(host);
+    if (index !== -1) this.#theRendezvous()?.hostLost(index, `was on ${host.name}, which was lost`);
     this.fail(failure);
     this.#checkOver();
   }
 
-  /** Ranks of a host that is over cannot be heard of any more. */
   #loseRanks(host: Host): void {
-    for (const { rank, host: index } of this.#map?.ranks ?? []) {
-      const state = this.#ranks[rank];
-      if (state === undefined || this.#mapHosts[index] !== host || isOver(state)) continue;
-      this.#stdin.drop(rank);
-      this.#ranks[rank] = lose(state);
-      if (state.name === 'waiting') this.#ranksWaiting -= 1;
-      this.#oneLessLeft();
-    }
+    const lost = this.#ranks.lose(host);
+    for (const rank of lost) this.#stdin.drop(rank);
+    if (lost.length > 0) this.#checkRanksOver();
   }
 
   #decide(): void {
@@ -447,7 +406,7 @@ export class Job {
     // Who asks again, or for less, does not give the ranks more time.
     if (earlier !== null && earlier.kill !== null) kill?.cancel();
     this.#state = { name: 'stopping', since: earlier?.since ?? Date.now(), kill: earlier?.kill ?? kill };
-    if (this.#ranksLeft === 0) this.#ranksOver();
+    this.#checkRanksOver();
   }
 
   #signalRanks(signal: NodeJS.Signals): void {
@@ -464,15 +423,11 @@ export class Job {
   #theRendezvous(): Rendezvous | null {
     if (this.#rendezvous !== null || this.#makeRendezvous === null) return this.#rendezvous;
     this.#rendezvous = this.#makeRendezvous();
-    for (const [rank, state] of this.#ranks.entries()) {
+    for (const [rank, state] of this.#ranks.states.entries()) {
       if (state.name === 'exited') this.#rendezvous.rankEnded(rank, describeEnd(state));
       else if (isOver(state)) this.#rendezvous.rankEnded(rank, 'could not be started');
     }
     return this.#rendezvous;
-  }
-
-  #hostIndex(host: Host): number {
-    return this.#mapHosts.indexOf(host);
   }
 
   #enter(phase: Parameters<PhaseClock['enter']>[0]): void {
