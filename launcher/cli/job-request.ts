@@ -45,6 +45,7 @@ export function jobRequest(
     hangAfterSeconds: settings.seconds('hang-after') ?? defaultHangSeconds,
     onHang: oneOf(['report', 'abort', 'restart', 'ignore'], settings.text('on-hang')) ?? 'report',
     maxRestarts: maxRestarts(settings),
+    shrinks: settings.text('on-failure') === 'shrink',
     graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
     tagOutput: tagOutput(settings, output.tag),
     outputRanks: rankList(settings, 'output-ranks'),

@@ -1,21 +1,14 @@
 /** --on-failure, --on-hang and --max-restarts: how often a job is started again. */
 import type { JobOptionName } from './options.ts';
 import type { Settings } from './settings.ts';
-import { usageError } from './usage-error.ts';
 
 /** Where restarts are wanted and no number is given. */
 const USUAL_RESTARTS = 3;
 
-/** A number of restarts means that they are wanted, unless something else is said. Throws a FailureError (usage) for what is not done yet. */
+/** A number of restarts means that they are wanted, unless something else is said. */
 export function maxRestarts(settings: Settings<JobOptionName>): number {
   const policy = settings.text('on-failure');
   const given = settings.integer('max-restarts');
-  const source = (name: JobOptionName) => settings.setting(name)?.source ?? `--${name}`;
-  if (policy === 'shrink')
-    throw usageError(
-      `${source('on-failure')} is "shrink", which this version cannot do: it ends all ranks, or starts all of them again`,
-      'write --on-failure abort or --on-failure restart',
-    );
   const wanted = policy === 'restart' || settings.text('on-hang') === 'restart';
   if (policy === 'abort' && settings.setting('on-failure')?.place !== 'default') return 0;
   return given ?? (wanted ? USUAL_RESTARTS : 0);

@@ -51,6 +51,8 @@ export type JobEvent =
   | (Base & { type: 'notice'; message: string })
   /** All ranks are started again, because of `failure`; `attempt` counts from 1. */
   | (Base & { type: 'restart'; attempt: number; most: number; failure: Failure })
+  /** The `left` other ranks go on after `failure`. */
+  | (Base & { type: 'shrink'; failure: Failure; left: number })
   | (Base & { type: 'job-ended'; ok: boolean; reason: string; exitCode: number });
 
 /** A piece of a rank's output; not an event (its volume is another), but reporters get both. */

@@ -15,6 +15,8 @@ interface Entry {
 
 export class FailurePolicy {
   readonly #entries: Entry[] = [];
+  /** Failures that the other ranks went on without. */
+  #survived: Entry[] = [];
   /** Rank → the rank it had lost when it failed. */
   readonly #suspects = new Map<number, number>();
   /** Ranks that left others in the lurch: what is said of them if those fail. */
@@ -30,9 +32,9 @@ export class FailurePolicy {
     return this.#primary;
   }
 
-  /** The primary failure first, then the others in the order in which they came. */
+  /** The primary failure first, then the others in the order in which they came, those that were survived included. */
   get failures(): readonly Failure[] {
-    const all = this.#entries.map((entry) => entry.failure);
+    const all = [...this.#survived, ...this.#entries].map((entry) => entry.failure);
     return this.#primary === null ? all : [this.#primary, ...all.filter((failure) => failure !== this.#primary)];
   }
 
@@ -45,6 +47,17 @@ export class FailurePolicy {
 
   record(failure: Failure, time: number): void {
     this.#entries.push({ failure, time });
+  }
+
+  /** The other ranks go on without who failed. */
+  survive(failure: Failure, time: number): void {
+    this.#survived.push({ failure, time });
+  }
+
+  /** Nobody is left to go on: what was survived counts like any other failure. */
+  recall(): void {
+    this.#entries.push(...this.#survived);
+    this.#survived = [];
   }
 
   /** `rank` failed, or will be said to have failed, after it had lost `other`. The first that is said of a rank counts. */

@@ -24,6 +24,7 @@ import type { Failure, InitTimeoutFailure, RankMissingFailure } from './failure.
 import { FailureError } from './failure-error.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
+import { HostSet } from './host-set.ts';
 import { outputWindow } from './order.ts';
 import type { JobParts, JobState, Rendezvous } from './job-parts.ts';
 import { OutputFlow } from './output-flow.ts';
@@ -50,7 +51,7 @@ export class Job {
   readonly #ends = new RankEnds();
   readonly #allUp = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
-  #hosts: readonly Host[] = [];
+  readonly #hosts = new HostSet();
   #ranks = RankTable.none();
   #rendezvous: Rendezvous | null = null;
   #makeRendezvous: (() => Rendezvous) | null = null;
@@ -80,8 +81,19 @@ export class Job {
     return this.#state;
   }
 
+  /** Those that its ranks need. */
   get hosts(): readonly Host[] {
-    return this.#hosts;
+    return this.#hosts.needed;
+  }
+
+  /** Spares that cannot take a host's place any more, by name. */
+  get lostSpares(): ReadonlySet<string> {
+    return this.#hosts.lostSpares;
+  }
+
+  /** Resolves when no process of any connection is left on our side. */
+  close(): Promise<void> {
+    return this.#hosts.close();
   }
 
   get ranks(): readonly RankState[] {
@@ -112,12 +124,9 @@ export class Job {
     this.#parts.reporter.event({ ...event, time: Date.now() });
   }
 
-  connect(hosts: readonly Host[], startAgent: StartAgent): void {
-    this.#hosts = hosts;
-    for (const host of hosts) {
-      this.emit({ type: 'host-connecting', host: host.name });
-      host.connect(startAgent);
-    }
+  /** `spares` follow once the ranks run. */
+  connect(hosts: readonly Host[], spares: readonly Host[], startAgent: StartAgent): void {
+    this.#hosts.connect(hosts, spares, startAgent, ({ name }) => this.emit({ type: 'host-connecting', host: name }));
   }
 
   /** Starts the ranks; `hosts` are the map's, in its order. Others that were asked for their slots are let go. */
@@ -135,13 +144,14 @@ export class Job {
       const stdinHost = hosts[host];
       if (stdinHost !== undefined && this.#parts.readsStdin(rank)) this.#stdin.expect(rank, stdinHost);
     }
-    for (const host of this.#hosts) if (this.#ranks.indexOf(host) === -1) host.end();
+    for (const host of this.#hosts.needed) if (this.#ranks.indexOf(host) === -1) host.end();
     for (const [index, host] of hosts.entries()) {
       const start = starts[index];
       if (start !== undefined) host.start(start);
     }
     // A host may be lost in the turn of its hello, when it had no ranks to lose yet.
-    for (const host of hosts) if (host.isOver) this.#loseRanks(host);
+    const lost = hosts.filter((host) => host.isOver && this.#loseRanks(host));
+    if (lost.length > 0) this.#checkRanksOver();
   }
 
   /** What went wrong; the first one ends the job. */
@@ -157,6 +167,19 @@ export class Job {
     this.#verdict.judge();
   }
 
+  /** A rank or host failed: the end of the job, unless there are ranks that are to go on without it. */
+  #ranksFailed(failure: Failure, time = Date.now()): void {
+    const { policy, request } = this.#parts;
+    const runs = this.#state.name === 'spawning' || this.#state.name === 'running';
+    if (!request.shrinks || !runs) return this.fail(failure, time);
+    if (this.#ranks.left === 0) {
+      policy.recall();
+      return this.fail(failure, time);
+    }
+    policy.survive(failure, time);
+    this.emit({ type: 'shrink', failure, left: this.#ranks.left });
+  }
+
   /** `rank`, whose end comes next, had lost `other` when it failed. */
   suspect(rank: number, other: number): void {
     this.#parts.policy.suspect(rank, other);
@@ -164,7 +187,10 @@ export class Job {
 
   /** A rank that others need will not come. */
   missing(rank: number, message: string): void {
-    this.fail(this.#missing(rank, message));
+    const state = this.#ranks.states[rank];
+    const endedWell = state?.name === 'exited' && state.exitCode === 0;
+    if (this.#parts.request.shrinks && !endedWell) return; // its end, or its host's, is told
+    this.#ranksFailed(this.#missing(rank, message));
   }
 
   /** Ranks did not join their communicator in time. `ranks`: those of them that are known. */
@@ -220,13 +246,13 @@ export class Job {
     this.#parts.clock.stop();
     if (ranks) this.#signalRanks('SIGSTOP');
     this.#stdin.suspend();
-    await Promise.all(this.#hosts.map((host) => host.suspend()));
+    await this.#hosts.suspend();
   }
 
   resume(ranks: boolean): void {
     this.emit({ type: 'signal', signal: 'SIGCONT', forwarded: ranks && this.#ranks.left > 0 });
     this.#parts.clock.resume();
-    for (const host of this.#hosts) host.resume();
+    this.#hosts.resume();
     if (ranks) this.#signalRanks('SIGCONT');
     this.#stdin.resume();
   }
@@ -234,7 +260,7 @@ export class Job {
   /** Who keeps the job from running, and the phase that they are in; nobody once it ran. */
   late(): string[] {
     if (this.#state.name === 'connecting')
-      return this.#hosts.filter(({ state }) => state.name === 'connecting').map(({ name }) => `${name} (connect)`);
+      return this.hosts.filter(({ state }) => state.name === 'connecting').map(({ name }) => `${name} (connect)`);
     if (this.#state.name !== 'spawning') return [];
     return this.#ranks.states.flatMap((state, rank) =>
       state.name === 'waiting' ? [`rank ${rank} on ${this.hostOf(rank)} (spawn)`] : [],
@@ -266,7 +292,7 @@ export class Job {
       const { cores, gpus, pid } = hello;
       this.emit({ type: 'host-up', host: host.name, cores, gpus, pid });
     }
-    if (this.#hosts.every((one) => one.state.name === 'up')) this.#allUp.resolve();
+    if (this.#hosts.isUp(host)) this.#allUp.resolve();
   }
 
   #frame(host: Host, frame: Frame): void {
@@ -308,7 +334,7 @@ export class Job {
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
     this.#rendezvous?.rankEnded(rank, describeEnd(exited));
     const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
-    if (failure !== null) this.fail(failure, exited.endedAt);
+    if (failure !== null) this.#ranksFailed(failure, exited.endedAt);
     this.#checkRanksOver();
   }
 
@@ -333,6 +359,7 @@ export class Job {
     if (!this.#ranks.allStarted || this.#state.name !== 'spawning') return;
     this.#state = { name: 'running' };
     this.#enter('run');
+    this.#hosts.connectSpares();
   }
 
   #checkRanksOver(): void {
@@ -346,29 +373,38 @@ export class Job {
     this.#state = { name: 'teardown' };
     this.#enter('teardown');
     this.#allUp.resolve();
-    for (const host of this.#hosts) host.end();
+    this.#hosts.end();
     this.#checkOver();
   }
 
   #hostEnded(host: Host): void {
     this.emit({ type: 'host-ended', host: host.name });
-    this.#loseRanks(host);
+    if (this.#loseRanks(host)) this.#checkRanksOver();
     this.#checkOver();
   }
 
   #hostLost(host: Host, failure: Failure): void {
     if (this.#state.name === 'over') return; // it is we who left
-    this.#loseRanks(host);
+    if (this.#hosts.isSpare(host)) return this.#spareLost(host, failure);
+    const anyLost = this.#loseRanks(host);
     const index = this.#ranks.indexOf(host);
     if (index !== -1) this.#theRendezvous()?.hostLost(index, `was on ${host.name}, which was lost`);
-    this.fail(failure);
+    this.#ranksFailed(failure);
+    if (anyLost) this.#checkRanksOver();
     this.#checkOver();
   }
 
-  #loseRanks(host: Host): void {
+  #spareLost(host: Host, failure: Failure): void {
+    const message = 'message' in failure ? failure.message : 'detail' in failure ? failure.detail : '';
+    this.#notice(`${host.name}, a spare, is lost${message === '' ? '' : `: ${message}`}`);
+    this.#checkOver();
+  }
+
+  /** True: it had ranks left. */
+  #loseRanks(host: Host): boolean {
     const lost = this.#ranks.lose(host);
     for (const rank of lost) this.#stdin.drop(rank);
-    if (lost.length > 0) this.#checkRanksOver();
+    return lost.length > 0;
   }
 
   #decide(): void {
@@ -390,11 +426,7 @@ export class Job {
   #terminateRanks(): void {
     this.#signalRanks('SIGTERM');
     this.#signalRanks('SIGCONT');
-    this.#beginStopping(this.#parts.clock.after(this.#parts.request.graceSeconds * 1000, () => this.#killRanks()));
-  }
-
-  #killRanks(): void {
-    for (const host of this.#hosts) host.end();
+    this.#beginStopping(this.#parts.clock.after(this.#parts.request.graceSeconds * 1000, () => this.#hosts.end()));
   }
 
   #beginStopping(kill: Countdown | null): void {
@@ -411,7 +443,7 @@ export class Job {
 
   #signalRanks(signal: NodeJS.Signals): void {
     const frame = makeFrame(FrameKind.signal, { subject: ALL_RANKS, payload: encodeSignal(signalNumber(signal)) });
-    for (const host of this.#hosts) if (host.state.name === 'running') host.send(frame);
+    this.#hosts.send(frame);
   }
 
   #outputFailed(error: unknown): void {
@@ -436,7 +468,7 @@ export class Job {
   }
 
   #checkOver(): void {
-    if (this.#state.name !== 'teardown' || this.#verdict.isDue || !this.#hosts.every((host) => host.isOver)) return;
+    if (this.#state.name !== 'teardown' || this.#verdict.isDue || !this.#hosts.areOver) return;
     if (this.#verdict.isOpen) this.#announce(); // nobody is left who could tell more
     this.#finish();
   }

@@ -19,15 +19,19 @@ export class Restarts {
     return this.#done;
   }
 
+  /** The attempts that may follow the one under way. */
+  get left(): number {
+    return this.#isOver ? 0 : this.#most - this.#done;
+  }
+
   /** The user wants the job to end. */
   giveUp(): void {
     this.#isOver = true;
   }
 
-  /** True: the job is started again, and this counts it. `failure`: what ended the attempt; null: nothing did. */
-  another(failure: Failure | null): boolean {
-    const mends = failure !== null && MENDED.has(failure.type);
-    if (!mends || this.#isOver || this.#done >= this.#most) return false;
+  /** True: the job is started again, and this counts it. `replaced`: it goes without the host that failed. */
+  another(failure: Failure, replaced: boolean): boolean {
+    if (this.left === 0 || !(MENDED.has(failure.type) || replaced)) return false;
     this.#done += 1;
     return true;
   }

@@ -110,6 +110,8 @@ export interface JobRequest {
   readonly onHang: 'report' | 'abort' | 'restart' | 'ignore';
   /** How often a job that ranks or hosts made fail is started again. */
   readonly maxRestarts: number;
+  /** The other ranks go on when one fails, or a host is lost. */
+  readonly shrinks: boolean;
   readonly graceSeconds: number;
   /** `auto`: a prefix `[rank]` where there is more than one rank. */
   readonly tagOutput: 'auto' | 'none' | 'rank' | 'host';

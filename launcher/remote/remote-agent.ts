@@ -36,8 +36,9 @@ export async function remoteAgentStarter(
   rsh: string,
   stage: boolean,
   hosts: readonly HostSlots[],
+  spares: readonly HostSlots[],
 ): Promise<StartAgent> {
-  const bySlurm = rsh === 'auto' && hosts.every(({ manager }) => manager === 'slurm');
+  const bySlurm = rsh === 'auto' && [...hosts, ...spares].every(({ manager }) => manager === 'slurm');
   const shell = await openWay(bySlurm ? BY_SLURM : rsh, hosts);
   const identity = stage && !bySlurm ? installedIdentity() : null;
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });

@@ -3,16 +3,22 @@ import type { HostSlots } from '../job/types.ts';
 import type { StartAgent } from './connection.ts';
 import { startLocalAgent } from './local.ts';
 
+function remote(hosts: readonly HostSlots[]): HostSlots[] {
+  return hosts.filter((host) => !host.local);
+}
+
 /**
- * `rsh` is --rsh: auto, ssh2, openssh; else a command that is given host and command line. `stage`: hosts without ncclrun get it.
+ * `rsh` is --rsh: auto, ssh2, openssh; else a command that is given host and command line. `stage`: hosts without ncclrun get it. `spares` may be started
+ * on later.
  */
-export async function agentStarter(rsh: string, stage: boolean, hosts: readonly HostSlots[]): Promise<StartAgent> {
-  if (hosts.every((host) => host.local)) return startLocalAgent;
+export async function agentStarter(
+  rsh: string,
+  stage: boolean,
+  hosts: readonly HostSlots[],
+  spares: readonly HostSlots[],
+): Promise<StartAgent> {
+  if ([...hosts, ...spares].every((host) => host.local)) return startLocalAgent;
   const { remoteAgentStarter } = await import('./remote-agent.ts');
-  const startRemoteAgent = await remoteAgentStarter(
-    rsh,
-    stage,
-    hosts.filter((host) => !host.local),
-  );
+  const startRemoteAgent = await remoteAgentStarter(rsh, stage, remote(hosts), remote(spares));
   return (host, order, handler) => (host.local ? startLocalAgent : startRemoteAgent)(host, order, handler);
 }

@@ -97,6 +97,10 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     when: 'all ranks are started again; `attempt` of at most `most`',
     fields: { attempt: 'number', most: 'number', failure: 'failure' },
   },
+  shrink: {
+    when: 'a rank failed or a host was lost, and the `left` other ranks go on (`--on-failure shrink`)',
+    fields: { failure: 'failure', left: 'number' },
+  },
   'job-ended': {
     when: 'the last line; as in the result',
     fields: { ok: 'boolean', reason: 'text', exitCode: 'number' },

@@ -67,6 +67,7 @@ export class LiveText {
         this.#again();
         return;
       case 'hang':
+      case 'shrink':
       case 'waiting':
       case 'communicator':
       case 'tuning':

@@ -109,6 +109,9 @@ export class PlainReporter implements Reporter {
       case 'restart':
         this.#restart(event);
         return;
+      case 'shrink':
+        this.#tellShrink(event);
+        return;
       case 'hang':
         this.#sayLine(hangText(event));
         return;
@@ -183,6 +186,11 @@ export class PlainReporter implements Reporter {
     for (const lane of [this.#stdout, this.#stderr]) lane.ranksAgain();
     if (this.#folds !== null) this.#startFolding(this.#ranks);
     this.#sayLine(`all ranks are started again (${attempt} of at most ${most})`);
+  }
+
+  #tellShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
+    this.#say(failureBlock(this.#shown.trimmed(failure), this.#colours));
+    this.#sayLine(left === 1 ? '1 rank goes on without it' : `${left} ranks go on without it`);
   }
 
   #startFolding(count: number): void {

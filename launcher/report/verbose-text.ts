@@ -50,6 +50,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'binding':
     case 'hang':
     case 'restart':
+    case 'shrink':
       return null;
     default:
       return unreachableEvent(event);

@@ -1,11 +1,12 @@
 /** ncclCommShrink and ncclCommRevoke where the ranks are on several hosts. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
+import { agentOn, killHard } from '../rig/faults.ts';
 import { shrinkingStates, shrinkWithDead, shrinkWithoutDead } from '../rig/shrink.ts';
 
 describeIf(clusterUnavailable(), 'ncclCommShrink', () => {
@@ -37,6 +38,25 @@ describeIf(clusterUnavailable(), 'ncclCommShrink', () => {
     'on %s: kill -9 of a rank of h2, %s: the others shrink the communicator and go on',
     (hosts, state) => shrinkWithoutDead(dead, state, ['-H', hosts], state === 'part' ? 2 : 3, cluster),
   );
+
+  it.each(shrinkingStates)('the job goes on with --on-failure shrink, and ends well: %s', (state) =>
+    shrinkWithoutDead(dead, state, ['-H', 'h1:2,h2:2', '--on-failure', 'shrink'], state === 'part' ? 2 : 3, cluster),
+  );
+
+  it('the job goes on where a host is lost with its ranks, and says so', async () => {
+    const words = ['-H', 'h1:1,h2:2', '--on-failure', 'shrink', 'sh', '-c'];
+    const script = 'echo up; while [ $RANK != 0 ] || [ ! -e "$0" ]; do sleep 0.02; done; echo done';
+    const file = join(directory, 'go on');
+    await using command = Command.start([...words, script, file], { cluster });
+    for (const rank of [0, 1, 2]) await command.line('stdout', new RegExp(`^\\[${rank}\\] up`));
+    killHard(agentOn(cluster, 'h2'));
+    await command.line('stderr', /1 rank goes on without it/);
+    await writeFile(file, '');
+    const { status, stdout, stderr } = await command.outcome;
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('[0] done') });
+    expect(stderr).toMatch(/h2 is lost/);
+    for (const name of ['h1', 'h2']) await cluster.host(name).empty(5000);
+  });
 
   it.each(places)('on %s: a shrink that needs a dead rank of h2 fails and names it', (hosts) =>
     shrinkWithDead(dead, ['-H', hosts], 2, cluster),

@@ -92,11 +92,3 @@ it('starts again what hangs, with --on-hang restart', async () => {
   expect({ status: run.status, through: run.stdout.match(/through/g)?.length }).toEqual({ status: 0, through: 2 });
   expect(run.stderr).toContain('all ranks are started again (1 of at most 3)');
 });
-
-it('refuses what it cannot do', async () => {
-  const { status, stderr } = await Command.run(['-n', '1', '--on-failure', 'shrink', 'true']);
-  expect({ status, said: stderr.includes('--on-failure is "shrink", which this version cannot do') }).toEqual({
-    status: 2,
-    said: true,
-  });
-});

@@ -187,7 +187,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
       },
     };
   };
-  job.connect(hosts, startAgent);
+  job.connect(hosts, [], startAgent);
   const spawn = (): void => {
     const rendezvous = { receive() {}, rankEnded() {}, hostLost() {}, close() {} };
     job.spawn(

@@ -77,9 +77,9 @@ export const limitsOptions = [
     flags: ['--on-failure'],
     environment: ['NCCLRUN_ON_FAILURE'],
     kind: { type: 'choice', choices: ['abort', 'restart', 'shrink'] },
-    argument: 'abort|restart',
+    argument: 'abort|restart|shrink',
     group: 'limits',
-    help: 'what a failed rank or host means for the job: abort ends it, restart starts it again',
+    help: 'what a failed rank or host means: abort ends the job, restart starts it again, with shrink the others go on',
     default: 'abort',
   },
   {

@@ -64,14 +64,14 @@ export class SlurmShell implements RemoteShell {
 
   async start(
     host: HostSlots,
-    _command: string,
-    _onWay: (message: string) => void,
+    command: string,
+    onWay: (message: string) => void,
     onStep: (step: string) => void,
   ): Promise<RemoteProcess> {
     const link = this.#links.get(host.name);
-    if (link === undefined) throw makeTrouble('other', `${host.name} is not of this job step`, null);
-    if (this.#asked.has(host.name))
-      throw makeTrouble('other', 'its agent was lost, and srun starts it only once', null);
+    // A spare, or a host whose agent was lost: a step of its own.
+    if (link === undefined || this.#asked.has(host.name))
+      return new SlurmShell([host]).start(host, command, onWay, onStep);
     this.#asked.add(host.name);
     onStep('srun');
     this.#step ??= this.#begin();

@@ -1,0 +1,222 @@
+/** One attempt of a job: agents on all hosts, then the ranks. */
+import { withDetectedSlots } from '../allocation/detected.ts';
+import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
+import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
+import type { HostsOfProgram } from '../mapping/program-hosts.ts';
+import type { StartAgent } from '../remote/connection.ts';
+import { installationRoot, installedVersion } from '../remote/local.ts';
+import { FailureError } from './failure-error.ts';
+import { type GivenPlan, planMisfit } from './given-plan.ts';
+import { Host } from './host.ts';
+import type { Job } from './job.ts';
+import type { JobClock } from './job-clock.ts';
+import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementOf } from './order.ts';
+import type { PhaseClock } from './phase-clock.ts';
+import { differences } from './preflight.ts';
+import { RendezvousHub } from './rendezvous.ts';
+import { noSuchReader } from './stdin-readers.ts';
+import { isTerminal } from './terminal.ts';
+import type { Allocation, HostSlots, JobRequest, RankMap, Reporter } from './types.ts';
+
+const MISSING_TOLD_MS = 5000;
+
+/** What stays the same from attempt to attempt. */
+export interface AttemptParts {
+  readonly request: JobRequest;
+  readonly reporter: Reporter;
+  readonly jobId: string;
+  readonly phases: PhaseClock;
+  readonly clock: JobClock;
+  readonly allocation: Allocation;
+  readonly hostsOf: readonly HostsOfProgram[];
+  readonly startAgent: StartAgent;
+  readonly plan: GivenPlan | null;
+  readonly readsStdin: (rank: number) => boolean;
+}
+
+export interface Attempt extends AttemptParts {
+  readonly job: Job;
+  /** Attempts before this one. */
+  readonly epoch: number;
+  /** Null where it depends on what the hosts say of themselves. */
+  readonly early: RankMap | null;
+  /** The map's hosts, or all that it may have. */
+  readonly asked: readonly HostSlots[];
+  /** Stand by once the ranks run. */
+  readonly spares: readonly HostSlots[];
+}
+
+/** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
+export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
+  const { request, job, phases, early, asked, spares, startAgent, plan } = attempt;
+  const common = orderOf(attempt);
+  const facts = placementFacts(attempt);
+  const known = common.topology ? null : early; // nothing that the hosts have to say changes it
+  const host = (slots: HostSlots, placement: ReturnType<typeof placementOf> | null): Host =>
+    new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
+  const hosts = asked.map((slots, index) => host(slots, known === null ? null : placementOf(known, index, facts)));
+  if (early !== null) announce(attempt, early);
+  tellMissingExports(attempt);
+  phases.enter('connect');
+  job.emit({ type: 'phase', phase: 'connect' });
+  job.connect(
+    hosts,
+    spares.map((slots) => host(slots, null)),
+    startAgent,
+  );
+  await allUp(attempt, hosts);
+  tellDifferences(job, hosts);
+
+  const map = early ?? (await mapDetected(attempt, hosts));
+  if (map === null || job.state.name !== 'connecting') return map;
+  const misfit = planMisfit(plan, map) ?? noSuchReader(request, map);
+  if (misfit !== null) {
+    job.fail(misfit);
+    return null;
+  }
+  if (early === null) announce(attempt, map);
+  const bindings = common.topology ? bind(attempt, map, hosts) : [];
+  if (bindings === null) return null;
+  phases.enter('spawn');
+  job.emit({ type: 'phase', phase: 'spawn' });
+  const byName = new Map(hosts.map((one) => [one.slots.name, one]));
+  const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
+  const addresses = addressesOf(used);
+  const master = masterEnvironment(map, addresses, used);
+  const starts = used.map((_, index) => ({
+    placement: known === null ? placementOf(map, index, facts, bindings) : null,
+    environment: master,
+  }));
+  job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses));
+  return map;
+}
+
+function orderOf({ request, jobId, epoch, asked }: Attempt): ReturnType<typeof commonOrder> {
+  const version = installedVersion();
+  return commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length, epoch });
+}
+
+function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof placementOf>[2] {
+  const programs = request.programs.map((program) => orderedProgram(program, process.env));
+  const { mergeStderr, isolateGpus } = request;
+  return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
+}
+
+function tellMissingExports({ request, job }: Attempt): void {
+  const exports = request.programs.flatMap((program) => program.exports);
+  for (const name of missingExports(exports, process.env))
+    job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
+}
+
+/** Resolves when every host has said hello, or the job ends; one that takes long is named. */
+async function allUp({ job, clock }: Attempt, hosts: readonly Host[]): Promise<void> {
+  const patience = setInterval(() => tellMissing(job, hosts, clock), MISSING_TOLD_MS);
+  await job.allUp;
+  clearInterval(patience);
+}
+
+/** The meeting point of communicators that span hosts; few jobs need it at once. */
+function hubOf(
+  { request, job, jobId, epoch, plan, clock }: Attempt,
+  map: RankMap,
+  used: readonly Host[],
+  addresses: readonly string[],
+): RendezvousHub {
+  const { initTimeoutSeconds: limit } = request;
+  const [first] = request.programs.map((program) => orderedProgram(program, process.env));
+  return new RendezvousHub({
+    jobId,
+    epoch,
+    hosts: used.map((host, index) => ({
+      name: host.name,
+      address: addresses[index] ?? '127.0.0.1',
+      cores: host.hello?.cores ?? 1,
+    })),
+    rankHosts: map.ranks.map((rank) => rank.host),
+    plan,
+    environment: { ...process.env, ...first?.environment },
+    send: (index, frame) => used[index]?.send(frame),
+    onEvent: (event) => job.emit(event),
+    onMissing: (rank, message) => job.missing(rank, message),
+    onSuspected: (rank, suspect) => job.suspect(rank, suspect),
+    onDeparted: (rank, message) => job.departed(rank, message),
+    initTimeoutMs: limit === null ? null : limit * 1000,
+    clock,
+    onTimedOut: ({ what, missing, ranks }) => job.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
+  });
+}
+
+/** Hosts that differ make the whole job slow, or fail, later. */
+function tellDifferences(job: Job, hosts: readonly Host[]): void {
+  const known = hosts.flatMap(({ preflight }) => preflight ?? []);
+  if (known.length < 2) return;
+  for (const message of differences(known)) job.emit({ type: 'notice', message });
+}
+
+/** A start that hangs says whom it waits for. */
+function tellMissing(job: Job, hosts: readonly Host[], clock: JobClock): void {
+  const missing = hosts.filter((host) => host.state.name === 'connecting').map((host) => host.name);
+  const what = `${hosts.length - missing.length}/${hosts.length} hosts up`;
+  job.emit({ type: 'waiting', what, missing, seconds: Math.round(clock.now() / 1000) });
+}
+
+function announce({ job, jobId, request, epoch }: Attempt, map: RankMap): void {
+  if (epoch > 0) return;
+  const hosts = map.hosts.map((host) => host.name);
+  job.emit({
+    type: 'job-started',
+    jobId,
+    ranks: map.ranks.length,
+    hosts,
+    programs: request.programs.map(({ argv }) => argv),
+  });
+}
+
+/** The map, now that the hosts have said what they have. A job whose ranks do not fit fails. */
+async function mapDetected(
+  { allocation, hostsOf, request, reporter, job, epoch }: Attempt,
+  hosts: readonly Host[],
+): Promise<RankMap | null> {
+  if (job.state.name !== 'connecting') return null;
+  const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
+  try {
+    const map = mapRanks(withDetectedSlots(allocation, said), request, topologiesOf(hosts), hostsOf);
+    if (map !== null && epoch === 0) await reporter.prepare?.(map);
+    return map;
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    job.fail(error.failure);
+    return null;
+  }
+}
+
+function topologiesOf(hosts: readonly Host[]): Topologies {
+  const found = hosts.map(({ name, hello }) => [name, hello?.topology ?? null] as const);
+  return new Map(found.flatMap(([name, topology]) => (topology === null ? [] : [[name, topology] as const])));
+}
+
+/** Who is bound where, told where --report-bindings asks for it. A job whose ranks cannot be bound so fails. */
+function bind({ request, job }: Attempt, map: RankMap, hosts: readonly Host[]): readonly Binding[] | null {
+  const topologies = topologiesOf(hosts);
+  try {
+    const bindings = bindRanks(map, request, topologies);
+    for (const [rank, binding] of request.reportBindings ? bindings.entries() : []) {
+      job.emit({ type: 'binding', ...reportedBinding(binding, hostOf(map, rank), topologies), rank });
+    }
+    return bindings;
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    job.fail(error.failure);
+    return null;
+  }
+}
+
+/** How the hosts reach each other, by host. */
+function addressesOf(hosts: readonly Host[]): string[] {
+  const seenAs = hosts.map((host) => host.hello?.launcherAddress ?? null).find((address) => address !== null) ?? null;
+  return hosts.map(({ slots, hello }) => hostAddress(slots, hello?.addresses ?? [], seenAs, hosts.length === 1));
+}
+
+function hostOf(map: RankMap, rank: number): string {
+  return map.hosts[map.ranks[rank]?.host ?? -1]?.name ?? 'unknown host';
+}

@@ -1,0 +1,25 @@
+/** --plan FILE: a CommPlan instead of the planner's. */
+import type { Failure } from './failure.ts';
+import { FailureError } from './failure-error.ts';
+import { readGivenPlan } from './rendezvous.ts';
+import type { RankMap } from './types.ts';
+
+export type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
+
+/** Rejects with a FailureError (usage) for what cannot be read. */
+export async function givenPlan(path: string): Promise<GivenPlan> {
+  try {
+    return await readGivenPlan(path);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new FailureError({ type: 'usage', message, remedy: 'check the file given to --plan' }, { cause: error });
+  }
+}
+
+/** A given plan is for so many ranks; null where it fits, or the number is not known yet. */
+export function planMisfit(given: GivenPlan | null, map: RankMap | null): Failure | null {
+  if (given === null || map === null || given.plan.peers.length === map.ranks.length) return null;
+  const { source, plan } = given;
+  const message = `${source}: is for ${plan.peers.length} ranks, this job has ${map.ranks.length}`;
+  return { type: 'usage', message, remedy: `start ${plan.peers.length} ranks, or leave --plan out` };
+}

@@ -1,0 +1,68 @@
+/** Hosts beyond those that a job needs take the place of hosts that were lost, or whose ranks fail again and again. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+
+const up = 'echo up $RANK $(hostname) $TORCHELASTIC_RESTART_COUNT';
+const third = ['-H', 'h1:1,h2:1,h3:1', '-n', '2', '--max-restarts', '2', '-v', 'sh', '-c'];
+
+describeIf(clusterUnavailable(), 'spares', () => {
+  let cluster: Cluster;
+  beforeEach(async () => {
+    cluster = await Cluster.start(3);
+  });
+  afterEach(() => cluster[Symbol.asyncDispose]());
+
+  const clean = async (...names: readonly string[]): Promise<void> => {
+    for (const name of names) await cluster.host(name).empty(5000);
+  };
+
+  it('stand by while the ranks run, and take the place of a host that dies: the other rank stays where it is', async () => {
+    const script = `${up}; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000`;
+    await using command = Command.start([...third, script], { cluster });
+    await command.line('stdout', /^\[1\] up 1 h2 0/);
+    await command.line('stderr', /h3: up/);
+    await cluster.host('h2').kill();
+    const { status, stdout, stderr } = await command.outcome;
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('h3 takes the place of h2\n') });
+    expect(stdout.split('\n').filter((line) => line.endsWith(' 1'))).toEqual(
+      expect.arrayContaining(['[0] up 0 h1 1', '[1] up 1 h3 1']),
+    );
+    await clean('h1', 'h3');
+  });
+
+  it('take the place of a host that cannot be reached at the start', async () => {
+    await cluster.host('h1').kill();
+    const { status, stdout, stderr } = await Command.run([...third, up], { cluster });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('h3 takes the place of h1\n') });
+    expect(stdout.split('\n').toSorted()).toEqual(['', '[0] up 0 h3 1', '[1] up 1 h2 1']);
+    await clean('h2', 'h3');
+  });
+
+  it('take the place of a host whose ranks have failed twice', async () => {
+    const script = `${up}; [ $(hostname) != h2 ] || exit 7`;
+    const { status, stdout, stderr } = await Command.run([...third, script], { cluster });
+    const sentence = 'h3 takes the place of h2, whose ranks have failed 2 times\n';
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining(sentence) });
+    expect(stdout).toContain('[1] up 1 h2 1');
+    expect(stdout).toContain('[1] up 1 h3 2');
+    await clean('h1', 'h2', 'h3');
+  });
+
+  it('that are lost themselves are no failure, and nobody counts on them', async () => {
+    const script = `${up}; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000`;
+    await using command = Command.start([...third, script], { cluster });
+    await command.line('stderr', /h3: up/);
+    await cluster.host('h3').kill();
+    await command.line('stderr', /h3, a spare, is lost/);
+    const rank = cluster
+      .host('h2')
+      .guests()
+      .find(({ argv }) => argv[0] === 'sleep');
+    process.kill(rank?.pid ?? 0, 'SIGKILL');
+    const { status, stdout } = await command.outcome;
+    expect({ status, again: stdout.includes('[1] up 1 h2 1') }).toEqual({ status: 0, again: true });
+    await clean('h1', 'h2');
+  });
+});
