@@ -1,4 +1,5 @@
 /** One attempt of a job: agents on all hosts, then the ranks. */
+import type { Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
@@ -10,7 +11,7 @@ import { type GivenPlan, planMisfit } from './given-plan.ts';
 import { Host } from './host.ts';
 import type { Job } from './job.ts';
 import type { JobClock } from './job-clock.ts';
-import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementOf } from './order.ts';
+import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementsOf } from './order.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import { differences } from './preflight.ts';
 import { RendezvousHub } from './rendezvous.ts';
@@ -52,9 +53,10 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const common = orderOf(attempt);
   const facts = placementFacts(attempt);
   const known = common.topology ? null : early; // nothing that the hosts have to say changes it
-  const host = (slots: HostSlots, placement: ReturnType<typeof placementOf> | null): Host =>
+  const placements = known === null ? [] : placementsOf(known, facts);
+  const host = (slots: HostSlots, placement: Placement | null): Host =>
     new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
-  const hosts = asked.map((slots, index) => host(slots, known === null ? null : placementOf(known, index, facts)));
+  const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null));
   if (early !== null) announce(attempt, early);
   tellMissingExports(attempt);
   phases.enter('connect');
@@ -83,10 +85,8 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
   const addresses = addressesOf(used);
   const master = masterEnvironment(map, addresses, used);
-  const starts = used.map((_, index) => ({
-    placement: known === null ? placementOf(map, index, facts, bindings) : null,
-    environment: master,
-  }));
+  const late = known === null ? placementsOf(map, facts, bindings) : [];
+  const starts = used.map((_, index) => ({ placement: late[index] ?? null, environment: master }));
   job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses));
   return map;
 }
@@ -96,7 +96,7 @@ function orderOf({ request, jobId, epoch, asked }: Attempt): ReturnType<typeof c
   return commonOrder({ request, jobId, version, installation: installationRoot, hostCount: asked.length, epoch });
 }
 
-function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof placementOf>[2] {
+function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof placementsOf>[1] {
   const programs = request.programs.map((program) => orderedProgram(program, process.env));
   const { mergeStderr, isolateGpus } = request;
   return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };

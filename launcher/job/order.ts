@@ -1,9 +1,10 @@
 /** What the agents are told: the order that travels with their start, and each host's part of the rank map. */
 import { resolve } from 'node:path';
-import type { AgentOrder, OrderedProgram, Placement } from '../../control/messages/link.ts';
+import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
 import { type Binding, needsTopology } from '../mapping/bind.ts';
-import type { HostSlots, JobRequest, ProgramRequest, RankMap } from './types.ts';
+import { ranksByHost } from '../mapping/ranks-by-host.ts';
+import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from './types.ts';
 
 /** Signs of life are sent this often, in both directions. */
 export const HEARTBEAT_MS = 1500;
@@ -62,28 +63,34 @@ export interface PlacementFacts {
   readonly mergeStderr: boolean;
 }
 
-/** `hostIndex` indexes the map's hosts. */
-export function placementOf(
-  map: RankMap,
-  hostIndex: number,
+/** By host index of the map. */
+export function placementsOf(map: RankMap, facts: PlacementFacts, bindings: readonly Binding[] = []): Placement[] {
+  const common = { hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs };
+  return ranksByHost(map).map((ranks, hostIndex) => ({
+    ...common,
+    hostIndex,
+    ranks: ranks
+      .toSorted((one, other) => one.localRank - other.localRank)
+      .map((rank) => orderedRank(rank, map, facts, bindings[rank.rank])),
+  }));
+}
+
+function orderedRank(
+  { rank, host, program, gpu }: MappedRank,
+  { hosts, ranks }: RankMap,
   facts: PlacementFacts,
-  bindings: readonly Binding[] = [],
-): Placement {
-  const devices = map.hosts[hostIndex]?.devices ?? null;
-  const ranks = map.ranks
-    .filter((rank) => rank.host === hostIndex)
-    .toSorted((one, other) => one.localRank - other.localRank)
-    .map(({ rank, program, gpu }) => ({
-      rank,
-      program,
-      stdinPipe: facts.readsStdin(rank),
-      interactive: map.ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
-      mergeStderr: facts.mergeStderr,
-      cpus: bindings[rank]?.cpus ?? [],
-      gpu,
-      visibleGpus: facts.isolateGpus ? ownGpu(bindings[rank]) : devices,
-    }));
-  return { hostIndex, hostCount: map.hosts.length, rankCount: map.ranks.length, programs: facts.programs, ranks };
+  binding: Binding | undefined,
+): OrderedRank {
+  return {
+    rank,
+    program,
+    stdinPipe: facts.readsStdin(rank),
+    interactive: ranks.length === 1 || (facts.terminal && facts.readsStdin(rank)),
+    mergeStderr: facts.mergeStderr,
+    cpus: binding?.cpus ?? [],
+    gpu,
+    visibleGpus: facts.isolateGpus ? ownGpu(binding) : (hosts[host]?.devices ?? null),
+  };
 }
 
 function ownGpu(binding: Binding | undefined): number[] | null {

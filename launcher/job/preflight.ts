@@ -21,7 +21,9 @@ export function differences(hosts: readonly HostPreflight[]): string[] {
     const values = new Map<string, HostPreflight[]>();
     for (const host of hosts) {
       const value = host.facts[name] ?? 'none';
-      values.set(value, [...(values.get(value) ?? []), host]);
+      const alike = values.get(value);
+      if (alike === undefined) values.set(value, [host]);
+      else alike.push(host);
     }
     return values.size < 2 ? [] : [`hosts differ in ${name}: ${describe(values)}`];
   });

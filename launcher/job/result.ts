@@ -1,8 +1,8 @@
 /** The job's result, once it is over. */
+import { ranksByHost } from '../mapping/ranks-by-host.ts';
 import type { Failure } from './failure.ts';
 import { exitStatus } from './failure-error.ts';
 import type { FailurePolicy } from './failure-policy.ts';
-import type { Host } from './host.ts';
 import type { Job } from './job.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import { rankResult } from './rank.ts';
@@ -31,7 +31,7 @@ export function jobResult({ jobId, job, map, policy, phases, restarts }: ResultP
     exitCode: primary === null ? 0 : ownStatus(primary, ranks, policy) || exitStatus(primary),
     restarts,
     failures: policy.failures,
-    hosts: job.hosts.map((host) => hostResult(host, ranks, policy)),
+    hosts: hostResults(job, map, policy),
     ranks,
     phases: phases.read(),
   };
@@ -46,9 +46,12 @@ function ownStatus(primary: Failure, ranks: readonly RankResult[], { failures }:
   return own === undefined ? (ranks[primary.rank]?.exitCode ?? 0) : exitStatus(own);
 }
 
-function hostResult(host: Host, ranks: readonly RankResult[], policy: FailurePolicy): HostResult {
-  const own = ranks.filter((rank) => rank.host === host.name).map(({ rank }) => rank);
-  const failed = policy.failures.some((failure) => 'host' in failure && failure.host === host.name);
-  const state = host.state.name === 'lost' ? 'lost' : failed ? 'failed' : 'ok';
-  return { name: host.name, ranks: own, state };
+function hostResults({ hosts }: Job, map: RankMap | null, { failures }: FailurePolicy): HostResult[] {
+  const ranks = new Map(map === null ? [] : ranksByHost(map).map((own, index) => [map.hosts[index]?.name, own]));
+  const failed = new Set(failures.map((failure) => ('host' in failure ? failure.host : null)));
+  return hosts.map(({ name, state }) => ({
+    name,
+    ranks: (ranks.get(name) ?? []).map(({ rank }) => rank),
+    state: state.name === 'lost' ? 'lost' : failed.has(name) ? 'failed' : 'ok',
+  }));
 }

@@ -3,6 +3,7 @@
  * There is nothing to remove, whatever ends the launcher.
  */
 import type { JobEvent } from '../job/event.ts';
+import { ranksByHost } from '../mapping/ranks-by-host.ts';
 import type { RankMap, Reporter } from '../job/types.ts';
 import { showMemory } from '../remote/local.ts';
 
@@ -29,9 +30,8 @@ export class JobNote implements Reporter {
   event(event: JobEvent): void {
     if (event.type !== 'job-started') return;
     const { jobId, programs, time } = event;
-    const ranks = event.hosts.map(() => new Array<number>());
-    for (const { rank, host } of this.#map?.ranks ?? []) ranks[host]?.push(rank);
-    const hosts = event.hosts.map((name, index) => ({ name, ranks: ranks[index] ?? [] }));
+    const ranks = this.#map === null ? [] : ranksByHost(this.#map);
+    const hosts = event.hosts.map((name, index) => ({ name, ranks: (ranks[index] ?? []).map(({ rank }) => rank) }));
     const note: Note = { schemaVersion: 1, jobId, startedAt: time, programs, hosts };
     this.#memory = showMemory(Buffer.from(JSON.stringify(note)), NOTE_NAME);
   }

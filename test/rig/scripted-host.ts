@@ -14,7 +14,7 @@ import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import { HangWatch } from '../../launcher/job/hang.ts';
 import { Host } from '../../launcher/job/host.ts';
 import { Job } from '../../launcher/job/job.ts';
-import { commonOrder, placementOf } from '../../launcher/job/order.ts';
+import { commonOrder, placementsOf } from '../../launcher/job/order.ts';
 import { JobClock } from '../../launcher/job/job-clock.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { jobResult } from '../../launcher/job/result.ts';
@@ -173,10 +173,11 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     mergeStderr: false,
     isolateGpus: false,
   };
-  const hosts = slots.map((host, index) => {
-    const placement = placementOf(map, index, facts);
-    return new Host(host, { ...common, hostName: host.name, placement }, job.handler);
-  });
+  const placements = placementsOf(map, facts);
+  const hosts = slots.map(
+    (host, index) =>
+      new Host(host, { ...common, hostName: host.name, placement: placements[index] ?? null }, job.handler),
+  );
   const startAgent: StartAgent = (host, order, handler) => {
     const agent = agents.find(({ name }) => name === host.name);
     agent?.connect(order, handler);

@@ -8,7 +8,7 @@ import {
   masterEnvironment,
   missingExports,
   outputWindow,
-  placementOf,
+  placementsOf,
 } from '../../launcher/job/order.ts';
 import { exit, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
 import type { RunningRank } from '../../launcher/job/rank.ts';
@@ -133,7 +133,7 @@ describe('the order', () => {
         { rank: 2, host: 1, program: 0, localRank: 0, localSize: 2, numa: null, gpu: null },
       ],
     };
-    const placement = placementOf(map, 1, {
+    const [, placement] = placementsOf(map, {
       programs: [],
       readsStdin: (rank: number) => rank === 0,
       terminal: false,
@@ -141,7 +141,7 @@ describe('the order', () => {
       isolateGpus: false,
     });
     expect(placement).toMatchObject({ hostIndex: 1, hostCount: 2, rankCount: 3 });
-    expect(placement.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
+    expect(placement?.ranks.map(({ rank, stdinPipe }) => [rank, stdinPipe])).toEqual([
       [2, false],
       [0, true],
     ]);
