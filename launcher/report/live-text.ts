@@ -61,11 +61,11 @@ export class LiveText {
       case 'phase':
         this.#enter(event);
         return;
-      case 'host-way':
-      case 'binding':
       case 'restart':
         this.#again();
         return;
+      case 'host-way':
+      case 'binding':
       case 'hang':
       case 'shrink':
       case 'waiting':

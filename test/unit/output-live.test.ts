@@ -26,6 +26,19 @@ describe('the live line', () => {
     expect(text.line(8, 13_000)).toBe('2/4 hos…');
   });
 
+  test('forgets nobody when a host is reached in another way, and everybody when the job is started again', () => {
+    const text = new LiveText();
+    for (const event of [started, ...names.map(connecting), up('node1')]) text.event(event);
+    text.event({ time: 2000, type: 'host-way', host: 'node2', message: 'by the system’s ssh' });
+    expect(text.line(20, 13_000)).toMatch(/^1\/4 hosts up/);
+    for (const event of [phase('spawn'), began(0)]) text.event(event);
+    text.event({ time: 2000, type: 'binding', rank: 0, host: 'node1', bound: false, cpus: [0], numa: null, gpu: null });
+    expect(text.line(80, 13_000)).toBe('1/8 ranks started');
+    text.event({ time: 0, type: 'restart', attempt: 1, most: 1, failure: { type: 'timeout', seconds: 1 } });
+    text.event(connecting('node1'));
+    expect(text.line(20, 13_000)).toMatch(/^0\/1 host up/);
+  });
+
   test('counts ranks as they start, run and end', () => {
     const text = new LiveText();
     for (const event of [started, phase('spawn'), began(0), began(1)]) text.event(event);
