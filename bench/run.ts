@@ -14,6 +14,7 @@ import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { nonblocking } from './figures/nonblocking.ts';
 import { output } from './figures/output.ts';
 import { send } from './figures/send.ts';
+import { simulatedAgents } from './figures/simulated_agents.ts';
 import { split } from './figures/split.ts';
 import { staging } from './figures/staging.ts';
 import { wired } from './figures/wired.ts';
@@ -25,6 +26,7 @@ const figures: readonly Figure[] = [
   launchSsh2,
   wired,
   idleAgents,
+  simulatedAgents,
   split,
   nonblocking,
   ...collectives,

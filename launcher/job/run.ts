@@ -3,6 +3,7 @@ import type { Countdown } from '../../control/clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
+import type { StartAgent } from '../remote/connection.ts';
 import { KeptAgents } from '../remote/kept.ts';
 import { agentStarter } from '../remote/start.ts';
 import { type AttemptParts, startRanks } from './attempt.ts';
@@ -25,6 +26,8 @@ import type { JobRequest, JobResult, RankMap, Reporter } from './types.ts';
 export interface JobOptions {
   readonly request: JobRequest;
   readonly reporter: Reporter;
+  /** Instead of the ways to the hosts. */
+  readonly startAgent?: StartAgent;
 }
 
 const JOB_ID_BYTES = 6;
@@ -35,7 +38,7 @@ const FAREWELL_MS = 1000;
  * Runs the job to its end and tells the reporter of everything, the result last. Rejects with a FailureError only for what is
  * wrong before there is a job: hostfile, slots, plan file.
  */
-export async function runJob({ request, reporter }: JobOptions): Promise<JobResult> {
+export async function runJob({ request, reporter, ...given }: JobOptions): Promise<JobResult> {
   const phases = new PhaseClock();
   const clock = new JobClock();
   const { allocation, hostsOf } = allocateJob(request);
@@ -47,7 +50,7 @@ export async function runJob({ request, reporter }: JobOptions): Promise<JobResu
   const restarts = new Restarts(request);
   const needed = new Set(asked);
   const spares = restarts.left > 0 ? allocation.hosts.filter((host) => !needed.has(host)) : [];
-  const agents = new KeptAgents(await agentStarter(request.rsh, request.stage, asked, spares));
+  const agents = new KeptAgents(given.startAgent ?? (await agentStarter(request.rsh, request.stage, asked, spares)));
   if (early !== null) await reporter.prepare?.(early);
   const readsStdin = stdinReader(request);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');
