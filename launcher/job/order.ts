@@ -7,9 +7,9 @@ import { ranksByHost } from '../mapping/ranks-by-host.ts';
 import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from './types.ts';
 
 /** Signs of life are sent this often, in both directions. */
-export const HEARTBEAT_MS = 1500;
+export const HEARTBEAT_MS = 1000;
 /** Silence longer than this ends the ranks of a host, on both sides of the link. */
-export const LEASE_MS = 6000;
+export const LEASE_MS = 5000;
 
 const OUTPUT_WINDOW_BYTES = 64 * 1024 * 1024;
 const MAX_HOST_WINDOW_BYTES = 4 * 1024 * 1024;
