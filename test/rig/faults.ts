@@ -1,6 +1,6 @@
 /** Finds the processes of a running command by their part in it, so that a test can take them away. */
-import { type ProcessEntry, descendants, withEnvironment } from './processes.ts';
-import type { Cluster } from './cluster.ts';
+import { type ProcessEntry, descendants, environmentOf, withEnvironment } from './processes.ts';
+import type { Cluster, ClusterHost } from './cluster.ts';
 import type { Command } from './command.ts';
 
 const isGuardian = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-guardian');
@@ -25,6 +25,36 @@ export function guardianOn(cluster: Cluster, host: string): number {
 /** The agent of the only job on a host. */
 export function agentOn(cluster: Cluster, host: string): number {
   return one(cluster.host(host).guests().filter(isAgent), `the agent on ${host}`);
+}
+
+/** Those of a job on a host, and sshd's processes for its connection. */
+export type Part = 'agent' | 'guardian' | 'rank' | 'sshd';
+
+/** The parts of the only job on a host that are there now. A rank is what the guardian has started. */
+export function partsOn(host: ClusterHost, part: Part): ProcessEntry[] {
+  const all = host.processes();
+  switch (part) {
+    case 'agent':
+      return all.filter(isAgent);
+    case 'guardian':
+      return all.filter(isGuardian);
+    case 'rank': {
+      const guardians = new Set(all.filter(isGuardian).map(({ pid }) => pid));
+      return all.filter(({ parent, pid }) => guardians.has(parent) && environmentOf(pid, 'RANK') !== null);
+    }
+    case 'sshd':
+      return all.filter(
+        ({ argv: [name = ''], parent, pid }) => pid !== host.init && name.includes('sshd') && parent !== host.init,
+      );
+    default:
+      return part satisfies never;
+  }
+}
+
+/** The process of a rank, if it is there. */
+export function rankOn(host: ClusterHost, rank: number): number | null {
+  const found = partsOn(host, 'rank').find(({ pid }) => environmentOf(pid, 'RANK') === String(rank));
+  return found?.pid ?? null;
 }
 
 /** kill -9, at once. */

@@ -1,0 +1,38 @@
+/** Many rounds on a few clusters at once. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+import { type Draw, type RoundResult, playRound } from './round.ts';
+
+/** sshd's limit on those who have not said who they are is not what is tested. */
+const HOSTS = 4;
+
+/** Plays all rounds, so many at a time, each on a cluster of its own; one that a round has failed on is not used again. */
+export async function playAll(
+  draws: readonly Draw[],
+  jobs: number,
+  tell: (result: RoundResult) => void,
+): Promise<readonly RoundResult[]> {
+  const directory = await mkdtemp(join(repository, 'build/test-faults-'));
+  const results: RoundResult[] = [];
+  const waiting = [...draws];
+  const lane = async (program: string): Promise<void> => {
+    for (let drawn = waiting.shift(); drawn !== undefined; ) {
+      await using cluster = await Cluster.start(HOSTS);
+      for (let whole = true; whole && drawn !== undefined; drawn = waiting.shift()) {
+        const result = await playRound(cluster, program, drawn);
+        results.push(result);
+        tell(result);
+        whole = result.wrongs.length === 0;
+      }
+    }
+  };
+  try {
+    const program = await compileWithEngine('test/rig/programs/stream.c', directory);
+    await Promise.all(Array.from({ length: Math.min(jobs, draws.length) }, () => lane(program)));
+    return results;
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}

@@ -1,0 +1,118 @@
+/* A stream of all-reduces, every element of every result checked, and a rank in it that misbehaves at a moment given.
+ *
+ *     stream DIRECTORY [RANK MOMENT OPERATION DEED [NUMBER]]
+ *
+ * Rank 0 says "streaming" in the directory once the stream flows; it ends when there is a file "enough" there. Then
+ * the ranks leave one after the other and rank 0 prints what it has come to. The RANK does its DEED before it joins
+ * (MOMENT "start"), after so many operations ("stream"), or when it has left ("end"), and says "deed" just before. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "must.h"
+
+enum { mostElements = 1 << 16, flows = 10, pauseUs = 2000, leaveUs = 20000, line = 100 };
+
+static int from[mostElements], to[mostElements];
+static const char* directory;
+static Job job;
+
+/* Small ones mostly, now and then one that takes several chunks. */
+static int elementsOf(int operation) {
+  if (operation % 50 == 49) return mostElements;
+  return operation % 10 == 9 ? 4096 : 16;
+}
+
+/* A process that nothing holds to its rank: own session, no descriptor, deaf to what asks it to end, nobody's child. */
+static void hide(void) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child > 0) {
+    CHECK(waitpid(child, NULL, 0) == child);
+    return;
+  }
+  setsid();
+  if (fork() > 0) _exit(0);
+  setsid();
+  for (int signal = 1; signal < 32; signal++) sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+  for (int fd = 0; fd < 1024; fd++) close(fd);
+  for (;;) pause();
+}
+
+/* Writes a file here until the disk is full. */
+static void fill(void) {
+  static char block[1 << 16];
+  const int file = open("rank-output", O_CREAT | O_TRUNC | O_WRONLY, 0600);
+  while (file >= 0 && write(file, block, sizeof block) > 0) continue;
+  fprintf(stderr, "rank-output: %s\n", strerror(errno));
+  exit(3);
+}
+
+/* Another communicator needs descriptors, and there are none. */
+static void exhaust(void) {
+  const int free = dup(0);
+  const struct rlimit none = {.rlim_cur = (rlim_t)free, .rlim_max = (rlim_t)free};
+  CHECK(free >= 0 && close(free) == 0 && setrlimit(RLIMIT_NOFILE, &none) == 0);
+}
+
+static void flood(long lines) {
+  char text[line + 1];
+  for (long i = 0; i < lines; i++) {
+    snprintf(text, sizeof text, "%0*ld\n", line - 1, i);
+    CHECK(fwrite(text, line, 1, stdout) == 1);
+  }
+  CHECK(fflush(stdout) == 0);
+}
+
+static void perform(const char* deed, long number) {
+  say("deed", job.rank, directory);
+  if (strcmp(deed, "exit") == 0) exit((int)number);
+  if (strcmp(deed, "signal") == 0) raise((int)number);
+  if (strcmp(deed, "hide") == 0) hide();
+  if (strcmp(deed, "fill") == 0) fill();
+  if (strcmp(deed, "exhaust") == 0) exhaust();
+  if (strcmp(deed, "flood") == 0) flood(number);
+  if (strcmp(deed, "ignore") == 0) signal(SIGTERM, SIG_IGN);
+}
+
+/* True when this was the last. */
+static int reduce(int operation) {
+  static char enough[512];
+  snprintf(enough, sizeof enough, "%s/enough", directory);
+  const int elements = elementsOf(operation);
+  from[0] = job.rank == 0 && access(enough, F_OK) == 0;
+  for (int i = 1; i < elements; i++) from[i] = job.rank + i + operation % 1000;
+  MUST(ncclAllReduce(from, to, elements, ncclInt32, ncclSum, job.comm, NULL));
+  MUST(ncclrunStreamSynchronize(NULL));
+  const int ranks = job.size * (job.size - 1) / 2;
+  for (int i = 1; i < elements; i++) CHECK(to[i] == ranks + job.size * (i + operation % 1000));
+  return to[0];
+}
+
+int main(int argc, char** argv) {
+  CHECK(argc == 2 || argc >= 6);
+  directory = argv[1];
+  job.rank = atoi(getenv("RANK"));
+  const int mine = argc > 2 && (strcmp(argv[2], "all") == 0 || atoi(argv[2]) == job.rank);
+  const char *moment = mine ? argv[3] : "never", *deed = mine ? argv[5] : "";
+  const int at = mine ? atoi(argv[4]) : 0;
+  const long number = argc > 6 ? atol(argv[6]) : 0;
+
+  if (strcmp(moment, "start") == 0) perform(deed, number);
+  job = joinJob();
+  int operation = 0;
+  for (int last = 0; !last; operation++) {
+    if (strcmp(moment, "stream") == 0 && operation == at) perform(deed, number);
+    last = reduce(operation);
+    if (operation == flows) say("streaming", job.rank, directory);
+    usleep(pauseUs);
+  }
+  MUST(ncclCommDestroy(job.comm));
+  usleep((useconds_t)(job.rank * leaveUs));
+  if (strcmp(moment, "end") == 0) perform(deed, number);
+  if (job.rank == 0) printf("all right\n");
+  return 0;
+}
