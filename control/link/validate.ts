@@ -1,5 +1,6 @@
 /** The JSON payloads of the link, checked where they arrive. */
 import * as v from 'valibot';
+import type { BranchEnd, BranchOrder, BranchProblem } from '../messages/branch.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
@@ -124,6 +125,10 @@ const invitation = v.object({
   port: v.pipe(count, v.maxValue(65_535)),
 });
 
+const branchOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
+const branchProblem = v.object({ problem: v.nullable(v.string()) });
+const branchEnd = v.object({ status: v.nullable(count), remarks: v.string() });
+
 /** The version alone, so that an order of another version can be refused by its version and not by its shape. */
 const versioned = v.object({ version: v.string() });
 
@@ -141,6 +146,18 @@ export function parseWhereaboutsWanted(payload: Uint8Array): WhereaboutsWanted {
 
 export function parseInvitation(payload: Uint8Array): Invitation {
   return parse(invitation, payload, 'invitation');
+}
+
+export function parseBranchOrder(payload: Uint8Array): BranchOrder {
+  return parse(branchOrder, payload, 'branch order');
+}
+
+export function parseBranchProblem(payload: Uint8Array): BranchProblem {
+  return parse(branchProblem, payload, 'end of a branch');
+}
+
+export function parseBranchEnd(payload: Uint8Array): BranchEnd {
+  return parse(branchEnd, payload, 'end of a branch');
 }
 
 export function parseStart(payload: Uint8Array): AgentStart {

@@ -43,6 +43,17 @@ export function encodeFrame(frame: Frame): Buffer {
   return bytes;
 }
 
+/** The one frame that the bytes are. @throws ProtocolError if they are anything else */
+export function decodeFrame(bytes: Uint8Array): Frame {
+  const frames: Frame[] = [];
+  const decoder = new FrameDecoder((frame) => frames.push(frame));
+  decoder.push(bytes);
+  decoder.end();
+  const [frame] = frames;
+  if (frame === undefined || frames.length > 1) throw new ProtocolError(`${frames.length} frames instead of one`);
+  return frame;
+}
+
 function writeHeader(frame: Frame, into: Buffer): void {
   if (frame.payload.length > MAX_PAYLOAD_BYTES) {
     throw new ProtocolError(

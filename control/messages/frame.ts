@@ -43,6 +43,7 @@ export const FrameKind = {
   staging: 0x35, // both ways, before there is an agent: a host without ncclrun gets it (launcher/remote/staging/protocol.ts)
   invitation: 0x36, // launcher → agents that a resource manager has started: where to call, and the job's key; payload JSON Invitation
   whereabouts: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON WhereaboutsWanted; an AgentReport answers
+  branch: 0x38, // both ways: an agent on another host that this one reaches; subject = its number; flags: BranchWord (branch.ts)
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

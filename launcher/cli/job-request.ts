@@ -57,6 +57,7 @@ export function jobRequest(
     live: settings.text('live') !== 'never',
     stdin: stdinReaders(settings.text('stdin') ?? '0', settings.setting('stdin')?.source ?? '--stdin'),
     rsh: settings.text('rsh') ?? 'auto',
+    radix: settings.integer('radix') ?? 0,
     stage: settings.text('stage') !== 'never',
     mapBy,
     rankBy: rankBy(settings, mapBy),

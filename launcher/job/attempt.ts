@@ -6,6 +6,7 @@ import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import type { HostsOfProgram } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { installationRoot, installedVersion } from '../remote/local.ts';
+import { depthOf } from '../remote/tree/shape.ts';
 import { FailureError } from './failure-error.ts';
 import { type GivenPlan, planMisfit } from './given-plan.ts';
 import { Host } from './host.ts';
@@ -54,16 +55,16 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const facts = placementFacts(attempt);
   const known = common.topology ? null : early; // nothing that the hosts have to say changes it
   const placements = known === null ? [] : placementsOf(known, facts);
-  const host = (slots: HostSlots, placement: Placement | null): Host =>
-    new Host(slots, { ...common, hostName: slots.name, placement }, job.handler);
-  const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null));
+  const host = (slots: HostSlots, placement: Placement | null, depth: number): Host =>
+    new Host(slots, { ...common, hostName: slots.name, placement }, job.handler, 2 * depth * common.heartbeatMs);
+  const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null, depthOf(index, request.radix)));
   if (early !== null) announce(attempt, early);
   tellMissingExports(attempt);
   phases.enter('connect');
   job.emit({ type: 'phase', phase: 'connect' });
   job.connect(
     hosts,
-    spares.map((slots) => host(slots, null)),
+    spares.map((slots) => host(slots, null, 0)),
     startAgent,
   );
   await allUp(attempt, hosts);

@@ -55,16 +55,19 @@ export class Host {
   readonly slots: HostSlots;
   readonly #order: AgentOrder;
   readonly #handler: HostHandler;
+  readonly #patienceMs: number;
   #connection: AgentConnection | null = null;
   #lease: Lease | null = null;
   #state: HostState = { name: 'connecting' };
   #clockAheadMs = 0;
   #suspended: PromiseWithResolvers<void> | null = null;
 
-  constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler) {
+  /** `patienceMs`: so much longer than its lease it may be silent, as one may be that is reached by way of others: these are to be found out first. */
+  constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler, patienceMs = 0) {
     this.slots = slots;
     this.#order = order;
     this.#handler = handler;
+    this.#patienceMs = patienceMs;
   }
 
   get name(): string {
@@ -155,13 +158,14 @@ export class Host {
     this.#suspended = null;
   }
 
-  /** Gives the host up. */
+  /** Gives the host up, and with it those that are reached by way of it. */
   lose(failure: Failure): void {
     if (this.isOver) return;
     this.#lease?.stop();
     this.#suspensionDone();
     this.#state = { name: 'lost', failure };
     this.#handler.lost(this, failure);
+    void this.#connection?.close();
   }
 
   /** Resolves when no process of the connection is left on our side. */
@@ -209,7 +213,7 @@ export class Host {
     this.#state = { name: 'up', hello };
     this.#lease = new Lease({
       heartbeatMs: this.#order.heartbeatMs,
-      leaseMs: this.slots.local ? Infinity : this.#order.leaseMs,
+      leaseMs: this.slots.local ? Infinity : this.#order.leaseMs + this.#patienceMs,
       sendHeartbeat: () => {
         if (!this.slots.local) this.send(makeFrame(FrameKind.heartbeat));
       },

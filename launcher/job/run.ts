@@ -50,7 +50,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   const restarts = new Restarts(request);
   const needed = new Set(asked);
   const spares = restarts.left > 0 ? allocation.hosts.filter((host) => !needed.has(host)) : [];
-  const agents = new KeptAgents(given.startAgent ?? (await agentStarter(request.rsh, request.stage, asked, spares)));
+  const agents = new KeptAgents(given.startAgent ?? (await agentStarter(request, asked, spares)));
   if (early !== null) await reporter.prepare?.(early);
   const readsStdin = stdinReader(request);
   const jobId = randomBytes(JOB_ID_BYTES).toString('hex');

@@ -128,6 +128,8 @@ export interface JobRequest {
   readonly stdin: StdinReaders;
   /** auto, ssh2, openssh, or a command. */
   readonly rsh: string;
+  /** With more hosts than this, agents start agents, each so many; 0: they never do. */
+  readonly radix: number;
   /** A host without ncclrun gets it. */
   readonly stage: boolean;
   readonly mapBy: MapBy;

@@ -33,6 +33,10 @@ export class AutoShell implements RemoteShell {
     return this.#openSsh.start(host, command);
   }
 
+  branchWords(host: HostSlots, command: string): readonly string[] {
+    return this.#openSsh.branchWords(host, command);
+  }
+
   trial(host: HostSlots, verbose: boolean): string {
     return this.#openSsh.trial(host, verbose);
   }

@@ -101,7 +101,11 @@ export function localAddresses(): readonly string[] {
 
 export const startLocalAgent: StartAgent = (_host, order, handler) => {
   const [ours, theirs] = MemoryLink.pair();
-  const { promise: gone, resolve: onEnded } = Promise.withResolvers<void>();
+  const { promise: gone, resolve } = Promise.withResolvers<void>();
+  const onEnded = (): void => {
+    theirs.close();
+    resolve();
+  };
   const agent = beginAgent({ link: theirs, order, local: true, guardianPath, openBootstrap, onEnded });
   theirs.open({ frame: (frame) => agent?.receive(frame), closed: () => agent?.linkClosed() });
   ours.open({

@@ -6,7 +6,7 @@ import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
-import { OpenSshOptions } from './ssh-config/openssh-options.ts';
+import { OpenSshOptions, type SshOption } from './ssh-config/openssh-options.ts';
 
 /**
  * No prompt, no terminal, no forwarding: a command and its streams. The lease on the link finds a silent host sooner than
@@ -37,10 +37,18 @@ export class OpenSsh implements RemoteShell {
 
   async start({ name, user, port }: HostSlots, command: string): Promise<RemoteProcess> {
     const destination = destinationWords(name, user, port);
-    const settings = [...fixedOptions, ...(await this.#options.options(destination))];
-    const options = settings.flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
-    const words = [...this.#command, '-T', '-x', '-a', ...options, ...destination, command];
+    const words = this.#words(await this.#options.options(destination), destination, command);
     return runShell(words, await this.#options.environment());
+  }
+
+  /** By the configuration of the host that runs it. */
+  branchWords({ name, user, port }: HostSlots, command: string): readonly string[] {
+    return this.#words([], destinationWords(name, user, port), command);
+  }
+
+  #words(more: readonly SshOption[], destination: readonly string[], command: string): readonly string[] {
+    const options = [...fixedOptions, ...more].flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
+    return [...this.#command, '-T', '-x', '-a', ...options, ...destination, command];
   }
 
   trial(host: HostSlots, verbose: boolean): string {

@@ -4,12 +4,13 @@ import { FrameKind, HEADER_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
-import type { HostSlots } from '../job/types.ts';
+import type { HostSlots, JobRequest } from '../job/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './connection.ts';
 import { agentPath, installationRoot } from './local.ts';
 import { Limiter } from './limiter.ts';
 import { AGENT_START, quote } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import { sayLast } from './say-last.ts';
 import { explainSsh } from './ssh-complaint.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
 import { StagingWord } from './staging/protocol.ts';
@@ -31,17 +32,28 @@ const COMMAND_NOT_EXECUTABLE = 126;
 
 const connecting = new Limiter(MAX_CONNECTING);
 
-/** The way learns what it has to know while the job is still being prepared. `stage`: hosts without ncclrun get it. */
+/** How agents are reached. */
+export type Reach = Pick<JobRequest, 'rsh' | 'stage' | 'radix'>;
+
+/** The way learns what it has to know while the job is still being prepared. */
 export async function remoteAgentStarter(
-  rsh: string,
-  stage: boolean,
+  { rsh, stage, radix }: Reach,
   hosts: readonly HostSlots[],
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {
   const bySlurm = rsh === 'auto' && [...hosts, ...spares].every(({ manager }) => manager === 'slurm');
-  const shell = await openWay(bySlurm ? BY_SLURM : rsh, hosts);
+  const way = await openWay(bySlurm ? BY_SLURM : rsh, hosts);
+  const shell = radix > 0 && hosts.length > radix ? await asTree(way, hosts, radix) : way;
   const identity = stage && !bySlurm ? installedIdentity() : null;
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
+}
+
+/** Agents start others, where other hosts can be told how. */
+async function asTree(way: RemoteShell, hosts: readonly HostSlots[], radix: number): Promise<RemoteShell> {
+  const { branchWords } = way;
+  if (branchWords === undefined) return way;
+  const { TreeShell } = await import('./tree/tree-shell.ts');
+  return new TreeShell(way, (host, command) => branchWords.call(way, host, command), hosts, radix);
 }
 
 /** How one connection ended. */
@@ -76,6 +88,7 @@ class RemoteAgent implements AgentConnection {
   /** Until an agent speaks, what came after the order would be taken for a part of ncclrun by a host that lacks it. */
   #held: Frame[] | null = null;
   #closing = false;
+  readonly #unwanted = Promise.withResolvers<void>();
   /** There is an agent. */
   #hasSpoken = false;
   #step = '';
@@ -103,6 +116,7 @@ class RemoteAgent implements AgentConnection {
   /** An agent whose ranks have ended is about to leave, any other leaves because its stdin ends: the shell is not waited for. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#unwanted.resolve();
     this.#remote?.link.close();
     if (this.#hasSpoken) this.#remote?.letGo();
     else this.#remote?.kill();
@@ -113,11 +127,8 @@ class RemoteAgent implements AgentConnection {
   async #run(): Promise<void> {
     let anew = false;
     for (let attempt = 1; ; attempt += 1) {
-      const release = await connecting.enter();
-      if (this.#closing) {
-        release();
-        return this.#handler.closed({ problem: null, failure: null });
-      }
+      const release = await this.#admitted();
+      if (release === null) return this.#handler.closed({ problem: null, failure: null });
       this.#tell(attempt === 1 ? 'connecting' : `connecting, attempt ${attempt}`);
       const end = await this.#attempt(release, anew).finally(release);
       const problem = end.problem ?? sayLast(end.exit.remarks);
@@ -131,6 +142,15 @@ class RemoteAgent implements AgentConnection {
       }
       await pause(attempt);
     }
+  }
+
+  /** Its turn, as a function that gives it back; null: it is not wanted any more. */
+  async #admitted(): Promise<(() => void) | null> {
+    const turn = this.#shell.admit?.(this.#host, connecting) ?? connecting.enter();
+    await Promise.race([turn, this.#unwanted.promise]);
+    if (!this.#closing) return turn;
+    void turn.then((release) => release());
+    return null;
   }
 
   /** One connection, to its end. `onSpoke` is called at the agent's first frame. `anew`: what the host has in its cache does not work. */
@@ -250,11 +270,6 @@ function isReady({ flags }: Frame): boolean {
 function failedExit(error: unknown): RemoteExit {
   const remarks = error instanceof Error ? error.message : String(error);
   return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
-}
-
-/** The last line that the remote side said, to tell a broken link by. */
-function sayLast(stderr: string): string | null {
-  return stderr.trim().split('\n').at(-1)?.trim() || null;
 }
 
 /** Doubling, with jitter, so that many launchers do not come back at the same moment. */

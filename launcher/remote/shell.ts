@@ -1,6 +1,7 @@
 /** One interface to every way of running a command on another host. */
 import type { Link } from '../../control/link/link.ts';
 import type { HostSlots } from '../job/types.ts';
+import type { Limiter } from './limiter.ts';
 import type { Trouble } from './trouble.ts';
 
 export interface RemoteExit {
@@ -38,6 +39,10 @@ export interface RemoteShell {
     onWay: (message: string) => void,
     onStep: (step: string) => void,
   ): Promise<RemoteProcess>;
+  /** Waits until the host may be connected to, in turn with others; resolves to what gives the turn back. Without it: `connecting`'s. */
+  admit?(host: HostSlots, connecting: Limiter): Promise<() => void>;
+  /** The same as a program that any host has, so that agents can start agents. */
+  branchWords?(host: HostSlots, command: string): readonly string[];
   /** What to type to go the same way by hand; `verbose`: where it can be made to tell more. */
   trial(host: HostSlots, verbose: boolean): string;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */

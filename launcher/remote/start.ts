@@ -1,24 +1,21 @@
 /** Which way leads to a host's agent. The ways to remote hosts are loaded only where there are any. */
 import type { HostSlots } from '../job/types.ts';
 import type { StartAgent } from './connection.ts';
+import type { Reach } from './remote-agent.ts';
 import { startLocalAgent } from './local.ts';
 
 function remote(hosts: readonly HostSlots[]): HostSlots[] {
   return hosts.filter((host) => !host.local);
 }
 
-/**
- * `rsh` is --rsh: auto, ssh2, openssh; else a command that is given host and command line. `stage`: hosts without ncclrun get it. `spares` may be started
- * on later.
- */
+/** `spares` may be started on later. */
 export async function agentStarter(
-  rsh: string,
-  stage: boolean,
+  reach: Reach,
   hosts: readonly HostSlots[],
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {
   if ([...hosts, ...spares].every((host) => host.local)) return startLocalAgent;
   const { remoteAgentStarter } = await import('./remote-agent.ts');
-  const startRemoteAgent = await remoteAgentStarter(rsh, stage, remote(hosts), remote(spares));
+  const startRemoteAgent = await remoteAgentStarter(reach, remote(hosts), remote(spares));
   return (host, order, handler) => (host.local ? startLocalAgent : startRemoteAgent)(host, order, handler);
 }

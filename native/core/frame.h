@@ -38,6 +38,7 @@ enum class FrameKind : uint8_t {
   staging = 0x35,
   invitation = 0x36,
   whereabouts = 0x37,
+  branch = 0x38,
 
   engineHello = 0x50,
   welcome = 0x51,

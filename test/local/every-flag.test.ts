@@ -74,6 +74,7 @@ const jobs: Readonly<Record<string, Job | readonly Job[]>> = {
     prints: ranks(2),
     also: () => expect(readFileSync(`${shell}.called`, 'utf8')).toMatch(/^(elsewhere\n)+$/),
   },
+  radix: { value: '1', beside: ['--rsh', shell, '-H', 'elsewhere:1,faraway:1'], prints: ranks(2) },
   stage: { value: 'never', beside: ['--rsh', shell, '-H', 'elsewhere:2'], prints: ranks(2) },
   'timestamp-output': {
     value: null,

@@ -43,6 +43,7 @@ const samples: Readonly<Record<string, Sample>> = {
   include: { value: 'localhost', beside: besideHostfile },
   exclude: { value: 'localhost:0', beside: besideHostfile },
   rsh: { value: 'openssh' },
+  radix: { value: '2' },
   stage: { value: 'never' },
   'tag-output': { value: 'host' },
   'timestamp-output': { value: null },

@@ -181,6 +181,7 @@ describe('every spelling', () => {
       live: true,
       stdin: { type: 'ranks', ranges: [{ first: 0, last: 0 }] },
       rsh: 'auto',
+      radix: 32,
       stage: true,
       mapBy: { by: 'slot' },
       rankBy: null,

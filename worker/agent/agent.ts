@@ -72,7 +72,7 @@ export interface AgentOptions {
   readonly native: Native;
   readonly guardianPath: string;
   readonly openBootstrap: OpenBootstrap;
-  /** Nothing of the job is left on this host and the last frame has been sent. */
+  /** Nothing of the job is left on this host and the last frame has been sent; the link is the caller's to close. */
   readonly onEnded: () => void;
 }
 
@@ -102,6 +102,7 @@ export class Agent {
   #memoryKills: MemoryKills | null = null;
   #hangs: HangWatch | null = null;
   #state: State = { name: 'ready' };
+  #hasLostLauncher = false;
 
   constructor(options: AgentOptions) {
     this.#options = options;
@@ -183,6 +184,11 @@ export class Agent {
   /** No rank of its order is left. */
   get hasEnded(): boolean {
     return this.#state.name === 'ended';
+  }
+
+  /** Nothing was heard of it for longer than the lease. */
+  get hasLostLauncher(): boolean {
+    return this.#hasLostLauncher;
   }
 
   /** Another order may follow. */
@@ -394,7 +400,6 @@ export class Agent {
   #leave(patience: NodeJS.Timeout): void {
     clearTimeout(patience);
     this.#guardian.release();
-    if (!this.staysAfter) this.#link.close();
     this.#options.onEnded();
   }
 
@@ -407,6 +412,7 @@ export class Agent {
 
   #launcherGone(message: string): void {
     process.stderr.write(`ncclrun agent: ${message}; ending the ranks of this host\n`);
+    this.#hasLostLauncher = true;
     this.linkClosed();
   }
 

@@ -17,7 +17,6 @@ export function beginAgent(options: Omit<AgentOptions, 'native'>): Agent | null 
     const message = error instanceof Error ? error.message : String(error);
     const report: AgentReport = { type: 'refusal', message, remedy: null };
     options.link.send(makeFrame(FrameKind.failure, { payload: encodeJson(report) }));
-    options.link.close();
     options.onEnded();
     return null;
   }

@@ -11,6 +11,7 @@ import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Agent } from './agent.ts';
 import { beginAgent } from './begin.ts';
+import { Branches } from './branches.ts';
 import { openBootstrap } from './bootstrap-open.ts';
 import { leave } from '../engine/load.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
@@ -26,6 +27,7 @@ export interface AgentLink extends Link {
 }
 
 let agent: Agent | null = null;
+let branches: Branches | null = null;
 let isClosed = false;
 
 /** The agent, once the order has come. */
@@ -42,6 +44,9 @@ export function serve(link: AgentLink): void {
         if (agent === null || (frame.kind === FrameKind.order && agent.hasEnded)) {
           clearTimeout(deadline);
           begin(frame, link);
+        } else if (frame.kind === FrameKind.branch) {
+          branches ??= new Branches(link);
+          branches.receive(frame);
         } else {
           agent.receive(frame);
         }
@@ -82,6 +87,7 @@ function refuse(wanted: string): AgentReport | null {
 
 function stop(): void {
   isClosed = true;
+  branches?.end();
   if (agent?.hasEnded === true && agent.staysAfter) leave(0);
   if (agent === null) giveUp('the launcher closed the connection before its order came');
   else agent.linkClosed();
@@ -98,7 +104,10 @@ export function giveUp(message: string): never {
 
 /** Null: it has refused. One whose launcher may order again stays, and so does one that was followed by another. */
 function ended(link: AgentLink, one: Agent | null): void {
-  if (one === null || (one === agent && !one.staysAfter) || isClosed) exitWhenSent(link);
+  const isLast = one === null || (one === agent && !one.staysAfter);
+  if (one?.hasLostLauncher === true) branches?.end();
+  // Other hosts may end later, and what they say comes by way of us.
+  if (isLast || isClosed) void (branches?.none ?? Promise.resolve()).then(() => exitWhenSent(link));
 }
 
 /** The link's end is the process's. */

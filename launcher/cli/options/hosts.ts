@@ -74,6 +74,16 @@ export const hostsOptions = [
     default: 'auto',
   },
   {
+    name: 'radix',
+    flags: ['--radix'],
+    environment: ['NCCLRUN_RADIX'],
+    kind: { type: 'integer', minimum: 0, maximum: 1000 },
+    argument: 'N',
+    group: 'hosts',
+    help: 'with more hosts than this, those that are reached start the agents of up to so many others each; 0: never',
+    default: '32',
+  },
+  {
     name: 'stage',
     flags: ['--stage'],
     environment: ['NCCLRUN_STAGE'],

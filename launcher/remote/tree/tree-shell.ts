@@ -1,0 +1,169 @@
+/**
+ * Many hosts: the agents that are there start others, each by the remote shell of its own host. Whether hosts reach each other so is known once one has
+ * tried; where they do not, the launcher reaches all of them by itself.
+ */
+import type { Link } from '../../../control/link/link.ts';
+import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
+import { ProtocolError } from '../../../control/messages/protocol-error.ts';
+import type { HostSlots } from '../../job/types.ts';
+import type { Limiter } from '../limiter.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
+import { sayLast } from '../say-last.ts';
+import { parentOf } from './shape.ts';
+import { Trunk } from './trunk.ts';
+
+/** The words of a shell that another host can be told to run. */
+export type BranchWords = (host: HostSlots, command: string) => readonly string[];
+
+export class TreeShell implements RemoteShell {
+  readonly #direct: RemoteShell;
+  readonly #words: BranchWords;
+  readonly #radix: number;
+  readonly #indexes: ReadonlyMap<string, number>;
+  /** By index: it is known whether its agent can start others. */
+  readonly #settled: readonly PromiseWithResolvers<void>[];
+  readonly #trunks = new Map<number, Trunk>();
+  /** By host: how its next start goes; those that are not here are reached directly. */
+  readonly #routes = new Map<string, Trunk>();
+  /** No other host reaches them. */
+  readonly #unreached = new Set<string>();
+  #isTried = false;
+  readonly #works = Promise.withResolvers<boolean>();
+
+  constructor(direct: RemoteShell, words: BranchWords, hosts: readonly HostSlots[], radix: number) {
+    this.#direct = direct;
+    this.#words = words;
+    this.#radix = radix;
+    this.#indexes = new Map(hosts.map(({ name }, index) => [name, index]));
+    this.#settled = hosts.map(() => Promise.withResolvers<void>());
+  }
+
+  /** Those that other hosts start need no turn of the launcher's. */
+  async admit(host: HostSlots, connecting: Limiter): Promise<() => void> {
+    const trunk = await this.#trunkOf(host);
+    if (trunk === null) {
+      this.#routes.delete(host.name);
+      return connecting.enter();
+    }
+    this.#routes.set(host.name, trunk);
+    return () => undefined;
+  }
+
+  async start(
+    host: HostSlots,
+    command: string,
+    onWay: (message: string) => void,
+    onStep: (step: string) => void,
+  ): Promise<RemoteProcess> {
+    const trunk = this.#routes.get(host.name);
+    if (trunk === undefined) return this.#asTrunk(host, await this.#direct.start(host, command, onWay, onStep));
+    onStep(`by way of ${trunk.host}`);
+    const branch = trunk.grow(this.#words(host, command));
+    return this.#asTrunk(host, this.#watched(host, trunk, branch, onWay));
+  }
+
+  trial(host: HostSlots, verbose: boolean): string {
+    return this.#direct.trial(host, verbose);
+  }
+
+  isTransient(exit: RemoteExit): boolean {
+    return exit.trouble === undefined ? this.#direct.isTransient(exit) : exit.trouble.transient;
+  }
+
+  async #trunkOf(host: HostSlots): Promise<Trunk | null> {
+    const index = this.#indexes.get(host.name);
+    const parent = index === undefined ? null : parentOf(index, this.#radix);
+    if (parent === null || this.#unreached.has(host.name)) return null;
+    await this.#settled[parent]?.promise;
+    if (this.#isTried && !(await this.#works.promise)) return null;
+    const trunk = this.#trunks.get(parent) ?? null;
+    if (trunk !== null) this.#isTried = true;
+    return trunk;
+  }
+
+  /** The host's agent may start others from its first word on. */
+  #asTrunk(host: HostSlots, remote: RemoteProcess): RemoteProcess {
+    const index = this.#indexes.get(host.name);
+    if (index === undefined) return remote;
+    const trunk = new Trunk(host.name, remote.link);
+    const closed = (): void => {
+      if (this.#trunks.get(index) === trunk) this.#trunks.delete(index);
+      this.#settled[index]?.resolve();
+    };
+    // Those that come by way of this host are lost after it, and because of it.
+    void remote.exit.then(() => {
+      closed();
+      setImmediate(() => trunk.end());
+    });
+    const link = tapped(remote.link, {
+      frame: (frame) => {
+        if (frame.kind === FrameKind.branch) return receive(trunk, frame, remote);
+        if (frame.kind !== FrameKind.staging && !this.#trunks.has(index)) {
+          this.#trunks.set(index, trunk);
+          this.#settled[index]?.resolve();
+        }
+        return false;
+      },
+      closed,
+    });
+    return { ...remote, link };
+  }
+
+  /** Where no agent answers at the end of a branch, the launcher tries by itself. */
+  #watched(host: HostSlots, trunk: Trunk, branch: RemoteProcess, onWay: (message: string) => void): RemoteProcess {
+    let answered = false;
+    const link = tapped(branch.link, {
+      frame: () => {
+        answered = true;
+        this.#works.resolve(true);
+        return false;
+      },
+      closed: () => undefined,
+    });
+    const exit = branch.exit.then((end): RemoteExit => {
+      if (answered) return end;
+      this.#works.resolve(false);
+      this.#unreached.add(host.name);
+      const detail = sayLast(end.remarks) ?? `status ${end.status}`;
+      onWay(`reached from here, since ${trunk.host} could not reach it: ${detail}`);
+      return { ...end, trouble: { cause: 'other', detail, remedy: null, transient: true } };
+    });
+    return { ...branch, link, exit };
+  }
+}
+
+interface Tap {
+  /** True: the frame is not for whoever reads the link. */
+  frame(frame: Frame): boolean;
+  closed(): void;
+}
+
+/** The link, with somebody who hears all of it, too. */
+function tapped(link: Link, tap: Tap): Link {
+  return {
+    open: (handler) =>
+      link.open({
+        frame: (frame) => {
+          if (!tap.frame(frame)) handler.frame(frame);
+        },
+        closed(problem) {
+          handler.closed(problem);
+          tap.closed();
+        },
+      }),
+    send: (frame) => link.send(frame),
+    flush: () => link.flush(),
+    close: () => link.close(),
+  };
+}
+
+/** An agent that speaks nonsense is ended: its host is lost. */
+function receive(trunk: Trunk, frame: Frame, remote: RemoteProcess): true {
+  try {
+    trunk.receive(frame);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    remote.kill();
+  }
+  return true;
+}

@@ -1,0 +1,109 @@
+/** Agents that start agents: with more hosts than --radix, those that are reached reach the others. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, LOGIN_ADDRESS } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { agentOn, killHard } from '../rig/faults.ts';
+import { parseResult } from '../rig/result.ts';
+
+/** With --radix 2: h1 and h2 from the login node, h3 and h5 by way of h1, h4 and h6 of h2, h7 of h3. */
+const COUNT = 7;
+
+describeIf(clusterUnavailable(), 'a tree of agents', () => {
+  let cluster: Cluster;
+  beforeEach(async () => {
+    cluster = await Cluster.start(COUNT);
+  });
+  afterEach(() => cluster[Symbol.asyncDispose]());
+
+  const all = Array.from({ length: COUNT }, (_, index) => `h${index + 1}`);
+  const hosts = ['-H', all.map((name) => `${name}:1`).join(','), '--radix', '2'];
+  /** All hosts have what this ssh needs. */
+  const anywhere = (): string[] => [...hosts, '--rsh', join(cluster.ssh.bin, 'ssh')];
+  const callers = (): string[][] =>
+    all.map((name) =>
+      Array.from(
+        readFileSync(join(cluster.state, name, 'sshd.log'), 'utf8').matchAll(/Accepted publickey for \S+ from (\S+)/g),
+        ([, address]) =>
+          address === LOGIN_ADDRESS ? 'login' : (cluster.hosts.find((host) => host.address === address)?.name ?? ''),
+      ),
+    );
+  const clean = async (names: readonly string[], limitMs = 2000): Promise<void> => {
+    for (const name of names) await cluster.host(name).empty(limitMs);
+  };
+
+  it('carries orders, output and ends', async () => {
+    const script = 'seq 2000; echo rank $RANK on $(hostname); exit 0';
+    const { status, stdout, stderr } = await Command.run([...anywhere(), '--tag-output=none', 'sh', '-c', script], {
+      cluster,
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const lines = stdout.split('\n');
+    for (const [rank, name] of all.entries()) expect(lines).toContain(`rank ${rank} on ${name}`);
+    expect(lines.filter((line) => line === '2000')).toHaveLength(COUNT);
+    expect(callers()).toEqual([['login'], ['login'], ['h1'], ['h2'], ['h1'], ['h2'], ['h3']]);
+    await clean(all);
+  });
+
+  it('is not needed: where hosts do not reach each other, the launcher reaches all', async () => {
+    const { status, stdout, stderr } = await Command.run([...hosts, '-v', 'hostname'], { cluster });
+    expect({ status, stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringMatching(/h\d: reached from here, since h[12] could not reach it: /),
+    });
+    expect(stdout.split('\n').toSorted().slice(1)).toEqual(all.map((name, rank) => `[${rank}] ${name}`));
+    expect(callers().flat()).toEqual(all.map(() => 'login'));
+    await clean(all);
+  });
+
+  it('stands for the next attempt', async () => {
+    const script =
+      '[ $RANK = 6 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 3; echo up $TORCHELASTIC_RESTART_COUNT';
+    const { status, stdout } = await Command.run([...anywhere(), '--max-restarts', '1', 'sh', '-c', script], {
+      cluster,
+    });
+    expect({ status, again: stdout.match(/up 1/g)?.length }).toEqual({ status: 0, again: COUNT });
+    expect(callers().map((calls) => calls.length)).toEqual(all.map(() => 1));
+    await clean(all);
+  });
+
+  const running = async (use: (command: Command) => Promise<void>): Promise<void> => {
+    const words = [...anywhere(), '--json', 'sh', '-c', 'echo up >&2; exec sleep 1000'];
+    await using command = Command.start(words, { cluster });
+    for (const rank of all.keys()) await command.line('stderr', new RegExp(`^\\[${rank}\\] up`));
+    await use(command);
+  };
+
+  it('falls with an agent inside of it, which is named, and leaves nothing behind', () =>
+    running(async (command) => {
+      killHard(agentOn(cluster, 'h1'));
+      const { status, stdout } = await command.outcome;
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h1' });
+      await clean(all, 8000);
+    }));
+
+  it('names the host that falls silent, not those behind it', () =>
+    running(async (command) => {
+      await cluster.host('h1').cut();
+      const { status, stdout } = await command.outcome;
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h1', cause: 'silent' });
+      await clean(all, 12_000);
+    }));
+
+  it('ends on ^C, and with the launcher', async () => {
+    await running(async (command) => {
+      command.signal('SIGINT');
+      expect((await command.outcome).status).toBe(130);
+      await clean(all);
+    });
+    await running(async (command) => {
+      killHard(command.pid);
+      await command.outcome;
+      await clean(all, 8000);
+    });
+  });
+});
