@@ -13,6 +13,7 @@ import { launchSsh } from './figures/launch_ssh.ts';
 import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { nonblocking } from './figures/nonblocking.ts';
 import { output } from './figures/output.ts';
+import { restart } from './figures/restart.ts';
 import { send } from './figures/send.ts';
 import { simulatedAgents } from './figures/simulated_agents.ts';
 import { split } from './figures/split.ts';
@@ -27,6 +28,7 @@ const figures: readonly Figure[] = [
   wired,
   idleAgents,
   simulatedAgents,
+  restart,
   split,
   nonblocking,
   ...collectives,
