@@ -9,6 +9,7 @@ import { allReduceBetweenHosts, collectives } from './figures/collectives.ts';
 import { crossing } from './figures/crossing.ts';
 import { idleAgents } from './figures/idle_agents.ts';
 import { launchLocal } from './figures/launch_local.ts';
+import { launchMany } from './figures/launch_many.ts';
 import { launchSsh } from './figures/launch_ssh.ts';
 import { launchSsh2 } from './figures/launch_ssh2.ts';
 import { nonblocking } from './figures/nonblocking.ts';
@@ -25,6 +26,7 @@ const figures: readonly Figure[] = [
   launchLocal,
   launchSsh,
   launchSsh2,
+  launchMany,
   wired,
   idleAgents,
   simulatedAgents,
