@@ -1,12 +1,12 @@
 /** Our own ssh where it will do, the system's where the user's configuration asks for more. */
 import type { HostSlots } from '../job/types.ts';
 import type { OpenSsh } from './openssh.ts';
-import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess } from './shell.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import type { Ssh2 } from './ssh2/ssh2.ts';
 
-export class AutoShell implements RemoteShell {
+export class AutoShell implements BranchingShell {
   readonly #ssh2: Ssh2;
   readonly #openSsh: OpenSsh;
   readonly #configuration: SshConfiguration;

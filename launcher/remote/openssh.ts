@@ -2,7 +2,7 @@
 import type { HostSlots } from '../job/types.ts';
 import { runShell } from './command-shell.ts';
 import { sshTrial } from './shell.ts';
-import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess } from './shell.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
@@ -25,7 +25,7 @@ const fixedOptions = [
   ['LogLevel', 'ERROR'],
 ] as const;
 
-export class OpenSsh implements RemoteShell {
+export class OpenSsh implements BranchingShell {
   readonly #command: readonly string[];
   readonly #options: OpenSshOptions;
 

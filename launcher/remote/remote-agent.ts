@@ -9,7 +9,7 @@ import type { AgentConnection, ConnectionHandler, StartAgent } from './connectio
 import { agentPath, installationRoot } from './local.ts';
 import { Limiter } from './limiter.ts';
 import { AGENT_START, quote } from './shell.ts';
-import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { sayLast } from './say-last.ts';
 import { explainSsh } from './ssh-complaint.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
@@ -50,10 +50,13 @@ export async function remoteAgentStarter(
 
 /** Agents start others, where other hosts can be told how. */
 async function asTree(way: RemoteShell, hosts: readonly HostSlots[], radix: number): Promise<RemoteShell> {
-  const { branchWords } = way;
-  if (branchWords === undefined) return way;
+  if (!canBranch(way)) return way;
   const { TreeShell } = await import('./tree/tree-shell.ts');
-  return new TreeShell(way, (host, command) => branchWords.call(way, host, command), hosts, radix);
+  return new TreeShell(way, hosts, radix);
+}
+
+function canBranch(way: RemoteShell): way is BranchingShell {
+  return 'branchWords' in way;
 }
 
 /** How one connection ended. */

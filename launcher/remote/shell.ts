@@ -41,12 +41,16 @@ export interface RemoteShell {
   ): Promise<RemoteProcess>;
   /** Waits until the host may be connected to, in turn with others; resolves to what gives the turn back. Without it: `connecting`'s. */
   admit?(host: HostSlots, connecting: Limiter): Promise<() => void>;
-  /** The same as a program that any host has, so that agents can start agents. */
-  branchWords?(host: HostSlots, command: string): readonly string[];
   /** What to type to go the same way by hand; `verbose`: where it can be made to tell more. */
   trial(host: HostSlots, verbose: boolean): string;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */
   isTransient(exit: RemoteExit): boolean;
+}
+
+/** One that is a program which any host has, so that agents can start agents. */
+export interface BranchingShell extends RemoteShell {
+  /** That program and what it is told, for any host to run. */
+  branchWords(host: HostSlots, command: string): readonly string[];
 }
 
 /** One word of a command line for any POSIX-like shell. */

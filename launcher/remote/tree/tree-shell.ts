@@ -7,17 +7,13 @@ import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { HostSlots } from '../../job/types.ts';
 import type { Limiter } from '../limiter.ts';
-import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
 import { sayLast } from '../say-last.ts';
 import { parentOf } from './shape.ts';
 import { Trunk } from './trunk.ts';
 
-/** The words of a shell that another host can be told to run. */
-export type BranchWords = (host: HostSlots, command: string) => readonly string[];
-
 export class TreeShell implements RemoteShell {
-  readonly #direct: RemoteShell;
-  readonly #words: BranchWords;
+  readonly #direct: BranchingShell;
   readonly #radix: number;
   readonly #indexes: ReadonlyMap<string, number>;
   /** By index: it is known whether its agent can start others. */
@@ -30,9 +26,8 @@ export class TreeShell implements RemoteShell {
   #isTried = false;
   readonly #works = Promise.withResolvers<boolean>();
 
-  constructor(direct: RemoteShell, words: BranchWords, hosts: readonly HostSlots[], radix: number) {
+  constructor(direct: BranchingShell, hosts: readonly HostSlots[], radix: number) {
     this.#direct = direct;
-    this.#words = words;
     this.#radix = radix;
     this.#indexes = new Map(hosts.map(({ name }, index) => [name, index]));
     this.#settled = hosts.map(() => Promise.withResolvers<void>());
@@ -58,7 +53,7 @@ export class TreeShell implements RemoteShell {
     const trunk = this.#routes.get(host.name);
     if (trunk === undefined) return this.#asTrunk(host, await this.#direct.start(host, command, onWay, onStep));
     onStep(`by way of ${trunk.host}`);
-    const branch = trunk.grow(this.#words(host, command));
+    const branch = trunk.grow(this.#direct.branchWords(host, command));
     return this.#asTrunk(host, this.#watched(host, trunk, branch, onWay));
   }
 
@@ -91,10 +86,7 @@ export class TreeShell implements RemoteShell {
       this.#settled[index]?.resolve();
     };
     // Those that come by way of this host are lost after it, and because of it.
-    void remote.exit.then(() => {
-      closed();
-      setImmediate(() => trunk.end());
-    });
+    void remote.exit.then(closed).then(() => setImmediate(() => trunk.end()));
     const link = tapped(remote.link, {
       frame: (frame) => {
         if (frame.kind === FrameKind.branch) return receive(trunk, frame, remote);
