@@ -2,12 +2,13 @@
  * Whom a job blames when a rank's failure is heard of after that of a rank on another host that failed because of it. The agent of the first
  * is stopped meanwhile, so the news always come in that order.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { JobResult } from '../../launcher/job/types.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';
-import { agentOn } from '../rig/faults.ts';
+import { agentOn, guardianOn } from '../rig/faults.ts';
 import { parseResult } from '../rig/result.ts';
 import { type SteerableRank, Steering } from '../rig/steering.ts';
 
@@ -45,11 +46,11 @@ const leave: Deed = (rank) => rank.tell({ do: 'close' });
 
 /**
  * Rank 0 does its deed; rank 1 fails for it (what it does before it exits is given), and the launcher hears of that alone before anything
- * comes from h1.
+ * comes from the process of h1 that is `silent`.
  */
-function whileUnheard(deed: Deed, before = nothing): Promise<Result> {
+function whileUnheard(deed: Deed, before = nothing, silent = agentOn): Promise<Result> {
   return withJob([1, 1], async ({ cluster, command, ranks: [first, second] }) => {
-    const agent = agentOn(cluster, 'h1');
+    const agent = silent(cluster, 'h1');
     process.kill(agent, 'SIGSTOP');
     if (first !== undefined) await deed(first);
     await expect(second?.allReduce(1)).rejects.toThrow(/rank 0/);
@@ -63,6 +64,15 @@ function whileUnheard(deed: Deed, before = nothing): Promise<Result> {
 describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its own end is heard of later', () => {
   it('one that was killed', async () => {
     const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'));
+    expect({ exitCode, failures }).toMatchObject({
+      exitCode: 137,
+      failures: [{ type: 'rank-signal', rank: 0, host: 'h1' }, { rank: 1 }],
+    });
+  });
+
+  it('one that was killed, of which its guardian tells late', async () => {
+    const patience: Deed = () => delay(200); // an agent that does not wait for its guardian has spoken by then
+    const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'), patience, guardianOn);
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 137,
       failures: [{ type: 'rank-signal', rank: 0, host: 'h1' }, { rank: 1 }],

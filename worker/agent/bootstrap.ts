@@ -129,6 +129,7 @@ export class Bootstrap {
     this.#deaths = new Deaths(
       (engine, death) => this.#gone(engine, death),
       (engine) => this.#deaf(engine),
+      (engine) => this.#engines.isRank(engine),
     );
     this.#communicators = new Communicators({
       native,

@@ -1,12 +1,13 @@
 /**
  * Joins the two signs of a process's end: its pidfd (the engine is gone, nothing more will come from it) and the guardian's report (how it
- * ended). An engine may be a descendant of its rank, of whose end the guardian says nothing: then the first sign alone must do.
+ * ended). An engine may be a descendant of its rank, of whose end the guardian says nothing: then the first sign alone must do. Of a rank's
+ * own process the guardian always tells, however late: without that, its end could not be told from one that nobody is to blame for.
  */
 import type { Exited } from '../../control/messages/payload.ts';
 import { describeExit } from './describe-exit.ts';
 import type { Engine } from './engine.ts';
 
-/** The guardian's report comes within this time of the pidfd, or not at all. */
+/** After a descendant's end, that of its rank is reported within this time, or it lives on. */
 const REPORT_MS = 20;
 /** A process that ends closes its sockets first; after this time it only closed this one. */
 const CLOSED_MS = 100;
@@ -21,16 +22,22 @@ export interface Death {
 export class Deaths {
   readonly #gone: (engine: Engine, death: Death) => void;
   readonly #deaf: (engine: Engine) => void;
+  readonly #isRank: (engine: Engine) => boolean;
   readonly #ended = new Map<number, Exited>();
-  /** Gone, the report is awaited. */
-  readonly #awaited = new Map<Engine, NodeJS.Timeout>();
+  /** Gone, the report is awaited; undefined: for as long as it takes. */
+  readonly #awaited = new Map<Engine, NodeJS.Timeout | undefined>();
   /** Its connection is closed; whether it lives is not known yet. */
   readonly #closed = new Map<Engine, NodeJS.Timeout>();
 
-  /** `deaf`: the process lives on without its connection. */
-  constructor(gone: (engine: Engine, death: Death) => void, deaf: (engine: Engine) => void) {
+  /** `deaf`: the process lives on without its connection. `isRank`: it is what the guardian has started. */
+  constructor(
+    gone: (engine: Engine, death: Death) => void,
+    deaf: (engine: Engine) => void,
+    isRank: (engine: Engine) => boolean,
+  ) {
     this.#gone = gone;
     this.#deaf = deaf;
+    this.#isRank = isRank;
   }
 
   /** Ranks of this host that have ended. */
@@ -58,11 +65,10 @@ export class Deaths {
     clearTimeout(this.#closed.get(engine));
     this.#closed.delete(engine);
     if (this.#ended.has(engine.jobRank)) this.#declare(engine);
-    else
-      this.#awaited.set(
-        engine,
-        setTimeout(() => this.#declare(engine), REPORT_MS),
-      );
+    else {
+      const patience = this.#isRank(engine) ? undefined : setTimeout(() => this.#declare(engine), REPORT_MS);
+      this.#awaited.set(engine, patience);
+    }
   }
 
   close(): void {

@@ -44,6 +44,11 @@ export class Engines {
     return this.#engines.get(connection);
   }
 
+  /** Its process is the one that the guardian started, no descendant of that. */
+  isRank({ pid, jobRank }: Engine): boolean {
+    return this.#spawned.get(pid) === jobRank;
+  }
+
   /** Welcomes the engine, or refuses it with a sentence. Throws ProtocolError if the hello is malformed. */
   introduce(connection: number, request: number, payload: Uint8Array): void {
     const hello = decodeEngineHello(payload);
