@@ -42,6 +42,8 @@ async function heardOf(command: Command, rank: number): Promise<void> {
 
 type Deed = (rank: SteerableRank) => Promise<unknown>;
 const nothing: Deed = () => Promise.resolve();
+/** An agent that does not wait for its guardian has spoken by then. */
+const pause: Deed = () => delay(200);
 const leave: Deed = (rank) => rank.tell({ do: 'close' });
 
 /**
@@ -71,8 +73,7 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
   });
 
   it('one that was killed, of which its guardian tells late', async () => {
-    const patience: Deed = () => delay(200); // an agent that does not wait for its guardian has spoken by then
-    const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'), patience, guardianOn);
+    const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'), pause, guardianOn);
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 137,
       failures: [{ type: 'rank-signal', rank: 0, host: 'h1' }, { rank: 1 }],

@@ -1,7 +1,11 @@
 /** Finds the processes of a running command by their part in it, so that a test can take them away. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { type ProcessEntry, descendants, environmentOf, withEnvironment } from './processes.ts';
 import type { Cluster, ClusterHost } from './cluster.ts';
 import type { Command } from './command.ts';
+
+const execFileAsync = promisify(execFile);
 
 const isGuardian = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-guardian');
 const isAgent = (entry: ProcessEntry): boolean => entry.argv.some((word) => /\bagent\.cjs$/.test(word));
@@ -60,6 +64,11 @@ export function rankOn(host: ClusterHost, rank: number): number | null {
 /** kill -9, at once. */
 export function killHard(pid: number): void {
   process.kill(pid, 'SIGKILL');
+}
+
+/** From now on the process opens nothing more. Rejects if there is no such process. */
+export async function exhaustDescriptors(pid: number): Promise<void> {
+  await execFileAsync('prlimit', ['--pid', String(pid), '--nofile=3:3']);
 }
 
 /** Every living process of a job, wherever on this machine, by the id that its ranks carry. */

@@ -1,0 +1,23 @@
+/** Processes of ours that can open nothing any more, while a job goes on. */
+import { expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { exhaustDescriptors } from '../rig/faults.ts';
+import { Steering } from '../rig/steering.ts';
+
+describeIf(clusterUnavailable(), 'no descriptors left', () => {
+  it('a launcher still joins ranks that have started', async () => {
+    await using cluster = await Cluster.start(2);
+    await using steering = await Steering.open();
+    const argv = ['-H', 'h1:1,h2:1', ...steering.options, steering.program];
+    await using command = Command.start(argv, { cluster });
+    const ranks = await steering.ranks(2);
+    await exhaustDescriptors(command.pid);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    expect(await Promise.all(ranks.map((rank) => rank.allReduce(1)))).toEqual([[2], [2]]);
+    await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
+    for (const rank of ranks) void rank.exit(0);
+    expect((await command.outcome).status).toBe(0);
+  });
+});
