@@ -1,7 +1,8 @@
 /** What a kind of fault is: whom it strikes and when, what it does, and what is the right end of a job that it has struck. */
 import type { Failure } from '../../launcher/job/failure.ts';
+import type { JobResult } from '../../launcher/job/types.ts';
 import type { Cluster, ClusterHost } from '../rig/cluster.ts';
-import type { Command } from '../rig/command.ts';
+import type { Command, Outcome } from '../rig/command.ts';
 import type { Random } from '../rig/random.ts';
 
 /** When a fault strikes. */
@@ -20,8 +21,8 @@ export interface Verdict {
   readonly status: number;
   /** The result's reason; null: there is no result, the launcher was killed. */
   readonly reason: 'ok' | Failure['type'] | null;
-  /** Whom the primary failure names: the host or the rank that had the fault, or nobody. */
-  readonly names: 'host' | 'rank' | 'nobody';
+  /** Whom the primary failure names: the host or the rank that had the fault, nobody, or whom it likes. */
+  readonly names: 'host' | 'rank' | 'nobody' | 'anybody';
 }
 
 /** A running job, and who is struck. */
@@ -31,12 +32,15 @@ export interface Scene {
   readonly host: ClusterHost;
   /** A rank of that host. */
   readonly rank: number;
-  /** For the files of this job alone; every host sees it, and the ranks work in it. */
+  /** For the files of this job alone; every host sees it. The ranks work in `work` below it. */
   readonly directory: string;
   readonly random: Random;
   /** Tells the ranks to end by themselves. */
   enough(): void;
 }
+
+/** A job that is about to begin. */
+export type Place = Omit<Scene, 'command'>;
 
 /** What a rank does itself: see test/rig/programs/stream.c. */
 export interface Deed {
@@ -53,19 +57,21 @@ export interface Kind {
   /** The host's sshd is not told that the connection is over. */
   readonly silences?: true;
   /** More options for ncclrun. */
-  options?(scene: Omit<Scene, 'command'>): readonly string[];
+  options?(place: Place): readonly string[];
   /** The host as it should be before the job begins. */
-  prepare?(scene: Omit<Scene, 'command'>): Promise<void>;
-  /** The fault, where a rank commits it itself. */
+  prepare?(place: Place): Promise<unknown>;
+  /** What ranks do themselves, at the moment of the fault; before they join where the fault comes from outside. */
   readonly deed?: Deed;
   /** The fault, where it comes from outside. False: whom it would strike is gone already. */
   inject?(scene: Scene): Promise<boolean>;
-  /** What is awaited between the fault and the job's end. */
+  /** What is awaited between the fault and the job's end. Without it, ranks that may end with 0 are told to at once. */
   after?(scene: Scene): Promise<void>;
+  /** What is wrong with the end beyond its verdict; null: nothing. */
+  check?(outcome: Outcome, result: JobResult | null, scene: Scene): string | null;
   /** The end of the fault, before it is looked for what the job has left: a frozen host cleans up when it thaws. */
-  lift?(scene: Scene): Promise<void>;
+  lift?(scene: Scene): Promise<unknown>;
   /** The cluster as it was. */
-  repair?(scene: Scene): Promise<void>;
+  repair?(scene: Scene): Promise<unknown>;
 }
 
 export const fine: Verdict = { status: 0, reason: 'ok', names: 'nobody' };

@@ -1,6 +1,17 @@
 /** Every kind of fault. */
 import type { Kind } from './kind.ts';
 import { hostKinds } from './kinds/hosts.ts';
+import { linkKinds } from './kinds/links.ts';
 import { processKinds } from './kinds/processes.ts';
+import { rankKinds } from './kinds/ranks.ts';
+import { resourceKinds } from './kinds/resources.ts';
+import { stoppedKinds } from './kinds/stopped.ts';
 
-export const kinds: readonly Kind[] = [...processKinds, ...hostKinds];
+export const kinds: readonly Kind[] = [
+  ...processKinds,
+  ...hostKinds,
+  ...rankKinds,
+  ...resourceKinds,
+  ...linkKinds,
+  ...stoppedKinds,
+];

@@ -1,6 +1,6 @@
 /** One job, one fault, and whether all is as it should be afterwards. Everything that is drawn comes of the seed. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobResult } from '../../launcher/job/types.ts';
 import { LEASE_MS } from '../../launcher/job/order.ts';
@@ -80,11 +80,12 @@ async function play(cluster: Cluster, program: string, drawn: Draw, directory: s
   if (host === undefined) throw new Error(`no host ${drawn.host}`);
   const place = { cluster, host, rank, directory, random, enough: () => writeFileSync(join(directory, 'enough'), '') };
   const wrongs: string[] = [];
+  await mkdir(join(directory, 'work'));
   await kind.prepare?.(place);
   const remains = new Remains(cluster);
   const report = join(directory, 'result.json');
   const hosts = cluster.hosts.map(({ name }, index) => `${name}:${slots[index] ?? 1}`).join(',');
-  const options = ['-v', '--rsh', drawn.rsh, '--report', report, '--wdir', directory, '-H', hosts];
+  const options = ['-v', '--rsh', drawn.rsh, '--report', report, '--wdir', join(directory, 'work'), '-H', hosts];
   const words = [...options, ...(kind.options?.(place) ?? []), program, directory, ...deedWords(drawn)];
   await using command = Command.start(words, { cluster });
   const scene: Scene = { ...place, command };
@@ -94,12 +95,15 @@ async function play(cluster: Cluster, program: string, drawn: Draw, directory: s
   let outcome: Outcome | null = null;
   try {
     since = await strike(drawn, scene);
-    if (verdicts.includes(fine)) scene.enough();
-    await kind.after?.(scene);
+    if (kind.after !== undefined) await kind.after(scene);
+    else if (verdicts.includes(fine)) scene.enough();
     const limit = kind.class === 'ends' ? END_MS - (performance.now() - since) : PATIENCE_MS;
     outcome = await within(limit, command.outcome, 'the job had not ended');
-    const wrong = judge(verdicts, outcome.status, resultOf(report), { host: host.name, rank });
-    if (wrong !== null) wrongs.push(wrong);
+    const result = resultOf(report);
+    const wrong = judge(verdicts, outcome.status, result, { host: host.name, rank });
+    const beyond = wrong === null ? (kind.check?.(outcome, result, scene) ?? null) : null;
+    wrongs.push(...[wrong, beyond].filter((one) => one !== null));
+    if (outcome.status === 0 && !/^\[0\] all right$/m.test(outcome.stdout)) wrongs.push('the result is missing');
   } catch (error) {
     wrongs.push(error instanceof Error ? error.message : String(error));
   }
@@ -124,7 +128,7 @@ async function play(cluster: Cluster, program: string, drawn: Draw, directory: s
 
 /** Resolves to when the fault was. */
 async function strike({ kind, moment }: Draw, scene: Scene): Promise<number> {
-  if (kind.deed !== undefined) {
+  if (kind.deed !== undefined && kind.inject === undefined) {
     if (moment === 'teardown') {
       await streams(scene);
       scene.enough();
@@ -143,10 +147,12 @@ async function strike({ kind, moment }: Draw, scene: Scene): Promise<number> {
 
 const deedMoments: Partial<Record<Moment, string>> = { started: 'start', streaming: 'stream', teardown: 'end' };
 
-function deedWords({ kind: { deed }, moment, rank, random }: Draw): string[] {
+function deedWords({ kind, moment, rank, random }: Draw): string[] {
+  const { deed } = kind;
   if (deed === undefined) return [];
   const who = deed.ranks === 'all' ? 'all' : String(rank);
-  return [who, deedMoments[moment] ?? 'start', String(11 + random(100)), deed.what, String(deed.number ?? 0)];
+  const when = kind.inject === undefined ? (deedMoments[moment] ?? 'start') : 'start';
+  return [who, when, String(11 + random(100)), deed.what, String(deed.number ?? 0)];
 }
 
 function resultOf(report: string): JobResult | null {

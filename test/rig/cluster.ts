@@ -23,6 +23,7 @@ import {
   writeClusterFiles,
   writeSshClient,
 } from './cluster/files.ts';
+import { delayCable } from './cluster/delay.ts';
 import { freeze } from './freezer.ts';
 import { type ProcessEntry, alive, inPidNamespaceOf } from './processes.ts';
 import { until } from './until.ts';
@@ -45,6 +46,7 @@ export class ClusterHost {
   readonly address: string;
   #cluster: Cluster;
   #thaw: (() => Promise<void>) | null = null;
+  #undelay: (() => Promise<void>) | null = null;
 
   constructor(cluster: Cluster, host: HostAddress) {
     this.#cluster = cluster;
@@ -129,6 +131,22 @@ export class ClusterHost {
   /** No firewall any more. */
   async accept(): Promise<void> {
     await this.#inNetwork('iptables', '-F');
+  }
+
+  /** Every packet is lost with this probability, each way; `accept` ends it. */
+  async loss(probability: number): Promise<void> {
+    const lost = ['-m', 'statistic', '--mode', 'random', '--probability', String(probability), '-j', 'DROP'];
+    await this.#inNetwork('iptables', '-I', 'INPUT', '-i', 'eth0', ...lost);
+    await this.#inNetwork('iptables', '-I', 'OUTPUT', '-o', 'eth0', ...lost);
+  }
+
+  /** What goes over the cable comes so much later, and at random up to `jitterMs` more. */
+  async delay(ms: number, jitterMs: number): Promise<void> {
+    this.#undelay ??= await delayCable(this.#cluster, this.name, ms, jitterMs);
+  }
+  async undelay(): Promise<void> {
+    await this.#undelay?.();
+    this.#undelay = null;
   }
 
   /** Limits the cable both ways; `rate` as tc says it ("1gbit"). */
@@ -276,7 +294,7 @@ export class Cluster implements AsyncDisposable {
 
   /** Ends every process of the cluster and removes its state. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.hosts.map((host) => host.thaw()));
+    await Promise.all(this.hosts.flatMap((host) => [host.thaw(), host.undelay()]));
     const ended = this.#login.exitCode !== null || this.#login.signalCode !== null ? null : once(this.#login, 'close');
     this.#login.stdin?.end();
     await ended;

@@ -1,0 +1,131 @@
+/** Disks that are full, and no descriptors left. */
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { repository } from '../../rig/cluster.ts';
+import { type Part, exhaustDescriptors, partsOn } from '../../rig/faults.ts';
+import { type Kind, type Scene, type Verdict, fine, hostLost, notJoined } from '../kind.ts';
+
+const smallDisk = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs'] as const;
+const cache = join(userInfo().homedir, '.cache');
+const logs = '/mnt';
+
+const rankFailed: Verdict = { status: 1, reason: 'rank-exit', names: 'rank' };
+const rankWroteInVain: Verdict = { status: 3, reason: 'rank-exit', names: 'rank' };
+const outputFailed: Verdict = { status: 125, reason: 'output', names: 'nobody' };
+/** Something that the host needed could not be opened or started there. */
+const crippled: readonly Verdict[] = [...notJoined, hostLost, { status: 125, reason: 'spawn', names: 'host' }];
+const unconnected: readonly Verdict[] = [
+  { status: 125, reason: 'host-unreachable', names: 'anybody' },
+  { status: 125, reason: 'agent', names: 'anybody' },
+];
+
+/** False: it is gone. */
+function exhaust(pid: number): Promise<boolean> {
+  return exhaustDescriptors(pid).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** One that is still to come is waited for. */
+async function exhaustPart({ host, command }: Scene, part: Part): Promise<boolean> {
+  for (;;) {
+    const [found] = partsOn(host, part);
+    if (found !== undefined) return exhaust(found.pid);
+    if (command.process.exitCode !== null) return false;
+    await turn();
+  }
+}
+
+export const resourceKinds: readonly Kind[] = [
+  {
+    name: 'disk-full-tmp',
+    class: 'ends',
+    // Nothing is written there once the agent has its directory.
+    verdicts: {
+      connecting: [...notJoined, fine],
+      spawning: [fine],
+      started: [fine],
+      streaming: [fine],
+      teardown: [fine],
+    },
+    async inject({ host }) {
+      const used = '$(df --output=iused /tmp | tail -1)';
+      await host.exec('sh', '-c', `mount -o remount,size=4k,nr_inodes=${used} /tmp`);
+      return true;
+    },
+    repair: ({ host }) => host.exec('mount', '-o', 'remount,size=50%,nr_inodes=0', '/tmp'),
+  },
+  {
+    name: 'disk-full-rank',
+    class: 'ends',
+    verdicts: { started: [rankWroteInVain], streaming: [rankWroteInVain], teardown: [rankWroteInVain] },
+    prepare: ({ host, directory }) => host.exec(...smallDisk, join(directory, 'work')),
+    deed: { ranks: 'victim', what: 'fill' },
+    repair: ({ host, directory }) => host.exec('umount', join(directory, 'work')),
+  },
+  {
+    name: 'disk-full-output',
+    class: 'ends',
+    verdicts: { started: [outputFailed], streaming: [outputFailed] },
+    prepare: ({ cluster }) => cluster.inLogin(...smallDisk, logs),
+    options: () => ['--output', `dir=${logs}`],
+    deed: { ranks: 'victim', what: 'flood', number: 5000 },
+    repair: ({ cluster }) => cluster.inLogin('umount', logs),
+  },
+  {
+    name: 'disk-full-staging',
+    class: 'ends',
+    verdicts: { connecting: notJoined },
+    async prepare({ host }) {
+      await host.hideInstallation();
+      await host.exec('mkdir', '-p', cache);
+      await host.exec(...smallDisk, cache);
+    },
+    inject: () => Promise.resolve(true),
+    repair: ({ host }) => host.exec('umount', cache, repository),
+  },
+  {
+    name: 'descriptors-rank',
+    class: 'ends',
+    verdicts: { started: [rankFailed], streaming: [fine], teardown: [fine] },
+    deed: { ranks: 'victim', what: 'exhaust' },
+  },
+  {
+    name: 'descriptors-agent',
+    class: 'ends',
+    verdicts: {
+      connecting: [...crippled, fine],
+      spawning: [...crippled, fine],
+      started: [...crippled, fine],
+      streaming: [fine],
+      teardown: [fine],
+    },
+    inject: (scene) => exhaustPart(scene, 'agent'),
+  },
+  {
+    name: 'descriptors-guardian',
+    class: 'ends',
+    verdicts: {
+      connecting: [...crippled, fine],
+      spawning: [...crippled, fine],
+      started: [fine],
+      streaming: [fine],
+      teardown: [fine],
+    },
+    inject: (scene) => exhaustPart(scene, 'guardian'),
+  },
+  {
+    name: 'descriptors-launcher',
+    class: 'ends',
+    verdicts: {
+      connecting: [...unconnected, fine],
+      spawning: [fine],
+      started: [fine],
+      streaming: [fine],
+      teardown: [fine],
+    },
+    inject: ({ command }) => exhaust(command.pid),
+  },
+];
