@@ -3,14 +3,15 @@ import type { HostSlots } from '../job/types.ts';
 import { runShell } from './command-shell.ts';
 import { sshTrial } from './shell.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess } from './shell.ts';
+import { ALIVE_COUNT, ALIVE_SECONDS } from './silence.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import { OpenSshOptions, type SshOption } from './ssh-config/openssh-options.ts';
 
 /**
- * No prompt, no terminal, no forwarding: a command and its streams. The lease on the link finds a silent host sooner than
- * ServerAlive does; that one only ends an ssh whose launcher was killed while the host was cut off.
+ * No prompt, no terminal, no forwarding: a command and its streams. ServerAlive finds out hosts that fall silent before their agent speaks; later the
+ * lease on the link does so sooner. It also ends an ssh whose launcher was killed while the host was cut off.
  */
 const fixedOptions = [
   ['BatchMode', 'yes'],
@@ -21,7 +22,8 @@ const fixedOptions = [
   ['ControlMaster', 'no'],
   ['UpdateHostKeys', 'no'],
   ['RemoteCommand', 'none'],
-  ['ServerAliveInterval', '30'],
+  ['ServerAliveInterval', String(ALIVE_SECONDS)],
+  ['ServerAliveCountMax', String(ALIVE_COUNT)],
   ['LogLevel', 'ERROR'],
 ] as const;
 

@@ -7,6 +7,7 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import type { SshClient } from '../rig/cluster/files.ts';
 import { Command } from '../rig/command.ts';
+import { parseResult } from '../rig/result.ts';
 
 describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
   let cluster: Cluster;
@@ -48,6 +49,24 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     } finally {
       await cluster.host('h2').accept();
     }
+  });
+
+  it.each(['ssh2', 'openssh'])('that hangs: noticed within 10 s, with %s', async (shell) => {
+    await cluster.host('h2').freeze();
+    try {
+      const started = performance.now();
+      const { status, stdout } = await Command.run(['--json', '--rsh', shell, '-H', 'h1:1,h2:1', '/bin/true'], {
+        cluster,
+      });
+      expect(performance.now() - started).toBeLessThan(10_000);
+      expect(status).toBe(125);
+      const [failure] = parseResult(stdout).failures;
+      expect(failure).toMatchObject({ type: 'host-unreachable', host: 'h2', cause: 'timeout' });
+      await cluster.host('h1').empty();
+    } finally {
+      await cluster.host('h2').thaw();
+    }
+    await cluster.host('h2').empty();
   });
 
   it('that does not let this user in', async () => {

@@ -7,7 +7,8 @@
 import type { Duplex } from 'node:stream';
 import type { AuthHandlerMiddleware, Client, ClientChannel } from 'ssh2';
 import type { HostRecords } from '../known-hosts/judge.ts';
-import { makeTrouble, TroubleError } from '../trouble.ts';
+import { ALIVE_COUNT, ALIVE_SECONDS, SilenceWatch } from '../silence.ts';
+import { makeTrouble, type Trouble, TroubleError } from '../trouble.ts';
 import { offeredAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
 import { dial } from './dial.ts';
@@ -46,6 +47,11 @@ export class Hop {
     this.settings = settings;
     this.#onProgress = onProgress;
     this.#ready.promise.catch(() => {}); // whoever waits for it hears of it
+  }
+
+  /** Not null: the host fell silent, and was given up. */
+  get silence(): Trouble | null {
+    return this.#failure?.trouble.cause === 'timeout' ? this.#failure.trouble : null;
   }
 
   /** Resolves when the connection is no more; never rejects. */
@@ -150,10 +156,21 @@ export class Hop {
       sock: socket,
       username: settings.user,
       readyTimeout: HANDSHAKE_MS,
+      keepaliveInterval: ALIVE_SECONDS * 1000,
+      keepaliveCountMax: ALIVE_COUNT,
       algorithms: offeredAlgorithms(settings, orders, records.types),
       hostVerifier: (key: Buffer) => this.#verify(records, key),
       authHandler: this.#authenticate(offers),
     });
+    this.#awaitReady(socket);
+  }
+
+  /** Once we are in, the package asks the host now and then whether it is there. */
+  #awaitReady(socket: Duplex): void {
+    const watch = new SilenceWatch(() => this.#fail(silentTrouble(this.settings)));
+    socket.on('data', () => watch.heard());
+    const stop = (): void => watch.stop();
+    this.#ready.promise.then(stop, stop);
   }
 
   #verify(records: HostRecords, key: Buffer): boolean {
@@ -176,8 +193,7 @@ export class Hop {
 
   #clientTrouble(error: NodeJS.ErrnoException & { readonly level?: string }): TroubleError {
     const { settings } = this;
-    if (error.level === 'client-timeout')
-      return timeoutTrouble(`${settings.hostName} port ${settings.port} is connected, but does not answer`);
+    if (error.level === 'client-timeout') return silentTrouble(settings);
     if (error.level === 'handshake') {
       const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
       return makeTrouble(cause, `${settings.hostName}: ${error.message}`, 'try --rsh openssh');
@@ -200,6 +216,10 @@ export class Hop {
     this.#isClosed = true;
     this.#closed.resolve();
   }
+}
+
+function silentTrouble({ hostName, port }: HopSettings): TroubleError {
+  return timeoutTrouble(`${hostName} port ${port} is connected, but does not answer`);
 }
 
 function asTrouble(error: unknown, settings: HopSettings): TroubleError {

@@ -82,7 +82,7 @@ export class Ssh2 implements RemoteShell {
       await hop.open(know(hop.settings), passage);
       const running = await hop.exec(command, (channel) => new RunningCommand(channel, link));
       await Promise.race([running.closed, hop.closed]);
-      return running.end;
+      return hop.silence === null ? running.end : { ...running.end, trouble: hop.silence };
     } finally {
       link.abandon();
       hop.end();
