@@ -9,6 +9,11 @@ import { type Kind, type Scene, type Verdict, fine, hostLost, notJoined } from '
 const smallDisk = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs'] as const;
 const cache = join(userInfo().homedir, '.cache');
 const logs = '/mnt';
+/** No room for another file, nor for another page. */
+const fillTmp = [
+  'set -- $(df --output=iused,used -k /tmp | tail -1)',
+  'mount -o "remount,nr_inodes=$1,size=$(($2 + 4))k" /tmp',
+].join('\n');
 
 const rankFailed: Verdict = { status: 1, reason: 'rank-exit', names: 'rank' };
 const rankWroteInVain: Verdict = { status: 3, reason: 'rank-exit', names: 'rank' };
@@ -51,8 +56,7 @@ export const resourceKinds: readonly Kind[] = [
       teardown: [fine],
     },
     async inject({ host }) {
-      const used = '$(df --output=iused /tmp | tail -1)';
-      await host.exec('sh', '-c', `mount -o remount,size=4k,nr_inodes=${used} /tmp`);
+      await host.exec('sh', '-ec', fillTmp);
       return true;
     },
     repair: ({ host }) => host.exec('mount', '-o', 'remount,size=50%,nr_inodes=0', '/tmp'),

@@ -30,7 +30,7 @@ export const stoppedKinds: readonly Kind[] = [
     class: 'is reported',
     verdicts: { streaming: [killed] },
     options: () => ['--grace', '2'],
-    deed: { ranks: 'all', what: 'ignore' },
+    deed: { ranks: 'all', what: 'stay' },
     inject({ host, rank }) {
       const pid = rankOn(host, rank);
       if (pid !== null) killHard(pid);

@@ -67,6 +67,16 @@ static void flood(long lines) {
   CHECK(fflush(stdout) == 0);
 }
 
+static void sleepOn(void) {
+  for (;;) pause();
+}
+
+/* Does not end when it is asked to, nor when its peers fail. */
+static void stay(void) {
+  signal(SIGTERM, SIG_IGN);
+  CHECK(atexit(sleepOn) == 0);
+}
+
 static void perform(const char* deed, long number) {
   say("deed", job.rank, directory);
   if (strcmp(deed, "exit") == 0) exit((int)number);
@@ -75,7 +85,7 @@ static void perform(const char* deed, long number) {
   if (strcmp(deed, "fill") == 0) fill();
   if (strcmp(deed, "exhaust") == 0) exhaust();
   if (strcmp(deed, "flood") == 0) flood(number);
-  if (strcmp(deed, "ignore") == 0) signal(SIGTERM, SIG_IGN);
+  if (strcmp(deed, "stay") == 0) stay();
 }
 
 /* True when this was the last. */

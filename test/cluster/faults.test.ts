@@ -1,0 +1,19 @@
+/** The fault campaign in short: every kind once, always with the same draws. npm run test:faults plays hundreds. */
+import { expect, it } from 'vitest';
+import { playAll } from '../faults/campaign.ts';
+import { kinds } from '../faults/kinds.ts';
+import { draw } from '../faults/round.ts';
+import { failureLine } from '../faults/table.ts';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+
+const SEED = 1;
+const CLUSTERS = 4;
+
+describeIf(clusterUnavailable(), 'a job that is struck by a fault', () => {
+  it('ends as it should, and leaves nothing', { timeout: 300_000 }, async () => {
+    const draws = kinds.map((kind, index) => draw(SEED + index, [kind]));
+    const results = await playAll(draws, CLUSTERS, () => {});
+    expect(results.filter(({ wrongs }) => wrongs.length > 0).map(failureLine)).toEqual([]);
+    expect(results).toHaveLength(kinds.length);
+  });
+});
