@@ -6,6 +6,7 @@ import type { JobResult } from '../../launcher/job/types.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import type { SshClient } from '../rig/cluster/files.ts';
+import { startSshd } from '../rig/cluster/sshd.ts';
 import { Command } from '../rig/command.ts';
 import { parseResult } from '../rig/result.ts';
 
@@ -67,6 +68,17 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
       await cluster.host('h2').thaw();
     }
     await cluster.host('h2').empty();
+  });
+
+  it('unless its login takes long', async () => {
+    const command = join(cluster.state, 'slow-keys');
+    await writeFile(command, `#!/bin/sh\nsleep 9\nexec cat ${join(cluster.state, 'authorized_keys')}\n`, { mode: 0o755 });
+    const lines = [`AuthorizedKeysCommand ${command}`, 'AuthorizedKeysCommandUser root', 'AuthorizedKeysFile none'];
+    await startSshd(cluster, 'h2', 2222, lines);
+    const hostfile = join(cluster.state, 'slow-login');
+    await writeFile(hostfile, 'h1 slots=1\nh2 slots=1 port=2222\n');
+    const { status, stdout } = await Command.run(['--hostfile', hostfile, 'hostname'], { cluster });
+    expect({ status, lines: stdout.split('\n').toSorted() }).toEqual({ status: 0, lines: ['', '[0] h1', '[1] h2'] });
   });
 
   it('that does not let this user in', async () => {

@@ -162,15 +162,16 @@ export class Hop {
       hostVerifier: (key: Buffer) => this.#verify(records, key),
       authHandler: this.#authenticate(offers),
     });
-    this.#awaitReady(socket);
+    this.#watchHandshake(client, socket);
   }
 
-  /** Once we are in, the package asks the host now and then whether it is there. */
-  #awaitReady(socket: Duplex): void {
+  /** A login may take the host long (its directory or name service answers late); after it, the package asks now and then whether the host is there. */
+  #watchHandshake(client: Client, socket: Duplex): void {
     const watch = new SilenceWatch(() => this.#fail(silentTrouble(this.settings)));
     socket.on('data', () => watch.heard());
     const stop = (): void => watch.stop();
-    this.#ready.promise.then(stop, stop);
+    client.on('handshake', stop);
+    this.#ready.promise.catch(stop);
   }
 
   #verify(records: HostRecords, key: Buffer): boolean {
