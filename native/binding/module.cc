@@ -15,6 +15,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 #define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
   EXPORT(setChildSubreaper);
   EXPORT(freePorts);
+  EXPORT(kernelLogOpen);
   EXPORT(toolRun);
 
   EXPORT(prefixLines);
@@ -75,6 +76,8 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(nvmlGpus);
   EXPORT(cudaGpus);
   EXPORT(verbsPorts);
+
+  EXPORT(gpuMemory);
 #undef EXPORT
   return exports;
 }

@@ -7,6 +7,7 @@ namespace ncclrun::binding {
 // process.cc
 Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
+Napi::Value kernelLogOpen(const Napi::CallbackInfo& call);
 Napi::Value toolRun(const Napi::CallbackInfo& call);
 
 // output.cc
@@ -76,5 +77,8 @@ Napi::Value graphLaunch(const Napi::CallbackInfo& call);
 Napi::Value nvmlGpus(const Napi::CallbackInfo& call);
 Napi::Value cudaGpus(const Napi::CallbackInfo& call);
 Napi::Value verbsPorts(const Napi::CallbackInfo& call);
+
+// gpu_memory.cc
+Napi::Value gpuMemory(const Napi::CallbackInfo& call);
 
 }  // namespace ncclrun::binding

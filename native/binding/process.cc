@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <vector>
@@ -50,6 +52,14 @@ Napi::Value freePorts(const Napi::CallbackInfo& call) {
     ports.Set(i, Napi::Number::New(call.Env(), port));
   }
   return ports;
+}
+
+// Node can neither open a file for reads that do not wait nor seek in one.
+Napi::Value kernelLogOpen(const Napi::CallbackInfo& call) {
+  Descriptor log(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!log.valid() || lseek(log.get(), 0, SEEK_END) < 0)
+    throw systemError(call.Env(), errno, "cannot read the kernel's log (/dev/kmsg)");
+  return Napi::Number::New(call.Env(), log.release());
 }
 
 namespace {

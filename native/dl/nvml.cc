@@ -16,6 +16,10 @@ bool open(Library& library, std::string& why) {
   }
   NCCLRUN_NVML_FUNCTIONS(NCCLRUN_NVML_LOOK_UP)
 #undef NCCLRUN_NVML_LOOK_UP
+#define NCCLRUN_NVML_TRY(member, symbol, parameters) \
+  library.member = reinterpret_cast<decltype(library.member)>(dlsym(opened, symbol));
+  NCCLRUN_NVML_NEWER_FUNCTIONS(NCCLRUN_NVML_TRY)
+#undef NCCLRUN_NVML_TRY
   library.errorString = reinterpret_cast<decltype(library.errorString)>(dlsym(opened, "nvmlErrorString"));
   const Result result = library.init();
   if (result == kSuccess) return true;

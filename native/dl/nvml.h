@@ -54,9 +54,29 @@ struct FieldValue {
   F(deviceGetNvLinkRemotePciInfo, "nvmlDeviceGetNvLinkRemotePciInfo_v2", (Device, unsigned, PciInfo*)) \
   F(deviceGetFieldValues, "nvmlDeviceGetFieldValues", (Device, int, FieldValue*))
 
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+struct Process {
+  unsigned pid;
+  unsigned long long usedMemory;  // bytes
+  unsigned gpuInstance;
+  unsigned computeInstance;
+};
+inline constexpr unsigned long long kUnknownMemory = ~0ULL;
+
+// The same, of those that not every driver has: null there.
+#define NCCLRUN_NVML_NEWER_FUNCTIONS(F)                                \
+  F(deviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo", (Device, Memory*)) \
+  F(deviceGetProcesses, "nvmlDeviceGetComputeRunningProcesses_v3", (Device, unsigned*, Process*))
+
 struct Library {
 #define NCCLRUN_NVML_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
   NCCLRUN_NVML_FUNCTIONS(NCCLRUN_NVML_MEMBER)
+  NCCLRUN_NVML_NEWER_FUNCTIONS(NCCLRUN_NVML_MEMBER)
 #undef NCCLRUN_NVML_MEMBER
   const char* (*errorString)(Result) = nullptr;
 };

@@ -1,6 +1,6 @@
 /** The addon's probes, on libraries that stand in for NVIDIA's and for rdma-core's. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -24,7 +24,10 @@ async function library(name: string, options: readonly string[] = []): Promise<s
 }
 
 /** What a probe answers in a process of its own, with that in its environment. */
-async function probe(name: 'nvmlGpus' | 'cudaGpus' | 'verbsPorts', environment: NodeJS.ProcessEnv): Promise<unknown> {
+async function probe(
+  name: 'nvmlGpus' | 'gpuMemory' | 'cudaGpus' | 'verbsPorts',
+  environment: NodeJS.ProcessEnv,
+): Promise<unknown> {
   const script = `import { loadNative } from '${repository}/worker/engine/load.ts';
     process.stdout.write(JSON.stringify(await loadNative().${name}()));`;
   const { stdout } = await execFileAsync(process.execPath, ['--input-type=module', '-e', script], {
@@ -54,6 +57,26 @@ describe('NVML', () => {
         c2c: { count: 1, bandwidth: 44_712 },
       },
     ]);
+  });
+
+  it('tells how much memory is free, and who has the rest', async () => {
+    const NCCLRUN_LIBNVIDIA_ML = await library('stand-in-nvml');
+    const NCCLRUN_STAND_IN_MEMORY = join(directory, 'memory');
+    await writeFile(NCCLRUN_STAND_IN_MEMORY, '143000 143771\n20000 143771 4711 120000 4712 -\n');
+    const MiB = 2 ** 20;
+    expect(await probe('gpuMemory', { NCCLRUN_LIBNVIDIA_ML, NCCLRUN_STAND_IN_MEMORY })).toEqual([
+      { busId: '00000000:1B:00.0', total: 143_771 * MiB, free: 143_000 * MiB, processes: [] },
+      {
+        busId: '00000000:2B:00.0',
+        total: 143_771 * MiB,
+        free: 20_000 * MiB,
+        processes: [
+          { pid: 4711, used: 120_000 * MiB },
+          { pid: 4712, used: null },
+        ],
+      },
+    ]);
+    expect(await probe('gpuMemory', { NCCLRUN_LIBNVIDIA_ML })).toEqual([]);
   });
 
   it('says why there is none', async () => {

@@ -9,6 +9,7 @@ import { traced } from './trace.ts';
 const FUNCTIONS: readonly (keyof Native)[] = [
   'setChildSubreaper',
   'freePorts',
+  'kernelLogOpen',
   'toolRun',
   'prefixLines',
   'widenPipe',
@@ -60,6 +61,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'nvmlGpus',
   'cudaGpus',
   'verbsPorts',
+  'gpuMemory',
 ];
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */

@@ -124,6 +124,16 @@ export interface NvmlGpu {
   readonly c2c: { readonly count: number; readonly bandwidth: number } | null;
 }
 
+/** A GPU's memory in bytes, and who has a context there. */
+export interface NvmlMemory {
+  /** PCI address as NVML writes it. */
+  readonly busId: string;
+  readonly total: number;
+  readonly free: number;
+  /** `used` null: NVML does not say. */
+  readonly processes: readonly { readonly pid: number; readonly used: number | null }[];
+}
+
 /** A GPU that CUDA shows. */
 export interface CudaGpu {
   readonly busId: string;
@@ -155,6 +165,8 @@ export interface Native {
   setChildSubreaper(): void;
   /** `count` different TCP ports that are free now on every address. */
   freePorts(count: number): readonly number[];
+  /** A descriptor of the kernel's log whose reads give one record each, from now on, and do not wait. Its owner closes it. */
+  kernelLogOpen(): number;
   /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */
   toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly said: string }>;
 
@@ -312,4 +324,8 @@ export interface Native {
   cudaGpus(): readonly CudaGpu[] | string;
   /** Of all InfiniBand and RoCE cards. */
   verbsPorts(): readonly VerbsPort[] | string;
+
+  // gpu_memory.cc
+  /** Of the GPUs whose memory NVML tells. Starts NVIDIA's driver on a thread of its own, but no context. A sentence: why it tells none. */
+  gpuMemory(): Promise<readonly NvmlMemory[] | string>;
 }
