@@ -100,10 +100,23 @@ const where = v.object({
 
 const whereaboutsWanted = v.object({ communicator: communicatorName, epoch: count });
 
+const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.maxLength(40))) });
+
 const report = v.variant('type', [
   v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
+  v.object({ type: v.literal('rank-gpu'), rank: count, gpu }),
+  v.object({
+    type: v.literal('xid'),
+    code: count,
+    gpu: count,
+    address: v.pipe(v.string(), v.maxLength(40)),
+    ranks: v.array(count),
+    pid: v.nullable(count),
+    message: v.pipe(v.string(), v.maxLength(400)),
+    time: count,
+  }),
   v.object({ type: v.literal('notice'), message: v.string() }),
   v.object({ type: v.literal('stalled'), where }),
   v.object({ type: v.literal('whereabouts'), where }),

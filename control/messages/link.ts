@@ -1,5 +1,6 @@
 /** JSON payloads between launcher and agent. Validated with valibot where they arrive (link/validate.ts). */
 import type { TableUse } from '../planner/measured/tables.ts';
+import type { HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostWhereabouts } from './hang.ts';
 import type { HostTopology } from './topology.ts';
@@ -109,6 +110,9 @@ export type AgentReport =
   | { readonly type: 'guardian-died'; readonly message: string }
   /** The kernel killed this rank for want of memory; its exit follows. */
   | { readonly type: 'out-of-memory'; readonly rank: number }
+  /** The GPU of a rank that failed; its exit follows. */
+  | { readonly type: 'rank-gpu'; readonly rank: number; readonly gpu: HostGpu }
+  | ({ readonly type: 'xid' } & Xid)
   | { readonly type: 'notice'; readonly message: string }
   /** The resource manager that has started it wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }

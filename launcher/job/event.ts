@@ -1,6 +1,7 @@
 /** Everything that happens in a job. Reporters turn these into text, JSON lines, the result; no module prints. */
 import type { Failure, Phase } from './failure.ts';
 import type { Hang } from './hang.ts';
+import type { HostXid } from './xids.ts';
 
 export const EVENT_SCHEMA_VERSION = 1;
 
@@ -43,6 +44,8 @@ export type JobEvent =
   | (Base & { type: 'waiting'; what: string; missing: readonly string[]; seconds: number })
   /** Ranks do not get on in an operation; `late`: who keeps them waiting, a sentence each. */
   | (Base & { type: 'hang' } & Hang)
+  /** A GPU's error, as NVIDIA's driver has told the kernel's log (Xid); `at`: when, by our clock. */
+  | (Base & { type: 'xid'; at: number } & HostXid)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })
   /** A host takes the forms of a communicator from a table of measured times; unless `measured`, it is to be made and `key` says of what. */
   | (Base & { type: 'tuning'; host: string; ranks: number; file: string; key: string; measured: boolean })

@@ -14,14 +14,20 @@ interface Entry {
 }
 
 export class FailurePolicy {
-  readonly #entries: Entry[] = [];
+  #entries: Entry[] = [];
   /** Failures that the other ranks went on without. */
   #survived: Entry[] = [];
+  readonly #complete: (failure: Failure, time: number) => Failure;
   /** Rank → the rank it had lost when it failed. */
   readonly #suspects = new Map<number, number>();
   /** Ranks that left others in the lurch: what is said of them if those fail. */
   readonly #departed = new Map<number, RankMissingFailure>();
   #primary: Failure | null = null;
+
+  /** `complete` adds what is known beside a failure when it is judged. */
+  constructor(complete = (failure: Failure, _time: number): Failure => failure) {
+    this.#complete = complete;
+  }
 
   get any(): boolean {
     return this.#entries.length > 0;
@@ -50,8 +56,10 @@ export class FailurePolicy {
   }
 
   /** The other ranks go on without who failed. */
-  survive(failure: Failure, time: number): void {
-    this.#survived.push({ failure, time });
+  survive(failure: Failure, time: number): Failure {
+    const completed = this.#complete(failure, time);
+    this.#survived.push({ failure: completed, time });
+    return completed;
   }
 
   /** Nobody is left to go on: what was survived counts like any other failure. */
@@ -72,6 +80,7 @@ export class FailurePolicy {
   /** Chooses among what has been recorded so far; later failures never displace the choice. */
   decide(): Failure | null {
     if (this.#primary !== null) return this.#primary;
+    this.#entries = this.#entries.map(({ failure, time }) => ({ failure: this.#complete(failure, time), time }));
     const first = this.#earliest();
     if (first === undefined) return null;
     const cause = this.#behind(first);

@@ -2,7 +2,9 @@
  * Every way a job can fail, told apart by `type`. One failure is one sentence for people (report/failure-text.ts), one entry
  * of the result's `failures`, and, where it decides the job, its `reason`.
  */
+import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { Hang } from './hang.ts';
+import type { XidBefore } from './xids.ts';
 
 export type Phase = 'allocate' | 'connect' | 'hello' | 'spawn' | 'run' | 'teardown';
 
@@ -64,8 +66,13 @@ export interface AgentFailure {
   readonly message: string;
   readonly remedy: string | null;
 }
+/** What a failing GPU may be behind. */
+interface MayFollowXids {
+  /** Errors that GPUs of the job reported before; left out where there were none. */
+  readonly xids?: readonly XidBefore[];
+}
 /** A host that had said hello fell silent or its link broke. Exit status 125. */
-export interface HostLostFailure {
+export interface HostLostFailure extends MayFollowXids {
   readonly type: 'host-lost';
   readonly host: string;
   readonly cause: 'silent' | 'link-closed' | 'guardian-died';
@@ -82,8 +89,12 @@ export interface SpawnFailure {
   readonly errno: string;
   readonly remedy: string | null;
 }
+interface OnGpu {
+  /** The rank's own; left out where it has none. */
+  readonly gpu?: HostGpu;
+}
 /** A rank ended with a status other than 0. Exit status: the rank's. */
-export interface RankExitFailure {
+export interface RankExitFailure extends MayFollowXids, OnGpu {
   readonly type: 'rank-exit';
   readonly host: string;
   readonly rank: number;
@@ -95,7 +106,7 @@ export interface RankExitFailure {
   readonly stderrTail: readonly string[];
 }
 /** A rank died of a signal that we did not send. Exit status 128 + signal. */
-export interface RankSignalFailure {
+export interface RankSignalFailure extends MayFollowXids, OnGpu {
   readonly type: 'rank-signal';
   readonly host: string;
   readonly rank: number;
@@ -105,7 +116,7 @@ export interface RankSignalFailure {
   readonly stderrTail: readonly string[];
 }
 /** A rank exited without joining a communicator that others wait for, or left one that others then failed for want of. Exit status: the rank's, or 125 if that was 0. */
-export interface RankMissingFailure {
+export interface RankMissingFailure extends MayFollowXids {
   readonly type: 'rank-missing';
   readonly host: string;
   readonly rank: number;
@@ -136,7 +147,7 @@ export interface InitTimeoutFailure {
   readonly stderr: { readonly rank: number; readonly tail: readonly string[] } | null;
 }
 /** --on-hang abort: ranks did not get on in an operation. Exit status 124. */
-export interface HangFailure extends Hang {
+export interface HangFailure extends Hang, MayFollowXids {
   readonly type: 'hang';
 }
 /** The user's signal, or nobody reads our output any more (SIGPIPE). Exit status 128 + signal: 130, 143, 129, 141. */

@@ -10,6 +10,7 @@ import { parseHello, parseReport } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
+import type { Xid } from '../../control/messages/gpu.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
@@ -42,8 +43,10 @@ export interface HostHandler {
   way(host: Host, message: string): void;
   /** How far its connection is. */
   step(host: Host, step: string): void;
-  /** Its kernel killed that rank for want of memory; the rank's end follows. */
-  outOfMemory(rank: number): void;
+  /** What is known of a rank's end; the end itself follows. */
+  ofEnd(report: Extract<AgentReport, { rank: number }>): void;
+  /** A GPU of its ranks reported an error. */
+  xid(host: Host, xid: Xid): void;
   /** It lacks ncclrun and gets a copy of so many bytes. */
   staging(host: Host, bytes: number): void;
   /** No process of the job is left there. */
@@ -87,7 +90,12 @@ export class Host {
   get preflight(): HostPreflight | null {
     const { hello } = this;
     if (hello === null) return null;
-    return { name: this.name, facts: hello.preflight, clockAheadMs: this.slots.local ? 0 : this.#clockAheadMs };
+    return { name: this.name, facts: hello.preflight, clockAheadMs: this.clockAheadMs };
+  }
+
+  /** By how much its clock is ahead of ours; negative: behind. */
+  get clockAheadMs(): number {
+    return this.slots.local ? 0 : this.#clockAheadMs;
   }
 
   get isOver(): boolean {
@@ -229,7 +237,10 @@ export class Host {
       case 'tuning':
         return this.#handler.tuning(this, report);
       case 'out-of-memory':
-        return this.#handler.outOfMemory(report.rank);
+      case 'rank-gpu':
+        return this.#handler.ofEnd(report);
+      case 'xid':
+        return this.#handler.xid(this, report);
       case 'stalled':
       case 'whereabouts':
         return this.#handler.hang(this, report);

@@ -6,6 +6,7 @@ import type { HangWatch } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import type { JobRequest, Reporter } from './types.ts';
+import type { Xids } from './xids.ts';
 
 export type JobState =
   | { readonly name: 'connecting' }
@@ -31,6 +32,7 @@ export interface JobParts {
   /** Counts all that may run out. */
   readonly clock: JobClock;
   readonly policy: FailurePolicy;
+  readonly xids: Xids;
   readonly hangs: HangWatch;
   readonly readsStdin: (rank: number) => boolean;
 }

@@ -113,7 +113,8 @@ export class Job {
       tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
-      outOfMemory: (rank) => this.#ends.outOfMemory(rank),
+      ofEnd: (report) => this.#ends.told(report),
+      xid: (host, xid) => this.#parts.xids.heard(host, xid, this.#state),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
       ended: (host) => this.#hostEnded(host),
       lost: (host, failure) => this.#hostLost(host, failure),
@@ -176,8 +177,7 @@ export class Job {
       policy.recall();
       return this.fail(failure, time);
     }
-    policy.survive(failure, time);
-    this.emit({ type: 'shrink', failure, left: this.#ranks.left });
+    this.emit({ type: 'shrink', failure: policy.survive(failure, time), left: this.#ranks.left });
   }
 
   /** `rank`, whose end comes next, had lost `other` when it failed. */

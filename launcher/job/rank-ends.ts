@@ -1,6 +1,8 @@
 /** How ranks ended, as failures: with what is known beside the status. */
 import { OUTPUT_STDERR } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
+import type { HostGpu } from '../../control/messages/gpu.ts';
+import type { AgentReport } from '../../control/messages/link.ts';
 import type { RankExitFailure, RankSignalFailure } from './failure.ts';
 import { LastWords } from './last-words.ts';
 import type { ExitedRank } from './rank.ts';
@@ -8,15 +10,17 @@ import type { ExitedRank } from './rank.ts';
 export class RankEnds {
   readonly #words = new LastWords();
   readonly #outOfMemory = new Set<number>();
+  readonly #gpus = new Map<number, HostGpu>();
 
   /** A piece of a rank's output; all of it comes before its end. */
   heard({ subject: rank, flags, payload }: Frame): void {
     if ((flags & OUTPUT_STDERR) !== 0) this.#words.heard(rank, payload);
   }
 
-  /** Its host says that its kernel killed the rank, for want of memory; its end follows. */
-  outOfMemory(rank: number): void {
-    this.#outOfMemory.add(rank);
+  /** What its host knows of the end of a rank; the end itself follows. */
+  told(report: Extract<AgentReport, { rank: number }>): void {
+    if (report.type === 'out-of-memory') this.#outOfMemory.add(report.rank);
+    else this.#gpus.set(report.rank, report.gpu);
   }
 
   /** The end of what a rank has said on stderr so far. */
@@ -29,7 +33,8 @@ export class RankEnds {
     const { pid, exitCode, signal } = exited;
     if (signal === null && (exitCode === null || exitCode === 0)) return null;
     const outOfMemory = this.#outOfMemory.has(rank);
-    const place = { host, rank, pid, outOfMemory, stderrTail: this.#words.of(rank) };
+    const gpu = this.#gpus.get(rank);
+    const place = { host, rank, pid, ...(gpu && { gpu }), outOfMemory, stderrTail: this.#words.of(rank) };
     if (signal !== null) return { type: 'rank-signal', ...place, signal };
     return { type: 'rank-exit', ...place, exitCode: exitCode ?? 0 };
   }

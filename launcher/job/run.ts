@@ -22,6 +22,7 @@ import { type SignalActions, SignalPolicy } from './signals.ts';
 import { noSuchReader, stdinReader } from './stdin-readers.ts';
 import { Stopping } from './stopping.ts';
 import type { JobRequest, JobResult, RankMap, Reporter } from './types.ts';
+import { Xids } from './xids.ts';
 
 export interface JobOptions {
   readonly request: JobRequest;
@@ -144,8 +145,12 @@ interface Beginning {
   readonly policy: FailurePolicy;
 }
 
-function beginAttempt(parts: Omit<JobParts, 'policy' | 'hangs'>, hosts: number): Beginning {
-  const policy = new FailurePolicy();
+function beginAttempt(parts: Omit<JobParts, 'policy' | 'xids' | 'hangs'>, hosts: number): Beginning {
+  const xids: Xids = new Xids({
+    clockAheadMs: (name) => job.hosts.find((host) => host.name === name)?.clockAheadMs ?? 0,
+    tell: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
+  });
+  const policy = new FailurePolicy((failure, time) => xids.complete(failure, time));
   const hangs: HangWatch = new HangWatch({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
@@ -155,7 +160,7 @@ function beginAttempt(parts: Omit<JobParts, 'policy' | 'hangs'>, hosts: number):
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart') job.fail({ type: 'hang', ...hang });
     },
   });
-  const job = new Job({ ...parts, policy, hangs }, hosts);
+  const job = new Job({ ...parts, policy, xids, hangs }, hosts);
   return { job, policy };
 }
 

@@ -64,6 +64,19 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
     when: 'it has ended, with a status or by a signal',
     fields: { rank: 'number', host: 'text', exitCode: 'number or null', signal: 'signal or null' },
   },
+  xid: {
+    when: 'a GPU that ranks have reported an error to its driver (NVIDIA’s Xid `code`), `at` that time; `pid`: the process that the driver names',
+    fields: {
+      host: 'text',
+      code: 'number',
+      gpu: 'number',
+      address: 'text',
+      ranks: 'numbers',
+      pid: 'number or null',
+      message: 'text',
+      at: 'number',
+    },
+  },
   communicator: { when: 'the launcher has wired one up', fields: { ranks: 'number', hosts: 'number' } },
   tuning: {
     when: 'a host has planned one by a table of measured times; `measured` false: for the making of the table, `file`; `key`: what it holds for, as JSON',

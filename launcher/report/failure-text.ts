@@ -1,8 +1,16 @@
 /** A failure in a sentence for people, with what to do next. */
 import { hangText } from '../job/hang.ts';
-import type { Failure, HostUnreachableFailure, SourcePosition, SpawnFailure } from '../job/failure.ts';
+import type {
+  Failure,
+  HostUnreachableFailure,
+  RankExitFailure,
+  RankSignalFailure,
+  SourcePosition,
+  SpawnFailure,
+} from '../job/failure.ts';
 import { signalStatus } from '../job/failure-error.ts';
 import { signalName } from './signal-name.ts';
+import { xidLines, xidRemedy } from './xid-text.ts';
 
 export interface FailureText {
   /** One sentence without a final full stop. */
@@ -31,30 +39,33 @@ export function failureText(failure: Failure): FailureText {
     case 'host-lost':
       return {
         sentence: lostSentence(failure.host, failure.cause, failure.silentMs),
-        details: lines(failure.detail),
+        details: [...xidLines(failure.xids ?? [], null), ...lines(failure.detail)],
         remedy: lostRemedy(failure.host, failure.cause),
       };
     case 'spawn':
       return spawnText(failure);
     case 'rank-exit':
       return {
-        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) exited with status ${failure.exitCode}${memoryText(failure)}`,
-        details: lastWords(failure.stderrTail),
-        remedy: failure.outOfMemory ? memoryRemedy(failure.host) : exitRemedy(failure.exitCode),
+        sentence: `${whichRank(failure)} exited with status ${failure.exitCode}${memoryText(failure)}`,
+        details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
+        remedy: failure.outOfMemory
+          ? memoryRemedy(failure.host)
+          : (xidRemedy(failure.xids ?? []) ?? exitRemedy(failure.exitCode)),
       };
     case 'rank-signal':
       return {
-        sentence: `rank ${failure.rank} on ${failure.host} (pid ${failure.pid}) died of ${signalName(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
-        details: lastWords(failure.stderrTail),
+        sentence: `${whichRank(failure)} died of ${signalName(failure.signal)}, status ${signalStatus(failure.signal)}${memoryText(failure)}`,
+        details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
         remedy: failure.outOfMemory
           ? memoryRemedy(failure.host)
-          : (signalRemedies[failure.signal]?.(failure.host) ?? null),
+          : (xidRemedy(failure.xids ?? []) ?? signalRemedies[failure.signal]?.(failure.host) ?? null),
       };
     case 'rank-missing':
       return {
         sentence: failure.message,
-        details: lastWords(failure.stderrTail),
+        details: [...xidLines(failure.xids ?? [], failure.rank), ...lastWords(failure.stderrTail)],
         remedy:
+          xidRemedy(failure.xids ?? []) ??
           'every rank of a communicator must initialise it, take part in every operation and close it; see what that one did',
       };
     case 'timeout':
@@ -78,8 +89,9 @@ export function failureText(failure: Failure): FailureText {
     case 'hang':
       return {
         sentence: `${hangText(failure)}; the job was ended`,
-        details: [],
-        remedy: 'see what that rank does; raise --hang-after if operations may take so long',
+        details: xidLines(failure.xids ?? [], null),
+        remedy:
+          xidRemedy(failure.xids ?? []) ?? 'see what that rank does; raise --hang-after if operations may take so long',
       };
     case 'interrupt':
       return { sentence: `ended by ${signalName(failure.signal)}`, details: [], remedy: null };
@@ -102,6 +114,12 @@ export function failureText(failure: Failure): FailureText {
 
 function unknownFailure(failure: never): FailureText {
   return { sentence: `unknown failure ${JSON.stringify(failure)}`, details: [], remedy: null };
+}
+
+/** `rank 3 on node2 (pid 4711, GPU 3 at 0000:1b:00.0)`. */
+function whichRank({ rank, host, pid, gpu }: RankExitFailure | RankSignalFailure): string {
+  const place = gpu?.address === null || gpu === undefined ? '' : ` at ${gpu.address}`;
+  return `rank ${rank} on ${host} (pid ${pid}${gpu === undefined ? '' : `, GPU ${gpu.index}${place}`})`;
 }
 
 function memoryText({ outOfMemory }: { readonly outOfMemory: boolean }): string {

@@ -69,6 +69,7 @@ export class LiveText {
       case 'hang':
       case 'shrink':
       case 'waiting':
+      case 'xid':
       case 'communicator':
       case 'tuning':
       case 'signal':

@@ -14,6 +14,7 @@ import { Shown } from './shown.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { failureBlock, ourLine, resultSummary } from './summary.ts';
 import { tagOf } from './tag.ts';
+import { xidText } from './xid-text.ts';
 import { bindingText, megabytes, verboseText, waitingText } from './verbose-text.ts';
 
 export interface PlainOptions {
@@ -114,6 +115,9 @@ export class PlainReporter implements Reporter {
         return;
       case 'hang':
         this.#sayLine(hangText(event));
+        return;
+      case 'xid':
+        this.#sayLine(xidText(event));
         return;
       case 'binding':
         this.#sayLine(bindingText(event));

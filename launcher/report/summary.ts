@@ -57,10 +57,10 @@ function alike(primary: Failure, others: readonly Failure[]): string[] {
     .filter((line) => line !== '');
 }
 
-/** Equal for failures that differ only in the rank, its process and its host. */
+/** Equal for failures that differ only in the rank, its process, its GPU and its host. */
 function kindOf(failure: Failure): string {
   return 'rank' in failure
-    ? JSON.stringify({ ...failure, rank: 0, pid: 0, host: '', remedy: null, stderrTail: [] })
+    ? JSON.stringify({ ...failure, rank: 0, pid: 0, host: '', gpu: null, xids: [], remedy: null, stderrTail: [] })
     : JSON.stringify(failure);
 }
 

@@ -49,6 +49,7 @@ export function verboseText(event: JobEvent): string | null {
     case 'waiting':
     case 'binding':
     case 'hang':
+    case 'xid':
     case 'restart':
     case 'shrink':
       return null;

@@ -72,7 +72,9 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
 
   it('unless its login takes long', async () => {
     const command = join(cluster.state, 'slow-keys');
-    await writeFile(command, `#!/bin/sh\nsleep 9\nexec cat ${join(cluster.state, 'authorized_keys')}\n`, { mode: 0o755 });
+    await writeFile(command, `#!/bin/sh\nsleep 9\nexec cat ${join(cluster.state, 'authorized_keys')}\n`, {
+      mode: 0o755,
+    });
     const lines = [`AuthorizedKeysCommand ${command}`, 'AuthorizedKeysCommandUser root', 'AuthorizedKeysFile none'];
     await startSshd(cluster, 'h2', 2222, lines);
     const hostfile = join(cluster.state, 'slow-login');

@@ -19,6 +19,7 @@ import { JobClock } from '../../launcher/job/job-clock.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { jobResult } from '../../launcher/job/result.ts';
 import type { JobRequest, RankMap } from '../../launcher/job/types.ts';
+import { Xids } from '../../launcher/job/xids.ts';
 import type { ConnectionHandler, StartAgent } from '../../launcher/remote/connection.ts';
 import { hostNamed } from './host-slots.ts';
 
@@ -146,7 +147,11 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     ),
   };
   const phases = new PhaseClock();
-  const policy = new FailurePolicy();
+  const xids: Xids = new Xids({
+    clockAheadMs: (name) => job.hosts.find((host) => host.name === name)?.clockAheadMs ?? 0,
+    tell: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
+  });
+  const policy = new FailurePolicy((failure, time) => xids.complete(failure, time));
   const hangs = new HangWatch({
     hosts: () => names,
     send: () => undefined,
@@ -154,7 +159,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     found: () => undefined,
   });
   const job = new Job(
-    { request, reporter, phases, clock: new JobClock(), policy, hangs, readsStdin: () => false },
+    { request, reporter, phases, clock: new JobClock(), policy, xids, hangs, readsStdin: () => false },
     names.length,
   );
   const common = commonOrder({

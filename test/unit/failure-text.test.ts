@@ -6,6 +6,7 @@ import { failureBlock } from '../../launcher/report/summary.ts';
 
 const plain = makePaint(false, {});
 const rank = { host: 'node1', rank: 2, pid: 4711 };
+const xid = { host: 'node1', gpu: 3, address: '0000:1b:00.0', ranks: [2], pid: 4711, message: 'Ch 00000008' };
 const spawn = { type: 'spawn', host: 'node1', rank: 0, program: './prog', errno: 'ENOENT', remedy: null } as const;
 const unreachable = { type: 'host-unreachable', host: 'node1', phase: 'connect', remedy: 'try ssh node1' } as const;
 const position = { source: 'hosts', line: 3, column: 13, text: 'node1 slots=four', length: 4 };
@@ -57,6 +58,25 @@ describe('every failure: its status, its sentence', () => {
       { type: 'rank-exit', ...rank, exitCode: 3, outOfMemory: false, stderrTail: [] },
       3,
       'rank 2 on node1 (pid 4711) exited with status 3',
+    ],
+    [
+      {
+        type: 'rank-signal',
+        ...rank,
+        gpu: { index: 3, address: '0000:1b:00.0' },
+        signal: 'SIGABRT',
+        outOfMemory: false,
+        stderrTail: [],
+        xids: [
+          { ...xid, code: 45, secondsBefore: 1.2 },
+          { ...xid, host: 'node7', ranks: [8, 11], code: 119, message: '', pid: null, secondsBefore: 0 },
+        ],
+      },
+      134,
+      'ncclrun: rank 2 on node1 (pid 4711, GPU 3 at 0000:1b:00.0) died of SIGABRT (aborted), status 134\n' +
+        '    GPU 3 (0000:1b:00.0) reported Xid 45: Ch 00000008 (pid 4711), 1.2 s before\n' +
+        '    node7: GPU 3 (0000:1b:00.0, ranks 8,11) reported Xid 119: the GPU’s own processor (GSP) does not answer\n' +
+        '  next: Xid 119 of GPU 3 on node7: reset the GPU or restart the host; if it comes back, try another driver\n',
     ],
     [{ type: 'rank-exit', ...rank, exitCode: 139, outOfMemory: false, stderrTail: [] }, 139, 'died of signal 11'],
     [

@@ -37,6 +37,7 @@ describe('files', () => {
 describe('ranks on GPUs', () => {
   const gpus = ['0000:1B:00.0', '0000:2b:00.0', '0000:3b:00.0'].map((address, index) => ({
     name: `${index}`,
+    index,
     address,
   }));
   type Ranks = readonly Partial<OrderedRank>[];

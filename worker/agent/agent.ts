@@ -16,6 +16,7 @@ import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { RankSpawn } from '../../control/messages/guardian.ts';
+import type { HostGpu, Xid } from '../../control/messages/gpu.ts';
 import type {
   AgentHello,
   AgentOrder,
@@ -40,6 +41,7 @@ import {
 import { Guardian } from './guardian.ts';
 import { HangWatch } from './hang-watch.ts';
 import { hostFacts } from './host-facts.ts';
+import { gpusOfRanks } from './rank-gpus.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
@@ -55,6 +57,7 @@ import {
   VariableError,
 } from './topology-files.ts';
 import { findTables } from './tuning.ts';
+import { watchXids, type XidWatch } from './xid-watch.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 const ENOENT = 2;
@@ -99,7 +102,10 @@ export class Agent {
   #machine: OwnMachine = NO_MACHINE;
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
+  /** By rank. */
+  #gpus: ReadonlyMap<number, HostGpu> = new Map();
   #memoryKills: MemoryKills | null = null;
+  #xids: XidWatch | null = null;
   #hangs: HangWatch | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
@@ -291,6 +297,9 @@ export class Agent {
       const program = programs[rank.program];
       return program === undefined ? [] : this.#prepare(rank, localRank, program, gpus);
     });
+    this.#gpus = gpusOfRanks(placement, gpus, process.env);
+    const tell = (xid: Xid): void => this.#report({ type: 'xid', ...xid });
+    this.#xids = watchXids({ native: this.#options.native, gpus: this.#gpus, tell });
     const { leaseMs, outputCredit } = this.#order;
     const shared = { ...usualEnvironment(facts), ...ofJob };
     const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
@@ -336,9 +345,12 @@ export class Agent {
   #fromGuardian(frame: Frame): void {
     this.#guardianLease.heard();
     switch (frame.kind) {
-      case FrameKind.spawned:
-        this.#bootstrap?.rankSpawned(frame.subject, decodeSpawned(frame.payload).pid);
+      case FrameKind.spawned: {
+        const { pid } = decodeSpawned(frame.payload);
+        this.#bootstrap?.rankSpawned(frame.subject, pid);
+        this.#xids?.spawned(frame.subject, pid);
         return this.#link.send(frame);
+      }
       case FrameKind.exited:
         this.#rankEnded(frame);
         return this.#link.send(frame);
@@ -362,7 +374,15 @@ export class Agent {
     const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
       this.#report({ type: 'out-of-memory', rank });
+    if (exited.exitCode !== 0) this.#tellGpu(rank);
     this.#bootstrap?.rankEnded(rank, exited);
+  }
+
+  /** What is known of the GPU of a rank that did not end well. */
+  #tellGpu(rank: number): void {
+    this.#xids?.look();
+    const gpu = this.#gpus.get(rank);
+    if (gpu !== undefined) this.#report({ type: 'rank-gpu', rank, gpu });
   }
 
   /** The guardian ends the ranks and all that descends from them, and tells everything that they wrote. */
@@ -392,6 +412,7 @@ export class Agent {
     this.#guardianLease.stop();
     this.#guardian.close();
     this.#hangs?.stop();
+    this.#xids?.stop();
     this.#bootstrap?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);
     return patience;

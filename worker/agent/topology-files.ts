@@ -3,11 +3,12 @@
  * written when they do, once per host. A job without GPUs that sets none of them loads nothing of this but the question whether it does.
  */
 import { resolve } from 'node:path';
-import type { OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import type { Element } from '../../control/topology/element.ts';
 import type { Native } from '../engine/native.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 import type { OwnMachine } from './bootstrap-service.ts';
+import { gpuOf } from './rank-gpus.ts';
 
 export interface TopologyFiles {
   /** Absolute; null: not wanted. */
@@ -138,21 +139,4 @@ export function ranksByGpu(
     if (address !== undefined && !found.has(address)) found.set(address, ordered.rank);
   }
   return found;
-}
-
-/** As gpuEnvironment deals them. */
-function gpuOf(
-  { gpu, visibleGpus: numbers }: OrderedRank,
-  localRank: number,
-  gpus: readonly VisibleGpu[],
-  program: OrderedProgram | undefined,
-): VisibleGpu | undefined {
-  const given = numbers === null ? program?.environment['CUDA_VISIBLE_DEVICES'] : undefined;
-  if (given !== undefined) {
-    const seen = visibleGpus(given);
-    return seen[localRank % Math.max(seen.length, 1)];
-  }
-  const seen = numbers ?? gpus.map((_, index) => index);
-  const own = gpu !== null && seen.includes(gpu) ? gpu : seen[localRank % Math.max(seen.length, 1)];
-  return own === undefined ? undefined : gpus[own];
 }

@@ -6,6 +6,8 @@ const driverDirectory = 'proc/driver/nvidia/gpus';
 export interface VisibleGpu {
   /** What CUDA_VISIBLE_DEVICES calls it: a number among all of the host, or a UUID. */
   readonly name: string;
+  /** Among all of the host; null: it is a part of one (MIG), or the host does not say. */
+  readonly index: number | null;
   /** PCI address as the driver writes it; null where the host does not say. */
   readonly address: string | null;
 }
@@ -13,18 +15,19 @@ export interface VisibleGpu {
 /** As CUDA numbers them, which is by PCI address among equal ones. `visible` is CUDA_VISIBLE_DEVICES, whose order counts. */
 export function visibleGpus(visible = process.env['CUDA_VISIBLE_DEVICES'], root = '/'): VisibleGpu[] {
   const addresses = allGpus(root);
-  if (visible === undefined) return addresses.map((address, index) => ({ name: String(index), address }));
+  if (visible === undefined) return addresses.map((address, index) => ({ name: String(index), index, address }));
   const found: VisibleGpu[] = [];
   for (const name of visible.split(',').map((word) => word.trim())) {
-    const address = /^[0-9]+$/u.test(name) ? addresses[Number(name)] : byUuid(name, addresses, root);
+    const index = /^[0-9]+$/u.test(name) ? Number(name) : byUuid(name, addresses, root);
+    const address = index === null ? null : addresses[index];
     if (address === undefined) return found; // CUDA too sees nothing from the first name on that is none
-    found.push({ name, address });
+    found.push({ name, index, address });
   }
   return found;
 }
 
-/** PCI addresses as the driver lists them; without its /proc directory, a null for each device file. */
-function allGpus(root: string): (string | null)[] {
+/** PCI addresses of all GPUs of the host as the driver lists them; without its /proc directory, a null for each device file. */
+export function allGpus(root = '/'): (string | null)[] {
   const listed = listDirectory(root, driverDirectory).toSorted();
   if (listed.length > 0) return listed;
   return listDirectory(root, 'dev')
@@ -32,14 +35,14 @@ function allGpus(root: string): (string | null)[] {
     .map(() => null);
 }
 
-/** `GPU-…` may be cut short; of a part of a GPU (`MIG-…`) the address is not known. undefined: no such GPU. */
-function byUuid(name: string, addresses: readonly (string | null)[], root: string): string | null | undefined {
-  if (addresses.length === 0) return undefined;
+/** Its number; `GPU-…` may be cut short. null: it is not known, as of a part of a GPU (`MIG-…`); -1: there is no such GPU. */
+function byUuid(name: string, addresses: readonly (string | null)[], root: string): number | null {
+  if (addresses.length === 0) return -1;
   if (name.startsWith('MIG-')) return null;
-  if (!name.startsWith('GPU-')) return undefined;
+  if (!name.startsWith('GPU-')) return -1;
   if (addresses.includes(null)) return null;
-  return addresses.find((address) => {
+  return addresses.findIndex((address) => {
     const uuid = /^GPU UUID:\s*(\S+)/mu.exec(readText(root, `${driverDirectory}/${address ?? ''}/information`))?.[1];
-    return uuid?.startsWith(name);
+    return uuid?.startsWith(name) === true;
   });
 }

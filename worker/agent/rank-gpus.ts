@@ -1,0 +1,40 @@
+/** Which of its host's GPUs each rank has for its own. */
+import type { HostGpu } from '../../control/messages/gpu.ts';
+import type { OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
+import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
+
+/**
+ * By rank. `gpus`: what a program sees here; `own`: this host's environment. Left out are ranks on the host device, and on parts of GPUs (MIG),
+ * whose number nobody tells.
+ */
+export function gpusOfRanks(
+  { ranks, programs }: Placement,
+  gpus: readonly VisibleGpu[],
+  own: NodeJS.ProcessEnv,
+): ReadonlyMap<number, HostGpu> {
+  const found = ranks.flatMap((ordered, localRank) => {
+    const program = programs[ordered.program];
+    const gpu = gpuOf(ordered, localRank, gpus, program);
+    const device = program?.environment['NCCLRUN_DEVICE'] ?? own['NCCLRUN_DEVICE'];
+    if (gpu === undefined || gpu.index === null || device === 'host') return [];
+    return [[ordered.rank, { index: gpu.index, address: gpu.address }] as const];
+  });
+  return new Map(found);
+}
+
+/** As gpuEnvironment deals them. */
+export function gpuOf(
+  { gpu, visibleGpus: numbers }: OrderedRank,
+  localRank: number,
+  gpus: readonly VisibleGpu[],
+  program: OrderedProgram | undefined,
+): VisibleGpu | undefined {
+  const given = numbers === null ? program?.environment['CUDA_VISIBLE_DEVICES'] : undefined;
+  if (given !== undefined) {
+    const seen = visibleGpus(given);
+    return seen[localRank % Math.max(seen.length, 1)];
+  }
+  const seen = numbers ?? gpus.map((_, index) => index);
+  const own = gpu !== null && seen.includes(gpu) ? gpu : seen[localRank % Math.max(seen.length, 1)];
+  return own === undefined ? undefined : gpus[own];
+}

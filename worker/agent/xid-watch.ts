@@ -1,0 +1,107 @@
+/** Looks through the kernel's log for errors of the GPUs that a job's ranks on this host have. */
+import { readlinkSync } from 'node:fs';
+import { monotonicMs } from '../../control/clock.ts';
+import type { HostGpu, Xid } from '../../control/messages/gpu.ts';
+import type { Native } from '../engine/native.ts';
+import { allGpus } from '../topology/gpus.ts';
+import { sysfsAddress } from '../topology/walk.ts';
+import { KernelLog, type KernelRecord } from './kernel-log.ts';
+import { findAncestor } from './process-tree.ts';
+import { parseXid, type XidLine } from './xid.ts';
+
+const LOOK_MS = 250;
+/** A broken GPU may write thousands. */
+const MOST_TOLD = 64;
+/** Of the machine itself, not of a container: there the kernel's pids are not ours (Linux, PROC_PID_INIT_INO). */
+const MACHINE_PIDS = 'pid:[4026531836]';
+
+export interface XidWatchOptions {
+  readonly native: Pick<Native, 'kernelLogOpen'>;
+  /** Each rank's own. */
+  readonly gpus: ReadonlyMap<number, HostGpu>;
+  readonly tell: (xid: Xid) => void;
+}
+
+/** Null: there is nothing to watch, or we may not. */
+export function watchXids(options: XidWatchOptions): XidWatch | null {
+  if (options.gpus.size === 0) return null;
+  try {
+    return new XidWatch(options);
+  } catch {
+    return null;
+  }
+}
+
+export class XidWatch {
+  readonly #log: KernelLog;
+  readonly #options: XidWatchOptions;
+  readonly #all = allGpus().map((address) => (address === null ? null : sysfsAddress(address)));
+  readonly #knowsPids = pidNamespace() === MACHINE_PIDS;
+  /** Rank by process. */
+  readonly #pids = new Map<number, number>();
+  /** GPU, code and process of what has been told. */
+  readonly #told = new Set<string>();
+  readonly #timer: NodeJS.Timeout;
+  #lookedAt = Date.now();
+
+  /** @throws NativeError where the log may not be read */
+  constructor(options: XidWatchOptions) {
+    this.#options = options;
+    this.#log = new KernelLog(options.native);
+    this.#timer = setInterval(() => this.look(), LOOK_MS);
+    this.#timer.unref();
+  }
+
+  spawned(rank: number, pid: number): void {
+    this.#pids.set(pid, rank);
+  }
+
+  /** Tells what is new. */
+  look(): void {
+    const records = this.#log.read();
+    const before = this.#lookedAt;
+    this.#lookedAt = Date.now();
+    for (const record of records) {
+      const line = parseXid(record.text);
+      if (line !== null) this.#found(line, timeOf(record, before, this.#lookedAt));
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#log.close();
+  }
+
+  #found(line: XidLine, time: number): void {
+    const { code, pid, message } = line;
+    const gpu = this.#all.findIndex((one) => one?.startsWith(`${line.place}.`) === true);
+    const address = this.#all[gpu];
+    const ranks = this.#ranksOf(line, gpu);
+    const key = `${line.place} ${code} ${pid}`;
+    if (typeof address !== 'string' || ranks.length === 0 || this.#told.has(key) || this.#told.size >= MOST_TOLD)
+      return;
+    this.#told.add(key);
+    this.#options.tell({ code, gpu, address, ranks, pid, message, time });
+  }
+
+  #ranksOf({ pid }: XidLine, index: number): number[] {
+    const process = pid === null || !this.#knowsPids ? null : findAncestor(pid, this.#pids);
+    const rank = process === null ? undefined : this.#pids.get(process);
+    if (rank !== undefined) return [rank];
+    return Array.from(this.#options.gpus).flatMap(([one, gpu]) => (gpu.index === index ? [one] : []));
+  }
+}
+
+/** The log's clock goes a little wrong in the long run; but a record came between two looks. */
+function timeOf({ sinceBootMs }: KernelRecord, earliest: number, latest: number): number {
+  const guess = Math.round(Date.now() - (monotonicMs() - sinceBootMs));
+  return Math.min(Math.max(guess, earliest), latest);
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return '';
+  }
+}
