@@ -71,15 +71,12 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
   });
 
   it('unless its login takes long', async () => {
-    const command = join(cluster.state, 'slow-keys');
-    await writeFile(command, `#!/bin/sh\nsleep 9\nexec cat ${join(cluster.state, 'authorized_keys')}\n`, {
-      mode: 0o755,
-    });
-    const lines = [`AuthorizedKeysCommand ${command}`, 'AuthorizedKeysCommandUser root', 'AuthorizedKeysFile none'];
+    const keys = `AuthorizedKeysCommand /bin/sh -c "mkdir ${cluster.state}/slept && sleep 9; cat ${cluster.state}/authorized_keys"`;
+    const lines = [keys, 'AuthorizedKeysCommandUser root', 'AuthorizedKeysFile none'];
     await startSshd(cluster, 'h2', 2222, lines);
-    const hostfile = join(cluster.state, 'slow-login');
-    await writeFile(hostfile, 'h1 slots=1\nh2 slots=1 port=2222\n');
-    const { status, stdout } = await Command.run(['--hostfile', hostfile, 'hostname'], { cluster });
+    const client = await cluster.sshClient('slow', { extra: 'Host h2\n  Port 2222\n  HostKeyAlias h2\nHost *' });
+    const environment = cluster.environment(client);
+    const { status, stdout } = await Command.run(['-H', 'h1:1,h2:1', 'hostname'], { cluster, environment });
     expect({ status, lines: stdout.split('\n').toSorted() }).toEqual({ status: 0, lines: ['', '[0] h1', '[1] h2'] });
   });
 
