@@ -2,12 +2,15 @@
 import * as v from 'valibot';
 import type { BranchEnd, BranchOrder, BranchProblem } from '../messages/branch.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
+import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
 import type { WhereaboutsWanted } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
+const addresses = v.pipe(v.array(v.pipe(v.string(), v.maxLength(100))), v.maxLength(1000));
+const port = v.pipe(count, v.maxValue(65_535));
 
 const program = v.object({
   argv: v.pipe(v.array(v.string()), v.minLength(1)),
@@ -72,7 +75,7 @@ const hello = v.object({
   gpus: count,
   topology: v.nullable(topology),
   nodeVersion: v.string(),
-  addresses: v.array(v.string()),
+  addresses,
   launcherAddress: v.nullable(v.string()),
   preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
   time: count,
@@ -102,7 +105,17 @@ const whereaboutsWanted = v.object({ communicator: communicatorName, epoch: coun
 
 const gpu = v.object({ index: count, address: v.nullable(v.pipe(v.string(), v.maxLength(40))) });
 
+const reachQuestion = v.variant('type', [
+  v.object({ type: v.literal('listen') }),
+  v.object({
+    type: v.literal('probe'),
+    targets: v.pipe(v.array(v.object({ host: v.string(), addresses, port, thorough: v.boolean() })), v.maxLength(10)),
+  }),
+]);
+
 const report = v.variant('type', [
+  v.object({ type: v.literal('listening'), port }),
+  v.object({ type: v.literal('reached'), found: v.pipe(v.array(addresses), v.maxLength(10)) }),
   v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
@@ -134,8 +147,8 @@ const invitation = v.object({
   schemaVersion: v.literal(1),
   jobId: v.string(),
   secret: v.pipe(v.string(), v.base64()),
-  addresses: v.array(v.string()),
-  port: v.pipe(count, v.maxValue(65_535)),
+  addresses,
+  port,
 });
 
 const branchOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
@@ -171,6 +184,10 @@ export function parseBranchProblem(payload: Uint8Array): BranchProblem {
 
 export function parseBranchEnd(payload: Uint8Array): BranchEnd {
   return parse(branchEnd, payload, 'end of a branch');
+}
+
+export function parseReachQuestion(payload: Uint8Array): ReachQuestion {
+  return parse(reachQuestion, payload, 'reach');
 }
 
 export function parseStart(payload: Uint8Array): AgentStart {

@@ -44,6 +44,7 @@ export const FrameKind = {
   invitation: 0x36, // launcher → agents that a resource manager has started: where to call, and the job's key; payload JSON Invitation
   whereabouts: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON WhereaboutsWanted; an AgentReport answers
   branch: 0x38, // both ways: an agent on another host that this one reaches; subject = its number; flags: BranchWord (branch.ts)
+  reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
 
   // engine ↔ agent (bootstrap.ts has the payloads)
   engineHello: 0x50,

@@ -3,6 +3,7 @@ import type { TableUse } from '../planner/measured/tables.ts';
 import type { HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
 import type { HostWhereabouts } from './hang.ts';
+import type { ReachAnswer } from './reach.ts';
 import type { HostTopology } from './topology.ts';
 
 /** A program as ranks of a host run it. */
@@ -120,5 +121,7 @@ export type AgentReport =
   | { readonly type: 'stalled'; readonly where: HostWhereabouts }
   /** The answer to FrameKind.whereabouts. */
   | { readonly type: 'whereabouts'; readonly where: HostWhereabouts }
+  /** To FrameKind.reach. */
+  | ReachAnswer
   /** Of the communicators of one kind that are planned here. */
   | ({ readonly type: 'tuning' } & TableUse);

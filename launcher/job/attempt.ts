@@ -12,9 +12,17 @@ import { type GivenPlan, planMisfit } from './given-plan.ts';
 import { Host } from './host.ts';
 import type { Job } from './job.ts';
 import type { JobClock } from './job-clock.ts';
-import { commonOrder, hostAddress, masterEnvironment, missingExports, orderedProgram, placementsOf } from './order.ts';
+import {
+  commonOrder,
+  hostAddresses,
+  masterEnvironment,
+  missingExports,
+  orderedProgram,
+  placementsOf,
+} from './order.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import { differences } from './preflight.ts';
+import { reachEachOther, type ReachHost } from './reach.ts';
 import { RendezvousHub } from './rendezvous.ts';
 import { noSuchReader } from './stdin-readers.ts';
 import { isTerminal } from './terminal.ts';
@@ -80,11 +88,13 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (early === null) announce(attempt, map);
   const bindings = common.topology ? bind(attempt, map, hosts) : [];
   if (bindings === null) return null;
-  phases.enter('spawn');
-  job.emit({ type: 'phase', phase: 'spawn' });
   const byName = new Map(hosts.map((one) => [one.slots.name, one]));
   const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
-  const addresses = addressesOf(used);
+  const { addresses, troubles } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
+  if (job.state.name !== 'connecting') return map;
+  for (const message of troubles) job.emit({ type: 'notice', message });
+  phases.enter('spawn');
+  job.emit({ type: 'phase', phase: 'spawn' });
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];
   const starts = used.map((_, index) => ({ placement: late[index] ?? null, environment: master }));
@@ -212,10 +222,13 @@ function bind({ request, job }: Attempt, map: RankMap, hosts: readonly Host[]): 
   }
 }
 
-/** How the hosts reach each other, by host. */
-function addressesOf(hosts: readonly Host[]): string[] {
+function reachHosts(hosts: readonly Host[]): ReachHost[] {
   const seenAs = hosts.map((host) => host.hello?.launcherAddress ?? null).find((address) => address !== null) ?? null;
-  return hosts.map(({ slots, hello }) => hostAddress(slots, hello?.addresses ?? [], seenAs, hosts.length === 1));
+  return hosts.map((host) => ({
+    name: host.name,
+    addresses: hostAddresses(host.slots, host.hello?.addresses ?? [], seenAs, hosts.length === 1),
+    ask: (question) => host.ask(question),
+  }));
 }
 
 function hostOf(map: RankMap, rank: number): string {

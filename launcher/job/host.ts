@@ -12,6 +12,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { Xid } from '../../control/messages/gpu.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
+import type { ReachAnswer, ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
@@ -64,6 +65,7 @@ export class Host {
   #state: HostState = { name: 'connecting' };
   #clockAheadMs = 0;
   #suspended: PromiseWithResolvers<void> | null = null;
+  #asked: PromiseWithResolvers<ReachAnswer | null> | null = null;
 
   /** `patienceMs`: so much longer than its lease it may be silent, as one may be that is reached by way of others: these are to be found out first. */
   constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler, patienceMs = 0) {
@@ -115,6 +117,19 @@ export class Host {
 
   send(frame: Frame): void {
     this.#connection?.send(frame);
+  }
+
+  /** Resolves to null where no answer can come any more. One question at a time. */
+  ask(question: ReachQuestion): Promise<ReachAnswer | null> {
+    if (this.#state.name !== 'up') return Promise.resolve(null);
+    this.#asked = Promise.withResolvers();
+    this.send(makeFrame(FrameKind.reach, { payload: encodeJson(question) }));
+    return this.#asked.promise;
+  }
+
+  #answered(answer: ReachAnswer | null): void {
+    this.#asked?.resolve(answer);
+    this.#asked = null;
   }
 
   start(start: AgentStart): void {
@@ -171,6 +186,7 @@ export class Host {
     if (this.isOver) return;
     this.#lease?.stop();
     this.#suspensionDone();
+    this.#answered(null);
     this.#state = { name: 'lost', failure };
     this.#handler.lost(this, failure);
     void this.#connection?.close();
@@ -244,6 +260,9 @@ export class Host {
       case 'stalled':
       case 'whereabouts':
         return this.#handler.hang(this, report);
+      case 'listening':
+      case 'reached':
+        return this.#answered(report);
       case 'asked-to-end':
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':
@@ -260,6 +279,7 @@ export class Host {
   #end(hello: AgentHello | null): void {
     this.#lease?.stop();
     this.#suspensionDone();
+    this.#answered(null);
     this.#state = { name: 'ended', hello };
     this.#handler.ended(this);
   }

@@ -142,16 +142,16 @@ export function missingExports(
   return [...new Set(missing)];
 }
 
-/** How other hosts reach this one: where ssh came in, and for our own host what the others see us as. */
-export function hostAddress(
+/** Where other hosts may reach this one, best first: where ssh came in, and for our own host what the others see us as. */
+export function hostAddresses(
   host: HostSlots,
   addresses: readonly string[],
   seenAs: string | null,
   alone: boolean,
-): string {
-  if (alone) return '127.0.0.1';
-  const [first] = addresses;
-  return (host.local ? (seenAs ?? first) : first) ?? '127.0.0.1';
+): readonly string[] {
+  if (alone) return ['127.0.0.1'];
+  const all = [...new Set([...(host.local && seenAs !== null ? [seenAs] : []), ...addresses])];
+  return all.length === 0 ? ['127.0.0.1'] : all;
 }
 
 /** Where torch and its like meet: a port that was free on rank 0's host. `hosts` in the map's order. */

@@ -39,6 +39,7 @@ enum class FrameKind : uint8_t {
   invitation = 0x36,
   whereabouts = 0x37,
   branch = 0x38,
+  reach = 0x39,
 
   engineHello = 0x50,
   welcome = 0x51,

@@ -4,7 +4,7 @@ import type { Failure } from '../../launcher/job/failure.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import {
   exportedEnvironment,
-  hostAddress,
+  hostAddresses,
   masterEnvironment,
   missingExports,
   outputWindow,
@@ -150,10 +150,18 @@ describe('the order', () => {
   });
 
   test('a host is reached where ssh came in; ours where the others see us; a lone one on the loopback', () => {
-    expect(hostAddress(hostNamed('a'), ['10.0.0.1', '172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.1');
-    expect(hostAddress(hostNamed('localhost', { local: true }), ['172.17.0.1'], '10.0.0.9', false)).toBe('10.0.0.9');
-    expect(hostAddress(hostNamed('localhost', { local: true }), ['10.0.0.1'], '10.0.0.9', true)).toBe('127.0.0.1');
-    expect(hostAddress(hostNamed('localhost', { local: true }), [], null, false)).toBe('127.0.0.1');
+    expect(hostAddresses(hostNamed('a'), ['10.0.0.1', '172.17.0.1'], '10.0.0.9', false)).toEqual([
+      '10.0.0.1',
+      '172.17.0.1',
+    ]);
+    expect(hostAddresses(hostNamed('localhost', { local: true }), ['172.17.0.1'], '10.0.0.9', false)).toEqual([
+      '10.0.0.9',
+      '172.17.0.1',
+    ]);
+    expect(hostAddresses(hostNamed('localhost', { local: true }), ['10.0.0.1'], '10.0.0.9', true)).toEqual([
+      '127.0.0.1',
+    ]);
+    expect(hostAddresses(hostNamed('localhost', { local: true }), [], null, false)).toEqual(['127.0.0.1']);
   });
 
   test('the hosts’ output windows together stay bounded, each large enough to go on', () => {

@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
-import { parseStart, parseWhereaboutsWanted } from '../../control/link/validate.ts';
+import { parseReachQuestion, parseStart, parseWhereaboutsWanted } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -27,6 +27,7 @@ import type {
   Placement,
 } from '../../control/messages/link.ts';
 import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
+import type { ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
@@ -46,6 +47,7 @@ import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
+import type { Reach } from './reach.ts';
 import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
 import {
   dumpHostTopology,
@@ -107,6 +109,7 @@ export class Agent {
   #memoryKills: MemoryKills | null = null;
   #xids: XidWatch | null = null;
   #hangs: HangWatch | null = null;
+  #reach: Reach | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -165,6 +168,9 @@ export class Agent {
         const where = this.#hangs?.whereabouts(parseWhereaboutsWanted(frame.payload));
         return where === undefined ? undefined : this.#report({ type: 'whereabouts', where });
       }
+      case FrameKind.reach:
+        void this.#answerReach(parseReachQuestion(frame.payload));
+        return undefined;
       case FrameKind.heartbeat:
         return undefined;
       case FrameKind.suspend:
@@ -242,6 +248,19 @@ export class Agent {
     }
   }
 
+  /** Without an answer the launcher goes on soon. */
+  async #answerReach(question: ReachQuestion): Promise<void> {
+    try {
+      const { Reach } = await import('./reach.ts');
+      if (this.#state.name !== 'ready') return;
+      this.#reach ??= new Reach(this.#order.jobId, this.#order.hostName);
+      this.#report(await this.#reach.answer(question));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#report({ type: 'notice', message: `does not know by which addresses hosts reach each other: ${reason}` });
+    }
+  }
+
   get #socketPath(): string {
     return `${this.#runtimeDirectory}/agent`;
   }
@@ -273,6 +292,7 @@ export class Agent {
 
   #startRanks(start: AgentStart, placement: Placement): void {
     if (this.#bootstrap === null) this.#openBootstrap(placement);
+    this.#reach?.close();
     this.#state = { name: 'running' };
     this.#ownChildren = childrenNow();
     const facts = {
@@ -414,6 +434,7 @@ export class Agent {
     this.#hangs?.stop();
     this.#xids?.stop();
     this.#bootstrap?.close();
+    this.#reach?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);
     return patience;
   }

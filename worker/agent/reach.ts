@@ -1,0 +1,77 @@
+/** Finds out by which addresses other hosts of the job are reached, and lets them find out ours. Loaded only where somebody asks. */
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server } from 'node:net';
+import { type ReachAnswer, type ReachQuestion, type ReachTarget, signOf } from '../../control/messages/reach.ts';
+
+/** An address that has not answered by then is of no use. */
+const LIMIT_MS = 300;
+
+export class Reach {
+  readonly #jobId: string;
+  readonly #hostName: string;
+  #server: Server | null = null;
+
+  constructor(jobId: string, hostName: string) {
+    this.#jobId = jobId;
+    this.#hostName = hostName;
+  }
+
+  /** Rejects with the system's error where nothing can listen. */
+  async answer(question: ReachQuestion): Promise<ReachAnswer> {
+    if (question.type === 'listen') return { type: 'listening', port: await this.#listen() };
+    return { type: 'reached', found: await Promise.all(question.targets.map((target) => this.#probe(target))) };
+  }
+
+  /** Nobody asks any more. */
+  close(): void {
+    this.#server?.close();
+  }
+
+  async #listen(): Promise<number> {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined); // who only knocked
+      socket.end(signOf(this.#jobId, this.#hostName));
+    });
+    this.#server = server;
+    server.listen(0);
+    await once(server, 'listening');
+    const address = server.address();
+    return isTcp(address) ? address.port : 0;
+  }
+
+  /** Those of its addresses that lead to it. */
+  async #probe({ host, addresses, port, thorough }: ReachTarget): Promise<string[]> {
+    const sign = signOf(this.#jobId, host);
+    const enough = new AbortController();
+    const limit = AbortSignal.any([enough.signal, AbortSignal.timeout(LIMIT_MS)]);
+    const answers = await Promise.all(
+      addresses.map(async (address, index) => {
+        const leads = (await hear(address, port, limit)) === sign;
+        if (leads && index === 0 && !thorough) enough.abort();
+        return leads ? [address] : [];
+      }),
+    );
+    return answers.flat();
+  }
+}
+
+/** All that is said there; null: nobody answers, or not in time. */
+async function hear(host: string, port: number, signal: AbortSignal): Promise<string | null> {
+  const socket = connect({ host, port, signal });
+  let said = '';
+  socket.setEncoding('latin1');
+  socket.on('data', (text) => (said = (said + text).slice(0, 64)));
+  try {
+    await once(socket, 'end', { signal });
+    return said;
+  } catch {
+    return null;
+  } finally {
+    socket.on('error', () => undefined);
+    socket.destroy();
+  }
+}
+
+function isTcp(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === 'object' && address !== null;
+}
