@@ -5,9 +5,10 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 
+const second = (index: number): string => `10.78.0.${11 + index}`;
+
 describeIf(clusterUnavailable(), 'hosts with several addresses', () => {
   let cluster: Cluster;
-  const second = (index: number): string => `10.78.0.${11 + index}`;
   beforeAll(async () => {
     cluster = await Cluster.start(3);
     for (const [index, host] of cluster.hosts.entries()) {
