@@ -3,6 +3,7 @@ import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import { parseSlots } from './number.ts';
 import { maximumHosts } from './reading.ts';
 import { splitOutsideBrackets, type Token } from './tokenize.ts';
+import { counted } from '../report/counted.ts';
 
 /** One count per host. Throws a FailureError (hostfile). */
 export function parseTasksPerNode(token: Token, line: SourceLine): number[] {
@@ -39,7 +40,7 @@ export function checkTasks({ counts, token }: TasksPerNode, hosts: number, line:
 }
 
 function plural(count: number): string {
-  return count === 1 ? '1 host' : `${count} hosts`;
+  return counted(count, 'host');
 }
 
 /** `2, 2, 2, 1` → `2(x3),1`. */

@@ -6,10 +6,10 @@ import { bindRanks, needsTopology } from '../mapping/bind.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
 import { localHostFacts } from '../remote/local.ts';
-import { ranges } from '../report/ranges.ts';
 import { bindingText } from '../report/verbose-text.ts';
 import { slotText } from './hosts-table.ts';
 import { shellLine } from './normalise.ts';
+import { ranksText } from '../report/counted.ts';
 
 export interface DryRun {
   readonly schemaVersion: 1;
@@ -76,7 +76,7 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
   }
   for (const host of dry.hosts) {
     const ranks = ranksOf.get(host.name);
-    const shown = ranks === undefined ? '' : `${ranks.length === 1 ? 'rank' : 'ranks'} ${ranges(ranks)}   `;
+    const shown = ranks === undefined ? '' : `${ranksText(ranks)}   `;
     const why = explain ? '' : ` (${host.origin.text})`;
     lines.push(`host     ${host.name.padEnd(width)}   ${shown}${slotText(host)}${why}`);
     if (explain) lines.push(...whyLines(host, ''.padEnd(width)));

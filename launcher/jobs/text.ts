@@ -1,6 +1,6 @@
 /** Running jobs for people. */
 import { foldNames } from '../allocation/print/fold-names.ts';
-import { ranges } from '../report/ranges.ts';
+import { counted, ranksText } from '../report/counted.ts';
 import type { RunningJob } from './find.ts';
 
 /** Hosts of a job that are listed one by one. */
@@ -16,14 +16,12 @@ export function jobsText(jobs: readonly RunningJob[], now: number): string {
 
 function jobText({ jobId, pid, startedAt, programs, hosts }: RunningJob, now: number): string {
   const ranks = hosts.reduce((sum, host) => sum + host.ranks.length, 0);
-  const counted = `${ranks} ${ranks === 1 ? 'rank' : 'ranks'} on ${hosts.length} ${hosts.length === 1 ? 'host' : 'hosts'}`;
-  const head = `job ${jobId}: ${counted}, for ${durationText((now - startedAt) / 1000)}, process ${pid}`;
+  const size = `${counted(ranks, 'rank')} on ${counted(hosts.length, 'host')}`;
+  const head = `job ${jobId}: ${size}, for ${durationText((now - startedAt) / 1000)}, process ${pid}`;
   const commands = programs.map((argv) => `  ${argv.join(' ')}`);
   const shown = hosts.slice(0, MOST_HOSTS);
   const width = Math.max(...shown.map(({ name }) => name.length));
-  const rows = shown.map(
-    (host) => `  ${host.name.padEnd(width)}   ${host.ranks.length === 1 ? 'rank' : 'ranks'} ${ranges(host.ranks)}`,
-  );
+  const rows = shown.map((host) => `  ${host.name.padEnd(width)}   ${ranksText(host.ranks)}`);
   const rest = hosts.slice(MOST_HOSTS).map(({ name }) => name);
   const more = rest.length === 0 ? [] : [`  and ${rest.length} more: ${foldNames(rest).join(',')}`];
   return `${[head, ...commands, ...rows, ...more].join('\n')}\n`;

@@ -7,6 +7,7 @@ import { localTables } from '../remote/local.ts';
 import { columns } from './columns.ts';
 import { processorsPlan } from './engine.ts';
 import { trouble } from './measured-here.ts';
+import { counted } from '../report/counted.ts';
 
 /** Throws a FailureError (usage), UnplannableError. */
 export async function planOnProcessors(ranks: number, format: string): Promise<string> {
@@ -42,7 +43,7 @@ function processorsText({ peers, channels, tuning }: CommPlan, table: string | n
       form.predictedMicrosecondsPerMebibyte.toFixed(1),
     ]);
   }
-  const count = channels.length === 1 ? '1 channel' : `${channels.length} channels`;
+  const count = counted(channels.length, 'channel');
   return `${peers.length} ranks on processors, ${count}\n${source}\n${columns(rows)}`;
 }
 

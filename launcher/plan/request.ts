@@ -5,6 +5,7 @@ import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { usageError } from '../cli/usage-error.ts';
 import { parseBytes } from '../cli/values.ts';
 import { readTopologyFile } from '../topology/file.ts';
+import { counted } from '../report/counted.ts';
 
 export interface Wanted {
   readonly topologies: readonly string[];
@@ -51,7 +52,7 @@ function spread(groups: readonly HostGroup[], ranks: number): HostGroup[] {
     const most = fuller > 0 ? least + 1 : least;
     if (most > gpus)
       throw usageError(
-        `${ranks} ranks on ${hosts === 1 ? '1 host' : `${hosts} hosts`} are ${most} on a host with ${gpus} GPUs`,
+        `${ranks} ranks on ${counted(hosts, 'host')} are ${most} on a host with ${gpus} GPUs`,
         'give more nodes or fewer ranks',
       );
     const parts = [

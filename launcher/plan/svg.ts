@@ -1,5 +1,6 @@
 /** A plan's channels as a picture: a line of GPUs for each different channel, with the NICs at its ends. */
 import type { ChannelView, GraphView, PlanView } from './view.ts';
+import { counted } from '../report/counted.ts';
 
 const BOX = { width: 46, height: 26, gap: 22 } as const;
 const LEFT = 150;
@@ -28,7 +29,7 @@ export function planSvg(view: PlanView): string {
     }
     y += 24;
   }
-  const hosts = view.nodes === 1 ? '1 host' : `${view.nodes} hosts`;
+  const hosts = counted(view.nodes, 'host');
   const title = `${view.ranks} ranks on ${hosts}: ${view.nChannels} channels`;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y}" width="${width}" height="${y}" role="img" aria-label="${title}">
 <title>${title}</title>

@@ -1,10 +1,11 @@
 /** A plan for people. */
 import type { GraphView, PlanView, ShapeView } from './view.ts';
 import { columns } from './columns.ts';
+import { counted } from '../report/counted.ts';
 
 export function planText(view: PlanView, explain: boolean): string {
   const { nodes, ranks, nChannels, shapes } = view;
-  const hosts = nodes === 1 ? '1 host' : `${nodes} hosts`;
+  const hosts = counted(nodes, 'host');
   const measured = view.table === null ? '' : `  measured: ${view.table}\n`;
   const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('') + measured;
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;

@@ -1,6 +1,6 @@
 /** The line of what is going on: whom a start waits for, how many ranks run, who has yet to end. */
 import type { JobEvent } from '../job/event.ts';
-import { ranges } from './ranges.ts';
+import { counted, ranksText } from './counted.ts';
 
 /** How far a host is that has not said hello. */
 interface Reaching {
@@ -121,7 +121,7 @@ export class LiveText {
 
   #startLine(width: number, now: number): string {
     const up = this.#hosts - this.#reaching.size;
-    const head = `${up}/${this.#hosts} ${this.#hosts === 1 ? 'host' : 'hosts'} up`;
+    const head = `${up}/${counted(this.#hosts, 'host')} up`;
     // The longest first: they were tried first, and a Map keeps its order.
     const late = Array.from(this.#reaching, ([host, { step, since }]) => `${host} (${step}, ${duration(now - since)})`);
     return late.length === 0 ? cut(head, width) : fit(`${head}; waiting for `, late, width);
@@ -134,8 +134,7 @@ export class LiveText {
   }
 
   #names(): string {
-    const list = [...this.#running].toSorted((one, other) => one - other);
-    return `${list.length === 1 ? 'rank' : 'ranks'} ${ranges(list)}`;
+    return ranksText([...this.#running]);
   }
 }
 

@@ -1,10 +1,11 @@
 /** The table of `ncclrun perf`, with the columns of nccl-tests: people and their scripts know them. */
 import type { PerfHead, PerfRow } from './perf-rows.ts';
+import { counted } from './counted.ts';
 
 const half = (title: string) => title.padStart(18).padEnd(33);
 
 export function tableHead(head: PerfHead): string {
-  const measured = `${head.collective} on ${head.ranks} ranks, ${head.hosts} ${head.hosts === 1 ? 'host' : 'hosts'}, device ${head.device}`;
+  const measured = `${head.collective} on ${head.ranks} ranks, ${counted(head.hosts, 'host')}, device ${head.device}`;
   return [
     `# ${measured}`,
     `#${' '.repeat(51)}${half('out-of-place')}${half('in-place')}`.trimEnd(),

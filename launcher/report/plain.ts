@@ -16,6 +16,7 @@ import { failureBlock, ourLine, resultSummary } from './summary.ts';
 import { tagOf } from './tag.ts';
 import { xidText } from './xid-text.ts';
 import { bindingText, megabytes, verboseText, waitingText } from './verbose-text.ts';
+import { counted } from './counted.ts';
 
 export interface PlainOptions {
   readonly streams: StandardStreams;
@@ -194,7 +195,7 @@ export class PlainReporter implements Reporter {
 
   #tellShrink({ failure, left }: Extract<JobEvent, { type: 'shrink' }>): void {
     this.#say(failureBlock(this.#shown.trimmed(failure), this.#colours));
-    this.#sayLine(left === 1 ? '1 rank goes on without it' : `${left} ranks go on without it`);
+    this.#sayLine(`${counted(left, 'rank')} ${left === 1 ? 'goes' : 'go'} on without it`);
   }
 
   #startFolding(count: number): void {

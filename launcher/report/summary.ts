@@ -4,6 +4,7 @@ import type { JobResult } from '../job/types.ts';
 import type { Paint } from './colour.ts';
 import { failureText } from './failure-text.ts';
 import { ranges } from './ranges.ts';
+import { ranksText } from './counted.ts';
 
 /** Failures beyond the primary one that are told one by one. */
 const shownFailures = 8;
@@ -48,9 +49,7 @@ function alike(primary: Failure, others: readonly Failure[]): string[] {
   }
   return Array.from(groups.values())
     .map(({ first, ranks }) => {
-      const noun = ranks.length === 1 ? 'rank' : 'ranks';
-      const too =
-        ranks.length === 0 ? '' : `the same for ${noun} ${ranges(ranks.toSorted((one, other) => one - other))}`;
+      const too = ranks.length === 0 ? '' : `the same for ${ranksText(ranks)}`;
       if (first === primary) return too;
       return `also: ${failureText(first).sentence}${too === '' ? '' : `; ${too}`}`;
     })

@@ -4,6 +4,7 @@ import { failureText } from './failure-text.ts';
 import { ranges } from './ranges.ts';
 import { signalName } from './signal-name.ts';
 import { unreachableEvent } from './unreachable-event.ts';
+import { counted } from './counted.ts';
 
 /** Names shown before the rest becomes a number. */
 const shownNames = 6;
@@ -73,10 +74,6 @@ export function bindingText({ rank, host, bound, cpus, numa, gpu }: Binding): st
 function nameList(names: readonly string[]): string {
   const shown = names.slice(0, shownNames).join(', ');
   return names.length > shownNames ? `${shown} and ${names.length - shownNames} more` : shown;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** Of which a host gets a copy. */

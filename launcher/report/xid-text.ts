@@ -1,6 +1,6 @@
 /** Errors of GPUs (NVIDIA's Xids) for people. */
 import type { HostXid, XidBefore } from '../job/xids.ts';
-import { ranges } from './ranges.ts';
+import { ranksText } from './counted.ts';
 import { xidMeaning } from './xid-meanings.ts';
 
 /** `node7: GPU 3 (0000:1b:00.0, rank 11) reported Xid 79: GPU has fallen off the bus (pid 4711)`. */
@@ -29,8 +29,4 @@ export function xidRemedy(xids: readonly XidBefore[]): string | null {
 function errorText({ code, message, pid }: HostXid): string {
   const words = message === '' ? (xidMeaning(code)?.what ?? '') : message;
   return `Xid ${code}${words === '' ? '' : `: ${words}`}${pid === null ? '' : ` (pid ${pid})`}`;
-}
-
-function ranksText(ranks: readonly number[]): string {
-  return `${ranks.length === 1 ? 'rank' : 'ranks'} ${ranges(ranks.toSorted((one, other) => one - other))}`;
 }

@@ -1,9 +1,10 @@
 /** The lines of `ncclrun tune`: of each size the fastest form, and what jobs would take without the table. */
 import type { TuneHead, TuneRow } from './lines.ts';
+import { counted } from '../report/counted.ts';
 
 export function tuneHead({ ranks, hosts, device }: TuneHead): string {
   return [
-    `# forms on ${ranks} ranks, ${hosts} ${hosts === 1 ? 'host' : 'hosts'}, device ${device}: the fastest, and what is planned without a table`,
+    `# forms on ${ranks} ranks, ${counted(hosts, 'host')}, device ${device}: the fastest, and what is planned without a table`,
     `#${cells(['collective', 'size', 'fastest form', 'time', 'planned form', 'time', 'slower'])}`,
     `#${cells(['', '(B)', '', '(us)', '', '(us)', ''])}`,
     '',

@@ -15,8 +15,8 @@ import { slurmHosts } from './slurm.ts';
 export interface ManagedHosts {
   readonly entries: readonly HostEntry[];
   readonly why: string | null;
-  /** How many slots a host without GPUs has, by its place among the entries, where that is not stated. */
-  readonly withoutGpus?: readonly number[];
+  /** How many slots a host without GPUs has, by its name, where that is not stated. */
+  readonly withoutGpus?: ReadonlyMap<string, number>;
 }
 
 const readers: Readonly<Record<ManagerName, (manager: Manager, machine: Machine) => ManagedHosts>> = {
@@ -31,21 +31,22 @@ export function managedHosts(manager: Manager, machine: Machine): Hosts {
   const { hosts, leftOut } = addUp(entries, machine);
   const isSlurm = manager.name === 'slurm';
   return {
-    hosts: hosts.map((host, index) => ({
+    hosts: hosts.map((host) => ({
       ...host,
       origin: why === null ? host.origin : { ...host.origin, text: why },
       // All of a Slurm job is in its steps, which scancel ends: its agents too, wherever we are.
       ...(isSlurm ? { local: false, manager: manager.name } : {}),
-      ...(host.slots === null && withoutGpus !== undefined ? { slotsWithoutGpus: withoutGpus[index] ?? 1 } : {}),
+      ...(host.slots === null && withoutGpus !== undefined
+        ? { slotsWithoutGpus: withoutGpus.get(host.name) ?? 1 }
+        : {}),
     })),
     leftOut,
   };
 }
 
-/** One name with its slots. Throws a FailureError (hostfile) for what is no name. */
-export function mention(token: Token, slots: number, line: SourceLine, reading: Reading): HostEntry {
-  const { names } = parseHostWord(token, line, reading);
+/** One name, or a range of them, with the slots of each. Throws a FailureError (hostfile) for what is no name. */
+export function mentions(token: Token, slots: number | null, line: SourceLine, reading: Reading): HostEntry[] {
+  const { names, range } = parseHostWord(token, line, reading);
   const position = positionIn(line, token.offset, token.text.length);
-  const [name = token.text] = names;
-  return { kind: 'use', name, user: null, port: null, slots, maxSlots: null, range: null, position };
+  return names.map((name) => ({ kind: 'use', name, user: null, port: null, slots, maxSlots: null, range, position }));
 }

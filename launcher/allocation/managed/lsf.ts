@@ -3,7 +3,7 @@ import { hostfileError, positionIn } from '../diagnostic.ts';
 import { parseSlots } from '../number.ts';
 import { Reading } from '../reading.ts';
 import { tokenize } from '../tokenize.ts';
-import { type ManagedHosts, mention } from './hosts.ts';
+import { type ManagedHosts, mentions } from './hosts.ts';
 import type { Manager } from './manager.ts';
 
 /** Throws a FailureError (hostfile). */
@@ -13,12 +13,12 @@ export function lsfHosts({ environment }: Manager): ManagedHosts {
   const words = tokenize(pairs.text);
   if (words.length === 0) {
     const line = { source: 'LSB_HOSTS', line: 1, text: environment['LSB_HOSTS'] ?? '' };
-    return { entries: tokenize(line.text).map((token) => mention(token, 1, line, reading)), why: null };
+    return { entries: tokenize(line.text).flatMap((token) => mentions(token, 1, line, reading)), why: null };
   }
   const entries = words.flatMap((host, index) => {
     if (index % 2 === 1) return [];
     const count = words[index + 1];
-    if (count !== undefined) return [mention(host, parseSlots(count, 'the number of slots', pairs), pairs, reading)];
+    if (count !== undefined) return mentions(host, parseSlots(count, 'the number of slots', pairs), pairs, reading);
     const position = positionIn(pairs, host.offset, host.text.length);
     throw hostfileError(`${host.text} has no number of slots`, position, 'leave LSB_MCPU_HOSTS as LSF set it');
   });

@@ -3,7 +3,7 @@ import type { Machine } from '../machine.ts';
 import { readHosts } from '../machine.ts';
 import { Reading } from '../reading.ts';
 import { tokenize } from '../tokenize.ts';
-import { type ManagedHosts, mention } from './hosts.ts';
+import { type ManagedHosts, mentions } from './hosts.ts';
 import type { Manager } from './manager.ts';
 
 /** Throws a FailureError (hostfile). */
@@ -13,7 +13,7 @@ export function pbsHosts({ environment }: Manager, machine: Machine): ManagedHos
   const reading = new Reading();
   const entries = content.split('\n').flatMap((text, index) => {
     const line = { source: path, line: index + 1, text };
-    return tokenize(text).map((token) => mention(token, 1, line, reading));
+    return tokenize(text).flatMap((token) => mentions(token, 1, line, reading));
   });
   return { entries, why: null };
 }

@@ -4,12 +4,11 @@
  */
 import { hostfileError, positionIn, type SourceLine } from '../diagnostic.ts';
 import type { HostEntry } from '../entry.ts';
-import { parseHostWord } from '../host-name.ts';
 import { parseSlots } from '../number.ts';
 import { Reading } from '../reading.ts';
 import { checkTasks, parseTasksPerNode } from '../tasks-per-node.ts';
 import { splitOutsideBrackets, tail } from '../tokenize.ts';
-import type { ManagedHosts } from './hosts.ts';
+import { type ManagedHosts, mentions } from './hosts.ts';
 import type { Environment, Manager } from './manager.ts';
 
 /** Throws a FailureError (hostfile). */
@@ -27,7 +26,7 @@ export function slurmHosts({ environment }: Manager): ManagedHosts {
   return {
     entries: entriesWith(() => null),
     why: 'as many as the host has GPUs, or tasks if none',
-    withoutGpus: tasks,
+    withoutGpus: new Map(names.map(({ name }, index) => [name, tasks[index] ?? 1])),
   };
 }
 
@@ -35,15 +34,11 @@ function lineOf(name: string, environment: Environment): SourceLine {
   return { source: name, line: 1, text: environment[name] ?? '' };
 }
 
-function hostNames(line: SourceLine): Omit<HostEntry, 'slots'>[] {
+function hostNames(line: SourceLine): HostEntry[] {
   const reading = new Reading();
-  return splitOutsideBrackets({ text: line.text, offset: 0 }, ',').flatMap((word) => {
-    const { names, range } = parseHostWord(word, line, reading);
-    const position = positionIn(line, word.offset, word.text.length);
-    return names.map(
-      (name) => ({ kind: 'use', name, user: null, port: null, maxSlots: null, range, position }) as const,
-    );
-  });
+  return splitOutsideBrackets({ text: line.text, offset: 0 }, ',').flatMap((word) =>
+    mentions(word, null, line, reading),
+  );
 }
 
 /** One per host; 1 each where Slurm says nothing. */
