@@ -88,6 +88,8 @@ const char* typeName(ServerEvent::Type type) {
   switch (type) {
     case ServerEvent::Type::connected:
       return "connected";
+    case ServerEvent::Type::refused:
+      return "refused";
     case ServerEvent::Type::frame:
       return "frame";
     case ServerEvent::Type::died:
@@ -107,7 +109,9 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
     object.Set("waitStatus", event.waitStatus < 0 ? env.Null() : Napi::Number::New(env, event.waitStatus));
     object.Set("remarks", event.text);
   }
-  if (event.type == ServerEvent::Type::closed) object.Set("reason", event.text);
+  if (event.type == ServerEvent::Type::closed || event.type == ServerEvent::Type::refused) {
+    object.Set("reason", event.text);
+  }
   if (event.type == ServerEvent::Type::frame) {
     object.Set("kind", Napi::Number::New(env, event.header.kind));
     object.Set("flags", Napi::Number::New(env, event.header.flags));

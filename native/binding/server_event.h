@@ -14,14 +14,14 @@
 namespace ncclrun::binding {
 
 struct ServerEvent {
-  enum class Type { connected, frame, died, closed };
+  enum class Type { connected, refused, frame, died, closed };
   Type type;
   uint32_t connection;
   pid_t pid = 0;                 // connected
   int waitStatus = -1;           // died, if it was a child of ours
   FrameHeader header = {};       // frame
   std::vector<uint8_t> payload;  // frame
-  std::string text;              // closed: why; died: the end of what a child said on stderr
+  std::string text;              // closed, refused: why; died: the end of what a child said on stderr
 };
 
 // Events on their way to the event loop. One wake-up carries all that gathered meanwhile.

@@ -35,6 +35,9 @@ int makeNonBlocking(const Descriptor& descriptor) {
   return flags < 0 || fcntl(descriptor.get(), F_SETFL, flags | O_NONBLOCK) < 0 ? errno : 0;
 }
 
+// No descriptor is left, to us or to the machine.
+bool isWant(int error) { return error == EMFILE || error == ENFILE; }
+
 // Death by pidfd. Kernels before 6.5 give none for a socket's peer; there its pid could in theory be another's already.
 Descriptor lifeOf(int socket, pid_t pid) {
   int fd = -1;
@@ -226,12 +229,20 @@ void ServerThread::acceptAll() {
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if ((errno != EMFILE && errno != ENFILE) || !spare_.valid()) return;
-    // Better to turn one away than to be woken for it for ever.
-    spare_.reset();
-    Descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!isWant(errno) || !turnAway(errno)) return;
   }
+}
+
+// There is no descriptor for one who has come: better to send him away than to be woken for him for ever. False: not
+// even that could be done, so nobody can come any more, and those who wait are told.
+bool ServerThread::turnAway(int error) {
+  events_.add({.type = ServerEvent::Type::refused, .connection = 0, .payload = {}, .text = strerror(error)});
+  spare_.reset();
+  errno = 0;
+  const bool came = Descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).valid();
+  if (!came && isWant(errno)) listener_.reset();
+  spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return listener_.valid();
 }
 
 void ServerThread::admit(Descriptor socket) {

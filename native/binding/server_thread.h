@@ -55,6 +55,7 @@ class ServerThread {
   void run();
   void runCommands();
   void acceptAll();
+  bool turnAway(int error);
   void admit(Descriptor socket);
   Connection& serveNew(Descriptor socket, Descriptor life, pid_t child);
   void serve(uint64_t tag, uint32_t events);

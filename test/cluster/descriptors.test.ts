@@ -3,7 +3,8 @@ import { expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
-import { exhaustDescriptors } from '../rig/faults.ts';
+import { agentOn, exhaustDescriptors } from '../rig/faults.ts';
+import { parseResult } from '../rig/result.ts';
 import { Steering } from '../rig/steering.ts';
 
 describeIf(clusterUnavailable(), 'no descriptors left', () => {
@@ -19,5 +20,19 @@ describeIf(clusterUnavailable(), 'no descriptors left', () => {
     await Promise.all(ranks.map((rank) => rank.tell({ do: 'close' })));
     for (const rank of ranks) void rank.exit(0);
     expect((await command.outcome).status).toBe(0);
+  });
+
+  it('an agent that cannot serve ranks says so, and the job ends', async () => {
+    await using cluster = await Cluster.start(2);
+    await using steering = await Steering.open();
+    const argv = ['--json', '-H', 'h1:1,h2:1', ...steering.options, steering.program];
+    await using command = Command.start(argv, { cluster });
+    const ranks = await steering.ranks(2);
+    await exhaustDescriptors(agentOn(cluster, 'h2'));
+    for (const rank of ranks) rank.init().catch(() => {});
+    const { status, stdout } = await command.outcome;
+    expect(status).toBe(125);
+    expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'agent', host: 'h2' });
+    for (const host of cluster.hosts) await host.empty();
   });
 });

@@ -13,8 +13,10 @@ import type { Key } from '../../control/messages/key.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import { decodePeerInfo } from '../../control/messages/peer-info.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import { decodeBroken, decodeCompleted, decodeHostPlan } from '../../control/messages/rendezvous-codec.ts';
 import {
+  decodeBroken,
+  decodeCompleted,
+  decodeHostPlan,
   decodeKeyFailed,
   decodePlanBody,
   decodeRouted,
@@ -45,12 +47,13 @@ import type { OwnMachine } from './bootstrap-service.ts';
 import { Communicators } from './communicators.ts';
 import { Deaths } from './deaths.ts';
 import type { Death } from './deaths.ts';
-import { EngineChannel } from './engine.ts';
+import { blamed, EngineChannel } from './engine.ts';
 import type { Asker, Engine } from './engine.ts';
 import { Engines } from './engines.ts';
 import { Gatherings } from './gatherings.ts';
 import { harmFrame, Harms } from './harms.ts';
 import { Letters } from './letters.ts';
+import { refusalFrame } from './refusal.ts';
 import { lostPeer } from './telemetry.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
@@ -231,6 +234,8 @@ export class Bootstrap {
     switch (event.type) {
       case 'connected':
         return this.#engines.connected(event.connection, event.pid);
+      case 'refused':
+        return this.#options.sendUp(refusalFrame(event.reason));
       case 'frame':
         return this.#frame(event.connection, event.kind, event.request, event.payload);
       case 'died':
@@ -490,9 +495,4 @@ export class Bootstrap {
 function deviceOf({ entries }: Gathering): DeviceName {
   const [first] = entries.values();
   return first === undefined ? 'host' : decodePeerInfo(first.bytes, 'facts of a rank').device;
-}
-
-/** Whom the job blames for what the engine did. */
-function blamed({ jobRank }: Engine): number {
-  return jobRank < 0 ? ALL_RANKS : jobRank;
 }

@@ -2,7 +2,7 @@
 import type { EngineHello } from '../../control/messages/bootstrap-codec.ts';
 import { encodeRefused } from '../../control/messages/bootstrap-codec.ts';
 import type { NcclResult } from '../../control/messages/bootstrap.ts';
-import { FrameKind } from '../../control/messages/frame.ts';
+import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { LocalServer, Native, NativeHandle } from '../engine/native.ts';
 
 export interface Engine {
@@ -18,6 +18,11 @@ export interface Engine {
   gone: boolean;
   /** How it went, after its rank's name; null while it is there or its end is not yet understood. */
   farewell: string | null;
+}
+
+/** Whom the job blames for what the engine did. */
+export function blamed({ jobRank }: Engine): number {
+  return jobRank < 0 ? ALL_RANKS : jobRank;
 }
 
 /** The sending side of the bootstrap socket. */

@@ -108,6 +108,7 @@ export class NativeLink implements Link {
         this.#over = true;
         return this.#died.resolve(event);
       case 'connected':
+      case 'refused':
         return;
       default:
         event satisfies never;

@@ -12,6 +12,8 @@ export interface NativeHandle {
 export type LocalServerEvent =
   /** A process of our uid connected (others are refused before this). `pid` as this host sees it. */
   | { readonly type: 'connected'; readonly connection: number; readonly pid: number }
+  /** One that would connect cannot be served: descriptors have run out. */
+  | { readonly type: 'refused'; readonly connection: number; readonly reason: string }
   /** One frame; `payload` is a copy that the receiver owns. */
   | {
       readonly type: 'frame';
