@@ -22,6 +22,23 @@ describeIf(clusterUnavailable(), 'no descriptors left', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
+  it('where an agent cannot make a communicator’s memory, its host is named and not who failed for it first', async () => {
+    await using cluster = await Cluster.start(2);
+    await using steering = await Steering.open();
+    const argv = ['--json', '-v', '-H', 'h1:1,h2:1', ...steering.options, steering.program];
+    await using command = Command.start(argv, { cluster });
+    const ranks = await steering.ranks(2);
+    await Promise.all(ranks.map((rank) => rank.init()));
+    await exhaustDescriptors(agentOn(cluster, 'h2'));
+    const splits = ranks.map((rank) => rank.tell({ do: 'split' }));
+    await expect(Promise.allSettled(splits)).resolves.toMatchObject([{ status: 'rejected' }, { status: 'rejected' }]);
+    for (const [rank, one] of ranks.entries()) {
+      await one.exit(1);
+      await command.line('stderr', new RegExp(`rank ${rank} on h\\d: ended`));
+    }
+    expect(parseResult((await command.outcome).stdout).failures[0]).toMatchObject({ host: 'h2', rank: 1 });
+  });
+
   it('an agent that cannot serve ranks says so, and the job ends', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();

@@ -79,6 +79,9 @@ async function obey(order: Order): Promise<unknown> {
     }
     case 'barrier':
       return comm().barrier();
+    case 'split':
+      await comm().split(0);
+      return null;
     case 'abort':
       return comm().abort('the test says so');
     case 'close':

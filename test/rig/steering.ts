@@ -30,6 +30,8 @@ export type Order =
   | { readonly do: 'send'; readonly to: number; readonly values: readonly number[] }
   | { readonly do: 'receive'; readonly from: number; readonly count: number }
   | { readonly do: 'barrier' }
+  /** Makes another communicator of all ranks. */
+  | { readonly do: 'split' }
   | { readonly do: 'abort' }
   | { readonly do: 'close' };
 

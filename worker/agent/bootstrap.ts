@@ -456,7 +456,7 @@ export class Bootstrap {
     } catch (error) {
       const sentence = `${this.#options.hostName}: ${error instanceof Error ? error.message : String(error)}`;
       this.#refuse(askers, { result: NcclResult.systemError, sentence });
-      this.#communicators.couldNotBegin(key, wide, sentence);
+      this.#communicators.couldNotBegin(key, wide, sentence, askers[0]?.engine);
     }
     for (const { engine, rank } of askers) {
       if (engine.farewell === null) continue; // else it went while its plan was under way

@@ -18,7 +18,7 @@ import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
 import { CallWatch } from './call-watch.ts';
-import type { Asker, Engine, EngineChannel } from './engine.ts';
+import { type Asker, blamed, type Engine, type EngineChannel } from './engine.ts';
 import type { Harm } from './harms.ts';
 import { waitsInVain } from './vain-wait.ts';
 
@@ -183,14 +183,15 @@ export class Communicators {
     return true;
   }
 
-  /** There is no memory for its segment here; the other hosts must hear of it. */
-  couldNotBegin(key: Key, wide: boolean, reason: string): void {
+  /** There is no memory for its segment here; the other hosts must hear of it. A rank that joined here stands for all that did. */
+  couldNotBegin(key: Key, wide: boolean, reason: string, member: Engine | undefined): void {
     const communicator = this.#find(key);
     if (communicator !== undefined) this.#release(communicator);
     this.#live.delete(keyName(key));
     if (!wide) return;
     const payload = encodeLeft({ key, rank: NO_RANK, how: LeftHow.died, reason });
-    this.#options.sendUp(makeFrame(FrameKind.left, { subject: ALL_RANKS, payload }));
+    const subject = member === undefined ? ALL_RANKS : blamed(member);
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject, payload }));
   }
 
   /** The process of an engine is no more. Returns what it took part in. */
