@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { playAll } from '../faults/campaign.ts';
 import { kinds } from '../faults/kinds.ts';
-import { draw } from '../faults/round.ts';
+import { draw } from '../faults/draw.ts';
 import { failureLine } from '../faults/table.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 

@@ -3,10 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { compileWithEngine } from '../rig/compile.ts';
-import { type Draw, type RoundResult, playRound } from './round.ts';
-
-/** sshd's limit on those who have not said who they are is not what is tested. */
-const HOSTS = 4;
+import { type Draw, HOSTS } from './draw.ts';
+import { type RoundResult, playRound } from './round.ts';
 
 /** Plays all rounds, so many at a time, each on a cluster of its own; one that a round has failed on is not used again. */
 export async function playAll(

@@ -1,6 +1,7 @@
 /** Holds a job's end against what would be right. */
 import type { Failure } from '../../launcher/job/failure.ts';
 import type { JobResult } from '../../launcher/job/types.ts';
+import type { Outcome } from '../rig/command.ts';
 import type { Verdict } from './kind.ts';
 
 export interface Struck {
@@ -11,10 +12,11 @@ export interface Struck {
 /** Null: it is one of the verdicts; else the sentence that says what it is instead. */
 export function judge(
   verdicts: readonly Verdict[],
-  status: number,
+  { status, stdout }: Outcome,
   result: JobResult | null,
   struck: Struck,
 ): string | null {
+  if (status === 0 && !/^\[0\] all right$/m.test(stdout)) return 'the result of rank 0 is missing';
   const primary = result?.failures[0] ?? null;
   const reason = result?.reason ?? null;
   const right = verdicts.some(

@@ -6,9 +6,10 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { clusterUnavailable } from '../rig/capability.ts';
 import { playAll } from './campaign.ts';
+import { draw } from './draw.ts';
 import { moments } from './kind.ts';
 import { kinds } from './kinds.ts';
-import { type RoundResult, draw } from './round.ts';
+import type { RoundResult } from './round.ts';
 import { failureLine, table } from './table.ts';
 
 const text = { type: 'string' } as const;

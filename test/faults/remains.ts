@@ -1,10 +1,11 @@
 /** What a job has left on the hosts of its cluster and where it was started. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Cluster, ClusterHost } from '../rig/cluster.ts';
+import type { ClusterHost } from '../rig/cluster.ts';
 import type { Command } from '../rig/command.ts';
 import { partsOn } from '../rig/faults.ts';
 import { alive } from '../rig/processes.ts';
+import type { Place } from './kind.ts';
 
 /** Directories that every host has for itself. */
 const places = ['tmp', 'dev/shm', 'run'];
@@ -15,29 +16,39 @@ const SSH = '0016';
 
 /** What there is on the hosts before a job comes. */
 export class Remains {
-  readonly #cluster: Cluster;
+  readonly #place: Place;
+  readonly #sshdToo: boolean;
   readonly #before: ReadonlySet<string>;
+  /** Of earlier jobs, of whose end it could not be told. */
+  readonly #sshd: ReadonlySet<number>;
 
-  constructor(cluster: Cluster) {
-    this.#cluster = cluster;
-    this.#before = new Set(cluster.hosts.flatMap((host) => thingsOn(host)));
+  /** `sshdToo`: the struck host's sshd learns that the connection is over. */
+  constructor(place: Place, sshdToo: boolean) {
+    const { hosts } = place.cluster;
+    this.#place = place;
+    this.#sshdToo = sshdToo;
+    this.#before = new Set(hosts.flatMap((host) => thingsOn(host)));
+    this.#sshd = new Set(hosts.flatMap((host) => partsOn(host, 'sshd').map(({ pid }) => pid)));
   }
 
-  /** Lines that say what has come to it; none: nothing. `silenced`: a host whose sshd could not be told that the connection is over. */
-  of(command: Command, jobId: string | null, silenced: ClusterHost | null): string[] {
-    const onHosts = this.#cluster.hosts.flatMap((host) => [
+  /** Lines that say what has come to it; none: nothing. */
+  of(command: Command, jobId: string | null): string[] {
+    const { cluster, directory } = this.#place;
+    const onHosts = cluster.hosts.flatMap((host) => [
       ...thingsOn(host).filter((thing) => !this.#before.has(thing)),
-      ...processesOn(host, host !== silenced),
+      ...this.#processesOn(host),
     ]);
     const here = command.survivors().map(({ pid, argv }) => `login: process ${pid} ${argv.join(' ')}`);
-    return [...onHosts, ...here, ...(jobId === null ? [] : filesOf(jobId))];
+    const written = list(join(directory, 'work')).map((file) => `login: ${file} where the ranks worked`);
+    return [...onHosts, ...here, ...written, ...(jobId === null ? [] : filesOf(jobId))];
   }
-}
 
-function processesOn(host: ClusterHost, sshdToo: boolean): string[] {
-  if (!alive(host.init)) return [];
-  const left = [...host.guests(), ...(sshdToo ? partsOn(host, 'sshd') : [])];
-  return left.map(({ pid, state, argv }) => `${host.name}: process ${pid} ${state} ${argv.join(' ')}`);
+  #processesOn(host: ClusterHost): string[] {
+    if (!alive(host.init)) return [];
+    const sshd = host === this.#place.host && !this.#sshdToo ? [] : partsOn(host, 'sshd');
+    const left = [...host.guests(), ...sshd.filter(({ pid }) => !this.#sshd.has(pid))];
+    return left.map(({ pid, state, argv }) => `${host.name}: process ${pid} ${state} ${argv.join(' ')}`);
+  }
 }
 
 /** Files and sockets with names, and TCP sockets that somebody holds. */

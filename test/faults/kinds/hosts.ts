@@ -19,6 +19,22 @@ export const hostKinds: readonly Kind[] = [
     repair: ({ host }) => host.uncut(),
   },
   {
+    name: 'firewall-drops',
+    class: 'ends',
+    verdicts,
+    silences: true,
+    inject: ({ host }) => host.drop().then(() => true),
+    repair: ({ host }) => host.accept(),
+  },
+  {
+    name: 'firewall-resets',
+    class: 'ends',
+    verdicts,
+    silences: true,
+    inject: ({ host }) => host.reset().then(() => true),
+    repair: ({ host }) => host.accept(),
+  },
+  {
     name: 'power-lost',
     class: 'ends',
     verdicts,

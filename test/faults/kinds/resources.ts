@@ -18,8 +18,14 @@ const fillTmp = [
 const rankFailed: Verdict = { status: 1, reason: 'rank-exit', names: 'rank' };
 const rankWroteInVain: Verdict = { status: 3, reason: 'rank-exit', names: 'rank' };
 const outputFailed: Verdict = { status: 125, reason: 'output', names: 'nobody' };
-/** Something that the host needed could not be opened or started there. */
-const crippled: readonly Verdict[] = [...notJoined, hostLost, { status: 125, reason: 'spawn', names: 'host' }];
+/** Something that the host needed could not be opened or started there, or a rank was told that it could not. */
+const crippled: readonly Verdict[] = [
+  ...notJoined,
+  hostLost,
+  { status: 125, reason: 'spawn', names: 'host' },
+  { status: 1, reason: 'rank-exit', names: 'host' },
+  { status: 1, reason: 'rank-missing', names: 'host' },
+];
 const unconnected: readonly Verdict[] = [
   { status: 125, reason: 'host-unreachable', names: 'anybody' },
   { status: 125, reason: 'agent', names: 'anybody' },
@@ -88,6 +94,7 @@ export const resourceKinds: readonly Kind[] = [
       await host.exec(...smallDisk, cache);
     },
     inject: () => Promise.resolve(true),
+    lift: ({ host }) => host.exec('sh', '-ec', `test -z "$(find ${cache} -type f)"`), // of a copy that failed nothing stays
     repair: ({ host }) => host.exec('umount', cache, repository),
   },
   {
