@@ -113,6 +113,20 @@ const reachQuestion = v.variant('type', [
   }),
 ]);
 
+const gpuMemory = v.object({
+  gpu: count,
+  total: count,
+  free: count,
+  holders: v.array(
+    v.object({
+      pid: count,
+      program: v.nullable(v.pipe(v.string(), v.maxLength(100))),
+      user: v.nullable(v.pipe(v.string(), v.maxLength(100))),
+      used: v.nullable(count),
+    }),
+  ),
+});
+
 const report = v.variant('type', [
   v.object({ type: v.literal('listening'), port }),
   v.object({ type: v.literal('reached'), found: v.pipe(v.array(addresses), v.maxLength(10)) }),
@@ -120,6 +134,7 @@ const report = v.variant('type', [
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
   v.object({ type: v.literal('rank-gpu'), rank: count, gpu }),
+  v.object({ type: v.literal('gpu-memory'), gpus: v.array(gpuMemory) }),
   v.object({
     type: v.literal('xid'),
     code: count,

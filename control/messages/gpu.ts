@@ -22,3 +22,22 @@ export interface Xid {
   /** Milliseconds since 1970, by the host's clock. */
   readonly time: number;
 }
+
+/** How much of a GPU's memory was free, in bytes. */
+export interface GpuMemory {
+  /** As HostGpu.index. */
+  readonly gpu: number;
+  readonly total: number;
+  readonly free: number;
+  /** Processes that have the rest, as far as the driver says; the largest first. */
+  readonly holders: readonly MemoryHolder[];
+}
+
+export interface MemoryHolder {
+  readonly pid: number;
+  /** Null: there is no such process here, as seen from a container. */
+  readonly program: string | null;
+  readonly user: string | null;
+  /** Null: the driver does not say. */
+  readonly used: number | null;
+}

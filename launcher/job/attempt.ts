@@ -9,6 +9,7 @@ import { installationRoot, installedVersion } from '../remote/local.ts';
 import { depthOf } from '../remote/tree/shape.ts';
 import { FailureError } from './failure-error.ts';
 import { type GivenPlan, planMisfit } from './given-plan.ts';
+import type { GpuMemoryCheck } from './gpu-memory.ts';
 import { Host } from './host.ts';
 import type { Job } from './job.ts';
 import type { JobClock } from './job-clock.ts';
@@ -46,6 +47,7 @@ export interface AttemptParts {
 
 export interface Attempt extends AttemptParts {
   readonly job: Job;
+  readonly memory: GpuMemoryCheck;
   /** Attempts before this one. */
   readonly epoch: number;
   /** Null where it depends on what the hosts say of themselves. */
@@ -97,6 +99,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   job.emit({ type: 'phase', phase: 'spawn' });
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];
+  if (attempt.epoch === 0) attempt.memory.expect(hostsWithGpus(used));
   const starts = used.map((_, index) => ({ placement: late[index] ?? null, environment: master }));
   job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses));
   return map;
@@ -155,6 +158,10 @@ function hubOf(
     clock,
     onTimedOut: ({ what, missing, ranks }) => job.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
   });
+}
+
+function hostsWithGpus(hosts: readonly Host[]): string[] {
+  return hosts.flatMap(({ name, hello }) => (hello !== null && hello.gpus > 0 ? [name] : []));
 }
 
 /** Hosts that differ make the whole job slow, or fail, later. */

@@ -10,7 +10,7 @@ import { parseHello, parseReport } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { Xid } from '../../control/messages/gpu.ts';
+import type { GpuMemory, Xid } from '../../control/messages/gpu.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../control/messages/link.ts';
 import type { ReachAnswer, ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
@@ -48,6 +48,8 @@ export interface HostHandler {
   ofEnd(report: Extract<AgentReport, { rank: number }>): void;
   /** A GPU of its ranks reported an error. */
   xid(host: Host, xid: Xid): void;
+  /** How much memory of its ranks' GPUs was free before they started. */
+  gpuMemory(host: Host, gpus: readonly GpuMemory[]): void;
   /** It lacks ncclrun and gets a copy of so many bytes. */
   staging(host: Host, bytes: number): void;
   /** No process of the job is left there. */
@@ -257,6 +259,8 @@ export class Host {
         return this.#handler.ofEnd(report);
       case 'xid':
         return this.#handler.xid(this, report);
+      case 'gpu-memory':
+        return this.#handler.gpuMemory(this, report.gpus);
       case 'stalled':
       case 'whereabouts':
         return this.#handler.hang(this, report);

@@ -2,6 +2,7 @@
 import type { Countdown } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { FailurePolicy } from './failure-policy.ts';
+import type { GpuMemoryCheck } from './gpu-memory.ts';
 import type { HangWatch } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
@@ -33,6 +34,7 @@ export interface JobParts {
   readonly clock: JobClock;
   readonly policy: FailurePolicy;
   readonly xids: Xids;
+  readonly memory: GpuMemoryCheck;
   readonly hangs: HangWatch;
   readonly readsStdin: (rank: number) => boolean;
 }

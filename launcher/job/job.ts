@@ -115,6 +115,7 @@ export class Job {
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       ofEnd: (report) => this.#ends.told(report),
       xid: (host, xid) => this.#parts.xids.heard(host, xid, this.#state),
+      gpuMemory: (host, gpus) => this.#parts.memory.heard(host.name, gpus),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
       ended: (host) => this.#hostEnded(host),
       lost: (host, failure) => this.#hostLost(host, failure),
@@ -480,6 +481,7 @@ export class Job {
     this.#state = { name: 'over' };
     this.#stdin.stop();
     this.#parts.hangs.close();
+    this.#parts.memory.close();
     this.#rendezvous?.close();
     this.#allUp.resolve();
     this.#output.settled().then(this.#over.resolve, this.#over.reject);

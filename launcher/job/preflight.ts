@@ -36,7 +36,8 @@ function describe(values: ReadonlyMap<string, readonly HostPreflight[]>): string
   return groups.map(([value, hosts]) => `${hostsText(hosts)}: ${value}`).join('; ');
 }
 
-function hostsText(hosts: readonly HostPreflight[]): string {
+/** A few by name, many by their number. */
+export function hostsText(hosts: readonly Pick<HostPreflight, 'name'>[]): string {
   const names = foldNames(hosts.map(({ name }) => name));
   return names.length > MOST_NAMES ? `${hosts.length} hosts` : names.join(', ');
 }

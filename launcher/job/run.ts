@@ -10,6 +10,7 @@ import { type AttemptParts, startRanks } from './attempt.ts';
 import { FailureError } from './failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { givenPlan, planMisfit } from './given-plan.ts';
+import { GpuMemoryCheck } from './gpu-memory.ts';
 import { HangWatch } from './hang.ts';
 import { HostPool } from './host-pool.ts';
 import { Job } from './job.ts';
@@ -80,11 +81,12 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   let wanted: RankMap | null = early;
   try {
     for (;;) {
-      const { job, policy } = now;
+      const { job, policy, memory } = now;
       if (wanted !== null) pool ??= new HostPool(request, allocation.hosts, wanted);
       const map = await startRanks({
         ...parts,
         job,
+        memory,
         epoch: restarts.done,
         early: wanted,
         asked: wanted?.hosts ?? allocation.hosts,
@@ -143,14 +145,19 @@ function signalActions(job: () => Job, restarts: Restarts, leave: () => void): S
 interface Beginning {
   readonly job: Job;
   readonly policy: FailurePolicy;
+  readonly memory: GpuMemoryCheck;
 }
 
-function beginAttempt(parts: Omit<JobParts, 'policy' | 'xids' | 'hangs'>, hosts: number): Beginning {
+function beginAttempt(parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs'>, hosts: number): Beginning {
   const xids: Xids = new Xids({
     clockAheadMs: (name) => job.hosts.find((host) => host.name === name)?.clockAheadMs ?? 0,
     tell: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
   });
   const policy = new FailurePolicy((failure, time) => xids.complete(failure, time));
+  const memory = new GpuMemoryCheck({
+    clock: parts.clock,
+    tell: (message) => job.emit({ type: 'notice', message }),
+  });
   const hangs: HangWatch = new HangWatch({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
@@ -160,8 +167,8 @@ function beginAttempt(parts: Omit<JobParts, 'policy' | 'xids' | 'hangs'>, hosts:
       if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart') job.fail({ type: 'hang', ...hang });
     },
   });
-  const job = new Job({ ...parts, policy, xids, hangs }, hosts);
-  return { job, policy };
+  const job = new Job({ ...parts, policy, xids, memory, hangs }, hosts);
+  return { job, policy, memory };
 }
 
 /** --timeout and --spawn-timeout. */

@@ -12,8 +12,8 @@ describeIf(clusterUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU of
   beforeAll(async () => {
     cluster = await Cluster.start(2);
     const make = 'mount -t tmpfs tmpfs /proc/driver && mkdir -p /proc/driver/nvidia/gpus/$0';
-    await cluster.host('h1').exec('sh', '-c', make, '0000:1b:00.0');
-    await cluster.host('h2').exec('sh', '-c', make, '0000:2b:00.0');
+    await cluster.host('h1').exec('sh', '-c', make, '0000:c1:00.0');
+    await cluster.host('h2').exec('sh', '-c', make, '0000:c2:00.0');
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -22,8 +22,8 @@ describeIf(clusterUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU of
     const argv = ['--json', '-H', 'h1:1,h2:1', ...steering.options, steering.program];
     await using command = Command.start(argv, { cluster });
     const [first] = await steering.ranks(2);
-    writeKernelLog('NVRM: Xid (PCI:0000:2b:00): 79, pid=1, name=x, GPU has fallen off the bus.');
-    const told = 'h2: GPU 0 (0000:2b:00.0, rank 1) reported Xid 79: GPU has fallen off the bus (pid 1)';
+    writeKernelLog('NVRM: Xid (PCI:0000:c2:00): 79, pid=1, name=x, GPU has fallen off the bus.');
+    const told = 'h2: GPU 0 (0000:c2:00.0, rank 1) reported Xid 79: GPU has fallen off the bus (pid 1)';
     expect(await command.line('stderr', /Xid/u)).toBe(`ncclrun: ${told}`);
     await first?.exit(3);
     const { stdout, stderr } = await command.outcome;
@@ -31,8 +31,8 @@ describeIf(clusterUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU of
       {
         host: 'h1',
         rank: 0,
-        gpu: { index: 0, address: '0000:1b:00.0' },
-        xids: [{ host: 'h2', code: 79, gpu: 0, address: '0000:2b:00.0', ranks: [1] }],
+        gpu: { index: 0, address: '0000:c1:00.0' },
+        xids: [{ host: 'h2', code: 79, gpu: 0, address: '0000:c2:00.0', ranks: [1] }],
       },
     ]);
     const [, verdict] = stderr.split('exited with status 3\n');

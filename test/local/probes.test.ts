@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repository } from '../rig/cluster.ts';
+import { compileLibrary } from '../rig/compile.ts';
 
 const execFileAsync = promisify(execFile);
 let directory = '';
@@ -15,13 +16,8 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 /** A library of that source; its path. */
-async function library(name: string, options: readonly string[] = []): Promise<string> {
-  const output = join(directory, `${[name, ...options].join('')}.so`);
-  const source = join(repository, 'test/rig/programs', `${name}.c`);
-  const words = ['-O2', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', ...options, '-o', output, source];
-  await execFileAsync('cc', words);
-  return output;
-}
+const library = (name: string, options: readonly string[] = []): Promise<string> =>
+  compileLibrary(directory, name, options);
 
 /** What a probe answers in a process of its own, with that in its environment. */
 async function probe(

@@ -14,21 +14,21 @@ const job = (...lines: readonly string[]) => {
 describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in the kernel’s log', () => {
   it('is told at once, and in the verdict of the rank whose GPU it is', async () => {
     await using machine = await FakeMachine.make([[0], [1]], [0, 1]);
-    const line = "NVRM: Xid (PCI:0000:20:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
+    const line = "NVRM: Xid (PCI:0000:2b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
     const { status, stdout, stderr } = await machine.run(['--json', ...job(line)]);
     expect(status).toBe(3);
-    const gpu = { gpu: 1, address: '0000:20:00.0', ranks: [1] };
+    const gpu = { gpu: 1, address: '0000:2b:00.0', ranks: [1] };
     expect(parseResult(stdout).failures).toMatchObject([
       {
         type: 'rank-exit',
         rank: 1,
-        gpu: { index: 1, address: '0000:20:00.0' },
+        gpu: { index: 1, address: '0000:2b:00.0' },
         xids: [{ host: 'localhost', code: 79, ...gpu, pid: null, message: 'GPU has fallen off the bus' }],
       },
     ]);
-    expect(stderr).toContain('localhost: GPU 1 (0000:20:00.0, rank 1) reported Xid 79: GPU has fallen off the bus\n');
+    expect(stderr).toContain('localhost: GPU 1 (0000:2b:00.0, rank 1) reported Xid 79: GPU has fallen off the bus\n');
     expect(stderr).toMatch(
-      /rank 1 on localhost \(pid \d+, GPU 1 at 0000:20:00\.0\) exited with status 3\n {4}GPU 1 \(0000:20:00\.0\) reported Xid 79: GPU has fallen off the bus/,
+      /rank 1 on localhost \(pid \d+, GPU 1 at 0000:2b:00\.0\) exited with status 3\n {4}GPU 1 \(0000:2b:00\.0\) reported Xid 79: GPU has fallen off the bus/,
     );
     expect(stderr).toContain('next: Xid 79 of GPU 1 on localhost: take that host out of use');
   });
@@ -37,7 +37,7 @@ describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in
     await using machine = await FakeMachine.make([[0], [1]], [0, 1]);
     const { stdout } = await machine.run([
       '--json',
-      ...job('NVRM: Xid (PCI:0000:10:00): 31, pid=$$, name=sh, MMU Fault'),
+      ...job('NVRM: Xid (PCI:0000:1b:00): 31, pid=$$, name=sh, MMU Fault'),
     ]);
     expect(parseResult(stdout).failures).toMatchObject([{ rank: 1, xids: [{ code: 31, gpu: 0, ranks: [1] }] }]);
   });
@@ -46,7 +46,7 @@ describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in
     await using machine = await FakeMachine.make([[0], [1]], [0, 1, 1]);
     const { stdout, stderr } = await machine.run([
       '--json',
-      ...job('NVRM: Xid (PCI:0000:30:00): 79, lost', 'NVRM: Xid (PCI:0000:20:00): 13, ours'),
+      ...job('NVRM: Xid (PCI:0000:3b:00): 79, lost', 'NVRM: Xid (PCI:0000:2b:00): 13, ours'),
     ]);
     expect(parseResult(stdout).failures).toMatchObject([{ rank: 1, xids: [{ code: 13 }] }]);
     expect(stderr).not.toContain('Xid 79');

@@ -45,3 +45,16 @@ export async function compileWithLibrary(source: string, library: string, direct
   await execFileAsync('cc', [...options, library, `-Wl,--disable-new-dtags,-rpath,${dirname(library)}`]);
   return output;
 }
+
+/** A library of test/rig/programs that stands in for another one; its path in `directory`. */
+export async function compileLibrary(
+  directory: string,
+  name: string,
+  options: readonly string[] = [],
+): Promise<string> {
+  const output = join(directory, `${[name, ...options].join('')}.so`);
+  const source = join(repository, 'test/rig/programs', `${name}.c`);
+  const words = ['-O2', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', ...options, '-o', output, source];
+  await execFileAsync('cc', words);
+  return output;
+}

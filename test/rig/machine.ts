@@ -45,7 +45,7 @@ export class FakeMachine implements AsyncDisposable {
       await writeFile(join(node, `node${index}/cpulist`), `${list.join(',')}\n`);
     }
     for (const [index, numa] of gpus.entries()) {
-      const address = `0000:${index + 1}0:00.0`;
+      const address = `0000:${index + 1}b:00.0`;
       await mkdir(join(driver, 'nvidia/gpus', address), { recursive: true });
       await writeFile(join(driver, 'nvidia/gpus', address, 'information'), `GPU UUID: \t GPU-${index}aaaa\n`);
       await mkdir(join(pci, address));
@@ -55,8 +55,13 @@ export class FakeMachine implements AsyncDisposable {
     return new FakeMachine(directory);
   }
 
-  /** Runs ncclrun on it. */
-  run(argv: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+  /** Runs ncclrun on it, to its end. */
+  async run(argv: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+    await using command = this.start(argv, options);
+    return await command.outcome;
+  }
+
+  start(argv: readonly string[], options: CommandOptions = {}): Command {
     const mounts = hidden.map((path) => `mount --bind ${join(this.#directory, path)} ${path}`).join(' && ');
     const script = `${mounts} && exec "$@"`;
     const words = [
@@ -69,7 +74,7 @@ export class FakeMachine implements AsyncDisposable {
       join(repository, 'bin/ncclrun'),
       ...argv,
     ];
-    return Command.run(words, { ...options, program: 'unshare' });
+    return Command.start(words, { ...options, program: 'unshare' });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

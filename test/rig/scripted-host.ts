@@ -11,6 +11,7 @@ import type { JobOptionName } from '../../launcher/cli/options.ts';
 import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
 import type { JobEvent, OutputChunk } from '../../launcher/job/event.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import { GpuMemoryCheck } from '../../launcher/job/gpu-memory.ts';
 import { HangWatch } from '../../launcher/job/hang.ts';
 import { Host } from '../../launcher/job/host.ts';
 import { Job } from '../../launcher/job/job.ts';
@@ -152,6 +153,10 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     tell: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
   });
   const policy = new FailurePolicy((failure, time) => xids.complete(failure, time));
+  const memory = new GpuMemoryCheck({
+    clock: new JobClock(),
+    tell: (message) => job.emit({ type: 'notice', message }),
+  });
   const hangs = new HangWatch({
     hosts: () => names,
     send: () => undefined,
@@ -159,7 +164,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     found: () => undefined,
   });
   const job = new Job(
-    { request, reporter, phases, clock: new JobClock(), policy, xids, hangs, readsStdin: () => false },
+    { request, reporter, phases, clock: new JobClock(), policy, xids, memory, hangs, readsStdin: () => false },
     names.length,
   );
   const common = commonOrder({

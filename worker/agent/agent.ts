@@ -16,7 +16,6 @@ import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { RankSpawn } from '../../control/messages/guardian.ts';
-import type { HostGpu, Xid } from '../../control/messages/gpu.ts';
 import type {
   AgentHello,
   AgentOrder,
@@ -26,7 +25,13 @@ import type {
   OrderedRank,
   Placement,
 } from '../../control/messages/link.ts';
-import { decodeExited, decodeSpawned, encodeLease, encodeSpawnFailed } from '../../control/messages/payload.ts';
+import {
+  decodeExited,
+  decodeSignal,
+  decodeSpawned,
+  encodeLease,
+  encodeSpawnFailed,
+} from '../../control/messages/payload.ts';
 import type { ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
@@ -42,7 +47,6 @@ import {
 import { Guardian } from './guardian.ts';
 import { HangWatch } from './hang-watch.ts';
 import { hostFacts } from './host-facts.ts';
-import { gpusOfRanks } from './rank-gpus.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
@@ -59,11 +63,13 @@ import {
   VariableError,
 } from './topology-files.ts';
 import { findTables } from './tuning.ts';
-import { watchXids, type XidWatch } from './xid-watch.ts';
+import { RankGpuWatch } from './rank-gpu-watch.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
 const ENOENT = 2;
 const SIGKILL = 9;
+/** SIGHUP, SIGINT, SIGTERM. */
+const ENDING: ReadonlySet<number> = new Set([1, 2, 15]);
 /** Subject of the heartbeat whose echo says that the guardian has suspended everything. */
 const SUSPENDED = 1;
 /** A guardian leaves within a moment after it was let go. */
@@ -104,10 +110,8 @@ export class Agent {
   #machine: OwnMachine = NO_MACHINE;
   #ownChildren: ReadonlySet<number> = new Set();
   #homeTold = false;
-  /** By rank. */
-  #gpus: ReadonlyMap<number, HostGpu> = new Map();
+  readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
-  #xids: XidWatch | null = null;
   #hangs: HangWatch | null = null;
   #reach: Reach | null = null;
   #state: State = { name: 'ready' };
@@ -121,6 +125,8 @@ export class Agent {
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     this.#link.flush(); // the rest is done while it travels
+    const report = (one: AgentReport): void => this.#report(one);
+    this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     this.#guardian = new Guardian(options.native, options.guardianPath, this.#runtimeDirectory, {
       frame: (frame) => this.#fromGuardian(frame),
@@ -152,6 +158,9 @@ export class Agent {
       case FrameKind.start:
         return this.#start(parseStart(frame.payload));
       case FrameKind.signal:
+        // Ranks that are still to start would never hear of it.
+        if (this.#state.name === 'ready' && ENDING.has(decodeSignal(frame.payload))) return this.#end();
+        return this.#guardian.send(frame);
       case FrameKind.stdin:
       case FrameKind.outputCredit:
         return this.#guardian.send(frame);
@@ -279,6 +288,7 @@ export class Agent {
     const notice = (message: string): void => this.#report({ type: 'notice', message });
     try {
       const given = await readGiven(files);
+      await this.#gpus.ready(placement);
       if (this.#state.name !== 'ready') return; // the end came meanwhile
       this.#startRanks(start, placement);
       this.#machine = findOwnMachine(native, files, given, notice);
@@ -317,9 +327,7 @@ export class Agent {
       const program = programs[rank.program];
       return program === undefined ? [] : this.#prepare(rank, localRank, program, gpus);
     });
-    this.#gpus = gpusOfRanks(placement, gpus, process.env);
-    const tell = (xid: Xid): void => this.#report({ type: 'xid', ...xid });
-    this.#xids = watchXids({ native: this.#options.native, gpus: this.#gpus, tell });
+    this.#gpus.begin(placement);
     const { leaseMs, outputCredit } = this.#order;
     const shared = { ...usualEnvironment(facts), ...ofJob };
     const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
@@ -368,7 +376,7 @@ export class Agent {
       case FrameKind.spawned: {
         const { pid } = decodeSpawned(frame.payload);
         this.#bootstrap?.rankSpawned(frame.subject, pid);
-        this.#xids?.spawned(frame.subject, pid);
+        this.#gpus.spawned(frame.subject, pid);
         return this.#link.send(frame);
       }
       case FrameKind.exited:
@@ -394,15 +402,8 @@ export class Agent {
     const killed = exited.signalNumber === SIGKILL || exited.exitCode === 128 + SIGKILL;
     if (killed && this.#state.name === 'running' && this.#memoryKills?.another() === true)
       this.#report({ type: 'out-of-memory', rank });
-    if (exited.exitCode !== 0) this.#tellGpu(rank);
+    if (exited.exitCode !== 0) this.#gpus.failed(rank);
     this.#bootstrap?.rankEnded(rank, exited);
-  }
-
-  /** What is known of the GPU of a rank that did not end well. */
-  #tellGpu(rank: number): void {
-    this.#xids?.look();
-    const gpu = this.#gpus.get(rank);
-    if (gpu !== undefined) this.#report({ type: 'rank-gpu', rank, gpu });
   }
 
   /** The guardian ends the ranks and all that descends from them, and tells everything that they wrote. */
@@ -432,7 +433,7 @@ export class Agent {
     this.#guardianLease.stop();
     this.#guardian.close();
     this.#hangs?.stop();
-    this.#xids?.stop();
+    this.#gpus.stop();
     this.#bootstrap?.close();
     this.#reach?.close();
     removeRuntimeDirectory(this.#runtimeDirectory);

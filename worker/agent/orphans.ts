@@ -53,7 +53,8 @@ function childrenOfThread(pid: number, thread: string): number[] {
   return read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number);
 }
 
-function hasJobId(pid: number, jobId: string): boolean {
+/** It was started by that job, or by one of its processes. */
+export function hasJobId(pid: number, jobId: string): boolean {
   return `\0${read(`/proc/${pid}/environ`)}`.includes(`\0NCCLRUN_JOB_ID=${jobId}\0`);
 }
 

@@ -1,0 +1,85 @@
+/** Whether GPUs of a job have their memory to give: told as soon as all hosts have said what is free. */
+import type { GpuMemory } from '../../control/messages/gpu.ts';
+import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
+import type { Clock, Countdown } from '../../control/clock.ts';
+import { ranges } from '../report/ranges.ts';
+import { hostsText } from './preflight.ts';
+
+/** NVIDIA's driver may take long to start: who has not answered by then is left out. */
+const PATIENCE_MS = 3000;
+/** Less is what drivers, screens and small contexts take: a part of the whole, and bytes. */
+const TAKEN_PART = 0.1;
+const TAKEN_BYTES = 2 * 2 ** 30;
+/** Hosts told of one by one. */
+const MOST_HOSTS = 4;
+
+export interface GpuMemoryCheckOptions {
+  readonly clock: Clock;
+  tell(sentence: string): void;
+}
+
+export class GpuMemoryCheck {
+  readonly #options: GpuMemoryCheckOptions;
+  readonly #said = new Map<string, readonly GpuMemory[]>();
+  /** In the job's order; null: not known yet, or judged already. */
+  #awaited: readonly string[] | null = null;
+  #patience: Countdown | null = null;
+
+  constructor(options: GpuMemoryCheckOptions) {
+    this.#options = options;
+  }
+
+  /** These hosts have GPUs and will say. */
+  expect(hosts: readonly string[]): void {
+    this.#awaited = hosts;
+    this.#patience = this.#options.clock.after(PATIENCE_MS, () => this.#judge());
+    this.#lookWhetherAll();
+  }
+
+  heard(host: string, gpus: readonly GpuMemory[]): void {
+    this.#said.set(host, gpus);
+    this.#lookWhetherAll();
+  }
+
+  close(): void {
+    this.#patience?.cancel();
+    this.#awaited = null;
+  }
+
+  #lookWhetherAll(): void {
+    if (this.#awaited?.every((host) => this.#said.has(host)) === true) this.#judge();
+  }
+
+  #judge(): void {
+    const said = (this.#awaited ?? []).map((host) => [host, this.#said.get(host) ?? []] as const);
+    this.close();
+    const sentence = memorySentence(new Map(said));
+    if (sentence !== null) this.#options.tell(sentence);
+  }
+}
+
+/** `hosts differ in free GPU memory: 3 hosts: 139 of 140 GiB; node7: 20 of 140 GiB on GPU 3 (held by …)`; null: none is short of it. */
+export function memorySentence(said: ReadonlyMap<string, readonly GpuMemory[]>): string | null {
+  const hosts = Array.from(said, ([name, gpus]) => ({ name, gpus, taken: gpus.filter(isTaken) }));
+  const short = hosts.filter(({ taken }) => taken.length > 0);
+  if (short.length === 0) return null;
+  const fine = hosts.filter(({ gpus, taken }) => gpus.length > 0 && taken.length === 0);
+  const texts = short.slice(0, MOST_HOSTS).map(({ name, taken }) => `${name}: ${takenText(taken)}`);
+  if (short.length > MOST_HOSTS) texts.push(`${short.length - MOST_HOSTS} more hosts likewise`);
+  const [least] = fine.flatMap(({ gpus }) => gpus).toSorted((one, other) => one.free - other.free);
+  if (least === undefined) return `GPUs lack free memory: ${texts.join('; ')}`;
+  return `hosts differ in free GPU memory: ${[`${hostsText(fine)}: ${freeText(least)}`, ...texts].join('; ')}`;
+}
+
+function isTaken({ total, free }: GpuMemory): boolean {
+  return total - free > Math.max(TAKEN_BYTES, total * TAKEN_PART);
+}
+
+/** Of several GPUs the one with the least. */
+function takenText(taken: readonly GpuMemory[]): string {
+  const [worst] = taken.toSorted((one, other) => one.free - other.free);
+  if (worst === undefined) return '';
+  const noun = taken.length === 1 ? 'GPU' : 'GPUs';
+  const held = new Map(taken.flatMap(({ holders }) => holders.map((holder) => [holder.pid, holder] as const)));
+  return `${freeText(worst)} on ${noun} ${ranges(taken.map(({ gpu }) => gpu).toSorted((one, other) => one - other))} (held by ${holdersText(Array.from(held.values()))})`;
+}

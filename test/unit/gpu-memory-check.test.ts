@@ -1,0 +1,105 @@
+import { describe, expect, it, test } from 'vitest';
+import { steadyClock } from '../../control/clock.ts';
+import type { GpuMemory } from '../../control/messages/gpu.ts';
+import { GpuMemoryCheck, memorySentence } from '../../launcher/job/gpu-memory.ts';
+import { memoryIsBack } from '../../worker/agent/memory-wait.ts';
+
+const GIB = 2 ** 30;
+const bob = { pid: 4711, program: 'python', user: 'bob', used: 100 * GIB };
+const gpu = (index: number, free: number, holders: GpuMemory['holders'] = [], total = 140): GpuMemory => ({
+  gpu: index,
+  total: total * GIB,
+  free: free * GIB,
+  holders,
+});
+
+describe('free memory', () => {
+  const fine = [gpu(0, 139.2), gpu(1, 138.6)];
+  const taken = [gpu(0, 139), gpu(3, 20.2, [bob])];
+  test.each<[string, Record<string, readonly GpuMemory[]>, string | null]>([
+    ['alike', { a: fine, b: [gpu(0, 130)], c: [] }, null],
+    ['of small GPUs, with a screen', { a: [gpu(0, 6.2, [], 8)] }, null],
+    [
+      'of one GPU',
+      { n1: fine, n2: fine, n3: fine, node7: taken, none: [] },
+      'hosts differ in free GPU memory: n[1-3]: 139 of 140 GiB; node7: 20 of 140 GiB on GPU 3 (held by pid 4711 python, user bob)',
+    ],
+    [
+      'of one host alone',
+      { localhost: taken },
+      'GPUs lack free memory: localhost: 20 of 140 GiB on GPU 3 (held by pid 4711 python, user bob)',
+    ],
+    [
+      'of several GPUs, by many, or by nobody who is named',
+      {
+        a: [2, 3, 5].map((index) =>
+          gpu(
+            index,
+            5.04,
+            [1, 2, 3].map((pid) => ({ ...bob, pid, program: null, user: null })),
+          ),
+        ),
+        b: [gpu(0, 1)],
+      },
+      'GPUs lack free memory: a: 5 of 140 GiB on GPUs 2-3,5 (held by pid 1; pid 2 and 1 more); b: 1 of 140 GiB on GPU 0 (held by no process that the driver names)',
+    ],
+    [
+      'of many hosts',
+      Object.fromEntries([1, 2, 3, 4, 5, 6].map((number) => [`x${number}`, taken])),
+      `GPUs lack free memory: ${[1, 2, 3, 4].map((number) => `x${number}: 20 of 140 GiB on GPU 3 (held by pid 4711 python, user bob)`).join('; ')}; 2 more hosts likewise`,
+    ],
+  ])('%s', (_name, said, sentence) => {
+    expect(memorySentence(new Map(Object.entries(said)))).toBe(sentence);
+  });
+
+  it('is judged once, when all have said', () => {
+    const told: string[] = [];
+    const check = new GpuMemoryCheck({ clock: steadyClock, tell: (sentence) => told.push(sentence) });
+    check.heard('b', taken);
+    check.expect(['a', 'b', 'c']);
+    check.heard('c', fine);
+    expect(told).toEqual([]);
+    check.heard('a', fine);
+    expect(told).toEqual([expect.stringContaining(': a, c: 139 of 140 GiB; b: 20 of 140 GiB on GPU 3')]);
+    check.heard('b', taken);
+    expect(told).toHaveLength(1);
+  });
+});
+
+describe('memory that ranks had', () => {
+  const before = [gpu(0, 139), gpu(3, 139)];
+  const wait = async (answers: readonly (readonly GpuMemory[])[], limitMs: number): Promise<[number, string[]]> => {
+    const told: string[] = [];
+    let asked = 0;
+    await memoryIsBack(before, {
+      now: () => Promise.resolve(answers[Math.min(asked++, answers.length - 1)] ?? []),
+      isWanted: () => asked < 3,
+      tell: (message) => told.push(message),
+      limitMs,
+    });
+    return [asked, told];
+  };
+  const left = [gpu(0, 139), gpu(3, 20, [bob])];
+
+  it('is waited for', async () => {
+    expect(await wait([left, [gpu(0, 139), gpu(3, 137)]], 60_000)).toEqual([2, []]);
+  });
+
+  it('is not waited for where it is there, nor where NVML has nothing to say', async () => {
+    expect(await wait([before], 60_000)).toEqual([1, []]);
+    expect(await wait([[]], 60_000)).toEqual([1, []]);
+  });
+
+  it('is not waited for when nobody wants it any more', async () => {
+    expect(await wait([left], 60_000)).toEqual([3, []]);
+  });
+
+  it('is waited for no longer than the limit, and who has it is told', async () => {
+    expect(await wait([left], 0)).toEqual([
+      1,
+      [
+        'the ranks start although GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob), 0 s after those before had ended',
+      ],
+    ]);
+  });
+});

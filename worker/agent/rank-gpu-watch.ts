@@ -1,0 +1,82 @@
+/** The GPUs that the ranks of this host have: what the kernel's log says of them, and their memory before ranks start. */
+import type { HostGpu } from '../../control/messages/gpu.ts';
+import type { AgentOrder, AgentReport, Placement } from '../../control/messages/link.ts';
+import type { Native } from '../engine/native.ts';
+import { visibleGpus } from '../topology/gpus.ts';
+import { askNvml, memoryOf, type NvmlAnswer, withoutJob } from './gpu-memory.ts';
+import { memoryIsBack } from './memory-wait.ts';
+import { gpusOfRanks } from './rank-gpus.ts';
+import { watchXids, type XidWatch } from './xid-watch.ts';
+
+/** What NVML said before the first ranks of a job started: agents of later attempts are others, in the same process. */
+const atFirst = new Map<string, Promise<NvmlAnswer>>();
+
+export interface RankGpuWatchOptions {
+  readonly native: Native;
+  readonly order: AgentOrder;
+  readonly report: (report: AgentReport) => void;
+}
+
+export class RankGpuWatch {
+  readonly #options: RankGpuWatchOptions;
+  /** By rank. */
+  #gpus: ReadonlyMap<number, HostGpu> = new Map();
+  #xids: XidWatch | null = null;
+  #isStopped = false;
+
+  /** NVML is asked while the host says hello and the others come: it may take its time. */
+  constructor(options: RankGpuWatchOptions) {
+    this.#options = options;
+    const { native, order } = options;
+    if (order.epoch > 0 || visibleGpus().length === 0) return;
+    const device = order.placement?.programs[0]?.environment['NCCLRUN_DEVICE'] ?? process.env['NCCLRUN_DEVICE'];
+    const answer = device === 'host' ? Promise.resolve([]) : askNvml(native);
+    atFirst.set(
+      order.jobId,
+      answer.then((said) => withoutJob(said, order.jobId)),
+    );
+  }
+
+  /** Before ranks start. Resolves when those of an attempt before have given their GPUs' memory back, or do not. */
+  async ready(placement: Placement): Promise<void> {
+    const { native, order, report } = this.#options;
+    const gpus = Array.from(gpusOfRanks(placement, visibleGpus(), process.env).values());
+    const first = order.epoch === 0 ? [] : memoryOf((await atFirst.get(order.jobId)) ?? [], gpus);
+    if (first.length === 0) return;
+    await memoryIsBack(first, {
+      now: async () => memoryOf(await askNvml(native), gpus),
+      isWanted: () => !this.#isStopped,
+      tell: (message) => report({ type: 'notice', message }),
+    });
+  }
+
+  /** The ranks are about to start. */
+  begin(placement: Placement): void {
+    const { native, order, report } = this.#options;
+    this.#gpus = gpusOfRanks(placement, visibleGpus(), process.env);
+    this.#xids = watchXids({ native, gpus: this.#gpus, tell: (xid) => report({ type: 'xid', ...xid }) });
+    if (order.epoch === 0) void this.#tellMemory();
+  }
+
+  spawned(rank: number, pid: number): void {
+    this.#xids?.spawned(rank, pid);
+  }
+
+  /** Tells what is known of the GPU of a rank that did not end well. */
+  failed(rank: number): void {
+    this.#xids?.look();
+    const gpu = this.#gpus.get(rank);
+    if (gpu !== undefined) this.#options.report({ type: 'rank-gpu', rank, gpu });
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#xids?.stop();
+  }
+
+  async #tellMemory(): Promise<void> {
+    const answer = await atFirst.get(this.#options.order.jobId);
+    if (answer === undefined || this.#isStopped) return;
+    this.#options.report({ type: 'gpu-memory', gpus: memoryOf(answer, this.#gpus.values()) });
+  }
+}
