@@ -78,6 +78,10 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(verbsPorts);
 
   EXPORT(gpuMemory);
+
+  EXPORT(xidEventsOpen);
+  EXPORT(xidEventsTake);
+  EXPORT(xidEventsClose);
 #undef EXPORT
   return exports;
 }

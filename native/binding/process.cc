@@ -2,6 +2,8 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,6 +59,11 @@ Napi::Value freePorts(const Napi::CallbackInfo& call) {
 // Node can neither open a file for reads that do not wait nor seek in one.
 Napi::Value kernelLogOpen(const Napi::CallbackInfo& call) {
   Descriptor log(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat kind = {};
+  if (log.valid() && fstat(log.get(), &kind) == 0 && kind.st_rdev != makedev(1, 11)) {
+    log.reset();
+    errno = ENODEV;  // some containers put another device there
+  }
   if (!log.valid() || lseek(log.get(), 0, SEEK_END) < 0)
     throw systemError(call.Env(), errno, "cannot read the kernel's log (/dev/kmsg)");
   return Napi::Number::New(call.Env(), log.release());

@@ -68,10 +68,26 @@ struct Process {
 };
 inline constexpr unsigned long long kUnknownMemory = ~0ULL;
 
+using EventSet = struct nvmlEventSet_st*;
+inline constexpr Result kTimeout = 10;
+inline constexpr unsigned long long kEventXid = 8;  // nvmlEventTypeXidCriticalError
+
+struct EventData {
+  Device device;
+  unsigned long long type;
+  unsigned long long data;  // of kEventXid: the Xid
+  unsigned gpuInstance;
+  unsigned computeInstance;
+};
+
 // The same, of those that not every driver has: null there.
-#define NCCLRUN_NVML_NEWER_FUNCTIONS(F)                                \
-  F(deviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo", (Device, Memory*)) \
-  F(deviceGetProcesses, "nvmlDeviceGetComputeRunningProcesses_v3", (Device, unsigned*, Process*))
+#define NCCLRUN_NVML_NEWER_FUNCTIONS(F)                                                           \
+  F(deviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo", (Device, Memory*))                            \
+  F(deviceGetProcesses, "nvmlDeviceGetComputeRunningProcesses_v3", (Device, unsigned*, Process*)) \
+  F(eventSetCreate, "nvmlEventSetCreate", (EventSet*))                                            \
+  F(eventSetFree, "nvmlEventSetFree", (EventSet))                                                 \
+  F(deviceRegisterEvents, "nvmlDeviceRegisterEvents", (Device, unsigned long long, EventSet))     \
+  F(eventSetWait, "nvmlEventSetWait_v2", (EventSet, EventData*, unsigned))
 
 struct Library {
 #define NCCLRUN_NVML_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;

@@ -1,9 +1,14 @@
 /** Errors that GPUs report to their driver, in the kernel's log: GPUs and errors are made up, the log is the machine's own. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
+import { compileLibrary } from '../rig/compile.ts';
 import { kernelLogUnavailable } from '../rig/kernel-log.ts';
 import { FakeMachine, machineUnavailable } from '../rig/machine.ts';
 import { parseResult } from '../rig/result.ts';
+import { Steering } from '../rig/steering.ts';
 
 /** Rank 1 writes that, and fails. */
 const job = (...lines: readonly string[]) => {
@@ -50,5 +55,27 @@ describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in
     ]);
     expect(parseResult(stdout).failures).toMatchObject([{ rank: 1, xids: [{ code: 13 }] }]);
     expect(stderr).not.toContain('Xid 79');
+  });
+});
+
+describeIf(machineUnavailable(), 'an error of a GPU where the kernel’s log may not be read', () => {
+  it('is told by NVML', async () => {
+    await using machine = await FakeMachine.make([[0], [1]], [0, 1]);
+    await using steering = await Steering.open();
+    const directory = await mkdtemp(join(tmpdir(), 'ncclrun-xids-'));
+    const environment = {
+      NCCLRUN_LIBNVIDIA_ML: await compileLibrary(directory, 'stand-in-nvml'),
+      NCCLRUN_STAND_IN_XIDS: join(directory, 'xids'),
+    };
+    const argv = ['--json', '-n', '2', ...steering.options, steering.program];
+    await using command = machine.start(argv, { environment }, false);
+    const [, second] = await steering.ranks(2);
+    await writeFile(environment.NCCLRUN_STAND_IN_XIDS, '1 79\n');
+    const told = 'GPU 1 (0000:2b:00.0, rank 1) reported Xid 79: the GPU has fallen off the bus';
+    expect(await command.line('stderr', /Xid/u)).toBe(`ncclrun: localhost: ${told}`);
+    await second?.exit(3);
+    const { stdout } = await command.outcome;
+    expect(parseResult(stdout).failures).toMatchObject([{ rank: 1, xids: [{ code: 79, gpu: 1, pid: null }] }]);
+    await rm(directory, { recursive: true });
   });
 });

@@ -61,9 +61,11 @@ export class FakeMachine implements AsyncDisposable {
     return await command.outcome;
   }
 
-  start(argv: readonly string[], options: CommandOptions = {}): Command {
-    const mounts = hidden.map((path) => `mount --bind ${join(this.#directory, path)} ${path}`).join(' && ');
-    const script = `${mounts} && exec "$@"`;
+  /** `kernelLog` false: it may not be read there. */
+  start(argv: readonly string[], options: CommandOptions = {}, kernelLog = true): Command {
+    const mounts = hidden.map((path) => `mount --bind ${join(this.#directory, path)} ${path}`);
+    if (!kernelLog) mounts.push('mount --bind /dev/null /dev/kmsg');
+    const script = `${mounts.join(' && ')} && exec "$@"`;
     const words = [
       '--mount',
       '--propagation=private',

@@ -1,13 +1,12 @@
-/** Looks through the kernel's log for errors of the GPUs that a job's ranks on this host have. */
+/** Looks for errors of the GPUs that a job's ranks on this host have: in the kernel's log, or where that may not be read at NVML. */
 import { readlinkSync } from 'node:fs';
 import { monotonicMs } from '../../control/clock.ts';
 import type { HostGpu, Xid } from '../../control/messages/gpu.ts';
-import type { Native } from '../engine/native.ts';
 import { allGpus } from '../topology/gpus.ts';
 import { sysfsAddress } from '../topology/walk.ts';
-import { KernelLog, type KernelRecord } from './kernel-log.ts';
 import { findAncestor } from './process-tree.ts';
-import { parseXid, type XidLine } from './xid.ts';
+import type { XidLine } from './xid.ts';
+import { openXidSource, type XidNative, type XidSource } from './xid-source.ts';
 
 const LOOK_MS = 250;
 /** A broken GPU may write thousands. */
@@ -16,24 +15,19 @@ const MOST_TOLD = 64;
 const MACHINE_PIDS = 'pid:[4026531836]';
 
 export interface XidWatchOptions {
-  readonly native: Pick<Native, 'kernelLogOpen'>;
+  readonly native: XidNative;
   /** Each rank's own. */
   readonly gpus: ReadonlyMap<number, HostGpu>;
   readonly tell: (xid: Xid) => void;
 }
 
-/** Null: there is nothing to watch, or we may not. */
+/** Null: there is nothing to watch. */
 export function watchXids(options: XidWatchOptions): XidWatch | null {
-  if (options.gpus.size === 0) return null;
-  try {
-    return new XidWatch(options);
-  } catch {
-    return null;
-  }
+  return options.gpus.size === 0 ? null : new XidWatch(options);
 }
 
 export class XidWatch {
-  readonly #log: KernelLog;
+  readonly #source: XidSource;
   readonly #options: XidWatchOptions;
   readonly #all = allGpus().map((address) => (address === null ? null : sysfsAddress(address)));
   readonly #knowsPids = pidNamespace() === MACHINE_PIDS;
@@ -44,10 +38,9 @@ export class XidWatch {
   readonly #timer: NodeJS.Timeout;
   #lookedAt = Date.now();
 
-  /** @throws NativeError where the log may not be read */
   constructor(options: XidWatchOptions) {
     this.#options = options;
-    this.#log = new KernelLog(options.native);
+    this.#source = openXidSource(options.native);
     this.#timer = setInterval(() => this.look(), LOOK_MS);
     this.#timer.unref();
   }
@@ -58,18 +51,15 @@ export class XidWatch {
 
   /** Tells what is new. */
   look(): void {
-    const records = this.#log.read();
+    const news = this.#source.take();
     const before = this.#lookedAt;
     this.#lookedAt = Date.now();
-    for (const record of records) {
-      const line = parseXid(record.text);
-      if (line !== null) this.#found(line, timeOf(record, before, this.#lookedAt));
-    }
+    for (const { line, sinceBootMs } of news) this.#found(line, timeOf(sinceBootMs, before, this.#lookedAt));
   }
 
   stop(): void {
     clearInterval(this.#timer);
-    this.#log.close();
+    this.#source.close();
   }
 
   #found(line: XidLine, time: number): void {
@@ -93,7 +83,8 @@ export class XidWatch {
 }
 
 /** The log's clock goes a little wrong in the long run; but a record came between two looks. */
-function timeOf({ sinceBootMs }: KernelRecord, earliest: number, latest: number): number {
+function timeOf(sinceBootMs: number | null, earliest: number, latest: number): number {
+  if (sinceBootMs === null) return latest;
   const guess = Math.round(Date.now() - (monotonicMs() - sinceBootMs));
   return Math.min(Math.max(guess, earliest), latest);
 }

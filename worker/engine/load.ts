@@ -62,6 +62,9 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'cudaGpus',
   'verbsPorts',
   'gpuMemory',
+  'xidEventsOpen',
+  'xidEventsTake',
+  'xidEventsClose',
 ];
 
 /** The native addon cannot be loaded; the message has the paths tried and a remedy. */

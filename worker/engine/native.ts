@@ -126,6 +126,8 @@ export interface NvmlGpu {
   readonly c2c: { readonly count: number; readonly bandwidth: number } | null;
 }
 
+export type XidEvents = { readonly __xidEvents: unique symbol };
+
 /** A GPU's memory in bytes, and who has a context there. */
 export interface NvmlMemory {
   /** PCI address as NVML writes it. */
@@ -330,4 +332,11 @@ export interface Native {
   // gpu_memory.cc
   /** Of the GPUs whose memory NVML tells. Starts NVIDIA's driver on a thread of its own, but no context. A sentence: why it tells none. */
   gpuMemory(): Promise<readonly NvmlMemory[] | string>;
+
+  // xid_events.cc
+  /** Listens to NVML for errors of GPUs, on a thread of its own, until it is closed. Where there is no NVML there are none. */
+  xidEventsOpen(): XidEvents;
+  /** Those that came since the last call. */
+  xidEventsTake(events: XidEvents): readonly { readonly busId: string; readonly code: number }[];
+  xidEventsClose(events: XidEvents): void;
 }

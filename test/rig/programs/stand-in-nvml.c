@@ -2,9 +2,11 @@
 //
 // NCCLRUN_STAND_IN_MEMORY names a file with a line for each GPU, read at every question: "FREE TOTAL [PID USED]...", in
 // MiB; USED "-": not known. Without it NVML does not tell of memory.
+// NCCLRUN_STAND_IN_XIDS names one to which a line is added for each error of a GPU: "GPU CODE".
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct pci_info {
   char short_bus_id[16];
@@ -126,4 +128,39 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, struc
     processes[*count] = (struct process){(unsigned)atoi(pid), bytes, ~0U, ~0U};
   }
   return OK;
+}
+
+struct event {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+static long told;  // bytes of the file
+
+int nvmlEventSetCreate(void** set) {
+  *set = &told;
+  return OK;
+}
+int nvmlEventSetFree(void* set) { return set == &told ? OK : WRONG; }
+int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void* set) {
+  return number(device) >= 0 && types == 8 && set == &told ? OK : WRONG;
+}
+int nvmlEventSetWait_v2(void* set, struct event* event, unsigned milliseconds) {
+  const char* const path = getenv("NCCLRUN_STAND_IN_XIDS");
+  for (unsigned waited = 0; set == &told && waited < milliseconds; waited += 5) {
+    FILE* const file = path == NULL ? NULL : fopen(path, "r");
+    int gpu, code, read = 0;
+    if (file != NULL) {
+      fseek(file, told, SEEK_SET);
+      read = fscanf(file, "%d %d\n", &gpu, &code);
+      if (read == 2) told = ftell(file);
+      fclose(file);
+    }
+    if (read == 2) {
+      *event = (struct event){&gpus[gpu], 8, (unsigned long long)code, ~0U, ~0U};
+      return OK;
+    }
+    usleep(5000);
+  }
+  return 10;
 }

@@ -1,0 +1,50 @@
+/** Where Xids are told: in the kernel's log with all that the driver has to say, by NVML to any user, but without the process and the words. */
+import type { Native } from '../engine/native.ts';
+import { sysfsAddress } from '../topology/walk.ts';
+import { KernelLog } from './kernel-log.ts';
+import { parseXid, type XidLine } from './xid.ts';
+
+export type XidNative = Pick<Native, 'kernelLogOpen' | 'xidEventsOpen' | 'xidEventsTake' | 'xidEventsClose'>;
+
+export interface XidNews {
+  readonly line: XidLine;
+  /** As KernelRecord has it; null: not known. */
+  readonly sinceBootMs: number | null;
+}
+
+export interface XidSource {
+  /** What is new. */
+  take(): XidNews[];
+  close(): void;
+}
+
+export function openXidSource(native: XidNative): XidSource {
+  try {
+    return fromLog(new KernelLog(native));
+  } catch {
+    return fromNvml(native);
+  }
+}
+
+function fromLog(log: KernelLog): XidSource {
+  return {
+    take: () =>
+      log.read().flatMap(({ text, sinceBootMs }) => {
+        const line = parseXid(text);
+        return line === null ? [] : [{ line, sinceBootMs }];
+      }),
+    close: () => log.close(),
+  };
+}
+
+function fromNvml(native: XidNative): XidSource {
+  const events = native.xidEventsOpen();
+  return {
+    take: () =>
+      native.xidEventsTake(events).map(({ busId, code }) => {
+        const place = sysfsAddress(busId).replace(/\.[0-9a-f]$/u, '');
+        return { line: { code, place, pid: null, message: '' }, sinceBootMs: null };
+      }),
+    close: () => native.xidEventsClose(events),
+  };
+}
