@@ -10,6 +10,7 @@ import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
 import { describeKey } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
+import { ProtocolError } from '../messages/protocol-error.ts';
 import {
   decodeLeft,
   decodeMerged,
@@ -154,6 +155,10 @@ export class Hub {
   }
 
   #merged(host: number, { key, size, entries }: Merged): void {
+    const { rankHosts } = this.#options;
+    const foreign = entries.find(({ jobRank }) => (rankHosts[jobRank] ?? host) !== host);
+    if (foreign !== undefined)
+      throw new ProtocolError(`a contribution of rank ${foreign.jobRank}, which does not run there`);
     const broken = isShrinkRound(key.round) ? undefined : this.#live.failureOf(key);
     for (const entry of entries) {
       if (broken !== undefined) return this.#tell(host, key, broken);

@@ -56,7 +56,7 @@ describe('a gather', () => {
     const { hub, sent } = testHub(2);
     const key = newKey(1);
     hub.receive(0, merged(key, 4, [entry(0), entry(1)]));
-    hub.receive(1, merged(key, 4, [{ ...entry(1), pid: 77 }]));
+    hub.receive(1, merged(key, 4, [{ ...entry(1), jobRank: 2, pid: 77 }]));
     expect(failures(sent).map(({ host }) => host)).toEqual([0, 1]);
     for (const { result, sentence } of failures(sent)) {
       expect(result).toBe(NcclResult.invalidUsage);
@@ -163,7 +163,7 @@ describe('a join', () => {
     const { hub, sent } = testHub(2);
     const key = newKey();
     hub.receive(0, merged(key, 2, [entry(0)]));
-    hub.receive(1, merged(key, 2, [entry(1, peerInfo(changes))]));
+    hub.receive(1, merged(key, 2, [{ ...entry(1, peerInfo(changes)), jobRank: 2 }]));
     expect(failures(sent).map(({ host }) => host)).toEqual([0, 1]);
     expect(failures(sent)[0]?.sentence).toMatch(expected);
     expect(hub.size).toBe(0);
@@ -339,7 +339,7 @@ describe('calls that do not fit together', () => {
       const key = newKey();
       const round = { ...key, round: SPLIT_ROUND };
       for (const host of [0, 1]) hub.receive(host, merged(key, 4, [entry(2 * host), entry(2 * host + 1)]));
-      const splits = (): void => hub.receive(0, merged(round, 4, [entry(0), entry(1), entry(2)]));
+      const splits = (): void => hub.receive(0, merged(round, 4, [entry(0), entry(1), { ...entry(2), jobRank: 0 }]));
       const finalizes = (): void => hub.receive(1, left(key, ALL_RANKS, LeftHow.finalized));
       const steps = first === 'split' ? [splits, finalizes] : [finalizes, splits];
       steps[0]?.();
