@@ -222,6 +222,7 @@ export class Host {
       case FrameKind.suspend:
         return this.#suspensionDone();
       case FrameKind.ended:
+        if (this.#state.name !== 'ending') throw new ProtocolError('its ranks are ended, which nobody asked for');
         return this.#end(this.hello);
       default:
         return this.#handler.frame(this, frame);

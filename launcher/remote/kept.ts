@@ -46,6 +46,7 @@ class Kept implements AgentConnection {
   readonly #connection: AgentConnection;
   readonly #owner: Owner;
   #handler: ConnectionHandler | null;
+  #isAskedToEnd = false;
   /** No rank is left there, and the agent waits. */
   #isDone = false;
 
@@ -62,13 +63,14 @@ class Kept implements AgentConnection {
   }
 
   again(order: AgentOrder, handler: ConnectionHandler): AgentConnection {
-    this.#isDone = false;
+    this.#isAskedToEnd = this.#isDone = false;
     this.#handler = handler;
     this.#connection.send(makeFrame(FrameKind.order, { payload: encodeJson(order) }));
     return this;
   }
 
   send(frame: Frame): void {
+    if (frame.kind === FrameKind.end) this.#isAskedToEnd = true;
     this.#connection.send(frame);
   }
 
@@ -85,7 +87,7 @@ class Kept implements AgentConnection {
   }
 
   #receive(frame: Frame): void {
-    if (frame.kind === FrameKind.ended) this.#isDone = true;
+    if (frame.kind === FrameKind.ended) this.#isDone = this.#isAskedToEnd;
     this.#handler?.frame(frame);
   }
 
