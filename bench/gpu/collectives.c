@@ -14,6 +14,7 @@
  *   --barrier                    ncclrunBarrier against their all_reduce of 8 bytes
  *   --interference               what eager all_gathers of 64 MiB (--collectives, --sizes) cost products of matrices
  * beside
+ *   --enqueue                    how long an eager all_reduce of 8 bytes (--collectives, --sizes) keeps its caller
  *   --init [--rounds N]          wall time of ncclCommInitRank, first operations and ncclCommDestroy, each in fresh
  *                                processes that have a CUDA context already
  *   --json FILE                  the same as JSON, a line per row, appended
@@ -30,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "enqueue.h"
 #include "init.h"
 #include "interference.h"
 #include "measure.h"
@@ -104,6 +106,10 @@ static int all_cases(int unused) {
     if (!case_exists(one)) continue;
     if (options.interference) {
       interference(one);
+      continue;
+    }
+    if (options.enqueue) {
+      enqueue_times(one);
       continue;
     }
     measure(one, figures);

@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include <cuda.h>
+
 namespace {
 
 __host__ __device__ float element(size_t i, int rank) { return float((i * 7 + i / 1021 + size_t(rank) * 5) % 13); }
@@ -43,6 +45,28 @@ __global__ void __launch_bounds__(512) storeKernel(uint4* to, const uint4* from,
 
 __global__ void nothingKernel() {}
 
+struct Parameters {
+  char bytes[PARAMETER_BYTES];
+};
+__global__ void parametersKernel(Parameters) {}
+
+// One block, as the driver launches it: without what the runtime does before.
+template <auto* kernel>
+cudaError_t launchByDriver(void** parameters, cudaStream_t stream) {
+  static decltype(&cuLaunchKernel) launch = nullptr;
+  static cudaFunction_t function;
+  if (launch == nullptr) {
+    cudaDriverEntryPointQueryResult found;
+    cudaError_t state = cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(kernel));
+    if (state == cudaSuccess)
+      state = cudaGetDriverEntryPointByVersion("cuLaunchKernel", reinterpret_cast<void**>(&launch), 12000,
+                                               cudaEnableDefault, &found);
+    if (state != cudaSuccess) return state;
+  }
+  const CUresult result = launch(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure;
+}
+
 unsigned blocksFor(size_t count) {
   const size_t blocks = (count + 255) / 256;
   return unsigned(blocks < 1 ? 1 : blocks > 2048 ? 2048 : blocks);
@@ -69,4 +93,14 @@ cudaError_t store(void* to, const void* from, size_t bytes, cudaStream_t stream)
 cudaError_t nothing(cudaStream_t stream) {
   nothingKernel<<<1, 32, 0, stream>>>();
   return cudaGetLastError();
+}
+
+cudaError_t nothing_by_driver(cudaStream_t stream) {
+  return launchByDriver<nothingKernel>(nullptr, stream);
+}
+
+cudaError_t nothing_with_parameters(cudaStream_t stream) {
+  static Parameters parameters;
+  void* all[] = {&parameters};
+  return launchByDriver<parametersKernel>(all, stream);
 }

@@ -26,6 +26,10 @@ cudaError_t check(const float* result, size_t count, Expectation expectation, si
 cudaError_t store(void* to, const void* from, size_t bytes, cudaStream_t stream);
 /* An empty kernel of one block. */
 cudaError_t nothing(cudaStream_t stream);
+/* The same by cuLaunchKernel, and with as many parameters as an operation's kernel has. */
+enum { PARAMETER_BYTES = 512 };
+cudaError_t nothing_by_driver(cudaStream_t stream);
+cudaError_t nothing_with_parameters(cudaStream_t stream);
 
 #ifdef __cplusplus
 }

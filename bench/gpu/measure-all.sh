@@ -42,5 +42,6 @@ for sms in 8 16; do
 done
 part barrier 60 "${rows[@]}" --barrier --rounds 9
 part interference 120 "${rows[@]}" --interference --rounds 5
+part enqueue 60 "${rows[@]}" --enqueue --rounds 51
 part init 90 "${rows[@]}" --init --rounds 3
 part tune 300 ncclrun tune -n "$gpus" --device cuda -f 4 --output "$out/tune.json"

@@ -132,6 +132,11 @@ void read_options(int argc, char** argv) {
       options.kind[0] = ALL_GATHER;
       options.size[0] = 64 << 20;
       options.mode[0] = EAGER;
+    } else if (!strcmp(name, "--enqueue")) {
+      options.enqueue = options.kinds = options.sizes = options.modes = 1;
+      options.kind[0] = ALL_REDUCE;
+      options.size[0] = 8;
+      options.mode[0] = EAGER;
     } else if (!strcmp(name, "--barrier")) {
       options.kinds = options.sizes = 1;
       options.kind[0] = BARRIER;

@@ -5,7 +5,7 @@
 
 typedef struct {
   int forks; /* --gpus: we start the ranks */
-  int init, interference;
+  int init, interference, enqueue;
   size_t size[MOST_SIZES];
   int kind[KINDS], mode[MODES];
   int sizes, kinds, modes;
