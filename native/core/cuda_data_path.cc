@@ -286,7 +286,7 @@ uint32_t CudaDataPath::addresses() const {
 
 // The forms by which all ranks can agree to carry out the operations.
 Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given) {
-  tasks_.assign(operations.size(), {});
+  tasks_.resize(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
     tasks_[i].operation = operations[i];
     const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
@@ -344,9 +344,7 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   launcher_->count(resources_->order->count(capture));
   Status status = runner_->run(tasks_, agreed, {cudaStream, capture.id, given});
   if (status.ok()) {
-    const bool byKernels = agreed.empty();
-    status =
-        resources_->order->after(cudaStream, capture, byKernels ? std::optional(launcher_->counted()) : std::nullopt);
+    status = resources_->order->after(cudaStream, capture, agreed.empty() ? launcher_->counted() : std::nullopt);
   }
   telemetry_.end(operations.back(), status.ok());
   return result(status);

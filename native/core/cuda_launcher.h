@@ -1,6 +1,7 @@
 // Turns operations into launches of kernels: what core/operation_runner does on the host device.
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,9 +19,10 @@ class Launcher {
   Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants)
       : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants) {}
 
-  // Where blocks count themselves as they end; null: they do not. How many do, modulo 2^32.
+  // Where blocks count themselves as they end; null: they do not. How many do, modulo 2^32; nothing where the last
+  // run() has queued anything else.
   void count(uint32_t* ended) { launch_.ended = ended; }
-  uint32_t counted() const { return counted_; }
+  std::optional<uint32_t> counted() const { return copied_ ? std::nullopt : std::optional(counted_); }
 
   void reportTo(const WaitReport& report) { launch_.report = report; }
 
@@ -45,6 +47,8 @@ class Launcher {
   Item itemOf(const Task& task, const Shape& shape) const;
   void addItem(Item item, const Shape& shape);
   void connect(Item& item, const Task& task) const;
+  bool isCopy(const Task& task) const;
+  Status copy(const Task& task, Stream stream);
   bool isExpandable(const Task& task) const;
   bool expand(const Task& task, std::vector<Task>& transfers) const;
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
@@ -57,7 +61,8 @@ class Launcher {
   const uint32_t rank_;
   Launch launch_;
   uint32_t counted_ = 0;
-  Shape lastShape_{};  // of the last launch, and its kernel
+  bool copied_ = false;  // by the driver, without a kernel
+  Shape lastShape_{};    // of the last launch, and its kernel
   bool lastIsOneTurn_ = false;
   Function lastFunction_ = nullptr;
 };

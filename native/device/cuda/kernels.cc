@@ -57,10 +57,12 @@ bool isSum(const Kernel& kernel) {
   return fold == Fold::sum || fold == Fold::preMulSum;
 }
 
+bool isOfOneByte(const Kernel& kernel) { return kernel.module == kFloat8 || kernel.module == kInteger8; }
+
 // As device/cuda/block.cuh makes them: under LL and LL128 some routines have a kernel of their own, some of these for
 // sums alone; none for types of one byte.
 std::string nameAlone(const Kernel& kernel, Routine routine) {
-  if (kernel.module == kFloat8 || kernel.module == kInteger8) return "";
+  if (isOfOneByte(kernel)) return "";
   const std::string sum = !isSum(kernel) ? "" : kernel.kind >= kFolds ? "SecondSum" : "FirstSum";
   switch (routine) {
     case Routine::allReduceOneShot:
@@ -133,16 +135,17 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
   }
 }
 
-// Where every rank sends to every other as it receives from it.
+// Those of a name of their own where every rank sends to every other as it receives from it. Asked for every launch.
 bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
-  if (protocol == plan::Protocol::simple) return false;
+  if (protocol == plan::Protocol::simple || isOfOneByte(kernel)) return false;
   switch (routine) {
-    case Routine::allReduceOneShot:
     case Routine::allReduceTwoShot:
     case Routine::reduceScatterDirect:
+      return isSum(kernel);
+    case Routine::allReduceOneShot:
     case Routine::allGatherDirect:
     case Routine::allToAll:
-      return !nameAlone(kernel, routine).empty();
+      return true;
     default:
       return false;
   }
