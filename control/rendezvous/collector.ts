@@ -31,7 +31,9 @@ export interface Gathering {
   /** By rank. */
   readonly entries: Map<number, Contributed>;
   /** Ranks that the key completes without, ascending. */
-  readonly leftOut: readonly number[];
+  leftOut: readonly number[];
+  /** It completes without all ranks that are gone: see completeWithout. */
+  readonly withoutGone: boolean;
   /** Hosts that contributed, also those whose contribution was refused. */
   readonly hosts: Set<number>;
   /** Of the first contribution, by the collector's clock. */
@@ -43,6 +45,14 @@ export type Outcome =
   | { readonly type: 'complete'; readonly gathering: Gathering }
   /** Everybody who waits must be told; `gathering` is null where nobody but this contributor waits. */
   | { readonly type: 'failed'; readonly gathering: Gathering | null; readonly failure: RendezvousFailure };
+
+/** Whom a contributor wants to leave out. */
+type Wish = Pick<Gathering, 'leftOut' | 'withoutGone'>;
+const NOBODY: Wish = { leftOut: [], withoutGone: false };
+
+function leftOutText({ leftOut, withoutGone }: Wish): string {
+  return withoutGone ? 'all that are gone' : listRanks(leftOut);
+}
 
 export interface CollectorOptions {
   readonly epoch: number;
@@ -78,28 +88,56 @@ export class Collector {
     const known = this.#waiting.get(name);
     const earlier = known === undefined ? this.#failed.get(name) : undefined;
     if (earlier !== undefined) return { type: 'failed', gathering: null, failure: earlier };
-    const leftOut = isShrinkRound(key.round) ? readSplit(entry.bytes, size, entry.rank).leftOut : [];
+    const wish = isShrinkRound(key.round) ? readSplit(entry.bytes, size, entry.rank) : NOBODY;
     const problem =
       this.#wrongInItself(key, size, entry) ??
-      (known === undefined ? this.#leavesBehind(key, leftOut) : this.#contradiction(known, size, entry, leftOut));
+      (known === undefined ? this.#leavesBehind(key, wish) : this.#contradiction(known, size, entry, wish));
     if (problem !== undefined) {
       if (known === undefined) return { type: 'failed', gathering: null, failure: problem };
       known.hosts.add(entry.host);
       this.fail(key, problem);
       return { type: 'failed', gathering: known, failure: problem };
     }
-    const gathering = known ?? { key, size, entries: new Map(), leftOut, hosts: new Set(), since: this.#clock.now() };
+    const { leftOut, withoutGone } = wish;
+    const since = this.#clock.now();
+    const gathering: Gathering = known ?? {
+      key,
+      size,
+      entries: new Map(),
+      leftOut,
+      withoutGone,
+      hosts: new Set(),
+      since,
+    };
     gathering.entries.set(entry.rank, entry);
     gathering.hosts.add(entry.host);
-    if (gathering.entries.size === size - leftOut.length) {
-      this.#waiting.delete(name);
-      const parent = keyName({ ...key, round: JOIN_ROUND });
-      if (leftOut.length > 0)
-        this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
-      return { type: 'complete', gathering };
-    }
+    if (gathering.entries.size === size - leftOut.length)
+      return { type: 'complete', gathering: this.#complete(gathering) };
     if (known === undefined) this.#waiting.set(name, gathering);
     return { type: 'waiting', gathering };
+  }
+
+  /** A key that waits for nobody but ranks that are gone, and is to complete without these, is complete. */
+  completeWithout(key: Key, isGone: (rank: number) => boolean): Gathering | null {
+    const gathering = this.get(key);
+    if (gathering?.withoutGone !== true) return null;
+    const missing: number[] = [];
+    for (let rank = 0; rank < gathering.size; rank++) {
+      if (gathering.entries.has(rank)) continue;
+      if (!isGone(rank)) return null;
+      missing.push(rank);
+    }
+    gathering.leftOut = missing;
+    return this.#complete(gathering);
+  }
+
+  #complete(gathering: Gathering): Gathering {
+    const { key, leftOut } = gathering;
+    this.#waiting.delete(keyName(key));
+    const parent = keyName({ ...key, round: JOIN_ROUND });
+    if (leftOut.length > 0)
+      this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
+    return gathering;
   }
 
   /** Ends a key; returns what had been collected, if it was known. */
@@ -137,8 +175,8 @@ export class Collector {
     return undefined;
   }
 
-  #leavesBehind(key: Key, leftOut: readonly number[]): RendezvousFailure | undefined {
-    if (!isShrinkRound(key.round)) return undefined;
+  #leavesBehind(key: Key, { leftOut, withoutGone }: Wish): RendezvousFailure | undefined {
+    if (!isShrinkRound(key.round) || withoutGone) return undefined;
     const before = this.#leftBehind.get(keyName({ ...key, round: JOIN_ROUND }));
     const rank = [...(before ?? [])].find((one) => !leftOut.includes(one));
     if (rank === undefined) return undefined;
@@ -148,12 +186,7 @@ export class Collector {
     };
   }
 
-  #contradiction(
-    gathering: Gathering,
-    size: number,
-    entry: Contributed,
-    leftOut: readonly number[],
-  ): RendezvousFailure | undefined {
+  #contradiction(gathering: Gathering, size: number, entry: Contributed, wish: Wish): RendezvousFailure | undefined {
     const what = describeKey(gathering.key);
     const same = gathering.entries.get(entry.rank);
     if (size !== gathering.size) {
@@ -164,12 +197,12 @@ export class Collector {
         sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${says}`,
       };
     }
-    if (leftOut.join() !== gathering.leftOut.join()) {
+    if (leftOutText(wish) !== leftOutText(gathering)) {
       const [first] = gathering.entries.values();
-      const says = first === undefined ? '' : `, ${this.#who(first)} leaves out ${listRanks(gathering.leftOut)}`;
+      const says = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gathering)}`;
       return {
         result: NcclResult.invalidArgument,
-        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${listRanks(leftOut)}${says}`,
+        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${leftOutText(wish)}${says}`,
       };
     }
     if (same === undefined) return undefined;

@@ -127,6 +127,7 @@ export class Hub {
         this.#options.missing(rank, `${sentence} while others waited in ${describeKey(gathering.key)}`);
       }
     }
+    this.#settleAllGone();
     this.#watchDoomed();
   }
 
@@ -140,6 +141,7 @@ export class Hub {
     }
     this.#mailbox.dropWaiters((waiter) => waiter === host);
     this.#roster.endHost(host, phrase);
+    this.#settleAllGone();
     this.#watchDoomed();
   }
 
@@ -177,7 +179,7 @@ export class Hub {
       }
     }
     const waiting = this.#collector.get(key);
-    if (waiting === undefined || this.#failDeserted(waiting)) return undefined;
+    if (waiting === undefined || this.#settleGone(waiting) || this.#failDeserted(waiting)) return undefined;
     this.#late.watch();
     this.#limit?.watch();
     return this.#watchDoomed();
@@ -317,7 +319,22 @@ export class Hub {
     return needed;
   }
 
+  #settleAllGone(): void {
+    for (const gathering of this.#collector.waiting()) this.#settleGone(gathering);
+  }
+
+  /** A key that is to complete without those that are gone does so, where nobody else is awaited. */
+  #settleGone({ key, withoutGone }: Gathering): boolean {
+    if (!withoutGone) return false;
+    const complete = this.#collector.completeWithout(key, (rank) =>
+      this.#roster.isOver(this.#live.jobRankOf(key, rank)),
+    );
+    if (complete !== null) this.#complete(complete);
+    return complete !== null;
+  }
+
   #isDoomed(gathering: Gathering): boolean {
+    if (gathering.withoutGone) return false;
     return this.#roster.isDoomed(gathering, this.#neededFor(gathering));
   }
 

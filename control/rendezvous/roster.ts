@@ -26,6 +26,11 @@ export class Roster {
     });
   }
 
+  /** It has ended, or was lost with its host. */
+  isOver(rank: number): boolean {
+    return this.#ended.has(rank);
+  }
+
   /**
    * Too few ranks are left that could still join, or one of `needed`, those of the job that must, as far as they are known, has ended. A rank that has contributed is not expected to contribute again, though one process may
    * hold several ranks: hence the hub's grace.

@@ -39,7 +39,7 @@ export function joinOf({ key, ranks }: Part, split: Gathering): Gathering {
     entries.set(rank, { ...entry, rank, bytes: readSplit(entry.bytes, split.size, old).peerInfo });
     hosts.add(entry.host);
   });
-  return { key, size: ranks.length, entries, leftOut: [], hosts, since: split.since };
+  return { key, size: ranks.length, entries, leftOut: [], withoutGone: false, hosts, since: split.since };
 }
 
 /** Magic and job of the id that was split; its random part follows from id, epoch, number of the split and colour. */

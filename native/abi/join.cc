@@ -61,12 +61,17 @@ ncclResult_t split(const char* function, ncclComm_t comm, int color, int key, nc
   return Group::current().join(std::move(part), newcomm);
 }
 
-// The ranks to leave out in ascending order.
-Status readExcluded(const int* list, int count, const Communicator& parent, std::vector<uint32_t>& out) {
+// Beyond NCCL, which refuses 0: no rank is named with NCCL_SHRINK_ABORT, so all that are gone are left out.
+Status readExcluded(const int* list, int count, int flags, const Communicator& parent, LeftOut& leftOut) {
+  leftOut.gone = count == 0 && flags == NCCL_SHRINK_ABORT;
+  if (leftOut.gone) return {};
   if (list == nullptr) return {ncclInvalidArgument, "excludeRanksList is NULL"};
   if (count < 1) {
-    return {ncclInvalidArgument, formatSentence("excludeRanksCount is %d; at least one rank is left out", count)};
+    return {ncclInvalidArgument, formatSentence("excludeRanksCount is %d; at least one rank is left out, or with "
+                                                "NCCL_SHRINK_ABORT 0 for all that are gone",
+                                                count)};
   }
+  std::vector<uint32_t>& out = leftOut.ranks;
   out.assign(list, list + count);
   std::sort(out.begin(), out.end());
   for (const uint32_t rank : out) {
@@ -95,8 +100,10 @@ ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, 
                 function, static_cast<unsigned>(flags));
   }
   if (Status status = parent->divisible(function, true); !status.ok()) return fail(status);
-  std::vector<uint32_t> leftOut;
-  if (Status status = readExcluded(excluded, count, *parent, leftOut); !status.ok()) return refuse(function, status);
+  LeftOut leftOut;
+  if (Status status = readExcluded(excluded, count, flags, *parent, leftOut); !status.ok()) {
+    return refuse(function, status);
+  }
   CommSettings settings = parent->settings();
   if (Status status = readConfig(config, settings); !status.ok()) return refuse(function, status);
   if (flags == NCCL_SHRINK_ABORT) {

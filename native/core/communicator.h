@@ -46,7 +46,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static Status split(Communicator& parent, int colour, int order, const CommSettings& settings,
                       std::shared_ptr<Communicator>& out);
   // Of the ranks of `parent`, which may also be broken, that are not left out (ascending, not the caller).
-  static Status shrink(Communicator& parent, std::vector<uint32_t> leftOut, const CommSettings& settings,
+  static Status shrink(Communicator& parent, LeftOut leftOut, const CommSettings& settings,
                        std::shared_ptr<Communicator>& out);
   ~Communicator();
 
@@ -148,7 +148,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     uint32_t round;
     int32_t colour;
     int32_t order;
-    std::vector<uint32_t> leftOut;  // of the parent's ranks, ascending
+    LeftOut leftOut;  // of the parent's ranks
   };
   static Status part(Communicator& parent, Split split, const CommSettings& settings,
                      std::shared_ptr<Communicator>& out);

@@ -71,7 +71,7 @@ Status Communicator::split(Communicator& parent, int colour, int order, const Co
   return part(parent, {kName, parent.membership_, round, colour, order, {}}, settings, out);
 }
 
-Status Communicator::shrink(Communicator& parent, std::vector<uint32_t> leftOut, const CommSettings& settings,
+Status Communicator::shrink(Communicator& parent, LeftOut leftOut, const CommSettings& settings,
                             std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommShrink";
   if (Status status = parent.divisible(kName, true); !status.ok()) return status;

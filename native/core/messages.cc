@@ -29,11 +29,11 @@ Bytes encodeBarrier(const Membership& membership, uint32_t round) {
 }
 
 Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info,
-                  std::span<const uint32_t> leftOut) {
+                  const LeftOut& leftOut) {
   ByteWriter writer = keyed(membership);
   writer.u32(round).u32(membership.size).u32(membership.rank).i32(colour).i32(order);
-  writer.raw(&info, sizeof info).u32(static_cast<uint32_t>(leftOut.size()));
-  for (const uint32_t rank : leftOut) writer.u32(rank);
+  writer.raw(&info, sizeof info).u32(leftOut.gone ? kAllGone : static_cast<uint32_t>(leftOut.ranks.size()));
+  for (const uint32_t rank : leftOut.ranks) writer.u32(rank);
   return writer.take();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/bytes.h"
 #include "core/error.h"
@@ -13,6 +14,7 @@ namespace ncclrun {
 inline constexpr uint32_t kBootstrapProtocol = 3;
 inline constexpr uint32_t kJoinRound = 0xffffffff;
 inline constexpr uint32_t kSplitRound = 0x80000000;   // of a communicator's first split
+inline constexpr uint32_t kAllGone = 0xffffffff;      // in place of the number of ranks that are left out
 inline constexpr uint32_t kShrinkRound = 0xc0000000;  // of its first split that ranks are left out of
 
 // A communicator as one rank of it is known to the agent.
@@ -63,9 +65,13 @@ struct AbortedMessage {
 Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion);
 Bytes encodeJoin(const Membership& membership, const PeerInfo& info);
 Bytes encodeBarrier(const Membership& membership, uint32_t round);  // a gather of 0 bytes
-// `leftOut`: ranks of the communicator that take no part, ascending.
+// Ranks of a communicator that take no part in its split.
+struct LeftOut {
+  std::vector<uint32_t> ranks;  // ascending
+  bool gone = false;            // all that are gone, whoever these are; `ranks` is empty
+};
 Bytes encodeSplit(const Membership& membership, uint32_t round, int32_t colour, int32_t order, const PeerInfo& info,
-                  std::span<const uint32_t> leftOut);
+                  const LeftOut& leftOut);
 // `round`: kJoinRound, or the split that is left.
 Bytes encodeLeave(const Membership& membership, LeaveHow how, const std::string& reason, uint32_t round);
 

@@ -231,7 +231,8 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* new
 /* Makes a communicator of the ranks of `comm` that are not in excludeRanksList (excludeRanksCount of them, each once),
  * in their order. All of those call it, with the same ranks to leave out; the ranks left out do not, and may be dead.
  * `comm` may be broken. `config` NULL: blocking as `comm` is. NCCL_SHRINK_ABORT: first ends what is under way on
- * `comm`, as ncclCommRevoke does. NCCL_SHRINK_DEFAULT: nothing is under way; `comm` stays in use if it was whole. */
+ * `comm`, as ncclCommRevoke does; excludeRanksCount may then be 0 (and the list NULL), which leaves out all ranks that
+ * have died, whoever these are. NCCL_SHRINK_DEFAULT: nothing is under way; `comm` stays in use if it was whole. */
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
                             ncclConfig_t* config, int shrinkFlags);
 ncclResult_t pncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,

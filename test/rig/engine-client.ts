@@ -1,4 +1,5 @@
 /** An engine's side of the bootstrap socket, in TypeScript: asks questions and keeps what comes unasked. File descriptors are not taken. */
+import { ALL_GONE } from '../../control/messages/split.ts';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -67,11 +68,11 @@ export class EngineClient {
     rank: number,
     colour: number,
     order: number,
-    leftOut: readonly number[] = [],
+    leftOut: readonly number[] | 'gone' = [],
   ): Promise<Frame> {
     const writer = this.#key(key).u32(key.round).u32(size).u32(rank).i32(colour).i32(order).bytes(peerInfo());
-    writer.u32(leftOut.length);
-    for (const one of leftOut) writer.u32(one);
+    writer.u32(leftOut === 'gone' ? ALL_GONE : leftOut.length);
+    for (const one of leftOut === 'gone' ? [] : leftOut) writer.u32(one);
     return this.ask(FrameKind.split, writer.finish());
   }
 

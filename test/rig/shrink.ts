@@ -9,8 +9,19 @@ import { Command } from './command.ts';
 /** What a communicator's last rank, and the others, can be at when it dies. */
 export const shrinkingStates = ['idle', 'operation', 'shrink', 'part'] as const;
 
-/** `where`: options that place the ranks; `left` of them go on. */
+/** `where`: options that place the ranks; `left` of them go on, once naming the dead rank and once leaving out whoever is gone. */
 export async function shrinkWithoutDead(
+  program: string,
+  state: string,
+  where: readonly string[],
+  left: number,
+  cluster: Cluster | null,
+): Promise<void> {
+  for (const way of ['named', 'gone'])
+    await shrinkOnce(program, state, ['-x', `SHRINK=${way}`, ...where], left, cluster);
+}
+
+async function shrinkOnce(
   program: string,
   state: string,
   where: readonly string[],

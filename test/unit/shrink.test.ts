@@ -27,7 +27,11 @@ interface World {
   readonly clients: readonly EngineClient[];
   readonly key: Key;
   /** The ranks in `callers` shrink the communicator, each leaving out what `leftOut` says. */
-  shrink(callers: readonly number[], leftOut: (rank: number) => readonly number[], number?: number): Promise<Frame>[];
+  shrink(
+    callers: readonly number[],
+    leftOut: (rank: number) => readonly number[] | 'gone',
+    number?: number,
+  ): Promise<Frame>[];
 }
 
 async function join(agents: TestAgents, size: number): Promise<World> {
@@ -74,6 +78,21 @@ describe.each([
       const answers = await Promise.all([...late, ...early]);
       expect(answers.map(place)).toEqual(others.map((rank) => `${rank} of ${last}`));
     }
+  });
+
+  test('that leaves out whoever is gone completes where nobody is', async () => {
+    using agents = testAgents(hosts);
+    const world = await join(agents, size);
+    const all = [...others, last];
+    const answers = await Promise.all(world.shrink(all, () => 'gone'));
+    expect(answers.map(place)).toEqual(all.map((rank) => `${rank} of ${size}`));
+  });
+
+  test.runIf(size > 2)('fails where one names who is left out, and another does not', async () => {
+    using agents = testAgents(hosts);
+    const world = await join(agents, size);
+    const refused = await Promise.all(world.shrink([0, 1], (rank) => (rank === 0 ? 'gone' : [last])));
+    for (const frame of refused) expect(refusal(frame).sentence).toContain('leaves out all that are gone');
   });
 
   test.runIf(size > 2)(

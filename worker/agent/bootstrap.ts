@@ -152,6 +152,7 @@ export class Bootstrap {
       localRanks: () => options.localRankCount - this.#deaths.ended,
       flushAfterMs: hostCount === 1 ? FLUSH_AFTER_MS.oneHost : FLUSH_AFTER_MS.severalHosts,
       completesHere: ({ round }) => plansLocally || (round !== JOIN_ROUND && !isSplitRound(round)),
+      goneHere: (key) => (plansLocally ? this.#communicators.goneHere(key) : null),
       sendUp,
       complete: (gathering, askers) => this.#complete(gathering, askers),
       refuse: (askers, failure) => this.#refuse(askers, failure),
@@ -380,7 +381,8 @@ export class Bootstrap {
   /** What still waits under the id of a communicator that lacks a rank. A shrink may have left it out, or have all that it needs of it. */
   #failRounds(key: Key, rank: number, how: LeftHow, reason: string): void {
     for (const round of this.#gatherings.keysOf(key.id, key.epoch))
-      if (!isShrinkRound(round.round) || this.#gatherings.awaits(round, rank))
+      if (this.#gatherings.settleGone(round)) continue;
+      else if (!isShrinkRound(round.round) || this.#gatherings.awaits(round, rank))
         this.#gatherings.fail(round, rank, how, reason);
     this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
   }

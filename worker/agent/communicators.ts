@@ -158,6 +158,12 @@ export class Communicators {
     return this.#find(key)?.departed ?? new Map();
   }
 
+  /** Of a communicator that has ranks on this host only: those that are gone from it. Null for any other. */
+  goneHere(key: Key): ReadonlySet<number> | null {
+    const communicator = this.#find(key);
+    return communicator === undefined || communicator.wide ? null : new Set(communicator.departed.keys());
+  }
+
   /** A rank has ended what was under way here and elsewhere, and stays. */
   revoked(key: Key, rank: number, sentence: string): void {
     const communicator = this.#find(key);

@@ -26,6 +26,8 @@ export interface GatheringsOptions {
   readonly flushAfterMs: number;
   /** Whether a key whose ranks are all here may complete here. */
   readonly completesHere: (key: Key) => boolean;
+  /** Ranks of the communicator that are gone, where all that it has had are here; null: it is elsewhere, too. */
+  readonly goneHere: (key: Key) => ReadonlySet<number> | null;
   sendUp(frame: Frame): void;
   complete(gathering: Gathering, askers: readonly Asker[]): void;
   refuse(askers: readonly Asker[], failure: RendezvousFailure): void;
@@ -42,6 +44,8 @@ interface Pending {
   readonly askers: Asker[];
   /** Ranks that it completes without. */
   readonly leftOut: readonly number[];
+  /** Those are whoever is gone. */
+  readonly withoutGone: boolean;
   /** Not yet sent to the launcher, with the size that each states. */
   unsent: { readonly size: number; readonly entry: Entry }[];
   /** The key is the launcher's. */
@@ -69,8 +73,18 @@ export class Gatherings {
     const { engine, rank } = asker;
     const entry = { rank, jobRank: engine.jobRank, pid: engine.pid, bytes };
     const known = this.#pending.get(name);
-    const leftOut = isShrinkRound(key.round) ? readSplit(bytes, size, rank).leftOut : [];
-    const pending: Pending = known ?? { key, askers: [], leftOut, unsent: [], forwarded: false, timer: null };
+    const { leftOut, withoutGone } = isShrinkRound(key.round)
+      ? readSplit(bytes, size, rank)
+      : { leftOut: [], withoutGone: false };
+    const pending: Pending = known ?? {
+      key,
+      askers: [],
+      leftOut,
+      withoutGone,
+      unsent: [],
+      forwarded: false,
+      timer: null,
+    };
     let atOnce = false;
     if (!pending.forwarded) {
       const outcome = this.#collector.add(key, size, { ...entry, host: this.#options.hostIndex });
@@ -85,9 +99,24 @@ export class Gatherings {
     pending.askers.push(asker);
     pending.unsent.push({ size, entry });
     this.#pending.set(name, pending);
+    if (this.settleGone(key)) return undefined;
+    if (this.#collector.get(key)?.withoutGone === true && this.#options.goneHere(key) !== null) return undefined;
     if (atOnce || this.#allHaveSpoken(pending)) return this.#flush(pending);
     pending.timer ??= setTimeout(() => this.#flush(pending), this.#options.flushAfterMs);
     return undefined;
+  }
+
+  /** A key that is to complete without those that are gone does so, where nobody else is awaited. */
+  settleGone(key: Key): boolean {
+    const name = keyName(key);
+    const pending = this.#pending.get(name);
+    const gone = this.#options.goneHere(key);
+    if (pending === undefined || gone === null) return false;
+    const gathering = this.#collector.completeWithout(key, (rank) => gone.has(rank));
+    if (gathering === null) return false;
+    this.#forget(name, pending);
+    this.#options.complete(gathering, pending.askers);
+    return true;
   }
 
   /** The launcher is about to answer a key that nobody here had to ask for. */
@@ -96,6 +125,7 @@ export class Gatherings {
       key,
       askers: [...askers],
       leftOut: [],
+      withoutGone: false,
       unsent: [],
       forwarded: true,
       timer: null,
@@ -137,7 +167,7 @@ export class Gatherings {
   awaits(key: Key, rank: number): boolean {
     const pending = this.#pending.get(keyName(key));
     if (pending === undefined || pending.askers.some((asker) => asker.rank === rank)) return false;
-    return !pending.leftOut.includes(rank);
+    return !pending.withoutGone && !pending.leftOut.includes(rank);
   }
 
   /** Keys of one id that wait here. */

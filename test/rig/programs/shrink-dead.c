@@ -1,7 +1,8 @@
 /* The last rank kills itself (SIGKILL) while it and the others are in the state that the first argument names: `idle`,
  * `operation`, `shrink` (the others already wait for each other there), `needed` (the others do not leave it out) or
  * `part` (rank 0 of the job is in another communicator). The others shrink the communicator and go on without it, and
- * say "shrunk to" how many. The second argument is a directory in which they say how far they are. */
+ * say "shrunk to" how many. The second argument is a directory in which they say how far they are. SHRINK=gone: they name
+ * no rank, but leave out whoever is gone. */
 #include <signal.h>
 #include <string.h>
 
@@ -47,7 +48,9 @@ int main(int argc, char** argv) {
     MUST(ncclCommDestroy(job.comm));
     return 0;
   }
-  MUST(ncclCommShrink(job.comm, &last, 1, &part, NULL, NCCL_SHRINK_ABORT));
+  const char* const way = getenv("SHRINK");
+  const int names = way == NULL || !is(way, "gone");
+  MUST(ncclCommShrink(job.comm, names ? &last : NULL, names, &part, NULL, NCCL_SHRINK_ABORT));
   MUST(ncclCommDestroy(job.comm));
   ncclrunStreamSynchronize(NULL); /* what the broken communicator's operations left there, said once */
   MUST(ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, part, NULL));
