@@ -219,7 +219,8 @@ Status CudaDataPath::makeLauncher() {
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
   launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch);
-  if (header.ranks > 1 && mine.regions->allReach())
+  // In a queue that ranks share, what one waits for may stand behind its wait.
+  if (header.ranks > 1 && mine.regions->allReach() && mine.regions->queuesApart())
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());

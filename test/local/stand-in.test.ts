@@ -23,6 +23,7 @@ describeIf(
 
     it.each<[string, number, Record<string, string>]>([
       ['by default', 4, {}],
+      ['for a rank alone', 1, {}],
       ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
       ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
       ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
@@ -78,6 +79,7 @@ describeIf(
       ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
       ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
       ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
+      ['graphs 1 20 262144', 'graphs: 1 ranks, 20 replays, up to 262144 bytes: right'],
       ['options 4', 'options: 4 ranks: right'],
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
@@ -85,6 +87,15 @@ describeIf(
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s', async (line, says) => {
       for (const wishes of [{}, COPIES]) await programs.expectLast(line, says, { ...environment, ...wishes });
+    });
+
+    it('threads that share a GPU share the queues of its streams', async () => {
+      const shared = { NCCLRUN_STAND_IN_GPUS: '1', NCCLRUN_STAND_IN_CHANNELS: '32', NCCL_MULTI_RANK_GPU_ENABLE: '1' };
+      await programs.expectLast('threads 4 60', 'threads: 4 ranks, 60 rounds: right', {
+        ...environment,
+        ...COPIES,
+        ...shared,
+      });
     });
 
     it('ranks of one thread agree on copies in a group', async () => {

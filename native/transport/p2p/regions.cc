@@ -1,6 +1,8 @@
 #include "transport/p2p/regions.h"
 
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "core/debug.h"
 #include "transport/p2p/process_token.h"
@@ -133,6 +135,15 @@ Status Regions::decide() {
     if (Status status = useHostMemory(peer); !status.ok()) return status;
   }
   return {};
+}
+
+bool Regions::queuesApart() const {
+  std::set<std::pair<uint64_t, uint64_t>> owners;
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    const DeviceRecord& record = segment_.deviceRecord(local);
+    if (!owners.emplace(record.process, record.context).second) return false;
+  }
+  return true;
 }
 
 void Regions::publishSplitLines(uint32_t words) {

@@ -45,6 +45,9 @@ class Regions {
   plan::Transport transport(uint32_t peer) const { return transports_[peer]; }
   // Whether every GPU reaches every other: all ranks come to the same answer.
   bool allReach() const { return allReach_; }
+  // Whether no two ranks are threads that share a GPU, whose streams share the driver's queues, too. The same at all
+  // ranks, once connected.
+  bool queuesApart() const;
   // Why a peer is reached through memory of the host; empty if none is.
   const std::string& why() const { return why_; }
   const Slots& slots() const { return slots_; }
