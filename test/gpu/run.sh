@@ -3,13 +3,13 @@
 #
 #   test/gpu/run.sh [RANKS [PATTERN]]    a rank per GPU and all tests, or those whose name matches the regular expression
 #
-# A line per test, PASS or FAIL with its seconds; of a failed one the end of its output too. Skips with a reason where
-# there is no GPU. More ranks than GPUs share these (NCCL_MULTI_RANK_GPU_ENABLE): all that a kernel, a copy engine or the
-# driver does is then tried, and only the way from one GPU to another is not; NVIDIA's multi-process service, where it is
-# there, lets their kernels run at once. Environment:
+# A line per test, PASS or FAIL with its seconds, or SKIP with the reason; of a failed one the end of its output too.
+# Without a GPU nothing runs. More ranks than GPUs share these (NCCL_MULTI_RANK_GPU_ENABLE): all that a kernel, a copy
+# engine or the driver does is then tried, and only the way from one GPU to another is not; NVIDIA's multi-process
+# service, where it is there, lets their kernels run at once. Environment:
 #   LOGS=DIRECTORY  keeps every test's output        EVERY=1   runs each torch test by itself under every launcher too
 #   SERVICE=0       no multi-process service: ranks that share a GPU take turns
-#   LIMIT=N         multiplies the time limits       THEIRS=1  runs torch and cupy on NVIDIA's library, to try the tests
+#   LIMIT=N         multiplies the time limits: 0.5  THEIRS=1  runs torch and cupy on NVIDIA's library, to try the tests
 set -u
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 home=$(cd "$here/../.." && pwd)
@@ -45,19 +45,30 @@ library=$home/build/libnccl.so.2
 export LD_LIBRARY_PATH=$home/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # of the native programs, whose own paths are the build's
 
 start=(ncclrun -n "$ranks")
-shares='' unserved=(env)
+shares='' unserved=(env) threaded=(env)
+# NVIDIA's multi-process service; a client that fails or is killed may leave it useless to all others
+serve() {
+  [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] || nvidia-cuda-mps-control -d
+}
+end_service() {
+  [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] || echo 'quit -t 5' | nvidia-cuda-mps-control
+}
 if [ "$ranks" -gt "$there" ]; then
   shares=1
   start+=(--oversubscribe)
   export NCCL_MULTI_RANK_GPU_ENABLE=1
   # clients of the service that have one queue each stand in each other's way
   unserved=(env -u CUDA_MPS_PIPE_DIRECTORY)
-  export CUDA_DEVICE_MAX_CONNECTIONS=32 # ranks of one process wait for each other: none may stand behind another one's queue
+  # Threads that share a GPU wait for each other in its queues: none may stand behind another one. Four clients of the
+  # service that want 32 queues each have no room on an H200, with 20 they have.
+  threaded=(env CUDA_DEVICE_MAX_CONNECTIONS=32)
+  clients=$(((ranks + there - 1) / there))
+  export CUDA_DEVICE_MAX_CONNECTIONS=$((clients > 2 ? 64 / clients : 32))
   if [ "${SERVICE:-1}" = 1 ] && command -v nvidia-cuda-mps-control >/dev/null; then
     CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
     export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
-    nvidia-cuda-mps-control -d
-    trap 'echo quit | nvidia-cuda-mps-control; rm -r "$CUDA_MPS_PIPE_DIRECTORY"' EXIT
+    trap 'end_service; rm -r "$CUDA_MPS_PIPE_DIRECTORY"' EXIT
+    serve
   fi
 fi
 
@@ -76,6 +87,11 @@ add() {
   names+=("$1") limits+=("$2")
   shift 2
   commands+=("$(printf '%q ' "$@")")
+}
+# What cannot run where ranks share a GPU, and why: skip_shared NAME REASON. Status 0: it does not run.
+skip_shared() {
+  [ -n "$shares" ] || return 1
+  ! [[ $1 =~ $pattern ]] || echo "SKIP $1: ranks share a GPU: $2"
 }
 
 # programs of the native build: each is started on all GPUs
@@ -109,21 +125,26 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add "native/two-streams-$what" 250 "$bin/two_streams" "$ranks" 4000 1024 "$what"
   done
   for queues in 8 1; do
-    few=("${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=$queues)
-    [ "$queues" = 8 ] || few=("${unserved[@]}" "${few[@]}")
+    limited=("${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=$queues)
+    [ "$queues" = 8 ] || limited=("${unserved[@]}" "${limited[@]}")
     for what in collectives messages; do
-      add "native/two-streams-copies-$what-$queues" 250 "${few[@]}" "$bin/two_streams" "$ranks" 200 1024 "$what"
+      name=native/two-streams-copies-$what-$queues
+      if [ "$what-$queues" = collectives-1 ] && skip_shared "$name" \
+        "in one queue a rank's copies wait behind its kernels, these for the other rank's, and these behind its copies"; then
+        continue
+      fi
+      add "$name" 250 "${limited[@]}" "$bin/two_streams" "$ranks" 200 1024 "$what"
     done
-    add "native/unlike-groups-copies-$queues" 70 "${few[@]}" "$bin/unlike_groups" "$ranks" $((64 << 20))
-    add "native/group-streams-copies-$queues" 70 "${few[@]}" "$bin/group_streams" "$ranks" 20 $((64 << 20))
-    add "native/graphs-copies-$queues" 130 "${few[@]}" "$bin/graphs" "$ranks" 100 $((64 << 20))
+    add "native/unlike-groups-copies-$queues" 70 "${limited[@]}" "$bin/unlike_groups" "$ranks" $((64 << 20))
+    add "native/group-streams-copies-$queues" 70 "${limited[@]}" "$bin/group_streams" "$ranks" 20 $((64 << 20))
+    add "native/graphs-copies-$queues" 130 "${limited[@]}" "$bin/graphs" "$ranks" 100 $((64 << 20))
   done
   for state in large graph running moving gathering gather send receive group graph-late; do
     add "native/lose-peer-copies-$state" 40 "${copies[@]}" "$bin/lose_peer" "$ranks" "$state"
   done
   add native/abort-copies 130 "${copies[@]}" "$bin/abort" "$ranks" 3
   add native/options-copies 70 "${copies[@]}" "$bin/options" "$ranks"
-  add native/one-thread 70 "$bin/one_thread" "$ranks" $((64 << 20))
+  add native/one-thread 70 "${threaded[@]}" "$bin/one_thread" "$ranks" $((64 << 20))
   add native/group-streams 70 "$bin/group_streams" "$ranks" 60 $((64 << 20))
   add native/memory 70 "$bin/memory" "$ranks" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$ranks" $((64 << 20))
@@ -134,9 +155,10 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
         "$bin/many" "$ranks" 100000 1
     done
   fi
-  add native/threads 250 "$bin/threads" "$ranks" 1000
+  add native/threads 250 "${threaded[@]}" "$bin/threads" "$ranks" 1000
   add native/options 70 "$bin/options" "$ranks"
-  [ -n "$shares" ] || add native/hidden 180 "$bin/hidden" "$ranks" alone $((64 << 20))
+  skip_shared native/hidden 'no rank can see a GPU alone' ||
+    add native/hidden 180 "$bin/hidden" "$ranks" alone $((64 << 20))
   add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$ranks" all $((64 << 20))
   add native/abort 130 "$bin/abort" "$ranks" 3
   add native/teams 130 "$bin/teams" "$ranks"
@@ -169,9 +191,10 @@ for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall
   add "perf/$collective" 60 ncclrun perf "$collective" "${start[@]:1}" --device cuda -e 16M -f 32 -o all --check
 done
 add perf/types 120 ncclrun perf all_reduce "${start[@]:1}" --device cuda -b 0 -e 100003 -f 313 -d all -o all --check
-# it measures what a GPU's own exchange costs it
 nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
-if [ -z "$shares" ] && "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
+if skip_shared example/overlap 'it measures what a GPU of its own costs'; then
+  :
+elif "$nvcc" -O3 -std=c++20 -arch="sm_${NCCLRUN_CUDA_ARCHITECTURE:-90}" -I"$home/native/include" -o "$logs/overlap" \
   "$home"/examples/overlap/*.cu "$home"/examples/overlap/*.cc -L"$home/build" -Xlinker -l:libnccl.so.2; then
   add example/overlap 60 "${start[@]}" "$logs/overlap"
   shown+=" example/overlap "
@@ -181,7 +204,8 @@ fi
 while read -r name; do
   add "typescript/${name// /-}" 30 env NCCLRUN_TEST_DEVICE=cuda "${start[@]}" "$home/test/local/interface/program.ts" "$name"
 done < <(sed -n "s/^  async '\\(.*\\)'() {\$/\\1/p" "$home/test/local/interface/devices.ts")
-add typescript/example 30 "${start[@]}" "$home/examples/gpu-all-reduce.ts"
+skip_shared typescript/example 'it takes the host device then' ||
+  add typescript/example 30 "${start[@]}" "$home/examples/gpu-all-reduce.ts"
 
 # torch: one by one under ncclrun, all in one process group under the others
 together=(reductions moves point_to_point asynchronous graph ddp fsdp mesh)
@@ -198,7 +222,7 @@ add torch/torchrun/together 240 "${torchrun[@]}" "$here/torch/together.py" "${to
 add torch/mpirun/together 240 "${mpirun[@]}" "$here/torch/together.py" "${together[@]}"
 add torch/abort 180 "${preload[@]}" python3 "$here/torch/abort.py" "$ranks"
 
-add cupy/one-process 120 "${preload[@]}" python3 "$here/cupy/one_process.py" "$ranks"
+add cupy/one-process 120 "${threaded[@]}" "${preload[@]}" python3 "$here/cupy/one_process.py" "$ranks"
 add cupy/ncclrun 120 "${ours[@]}" "$here/cupy/processes.py"
 add cupy/mpirun 120 "${mpirun[@]}" "$here/cupy/processes.py"
 
@@ -210,7 +234,7 @@ for i in "${!names[@]}"; do
   # torch/abort: NVIDIA's library tells nobody of a lost rank of the same host
   if [ -n "${THEIRS:-}" ] && ! [[ $name =~ ^(torch/[^a]|cupy/) ]]; then continue; fi
   log=$logs/${name//\//-}
-  limit=$((${limits[$i]} * ${LIMIT:-1}))
+  limit=$(awk "BEGIN { print int(${limits[$i]} * ${LIMIT:-1}) }")
   start=$(date +%s.%N)
   timeout -k 10 "$limit" bash -c "exec ${commands[$i]}" >"$log" 2>&1 </dev/null
   status=$?
@@ -225,6 +249,8 @@ for i in "${!names[@]}"; do
     if [ $status = 124 ] || [ $status = 137 ]; then why="still running after $limit s"; fi
     echo "FAIL $name (${seconds} s): $why: ${commands[$i]}"
     tail -n "${TAIL:-25}" "$log" | cut -c1-400 | sed 's/^/    /'
+    end_service
+    serve
   fi
 done
 echo "$passed passed, $failed failed"

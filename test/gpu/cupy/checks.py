@@ -43,17 +43,30 @@ class Ranks:
 
     def __init__(self, size, members):
         self.size, self.members = size, members
+        devices = [device for _, _, device in members]
+        # On one stream a rank would wait for another one that stands behind it there.
+        self.shared = len(set(devices)) < len(devices)
+        self.streams = {rank: self.stream(device) for rank, _, device in members}
 
-    def together(self, call):
-        """call(rank, communicator, stream) for each, in a group; then waits."""
-        nccl.groupStart()
-        for rank, communicator, device in self.members:
-            with cupy.cuda.Device(device):
-                call(rank, communicator, cupy.cuda.Stream.null.ptr)
-        nccl.groupEnd()
+    def stream(self, device):
+        with cupy.cuda.Device(device):
+            return cupy.cuda.Stream(non_blocking=True) if self.shared else cupy.cuda.Stream.null
+
+    def synchronize(self):
         for _, _, device in self.members:
             with cupy.cuda.Device(device):
                 cupy.cuda.Device().synchronize()
+
+    def together(self, call):
+        """call(rank, communicator, stream) for each, in a group; then waits."""
+        if self.shared:
+            self.synchronize()
+        nccl.groupStart()
+        for rank, communicator, device in self.members:
+            with cupy.cuda.Device(device):
+                call(rank, communicator, self.streams[rank].ptr)
+        nccl.groupEnd()
+        self.synchronize()
 
     def buffers(self, make):
         made = {}
