@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -10,6 +11,8 @@
 
 #include <cerrno>
 #include <cstring>
+
+#include "core/clock.h"
 
 namespace ncclrun {
 namespace {
@@ -21,6 +24,11 @@ size_t ringBytes(const Endpoint::Facts& facts) {
 Connection& ringIn(const Mapping& memory) { return *static_cast<Connection*>(memory.address()); }
 
 constexpr uint32_t kIncoming = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
+
+// A host that is silent for longer is lost anyway.
+constexpr uint64_t kFarewellNanoseconds = 10'000'000'000;
+// How often a wait for room looks whether it is still wanted.
+constexpr int kInterruptMs = 20;
 
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -53,8 +61,19 @@ SocketEndpoint::~SocketEndpoint() {
   // In the middle of a slot a farewell would be taken for payload.
   if (!open_ || over_ || (facts().sends && headerDone_ > 0)) return;
   const socket::SlotHeader farewell{socket::kFarewell, 0, {}};
-  // If it does not fit into the socket's buffer the peer sees an end without farewell, which is what it is.
-  (void)!send(socket_.get(), &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
+  // An end without farewell is a death to the peer. One that is behind has not made room for it yet.
+  const uint64_t deadline = nowNanoseconds() + kFarewellNanoseconds;
+  for (size_t done = 0; done < sizeof farewell;) {
+    const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&farewell) + done, sizeof farewell - done,
+                              MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      done += size_t(sent);
+      continue;
+    }
+    if (!again(errno) || interrupt_.raised() || nowNanoseconds() > deadline) return;
+    pollfd room = {.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+    poll(&room, 1, kInterruptMs);
+  }
 }
 
 void SocketEndpoint::broken(const std::string& why) {
