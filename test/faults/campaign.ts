@@ -16,10 +16,12 @@ export async function playAll(
   const results: RoundResult[] = [];
   const waiting = [...draws];
   const lane = async (program: string): Promise<void> => {
-    for (let drawn = waiting.shift(); drawn !== undefined; ) {
+    while (waiting.length > 0) {
       await using cluster = await Cluster.start(HOSTS);
-      for (let whole = true; whole && drawn !== undefined; drawn = waiting.shift()) {
-        const result = await playRound(cluster, program, drawn);
+      for (let whole = true; whole; ) {
+        const drawn = waiting.shift();
+        if (drawn === undefined) return;
+        const result = await playRound(cluster, program, drawn).catch((error: unknown) => broken(drawn, error));
         results.push(result);
         tell(result);
         whole = result.wrongs.length === 0;
@@ -33,4 +35,9 @@ export async function playAll(
   } finally {
     await rm(directory, { recursive: true });
   }
+}
+
+/** A round that could not be played to its end. */
+function broken(draw: Draw, error: unknown): RoundResult {
+  return { draw, wrongs: [error instanceof Error ? error.message : String(error)], endMs: 0, outcome: null };
 }

@@ -18,6 +18,8 @@ import { Remains } from './remains.ts';
 const END_MS = 10_000;
 /** For one that goes on, or has to wait for something first. */
 const PATIENCE_MS = 60_000;
+/** Between looks at everything that there is. */
+const LOOK_MS = 50;
 
 export interface RoundResult {
   readonly draw: Draw;
@@ -119,7 +121,8 @@ async function awaitClean({ kind }: Draw, scene: Scene, remains: Remains, end: E
   const started = performance.now();
   const limit = kind.class === 'ends' ? END_MS - end.ms : END_MS;
   const left = (): string[] => remains.of(scene.command, jobIdOf(end.outcome));
-  const nothing = until('nothing left', () => left().length === 0, kind.lift === undefined ? limit : LEASE_MS);
+  const most = kind.lift === undefined ? limit : LEASE_MS;
+  const nothing = until('nothing left', () => left().length === 0, most, LOOK_MS);
   const wrongs = await nothing.then(
     () => [],
     () => [`left behind: ${left().join('; ')}`],

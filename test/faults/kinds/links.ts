@@ -63,7 +63,7 @@ export const linkKinds: readonly Kind[] = [
     verdicts: running,
     async inject({ host, random }) {
       await host.cut();
-      await delay(100 + random(1500));
+      await delay(100 + random(400)); // TCP tries again after as long as it was cut
       await host.uncut();
       return true;
     },

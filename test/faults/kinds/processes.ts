@@ -1,5 +1,5 @@
 /** kill -9 of each of the processes that make up a job. */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Part, killHard, partsOn, rankOn } from '../../rig/faults.ts';
 import { type Kind, type Scene, fine, hostLost, notJoined } from '../kind.ts';
 
@@ -10,7 +10,7 @@ async function kill({ host, command }: Scene, part: Part): Promise<boolean> {
     for (const { pid } of found) killHard(pid);
     if (found.length > 0) return true;
     if (command.process.exitCode !== null) return false;
-    await turn();
+    await delay(2);
   }
 }
 

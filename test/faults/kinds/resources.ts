@@ -1,7 +1,7 @@
 /** Disks that are full, and no descriptors left. */
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { repository } from '../../rig/cluster.ts';
 import { type Part, exhaustDescriptors, partsOn } from '../../rig/faults.ts';
 import { type Kind, type Scene, type Verdict, fine, hostLost, notJoined } from '../kind.ts';
@@ -45,7 +45,7 @@ async function exhaustPart({ host, command }: Scene, part: Part): Promise<boolea
     const [found] = partsOn(host, part);
     if (found !== undefined) return exhaust(found.pid);
     if (command.process.exitCode !== null) return false;
-    await turn();
+    await delay(2);
   }
 }
 
