@@ -2,7 +2,6 @@
  * Ranks that were ended give their GPUs' memory back, a moment later than they are gone. Before ranks start again their GPUs are to have as much
  * free as they had at first.
  */
-import { monotonicMs } from '../../control/clock.ts';
 import type { GpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 
@@ -14,7 +13,9 @@ const LIMIT_MS = 30_000;
 const TOLERANCE = 0.02;
 
 export interface MemoryWaitOptions {
-  /** Asks for the same GPUs. */
+  /** What was free at first; may never be known. */
+  readonly before: Promise<readonly GpuMemory[]>;
+  /** Asks for the same GPUs. The answer may never come: a broken GPU may keep NVML for ever. */
   readonly now: () => Promise<readonly GpuMemory[]>;
   /** False: nobody waits for it any more. */
   readonly isWanted: () => boolean;
@@ -22,28 +23,36 @@ export interface MemoryWaitOptions {
   readonly limitMs?: number;
 }
 
-/** Resolves when the GPUs have as much free as `before`, or the limit is over. */
-export async function memoryIsBack(before: readonly GpuMemory[], options: MemoryWaitOptions): Promise<void> {
-  const { now, isWanted, tell, limitMs = LIMIT_MS } = options;
-  const began = monotonicMs();
-  for (let told = false; isWanted(); ) {
-    const lacking = lackingOf(await now(), before);
-    const waited = monotonicMs() - began;
-    if (lacking.length === 0 || !isWanted()) return;
-    if (waited >= limitMs) {
-      tell(
-        `the ranks start although ${lackText(lacking)}, ${Math.round(waited / 1000)} s after those before had ended`,
-      );
-      return;
-    }
-    if (!told && waited >= TELL_MS) {
-      tell(`the ranks wait for memory: ${lackText(lacking)}`);
-      told = true;
-    }
-    await new Promise((resolve) => {
-      setTimeout(resolve, ASK_MS);
-    });
-  }
+/** Resolves when the GPUs have as much free as before, or the limit is over. */
+export async function memoryIsBack({
+  before,
+  now,
+  isWanted,
+  tell,
+  limitMs = LIMIT_MS,
+}: MemoryWaitOptions): Promise<void> {
+  /** null: NVML has not answered. */
+  let lacking: readonly GpuMemory[] | null = null;
+  let isOver = false;
+  const over = Promise.withResolvers<void>();
+  const tellIfWanted = (message: string): void => {
+    if (isWanted()) tell(message);
+  };
+  const patience = setTimeout(() => tellIfWanted(`the ranks wait for memory: ${lackText(lacking)}`), TELL_MS);
+  const limit = setTimeout(() => {
+    tellIfWanted(`the ranks start although ${lackText(lacking)}, ${limitMs / 1000} s after those before had ended`);
+    over.resolve();
+  }, limitMs);
+  const ask = async (): Promise<void> => {
+    lacking = lackingOf(await now(), await before);
+    if (lacking.length === 0 || !isWanted()) over.resolve();
+    else if (!isOver) setTimeout(() => void ask(), ASK_MS);
+  };
+  void ask();
+  await over.promise;
+  isOver = true;
+  clearTimeout(patience);
+  clearTimeout(limit);
 }
 
 function lackingOf(now: readonly GpuMemory[], before: readonly GpuMemory[]): GpuMemory[] {
@@ -54,7 +63,8 @@ function lackingOf(now: readonly GpuMemory[], before: readonly GpuMemory[]): Gpu
 }
 
 /** `GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)`. */
-function lackText(lacking: readonly GpuMemory[]): string {
+function lackText(lacking: readonly GpuMemory[] | null): string {
+  if (lacking === null) return 'NVML has not said how much is free';
   const texts = lacking.map((one) => `GPU ${one.gpu} has ${freeText(one)} free (held by ${holdersText(one.holders)})`);
   return texts.join(', ');
 }

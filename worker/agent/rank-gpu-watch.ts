@@ -41,9 +41,10 @@ export class RankGpuWatch {
   async ready(placement: Placement): Promise<void> {
     const { native, order, report } = this.#options;
     const gpus = Array.from(gpusOfRanks(placement, visibleGpus(), process.env).values());
-    const first = order.epoch === 0 ? [] : memoryOf((await atFirst.get(order.jobId)) ?? [], gpus);
-    if (first.length === 0) return;
-    await memoryIsBack(first, {
+    const first = atFirst.get(order.jobId);
+    if (order.epoch === 0 || first === undefined || gpus.length === 0) return;
+    await memoryIsBack({
+      before: first.then((answer) => memoryOf(answer, gpus)),
       now: async () => memoryOf(await askNvml(native), gpus),
       isWanted: () => !this.#isStopped,
       tell: (message) => report({ type: 'notice', message }),
