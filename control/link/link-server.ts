@@ -1,12 +1,13 @@
 /** Where those who were invited call: a TCP port that answers nobody without the job's key. */
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { secretTls } from './secret.ts';
 import { StreamLink } from './stream-link.ts';
 
 /** Whoever has not shown the key by then goes. */
 const HANDSHAKE_MS = 10_000;
-/** Strangers who call at once, beside those who were invited. */
+/** Who has not shown the key, at a time: the longest waiting one goes first, so that nobody can keep out those who were invited. */
 const STRANGERS = 64;
 const KEEPALIVE_MS = 30_000;
 
@@ -20,6 +21,8 @@ export interface LinkServerOptions {
 export class LinkServer {
   readonly #server: Server;
   readonly #callers = new WeakMap<TLSSocket, string>();
+  /** By where they call from, the longest waiting first. */
+  readonly #strangers = new Map<string, Socket>();
   readonly #expected: Set<string>;
 
   private constructor({ secret, identities, onLink }: LinkServerOptions) {
@@ -34,8 +37,9 @@ export class LinkServer {
         return key;
       },
     });
-    this.#server.maxConnections = identities.size + STRANGERS;
+    this.#server.on('connection', (socket) => this.#wait(socket));
     this.#server.on('secureConnection', (socket) => {
+      this.#strangers.delete(originOf(socket));
       const identity = this.#callers.get(socket);
       if (identity === undefined || !this.#expected.delete(identity)) return socket.destroy();
       socket.setNoDelay(true);
@@ -44,6 +48,18 @@ export class LinkServer {
       return undefined;
     });
     this.#server.on('tlsClientError', () => undefined); // strangers, and scanners of ports
+  }
+
+  #wait(socket: Socket): void {
+    const origin = originOf(socket);
+    this.#strangers.set(origin, socket);
+    socket.once('close', () => {
+      if (this.#strangers.get(origin) === socket) this.#strangers.delete(origin);
+    });
+    const [longest] = this.#strangers;
+    if (longest === undefined || this.#strangers.size <= STRANGERS) return;
+    this.#strangers.delete(longest[0]);
+    longest[1].destroy();
   }
 
   /** Rejects where no port can be had. */
@@ -68,4 +84,8 @@ export class LinkServer {
   close(): void {
     this.#server.close();
   }
+}
+
+function originOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }

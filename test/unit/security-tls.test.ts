@@ -1,0 +1,192 @@
+/** The port at which invited agents call, attacked by who listens to, cuts, changes and repeats what an agent says there. */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { call } from '../../control/link/call.ts';
+import { LinkServer } from '../../control/link/link-server.ts';
+import type { Invitation } from '../../control/link/secret.ts';
+import { makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind } from '../../control/messages/frame.ts';
+import { StreamLink } from '../../control/link/stream-link.ts';
+import { noFrames } from '../rig/attack/bytes.ts';
+
+const SOON_MS = 5000;
+const KNOCKERS = 200;
+const HOST = 'h1';
+/** A handshake that somebody has changed may wait for bytes that will not come. */
+const CHANGED_MS = 300;
+/** Of the first record: nobody looks at it (RFC 5246, appendix E), and whatever it says the handshake is the agent's. */
+const RECORD_VERSION_AT = 2;
+
+interface Port {
+  readonly invitation: Invitation;
+  /** Who got through, and the frames that came from them. */
+  readonly callers: string[];
+  readonly frames: number[];
+  readonly problems: (string | null)[];
+}
+
+const closers: (() => void)[] = [];
+let port: Port;
+beforeEach(async () => {
+  port = await open();
+});
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+async function open(): Promise<Port> {
+  const secret = randomBytes(32);
+  const [callers, frames, problems] = [new Array<string>(), new Array<number>(), new Array<string | null>()];
+  const server = await LinkServer.listen({
+    secret,
+    identities: new Set([HOST]),
+    onLink(identity, link) {
+      callers.push(identity);
+      link.open({ frame: ({ kind }) => void frames.push(kind), closed: (problem) => void problems.push(problem) });
+      closers.push(() => link.abandon());
+    },
+  });
+  closers.push(() => server.close());
+  const text = secret.toString('base64');
+  const invitation = {
+    schemaVersion: 1,
+    jobId: 'job',
+    secret: text,
+    addresses: ['127.0.0.1'],
+    port: server.port,
+  } as const;
+  return { invitation, callers, frames, problems };
+}
+
+/** Somebody between the agent and the port, who may change what the agent says. */
+async function between(target: number, change: (said: Buffer, before: number) => Buffer) {
+  const said: Buffer[] = [];
+  let bytes = 0;
+  const server = createServer((agent: Socket) => {
+    const launcher = connect(target, '127.0.0.1');
+    agent.on('data', (chunk) => {
+      said.push(chunk);
+      launcher.write(change(chunk, bytes));
+      bytes += chunk.length;
+    });
+    launcher.on('data', (chunk) => agent.write(chunk));
+    for (const [one, other] of [
+      [agent, launcher],
+      [launcher, agent],
+    ] as const) {
+      one.on('error', () => undefined);
+      one.on('close', () => other.destroy());
+    }
+    closers.push(() => agent.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closers.push(() => server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return { port: address.port, said: () => Buffer.concat(said) };
+}
+
+/** Calls and says a heartbeat; null if the key was not shown. */
+async function speak(invitation: Invitation, limitMs = SOON_MS): Promise<StreamLink | null> {
+  try {
+    const socket = await call(invitation, HOST, limitMs);
+    const link = new StreamLink(socket, socket);
+    closers.push(() => link.abandon());
+    link.open({ frame: () => undefined, closed: () => undefined });
+    link.send(makeFrame(FrameKind.heartbeat));
+    return link;
+  } catch {
+    return null;
+  }
+}
+
+async function heard(count: number): Promise<void> {
+  await expect.poll(() => port.frames.length).toBe(count);
+}
+
+/** Says bytes and waits until it is hung up on. */
+async function stranger(bytes: Uint8Array): Promise<void> {
+  const socket = connect(port.invitation.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.end(bytes);
+  socket.resume();
+  await closed;
+}
+
+const same = (said: Buffer): Buffer => said;
+
+/** All that an agent says from its first byte to a frame, as somebody between saw it. */
+async function recorded(): Promise<Buffer> {
+  const other = port;
+  port = await open();
+  const relay = await between(port.invitation.port, same);
+  await speak({ ...port.invitation, port: relay.port });
+  await heard(1);
+  port = other;
+  return relay.said();
+}
+
+it('an agent’s own words, repeated to the same port and to that of another job', async () => {
+  const relay = await between(port.invitation.port, same);
+  await speak({ ...port.invitation, port: relay.port });
+  await heard(1);
+  await stranger(relay.said());
+  expect(port.callers).toEqual([HOST]);
+  await heard(1);
+  const words = relay.said();
+  port = await open();
+  await stranger(words);
+  expect(port.callers).toEqual([]);
+});
+
+it('an agent’s own words, cut at every byte', async () => {
+  const words = await recorded();
+  for (let length = 0; length < words.length; length++) await stranger(words.subarray(0, length));
+  expect({ callers: port.callers, frames: port.frames }).toEqual({ callers: [], frames: [] });
+  expect(await speak(port.invitation)).not.toBeNull();
+});
+
+it('an agent’s words, of which somebody on the way changes one bit', async () => {
+  const length = (await recorded()).length;
+  for (let at = 0; at < length; at += 1) {
+    port = await open();
+    const relay = await between(port.invitation.port, (said, before) => {
+      const changed = Buffer.from(said);
+      const index = at - before;
+      if (index >= 0 && index < changed.length) changed.writeUInt8(changed.readUInt8(index) ^ 1, index);
+      return changed;
+    });
+    const link = await speak({ ...port.invitation, port: relay.port }, CHANGED_MS);
+    // A record that is told to be longer waits for the rest until the agent leaves.
+    link?.close();
+    await expect.poll(() => port.problems.length).toBe(port.callers.length);
+    expect({ at, frames: at === RECORD_VERSION_AT ? [] : port.frames }).toEqual({ at, frames: [] });
+    for (const close of closers.splice(0)) close();
+  }
+});
+
+it.each(noFrames)('a stranger says $name', async ({ bytes }) => {
+  await stranger(bytes);
+  expect(port.callers).toEqual([]);
+  expect(await speak(port.invitation)).not.toBeNull();
+});
+
+it('strangers knock, say nothing and stay', async () => {
+  const knocking = Array.from({ length: KNOCKERS }, () => connect(port.invitation.port, '127.0.0.1'));
+  for (const socket of knocking) closers.push(() => socket.destroy());
+  await Promise.all(knocking.map((socket) => once(socket, 'connect')));
+  expect(await speak(port.invitation)).not.toBeNull();
+  await heard(1);
+});
+
+it('who has the key says what is no frame: that link ends with a sentence', async () => {
+  const socket = await call(port.invitation, HOST, SOON_MS);
+  closers.push(() => socket.destroy());
+  socket.on('error', () => undefined);
+  socket.write('GET / HTTP/1.1\r\n\r\n');
+  await expect.poll(() => port.problems).toEqual(['it sent text, which is no frame: "GET / HTTP/1.1"']);
+});
