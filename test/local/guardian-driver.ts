@@ -93,6 +93,11 @@ export class GuardianDriver implements AsyncDisposable {
     this.#socket.destroy();
   }
 
+  /** Says nothing more, and listens on. */
+  finish(): void {
+    this.#socket.end();
+  }
+
   pauseReading(): void {
     this.#socket.pause();
   }
