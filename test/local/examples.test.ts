@@ -139,6 +139,13 @@ describeIf(noPython, 'examples in Python', () => {
 });
 
 describeIf(noCompiler, 'examples in C', () => {
+  it('shrink.c', async () => {
+    const program = await compileWithEngine('examples/shrink.c', directory);
+    const { status, stdout } = await Command.run(['--on-failure', 'shrink', '-n', '4', program]);
+    const expected = [0, 1, 2].map((rank) => `[${rank}] rank ${rank}: 1000 steps done, 3 ranks are left`);
+    expect({ status, lines: stdout.trimEnd().split('\n').toSorted() }).toEqual({ status: 0, lines: expected });
+  });
+
   it('hello.c', async () => {
     const program = await compileWithEngine('examples/hello.c', directory);
     expect(await lines(['-n', '2', program])).toEqual([

@@ -100,7 +100,7 @@ export class Gatherings {
     pending.unsent.push({ size, entry });
     this.#pending.set(name, pending);
     if (this.settleGone(key)) return undefined;
-    if (this.#collector.get(key)?.withoutGone === true && this.#options.goneHere(key) !== null) return undefined;
+    if (this.#settlesHere(pending)) return undefined;
     if (atOnce || this.#allHaveSpoken(pending)) return this.#flush(pending);
     pending.timer ??= setTimeout(() => this.#flush(pending), this.#options.flushAfterMs);
     return undefined;
@@ -143,7 +143,7 @@ export class Gatherings {
 
   /** Everything goes to the launcher now: it learns next that a rank ended, and must know who waits for it. */
   flushAll(): void {
-    for (const pending of this.#pending.values()) this.#flush(pending);
+    for (const pending of this.#pending.values()) if (!this.#settlesHere(pending)) this.#flush(pending);
   }
 
   /** An engine is gone or gives up: nobody can wait for its answers, and what it takes part in cannot complete. */
@@ -178,6 +178,11 @@ export class Gatherings {
   close(): void {
     for (const { timer } of this.#pending.values()) if (timer !== null) clearTimeout(timer);
     this.#pending.clear();
+  }
+
+  /** It waits for nobody elsewhere, and who is gone is known here. */
+  #settlesHere({ key, withoutGone }: Pending): boolean {
+    return withoutGone && this.#options.goneHere(key) !== null;
   }
 
   #allHaveSpoken(pending: Pending): boolean {

@@ -1,5 +1,6 @@
-/* Rank 1 leaves while what it has sent is still on its way, and its socket has no room for more. The argument is a directory: rank 1 says
- * "ready" there once the connections stand, sends when there is a file "go", and says "leaving" before it does. */
+/* Rank 1 leaves while what it has sent is still on its way, and its socket has no room for more. The argument is a
+ * directory: rank 1 says "ready" there once the connections stand, sends when there is a file "go", and says "leaving"
+ * before it does. */
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The last rank kills itself (SIGKILL) while it and the others are in the state that the first argument names: `idle`,
  * `operation`, `shrink` (the others already wait for each other there), `needed` (the others do not leave it out) or
  * `part` (rank 0 of the job is in another communicator). The others shrink the communicator and go on without it, and
- * say "shrunk to" how many. The second argument is a directory in which they say how far they are. SHRINK=gone: they name
- * no rank, but leave out whoever is gone. */
+ * say "shrunk to" how many. The second argument is a directory in which they say how far they are. SHRINK=gone: they
+ * name no rank, but leave out whoever is gone. */
 #include <signal.h>
 #include <string.h>
 
