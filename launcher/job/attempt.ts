@@ -60,7 +60,7 @@ export interface Attempt extends AttemptParts {
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
-  const { request, job, phases, early, asked, spares, startAgent, plan } = attempt;
+  const { request, job, epoch, phases, early, asked, spares, startAgent, plan } = attempt;
   const common = orderOf(attempt);
   const facts = placementFacts(attempt);
   const known = common.topology ? null : early; // nothing that the hosts have to say changes it
@@ -69,7 +69,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     new Host(slots, { ...common, hostName: slots.name, placement }, job.handler, 2 * depth * common.heartbeatMs);
   const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null, depthOf(index, request.radix)));
   if (early !== null) announce(attempt, early);
-  tellMissingExports(attempt);
+  if (epoch === 0) tellMissingExports(attempt);
   phases.enter('connect');
   job.emit({ type: 'phase', phase: 'connect' });
   job.connect(
@@ -78,7 +78,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     startAgent,
   );
   await allUp(attempt, hosts);
-  tellDifferences(job, hosts);
+  if (epoch === 0) tellDifferences(job, hosts);
 
   const map = early ?? (await mapDetected(attempt, hosts));
   if (map === null || job.state.name !== 'connecting') return map;
@@ -99,7 +99,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   job.emit({ type: 'phase', phase: 'spawn' });
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];
-  if (attempt.epoch === 0) attempt.memory.expect(hostsWithGpus(used));
+  if (epoch === 0) attempt.memory.expect(hostsWithGpus(used));
   const starts = used.map((_, index) => ({ placement: late[index] ?? null, environment: master }));
   job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses));
   return map;

@@ -52,8 +52,8 @@ export type JobEvent =
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })
   | (Base & { type: 'notice'; message: string })
-  /** All ranks are started again, because of `failure`; `attempt` counts from 1. */
-  | (Base & { type: 'restart'; attempt: number; most: number; failure: Failure })
+  /** All ranks are started again, because of `failure`, on `hosts`; `attempt` counts from 1. */
+  | (Base & { type: 'restart'; attempt: number; most: number; failure: Failure; hosts: readonly string[] })
   /** The `left` other ranks go on after `failure`. */
   | (Base & { type: 'shrink'; failure: Failure; left: number })
   | (Base & { type: 'job-ended'; ok: boolean; reason: string; exitCode: number });

@@ -99,7 +99,8 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
         const { failures } = policy;
         const next = pool.next({ primary, failures, lostSpares: job.lostSpares }, map);
         wanted = next.map;
-        job.emit({ type: 'restart', attempt: restarts.done, most: request.maxRestarts, failure: primary });
+        const hosts = wanted.hosts.map(({ name }) => name);
+        job.emit({ type: 'restart', attempt: restarts.done, most: request.maxRestarts, failure: primary, hosts });
         for (const message of next.told) job.emit({ type: 'notice', message });
         now = begin();
         continue;

@@ -20,6 +20,7 @@ export interface Note {
 
 export class JobNote implements Reporter {
   #map: RankMap | null = null;
+  #note: Note | null = null;
   #memory: { release(): void } | null = null;
 
   prepare(map: RankMap): Promise<void> {
@@ -28,12 +29,25 @@ export class JobNote implements Reporter {
   }
 
   event(event: JobEvent): void {
-    if (event.type !== 'job-started') return;
-    const { jobId, programs, time } = event;
+    if (event.type === 'job-started') {
+      const { jobId, programs, time } = event;
+      this.#show({ schemaVersion: 1, jobId, startedAt: time, programs, hosts: this.#hosts(event.hosts) });
+    } else if (event.type === 'restart' && this.#note !== null) {
+      this.#show({ ...this.#note, hosts: this.#hosts(event.hosts) });
+    }
+  }
+
+  /** One that takes another's place has its ranks. */
+  #hosts(names: readonly string[]): Note['hosts'] {
     const ranks = this.#map === null ? [] : ranksByHost(this.#map);
-    const hosts = event.hosts.map((name, index) => ({ name, ranks: (ranks[index] ?? []).map(({ rank }) => rank) }));
-    const note: Note = { schemaVersion: 1, jobId, startedAt: time, programs, hosts };
+    return names.map((name, index) => ({ name, ranks: (ranks[index] ?? []).map(({ rank }) => rank) }));
+  }
+
+  #show(note: Note): void {
+    const earlier = this.#memory;
+    this.#note = note;
     this.#memory = showMemory(Buffer.from(JSON.stringify(note)), NOTE_NAME);
+    earlier?.release();
   }
 
   output(): Promise<void> {
