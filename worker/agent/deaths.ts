@@ -1,7 +1,7 @@
 /**
  * Joins the two signs of a process's end: its pidfd (the engine is gone, nothing more will come from it) and the guardian's report (how it
  * ended). An engine may be a descendant of its rank, of whose end the guardian says nothing: then the first sign alone must do. Of a rank's
- * own process the guardian always tells, however late: without that, its end could not be told from one that nobody is to blame for.
+ * own process the guardian always tells, but after what it wrote has been taken: its peers are not kept waiting for that for long.
  */
 import type { Exited } from '../../control/messages/payload.ts';
 import { describeExit } from './describe-exit.ts';
@@ -9,6 +9,8 @@ import type { Engine } from './engine.ts';
 
 /** After a descendant's end, that of its rank is reported within this time, or it lives on. */
 const REPORT_MS = 20;
+/** A rank's own end: a guardian that is merely busy has told by then. Who is said to have ended without a report is blamed for less than it did. */
+const RANK_REPORT_MS = 500;
 /** A process that ends closes its sockets first; after this time it only closed this one. */
 const CLOSED_MS = 100;
 
@@ -24,8 +26,8 @@ export class Deaths {
   readonly #deaf: (engine: Engine) => void;
   readonly #isRank: (engine: Engine) => boolean;
   readonly #ended = new Map<number, Exited>();
-  /** Gone, the report is awaited; undefined: for as long as it takes. */
-  readonly #awaited = new Map<Engine, NodeJS.Timeout | undefined>();
+  /** Gone, the report is awaited. */
+  readonly #awaited = new Map<Engine, NodeJS.Timeout>();
   /** Its connection is closed; whether it lives is not known yet. */
   readonly #closed = new Map<Engine, NodeJS.Timeout>();
 
@@ -66,8 +68,11 @@ export class Deaths {
     this.#closed.delete(engine);
     if (this.#ended.has(engine.jobRank)) this.#declare(engine);
     else {
-      const patience = this.#isRank(engine) ? undefined : setTimeout(() => this.#declare(engine), REPORT_MS);
-      this.#awaited.set(engine, patience);
+      const patience = this.#isRank(engine) ? RANK_REPORT_MS : REPORT_MS;
+      this.#awaited.set(
+        engine,
+        setTimeout(() => this.#declare(engine), patience),
+      );
     }
   }
 
