@@ -299,6 +299,7 @@ export class Job {
   #frame(host: Host, frame: Frame): void {
     switch (frame.kind) {
       case FrameKind.output:
+        this.#ranks.expectStarted(host, frame);
         this.#ends.heard(frame);
         return this.#output.take(host, frame);
       case FrameKind.spawned:
@@ -308,6 +309,7 @@ export class Job {
       case FrameKind.spawnFailed:
         return this.#spawnFailed(host, frame);
       case FrameKind.stdinCredit:
+        this.#ranks.expectStarted(host, frame);
         return this.#stdin.credit(frame.subject, decodeCredit(frame.payload));
       case FrameKind.merged:
       case FrameKind.routed:

@@ -103,10 +103,23 @@ export class RankTable {
     return lost;
   }
 
-  #rankOn(host: Host, { subject: rank, kind }: Frame, expected: RankState['name']): { rank: number; state: RankState } {
+  /** A rank that has ended may be spoken of: what it has started may live and write. */
+  expectStarted(host: Host, frame: Frame): void {
+    const state = this.#stateOn(host, frame);
+    if (state.name === 'waiting')
+      throw new ProtocolError(`a frame of kind ${frame.kind} for rank ${frame.subject}, which is waiting`);
+  }
+
+  #stateOn(host: Host, { subject: rank, kind }: Frame): RankState {
     const state = this.#states[rank];
     if (state === undefined || this.hostOf(rank) !== host)
       throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which does not run there`);
+    return state;
+  }
+
+  #rankOn(host: Host, frame: Frame, expected: RankState['name']): { rank: number; state: RankState } {
+    const { subject: rank, kind } = frame;
+    const state = this.#stateOn(host, frame);
     if (state.name !== expected)
       throw new ProtocolError(`a frame of kind ${kind} for rank ${rank}, which is ${state.name}`);
     return { rank, state };

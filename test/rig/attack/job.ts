@@ -6,6 +6,7 @@ import { FrameDecoder, encodeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import type { AgentHello } from '../../../control/messages/link.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
+import type { OutputChunk } from '../../../launcher/job/event.ts';
 import { runJob } from '../../../launcher/job/run.ts';
 import type { JobResult } from '../../../launcher/job/types.ts';
 import type { ConnectionHandler, StartAgent } from '../../../launcher/remote/connection.ts';
@@ -23,6 +24,8 @@ export interface HostileAgent {
 
 export interface AttackedJob {
   readonly result: JobResult;
+  /** Of all ranks; they have said nothing. */
+  readonly output: string;
   /** The host of each agent that was started. */
   readonly started: readonly string[];
 }
@@ -36,9 +39,12 @@ export async function attackedJob(
   attack: (agent: HostileAgent) => void,
   options: readonly string[] = [],
 ): Promise<AttackedJob> {
+  let output = '';
   const reporter = {
     event: () => undefined,
-    output: () => Promise.resolve(),
+    async output({ bytes }: OutputChunk) {
+      output += Buffer.from(bytes).toString('latin1');
+    },
     result: () => Promise.resolve(),
   };
   const argv = ['-H', HOSTS.map((host) => `${host}:1`).join(','), '--stdin', 'none', ...options, 'prog'];
@@ -62,7 +68,7 @@ export async function attackedJob(
     return { send: (frame) => played.receive(frame), close: () => Promise.resolve() };
   };
   const result = await runJob({ request: jobRequest(settings, words), reporter, startAgent });
-  return { result, started };
+  return { result, started, output };
 }
 
 /** What comes over a link, up to what breaks it. */
