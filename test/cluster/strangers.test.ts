@@ -1,6 +1,7 @@
 /** Connections from somebody else to an engine's TCP listener are dropped and the communicator works on. */
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { HEADER } from '../../control/plan/layout.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
@@ -10,6 +11,15 @@ import { until } from '../rig/until.ts';
 const LISTENING = '0A';
 const SSH_PORT = 22;
 
+const HELLO_MAGIC = 0x48434e4e;
+const HELLO_VERSION = 2;
+const HELLO_BYTES = 64;
+/** The rest is padding. */
+const HELLO_USED_BYTES = 40;
+const PAIR_CHANNEL = 0xffff_ffff;
+const WELCOME_BYTES = 48;
+const PLAN_BEGIN_BYTES = 256;
+
 /** Ports on which the rank's host listens, sshd's left out. */
 function listeningPorts(rank: SteerableRank): number[] {
   const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/${rank.machinePid}/net/${name}`, 'utf8'));
@@ -18,7 +28,89 @@ function listeningPorts(rank: SteerableRank): number[] {
   return [...new Set(ports)].filter((port) => port !== SSH_PORT);
 }
 
+/** What the rank's plan says to those who connect (native/transport/socket/hello.h): of the sender that is `from`, on that channel. */
+function helloOf(rank: SteerableRank, from: number, channel: number, stepBytesAt: number): Buffer {
+  const plan = planOf(rank);
+  const hello = Buffer.alloc(HELLO_BYTES);
+  hello.writeUInt32LE(HELLO_MAGIC, 0);
+  hello.writeUInt16LE(HELLO_VERSION, 4);
+  plan.copy(hello, 8, HEADER.token, HEADER.token + 16);
+  hello.writeUInt32LE(from, 24);
+  hello.writeUInt32LE(rank.rank, 28);
+  hello.writeUInt32LE(channel, 32);
+  hello.writeUInt32LE(plan.readUInt32LE(stepBytesAt), 36);
+  return hello;
+}
+
+/** The beginning of the plan that the rank has mapped. */
+function planOf({ machinePid }: SteerableRank): Buffer {
+  const maps = readFileSync(`/proc/${machinePid}/maps`, 'utf8').split('\n');
+  const start = maps.find((line) => line.includes('memfd:ncclrun-plan'))?.split('-')[0] ?? '';
+  const memory = openSync(`/proc/${machinePid}/mem`, 'r');
+  const bytes = Buffer.alloc(PLAN_BEGIN_BYTES);
+  readSync(memory, bytes, 0, bytes.length, BigInt(`0x${start}`));
+  closeSync(memory);
+  return bytes;
+}
+
+/** Connects, says each of the attacks on a connection of its own, and prints how many bytes were answered in all. */
+const attacker = `
+const [port, ...attacks] = process.argv.slice(1);
+let bytes = 0;
+const say = (attack) => new Promise((resolve) => {
+  const socket = require('node:net').connect(Number(port), '10.77.0.11', () => socket.end(Buffer.from(attack, 'base64')));
+  socket.on('data', (chunk) => { bytes += chunk.length; socket.destroy(); });
+  socket.on('error', () => undefined);
+  socket.on('close', resolve);
+});
+Promise.all(attacks.map(say)).then(() => console.log(bytes));
+`;
+
+/** Bytes that the engines of the rank's host answer. */
+async function answersTo(cluster: Cluster, rank: SteerableRank, ...said: readonly Buffer[]): Promise<number> {
+  const texts = said.map((bytes) => bytes.toString('base64'));
+  const ports = listeningPorts(rank).map(String);
+  const answers = ports.map((port) => cluster.inLogin(process.execPath, '-e', attacker, port, ...texts));
+  return (await Promise.all(answers)).reduce((sum, answered) => sum + Number(answered), 0);
+}
+
 describeIf(clusterUnavailable(), 'an engine’s listener', () => {
+  it('answers nobody but those of its plan, once each', async () => {
+    await using cluster = await Cluster.start(2);
+    await using steering = await Steering.open();
+    await using command = Command.start(['-H', 'h1:2,h2:1', ...steering.options, steering.program], { cluster });
+    const ranks = await steering.ranks(3);
+    const [first] = ranks;
+    if (first === undefined) throw new Error('no rank 0');
+    await Promise.all(ranks.map((rank) => rank.init()));
+    const sums = async (): Promise<void> =>
+      expect(await Promise.all(ranks.map((rank) => rank.allReduce(1, rank.rank)))).toEqual(ranks.map(() => [3, 3]));
+    await sums(); // the ring's connections are made
+    const right = helloOf(first, 2, 0, HEADER.ringStepBytes);
+    const changed = Array.from({ length: HELLO_USED_BYTES }, (_, at) => {
+      const hello = Buffer.from(right);
+      hello.writeUInt8(hello.readUInt8(at) ^ 1, at);
+      return hello;
+    });
+    const cut = Array.from({ length: HELLO_BYTES }, (_, length) => right.subarray(0, length));
+    expect(await answersTo(cluster, first, right, ...changed, ...cut)).toBe(0);
+    await sums();
+    for (const rank of ranks) rank.tell({ do: 'exit', code: 0 }).catch(() => {});
+    expect((await command.outcome).status).toBe(0);
+  });
+
+  it('answers who knows the token of its plan, where that connection is still to be made', async () => {
+    await using cluster = await Cluster.start(2);
+    await using steering = await Steering.open();
+    await using _ = Command.start(['-H', 'h1:1,h2:1', ...steering.options, steering.program], { cluster });
+    const ranks = await steering.ranks(2);
+    const [first] = ranks;
+    if (first === undefined) throw new Error('no rank 0');
+    await Promise.all(ranks.map((rank) => rank.init()));
+    const hello = helloOf(first, 1, PAIR_CHANNEL, HEADER.pairStepBytes);
+    expect(await answersTo(cluster, first, hello)).toBe(WELCOME_BYTES);
+  });
+
   it('drops noise, cut greetings and silent connections, before and after the ranks are wired', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
