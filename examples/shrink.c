@@ -1,6 +1,6 @@
 /*
- * Ranks that go on when one of them dies: 1000 steps, each a sum over all ranks that are left. The last rank kills itself in the middle, as if its
- * host had failed; the others make a communicator without it, and do the step again.
+ * Ranks that go on when one of them dies: 1000 steps, each a sum over all ranks that are left. The last rank kills
+ * itself in the middle, as if its host had failed; the others make a communicator without it, and do the step again.
  *
  *     cc -I native/include examples/shrink.c build/libnccl.so.2 -Wl,-rpath,$PWD/build -o shrink
  *     npx ncclrun --on-failure shrink -n 4 ./shrink

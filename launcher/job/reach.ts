@@ -83,7 +83,8 @@ async function tryAll(
       const { name = '', addresses = [] } = hosts[to] ?? {};
       return { host: name, addresses, port: ports[to] ?? 0, thorough };
     });
-    const answer = await inTime(hosts[from]?.ask({ type: 'probe', targets }) ?? Promise.resolve(null));
+    // Who has not said where it listens is not asked again.
+    const answer = ports[from] === null ? null : await inTime(hosts[from]?.ask({ type: 'probe', targets }) ?? null);
     const found = answer?.type === 'reached' ? answer.found : [];
     return its.map((pair, index) => ({ ...pair, found: found[index] ?? null }));
   });
@@ -105,7 +106,7 @@ function bestOf(addresses: readonly string[], tried: readonly Tried[]): { addres
 }
 
 /** Null: it took too long. */
-async function inTime<T>(answer: Promise<T | null>): Promise<T | null> {
+async function inTime<T>(answer: Promise<T | null> | null): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(() => resolve(null), PATIENCE_MS);

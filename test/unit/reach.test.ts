@@ -1,0 +1,107 @@
+/** By which addresses hosts reach each other: real sockets on addresses of loopback, which stand for hosts with several. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type ReachHost, reachEachOther } from '../../launcher/job/reach.ts';
+import { Reach } from '../../worker/agent/reach.ts';
+
+const open: { close(): void }[] = [];
+afterEach(() => {
+  for (const one of open.splice(0)) one.close();
+});
+
+function agentOf(name: string): Reach {
+  const reach = new Reach('job', name);
+  open.push(reach);
+  return reach;
+}
+
+function hostOf(name: string, addresses: readonly string[], reach = agentOf(name)): ReachHost {
+  return { name, addresses, ask: (question) => reach.answer(question) };
+}
+
+function mute(name: string): ReachHost {
+  return { name, addresses: ['127.0.0.1'], ask: () => Promise.reject(new Error('asked')) };
+}
+
+async function stranger(greet: (server: Server) => void): Promise<number> {
+  const server = createServer();
+  greet(server);
+  open.push(server);
+  server.listen(0, '127.0.0.9');
+  await once(server, 'listening');
+  const address = server.address();
+  return isTcp(address) ? address.port : 0;
+}
+
+/** Whoever connects speaks with that agent. */
+async function relayTo(reach: Reach, server: Server): Promise<void> {
+  const answer = await reach.answer({ type: 'listen' });
+  const port = 'port' in answer ? answer.port : 0;
+  server.on('connection', (socket) => socket.pipe(connect(port, '127.0.0.1')).pipe(socket));
+}
+
+function isTcp(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === 'object' && address !== null;
+}
+
+describe('hosts with several addresses', () => {
+  test('are reached at their best one, if that leads to them', async () => {
+    const hosts = ['a', 'b', 'c'].map((name, index) => hostOf(name, [`127.0.0.${index + 1}`, '127.0.0.9']));
+    expect(await reachEachOther(hosts, 0)).toEqual({
+      addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'],
+      troubles: [],
+    });
+  });
+
+  test('are reached at the best that leads to them', async () => {
+    const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '127.0.0.2', '127.0.0.3'])];
+    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.2'], troubles: [] });
+  });
+
+  test('are named where none does, with who has tried', async () => {
+    const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '198.51.100.2'])];
+    expect(await reachEachOther(hosts, 0)).toEqual({
+      addresses: ['127.0.0.1', '198.51.100.1'],
+      troubles: ['a cannot reach b: tried 198.51.100.1, 198.51.100.2'],
+    });
+  });
+
+  test('that do not answer keep nobody', async () => {
+    const silent: ReachHost = { name: 'b', addresses: ['127.0.0.2', '127.0.0.3'], ask: () => new Promise(() => {}) };
+    const { addresses } = await reachEachOther([hostOf('a', ['127.0.0.1']), silent], 0);
+    expect(addresses).toEqual(['127.0.0.1', '127.0.0.2']);
+  });
+
+  test('of one address each are asked nothing', async () => {
+    expect((await reachEachOther([mute('a'), mute('b')], 0)).addresses).toEqual(['127.0.0.1', '127.0.0.1']);
+  });
+});
+
+const strangers: readonly (readonly [string, (server: Server) => void])[] = [
+  ['says nothing', () => undefined],
+  ['says something else', (server) => server.on('connection', (socket) => socket.end('HTTP/1.1 400\r\n\r\n'))],
+  ['never ends', (server) => server.on('connection', (socket) => socket.write('x'.repeat(1 << 20)))],
+  ['has another host’s sign', (server) => void relayTo(agentOf('c'), server)],
+];
+
+test.each(strangers)('a stranger that %s is not taken for a host', async (_, greet) => {
+  const port = await stranger(greet);
+  const targets = [{ host: 'b', addresses: ['127.0.0.9'], port, thorough: true }];
+  expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [[]] });
+});
+
+test('who listens reads nothing, and bears whoever knocks', async () => {
+  const reach = agentOf('b');
+  const answer = await reach.answer({ type: 'listen' });
+  const port = 'port' in answer ? answer.port : 0;
+  for (let knock = 0; knock < 50; knock++) {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    await once(socket, 'connect');
+    socket.write('x'.repeat(knock * 1000));
+    socket.resetAndDestroy();
+  }
+  const targets = [{ host: 'b', addresses: ['127.0.0.1'], port, thorough: false }];
+  expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [['127.0.0.1']] });
+});
