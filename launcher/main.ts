@@ -3,6 +3,7 @@ import { type CommandName, isCommandName } from './cli/command-names.ts';
 import type { Failure } from './job/failure.ts';
 import { exitStatus, FailureError } from './job/failure-error.ts';
 import { leave } from './remote/local.ts';
+import { messageOf } from '../control/message-of.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
@@ -71,7 +72,7 @@ function failureOf(error: unknown): Failure {
   if (error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd') {
     return { type: 'usage', message: 'the directory that you stand in is gone', remedy: 'cd to one that exists' };
   }
-  return { type: 'internal', message: error instanceof Error ? error.message : String(error) };
+  return { type: 'internal', message: messageOf(error) };
 }
 
 /** A defect in a callback: say so and end. The hosts' leases and guardians end what runs there. */

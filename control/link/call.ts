@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { type Invitation, secretTls } from './secret.ts';
+import { messageOf } from '../message-of.ts';
 
 /** Of one address, before the next is tried beside it. */
 const HEAD_START_MS = 250;
@@ -20,7 +21,7 @@ export async function call(invitation: Invitation, identity: string, limitMs: nu
     try {
       await once(socket, 'connect', { signal: deadline });
     } catch (error) {
-      troubles.push(`${host}: ${deadline.aborted ? 'no answer' : reasonOf(error)}`);
+      troubles.push(`${host}: ${deadline.aborted ? 'no answer' : messageOf(error)}`);
       throw error;
     }
     return socket;
@@ -31,7 +32,7 @@ export async function call(invitation: Invitation, identity: string, limitMs: nu
     return await shake(first, invitation, identity, deadline);
   } catch (error) {
     for (const socket of attempts) socket.destroy();
-    const how = error instanceof AggregateError ? troubles.join('; ') : reasonOf(error);
+    const how = error instanceof AggregateError ? troubles.join('; ') : messageOf(error);
     const message = `the launcher cannot be reached at port ${port}: ${how || 'no address was given'}`;
     throw new Error(message, { cause: error });
   }
@@ -63,8 +64,4 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       reject(new Error('no answer'));
     });
   });
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -4,6 +4,7 @@ import { decodeHostPlan, isHostPlan } from './decode.ts';
 import { planFromJson } from './json.ts';
 import type { WrittenPlan } from './types.ts';
 import { PlanError } from './validate.ts';
+import { messageOf } from '../message-of.ts';
 
 /** What any program may come to call, `ncclrun perf` too; rows for others it knows to need. */
 const NEEDED = ['allReduce', 'barrier', 'sendRecv'] as const;
@@ -33,6 +34,6 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new PlanError(`${path}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new PlanError(`${path}: cannot be read: ${messageOf(error)}`);
   }
 }

@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from './layout.ts';
 import type { WrittenPlan } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
+import { messageOf } from '../message-of.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const buffer = v.strictObject({ steps: count, stepBytes: count });
@@ -95,6 +96,6 @@ function parseJson(text: string, source: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new PlanError(`${source}: no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new PlanError(`${source}: no JSON: ${messageOf(error)}`);
   }
 }

@@ -20,6 +20,7 @@ import { buildMachine } from './machine/build.ts';
 import { Routes } from './machine/routes.ts';
 import { graphsXml } from './search/graph-xml.ts';
 import type { Environment } from './variables.ts';
+import { messageOf } from '../message-of.ts';
 
 const REMEMBERED = 64;
 
@@ -84,7 +85,7 @@ function dump(shape: HostShape, { dumpGraphs, trouble }: MachineOptions): void {
   try {
     writeFileSync(dumpGraphs, graphsOf(shape));
   } catch (error) {
-    trouble(`NCCL_GRAPH_DUMP_FILE is not written: ${error instanceof Error ? error.message : String(error)}`);
+    trouble(`NCCL_GRAPH_DUMP_FILE is not written: ${messageOf(error)}`);
   }
 }
 

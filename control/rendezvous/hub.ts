@@ -41,6 +41,7 @@ import { Mailbox } from './mailbox.ts';
 import { describeMismatch } from './mismatch.ts';
 import { Roster } from './roster.ts';
 import { joinOf, partsOf } from './split.ts';
+import { messageOf } from '../message-of.ts';
 
 export interface HubOptions {
   readonly epoch: number;
@@ -214,7 +215,7 @@ export class Hub {
       this.#options.join(gathering);
       this.#live.add(gathering);
     } catch (error) {
-      const sentence = error instanceof Error ? error.message : String(error);
+      const sentence = messageOf(error);
       for (const host of hosts) this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
     }
   }

@@ -3,6 +3,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import type { SourcePosition } from '../job/failure.ts';
 import { hostfileError } from './diagnostic.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export interface Machine {
   readonly hostName: string;
@@ -73,7 +74,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return reasons[code] ?? (error instanceof Error ? error.message : String(error));
+  return reasons[code] ?? messageOf(error);
 }
 
 /** localhost, 127.*, ::1 and the host's own name, short or full; as another user it is a host like any other. */

@@ -11,6 +11,7 @@ import { JobNote } from '../jobs/note.ts';
 import { refuseTask } from './refuse-task.ts';
 import type { Settings } from './settings.ts';
 import { usageError } from './usage-error.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export interface LaunchOptions {
   readonly json: boolean;
@@ -95,7 +96,7 @@ async function writable(flag: string, path: string, open: (path: string) => Prom
   try {
     return await open(path);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw usageError(`${flag} ${path} cannot be written: ${reason}`, 'name a file in a directory you may write to');
   }
 }

@@ -3,6 +3,7 @@ import type { Failure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
 import { readGivenPlan } from './rendezvous.ts';
 import type { RankMap } from './types.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;
 
@@ -11,7 +12,7 @@ export async function givenPlan(path: string): Promise<GivenPlan> {
   try {
     return await readGivenPlan(path);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     throw new FailureError({ type: 'usage', message, remedy: 'check the file given to --plan' }, { cause: error });
   }
 }

@@ -39,6 +39,7 @@ import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
 import type { RankMap } from './types.ts';
 import { Verdict } from './verdict.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** Events without their time, which `emit` adds. */
 type Untimed<Event> = Event extends JobEvent ? Omit<Event, 'time'> : never;
@@ -451,7 +452,7 @@ export class Job {
 
   #outputFailed(error: unknown): void {
     if (this.#parts.policy.any) return;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.fail(error instanceof FailureError ? error.failure : { type: 'internal', message });
   }
 

@@ -5,6 +5,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { decodeMachine } from '../../control/messages/machine.ts';
 import type { Machine } from '../../control/messages/machine.ts';
 import type { HostMachine } from '../../control/planner/input.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 interface Kind {
   /** null: not told yet, or of no use. */
@@ -76,7 +77,7 @@ export class Machines {
     try {
       kind.machine = await this.#options.read(machine);
     } catch (error) {
-      this.#options.unreadable(host, error instanceof Error ? error.message : String(error));
+      this.#options.unreadable(host, messageOf(error));
     }
     kind.isKnown = true;
     for (const one of kind.waiting) this.#options.send(one, makeFrame(FrameKind.machineKnown));

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { usageError } from '../cli/usage-error.ts';
 import { columns } from './columns.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 const graph = v.object({
   pattern: v.string(),
@@ -55,7 +56,7 @@ function parsed({ name, text }: PlanFile): Plan {
   try {
     json = JSON.parse(text);
   } catch (error) {
-    throw usageError(`${name} is no JSON: ${error instanceof Error ? error.message : String(error)}`, REMEDY);
+    throw usageError(`${name} is no JSON: ${messageOf(error)}`, REMEDY);
   }
   const result = v.safeParse(plan, json);
   if (result.success) return result.output;

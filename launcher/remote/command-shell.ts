@@ -6,6 +6,7 @@ import { loginOf } from './shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { makeTrouble } from './trouble.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export class CommandShell implements RemoteShell {
   readonly #words: readonly string[];
@@ -23,11 +24,7 @@ export class CommandShell implements RemoteShell {
     try {
       return runShell([...this.#words, loginOf(host), command]);
     } catch (error) {
-      throw makeTrouble(
-        'shell',
-        error instanceof Error ? error.message : String(error),
-        'check the command given to --rsh',
-      );
+      throw makeTrouble('shell', messageOf(error), 'check the command given to --rsh');
     }
   }
 

@@ -19,6 +19,7 @@ import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
 import { BY_SLURM, openWay } from './ways.ts';
 import { withoutScript } from './without-script.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** Connections being made at once; more only make each other slower. */
 const MAX_CONNECTING = 32;
@@ -271,7 +272,7 @@ function isReady({ flags }: Frame): boolean {
 }
 
 function failedExit(error: unknown): RemoteExit {
-  const remarks = error instanceof Error ? error.message : String(error);
+  const remarks = messageOf(error);
   return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
 }
 

@@ -9,6 +9,7 @@ import { FilePool } from './file-pool.ts';
 import { Lane } from './lane.ts';
 import { type TagOptions, tagOf } from './tag.ts';
 import { Writer } from './writer.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** Files made at once. */
 const batch = 64;
@@ -91,7 +92,7 @@ export class OutputFilesReporter implements Reporter {
     try {
       await this.#pool.create(resolve(path));
     } catch (error) {
-      const message = `${given}: ${path} cannot be written: ${reasonOf(error)}`;
+      const message = `${given}: ${path} cannot be written: ${messageOf(error)}`;
       const remedy = 'name a place you may write to; directories that are missing are made';
       throw new FailureError({ type: 'usage', message, remedy }, { cause: error });
     }
@@ -107,13 +108,9 @@ function appending(pool: FilePool, full: string, path: string): Writable {
     try {
       await pool.append(full, bytes);
     } catch (error) {
-      return done(new Error(`${path}: ${reasonOf(error)}`, { cause: error }));
+      return done(new Error(`${path}: ${messageOf(error)}`, { cause: error }));
     }
     return done(null);
   };
   return new Writable({ write: (bytes: Uint8Array, _encoding, done) => void append(bytes, done) });
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

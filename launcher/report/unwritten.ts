@@ -2,9 +2,10 @@
 import type { Failure } from '../job/failure.ts';
 import type { Reporter } from '../job/types.ts';
 import type { StandardStreams } from './standard-streams.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export function unwrittenFile(flag: string, path: string, error: unknown): Failure {
-  return { type: 'output', message: `${flag} ${path}: ${error instanceof Error ? error.message : String(error)}` };
+  return { type: 'output', message: `${flag} ${path}: ${messageOf(error)}` };
 }
 
 /** After the result. `status`: the job's own, which stands unless it is 0. */

@@ -5,6 +5,7 @@ import type { Document } from '../../control/topology/read-xml.ts';
 import { TopologyError } from '../../control/topology/element.ts';
 import { usageError } from '../cli/usage-error.ts';
 import type { FailureError } from '../job/failure-error.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** More than any topology has; a device such as /dev/zero has no end. */
 const MAX_BYTES = 17 * 1024 * 1024;
@@ -60,7 +61,7 @@ function unreadable(source: string, error: unknown): FailureError {
   if (code === 'ENOENT') return usageError(`there is no file ${source}`, wanted);
   if (code === 'EISDIR') return usageError(`${source} is a directory`, wanted);
   if (code === 'EACCES') return usageError(`${source} may not be read`, 'make it readable, or name another file');
-  return usageError(`${source} cannot be read: ${error instanceof Error ? error.message : String(error)}`, wanted);
+  return usageError(`${source} cannot be read: ${messageOf(error)}`, wanted);
 }
 
 const SHOWN = 300;

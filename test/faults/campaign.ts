@@ -5,6 +5,7 @@ import { Cluster, repository } from '../rig/cluster.ts';
 import { compileWithEngine } from '../rig/compile.ts';
 import { type Draw, HOSTS } from './draw.ts';
 import { type RoundResult, playRound } from './round.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** Plays all rounds, so many at a time, each on a cluster of its own; one that a round has failed on is not used again. */
 export async function playAll(
@@ -39,5 +40,5 @@ export async function playAll(
 
 /** A round that could not be played to its end. */
 function broken(draw: Draw, error: unknown): RoundResult {
-  return { draw, wrongs: [error instanceof Error ? error.message : String(error)], endMs: 0, outcome: null };
+  return { draw, wrongs: [messageOf(error)], endMs: 0, outcome: null };
 }

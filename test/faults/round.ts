@@ -13,6 +13,7 @@ import { judge } from './judge.ts';
 import { type Moment, type Place, type Scene, fine } from './kind.ts';
 import { reach, streams } from './moment.ts';
 import { Remains } from './remains.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** From the fault to the end of a job that is to end, and until nothing of it is left anywhere. */
 const END_MS = 10_000;
@@ -95,7 +96,7 @@ async function awaitEnd({ kind, moment }: Draw, scene: Scene): Promise<End> {
     const ended = ms();
     command.process.kill('SIGKILL'); // what it has said so far tells more than nothing
     const outcome = await within(END_MS, command.outcome, 'its streams had not ended').catch(() => null);
-    return { wrongs: [error instanceof Error ? error.message : String(error)], ms: ended, outcome };
+    return { wrongs: [messageOf(error)], ms: ended, outcome };
   }
 }
 

@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import type { Communicator } from 'ncclrun';
 import { LineSplitter } from './lines.ts';
 import type { Order } from './steering.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 const socket = connect(process.env['STEERING'] ?? '');
 let communicator: Communicator | null = null;
@@ -103,7 +104,7 @@ async function answer(line: string): Promise<void> {
     const value = await obey(order);
     socket.write(`${JSON.stringify({ id, value: value ?? null })}\n`);
   } catch (error) {
-    socket.write(`${JSON.stringify({ id, error: error instanceof Error ? error.message : String(error) })}\n`);
+    socket.write(`${JSON.stringify({ id, error: messageOf(error) })}\n`);
   }
 }
 

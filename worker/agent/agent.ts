@@ -65,6 +65,7 @@ import {
 import { findTables } from './tuning.ts';
 import { RankGpuWatch } from './rank-gpu-watch.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
 const SIGKILL = 9;
@@ -253,7 +254,7 @@ export class Agent {
       );
       this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine, tables });
     } catch (error) {
-      this.#report({ type: 'refusal', message: error instanceof Error ? error.message : String(error), remedy: null });
+      this.#report({ type: 'refusal', message: messageOf(error), remedy: null });
     }
   }
 
@@ -265,7 +266,7 @@ export class Agent {
       this.#reach ??= new Reach(this.#order.jobId, this.#order.hostName);
       this.#report(await this.#reach.answer(question));
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       this.#report({ type: 'notice', message: `does not know by which addresses hosts reach each other: ${reason}` });
     }
   }
@@ -295,7 +296,7 @@ export class Agent {
       const message = await dumpHostTopology(native, files, given, placement);
       if (message !== null) notice(message);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       this.#report({ type: 'refusal', message, remedy: error instanceof VariableError ? error.remedy : null });
     }
   }

@@ -5,6 +5,7 @@ import type { AgentReport } from '../../control/messages/link.ts';
 import { loadNative } from '../engine/load.ts';
 import { Agent } from './agent.ts';
 import type { AgentOptions } from './agent.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** Null after a refusal: its report is sent, the link closed. */
 export function beginAgent(options: Omit<AgentOptions, 'native'>): Agent | null {
@@ -14,7 +15,7 @@ export function beginAgent(options: Omit<AgentOptions, 'native'>): Agent | null 
     native.setChildSubreaper();
     return new Agent({ ...options, native });
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const report: AgentReport = { type: 'refusal', message, remedy: null };
     options.link.send(makeFrame(FrameKind.failure, { payload: encodeJson(report) }));
     options.onEnded();

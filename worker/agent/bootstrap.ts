@@ -58,6 +58,7 @@ import { lostPeer } from './telemetry.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 import { isInOperation } from './vain-wait.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export interface BootstrapOptions {
   readonly native: Native;
@@ -260,7 +261,7 @@ export class Bootstrap {
     } catch (error) {
       const { internalError, systemError } = NcclResult;
       const result = error instanceof ProtocolError ? internalError : systemError;
-      const sentence = error instanceof Error ? error.message : String(error);
+      const sentence = messageOf(error);
       return this.#channel.refuse(connection, request, result, sentence);
     }
   }
@@ -448,7 +449,7 @@ export class Bootstrap {
   }
 
   #refuseFor(error: unknown, askers: readonly Asker[]): void {
-    const sentence = error instanceof Error ? error.message : String(error);
+    const sentence = messageOf(error);
     this.#refuse(askers, { result: NcclResult.invalidUsage, sentence });
   }
 
@@ -456,7 +457,7 @@ export class Bootstrap {
     try {
       this.#communicators.begin(key, hostPlan, askers, wide);
     } catch (error) {
-      const sentence = `${this.#options.hostName}: ${error instanceof Error ? error.message : String(error)}`;
+      const sentence = `${this.#options.hostName}: ${messageOf(error)}`;
       this.#refuse(askers, { result: NcclResult.systemError, sentence });
       this.#communicators.couldNotBegin(key, wide, sentence, askers[0]?.engine);
     }

@@ -11,6 +11,7 @@ import { exitOf } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { loadNative } from '../engine/load.ts';
 import { NativeLink } from '../engine/native-link.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export class Branches {
   readonly #up: Link;
@@ -61,7 +62,7 @@ export class Branches {
       const native = loadNative();
       link = new NativeLink(native, (onEvent) => native.toolStart(words, [], onEvent));
     } catch (error) {
-      const remarks = error instanceof Error ? error.message : String(error);
+      const remarks = messageOf(error);
       return this.#say(branch, BranchWord.gone, { status: null, remarks });
     }
     if (this.#links.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));

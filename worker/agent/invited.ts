@@ -9,6 +9,7 @@ import { StreamLink } from '../../control/link/stream-link.ts';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 const INVITATION_DEADLINE_MS = 30_000;
 const CALL_LIMIT_MS = 30_000;
@@ -27,7 +28,7 @@ export async function serveInvited(): Promise<void> {
     });
     serve(Object.assign(new StreamLink(socket, socket), { died }) satisfies AgentLink);
   } catch (error) {
-    giveUp(error instanceof Error ? error.message : String(error));
+    giveUp(messageOf(error));
   }
 }
 

@@ -7,6 +7,7 @@ import { loadNative } from '../engine/load.ts';
 import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
 import { serve } from './serve.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** See NativeLink. Nobody notices so short a delay; the ends of a job and of its start are flushed. */
 const GATHER_MS = 2;
@@ -21,7 +22,7 @@ function loaded(): Native {
   } catch (error) {
     const report: AgentReport = {
       type: 'refusal',
-      message: error instanceof Error ? error.message : String(error),
+      message: messageOf(error),
       remedy: null,
     };
     writeSync(1, encodeFrame(makeFrame(FrameKind.failure, { payload: encodeJson(report) })));

@@ -4,6 +4,7 @@
  */
 import { accessSync, constants } from 'node:fs';
 import { libraryPath } from './installation.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 const NAME = 'LD_PRELOAD';
 
@@ -12,7 +13,7 @@ export function preloadTrouble(path = libraryPath): { readonly message: string; 
   try {
     accessSync(path, constants.R_OK);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return {
       message: `--engine ncclrun: the engine cannot be read: ${reason}`,
       remedy: 'install ncclrun there again (npm run build in a checkout), or leave --engine ncclrun out',

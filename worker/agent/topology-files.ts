@@ -9,6 +9,7 @@ import type { Native } from '../engine/native.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 import type { OwnMachine } from './bootstrap-service.ts';
 import { gpuOf } from './rank-gpus.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 export interface TopologyFiles {
   /** Absolute; null: not wanted. */
@@ -58,7 +59,7 @@ export class VariableError extends Error {
   readonly remedy: string;
 
   constructor(variable: string, error: unknown) {
-    super(`${variable}: ${error instanceof Error ? error.message : String(error)}`);
+    super(`${variable}: ${messageOf(error)}`);
     this.remedy = `correct the file, or unset ${variable}`;
   }
 }
@@ -100,7 +101,7 @@ export function findOwnMachine(
     const finding = import('../topology/machine.ts').then(({ ownMachine }) =>
       ownMachine(native, { ...files, ...given }, trouble),
     );
-    finding.catch((error: unknown) => trouble(error instanceof Error ? error.message : String(error)));
+    finding.catch((error: unknown) => trouble(messageOf(error)));
     return finding;
   };
   return (device) => (files.onGpus && device === 'host' ? null : (found ??= find()));
@@ -122,7 +123,7 @@ export async function dumpHostTopology(
     dumpTopology(files.dump, system);
     return notes.length === 0 ? null : `${files.dump}: ${notes.join('; ')}`;
   } catch (error) {
-    return `NCCL_TOPO_DUMP_FILE is not written: ${error instanceof Error ? error.message : String(error)}`;
+    return `NCCL_TOPO_DUMP_FILE is not written: ${messageOf(error)}`;
   }
 }
 

@@ -9,6 +9,7 @@ import { readXml } from '../../control/topology/read-xml.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
 import { detectTopology } from './detect.ts';
 import type { Detected, DetectOptions, Probes } from './detect.ts';
+import { messageOf } from '../../control/message-of.ts';
 
 /** What virtual machines are told of the machine below them; NCCL reads it where no file is named. */
 const VIRTUAL = 'var/run/nvidia-topologyd/virtualTopology.xml';
@@ -72,6 +73,6 @@ function contentOf(path: string): string {
 
 /** The system's words without call and path: "no such file or directory". */
 function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return /^E[A-Z]+: ([^,]+)/u.exec(message)?.[1] ?? message;
 }

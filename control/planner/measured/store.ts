@@ -6,6 +6,7 @@ import { hashOf, inOrder, tablePath } from './key.ts';
 import type { TableKey } from './key.ts';
 import { parseTable, printTable, TableError } from './table.ts';
 import type { Table } from './table.ts';
+import { messageOf } from '../../message-of.ts';
 
 export interface FoundTable {
   readonly file: string;
@@ -64,6 +65,6 @@ function contentOf(file: string): string | null {
     return readFileSync(file, 'utf8');
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    throw new TableError(`${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new TableError(`${file}: cannot be read: ${messageOf(error)}`);
   }
 }

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PROTOCOLS } from '../../plan/layout.ts';
 import { FORMAT_VERSION } from './key.ts';
+import { messageOf } from '../../message-of.ts';
 
 const whole = v.pipe(v.number(), v.integer(), v.minValue(1));
 const text = v.nullable(v.string());
@@ -55,7 +56,7 @@ export function parseTable(json: string): Table {
   try {
     value = JSON.parse(json);
   } catch (error) {
-    throw new TableError(`no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new TableError(`no JSON: ${messageOf(error)}`);
   }
   const result = v.safeParse(table, value);
   if (result.success) return result.output;

@@ -8,6 +8,7 @@ import { commandTable } from '../command-table.ts';
 import { quote } from '../../remote/shell.ts';
 import { readWords } from '../read-words.ts';
 import { usageError } from '../usage-error.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 /** Throws a FailureError (usage), also where the file cannot be written. */
 export async function bundle(argv: readonly string[]): Promise<number> {
@@ -58,7 +59,7 @@ async function write(file: string, bytes: Buffer): Promise<void> {
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw usageError(
       `${file} cannot be written: ${reason}`,
       'name a file with -o where you may write, and where there is room',

@@ -25,6 +25,7 @@ import { type PlanOptionName, planCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { usageError } from '../usage-error.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 /** Returns the exit status: 1 where --verify finds a link with too much, or --diff a difference. Throws a FailureError (usage). */
 export async function plan(argv: readonly string[]): Promise<number> {
@@ -132,10 +133,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw usageError(
-      `the plan ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-      null,
-    );
+    throw usageError(`the plan ${path} cannot be read: ${messageOf(error)}`, null);
   }
 }
 

@@ -10,6 +10,7 @@ import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { usageError } from '../usage-error.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 const HOW = 'write: ncclrun sbatch --nodes 4 --gpus-per-node 8 --time 1:00:00 -- PROGRAM';
 
@@ -56,7 +57,7 @@ async function submit(script: string): Promise<{ status: number; said: string }>
     const { waitStatus, said } = await runToolToEnd(['sbatch', path]);
     return { status: exitOf(waitStatus).exitCode ?? 1, said };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw usageError(
       `sbatch cannot be started: ${reason}`,
       'ncclrun sbatch --print writes the script for another machine',

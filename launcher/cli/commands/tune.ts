@@ -23,6 +23,7 @@ import { readCommandLine } from '../read-command-line.ts';
 import { resultWithoutJob } from '../refused.ts';
 import type { Settings } from '../settings.ts';
 import { usageError } from '../usage-error.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
 
@@ -109,7 +110,7 @@ function storeIn(output: string | null): TuneReporterOptions['store'] {
       if (output === null) storeTable(directory, name, table);
       else writeTable(output, table);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw usageError(
         `the table ${file} cannot be written: ${reason}`,
         'name a file in a directory you may write to: --output FILE',

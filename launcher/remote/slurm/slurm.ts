@@ -15,6 +15,7 @@ import { makeTrouble, type Trouble } from '../trouble.ts';
 import { statusByHost, withoutNoise } from './complaint.ts';
 import { PlacedLink } from './placed-link.ts';
 import { gpusOption } from './step-gpus.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 /** srun ends by itself soon after its tasks, unless a host is lost; then it is ended. */
 const FAREWELL_MS = 2000;
@@ -167,7 +168,7 @@ export class SlurmShell implements RemoteShell {
     try {
       return startTool(words, []);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw makeTrouble('shell', `srun cannot be started: ${reason}`, 'inside a Slurm job srun must be on the PATH');
     }
   }

@@ -15,6 +15,7 @@ import type { Route } from './route.ts';
 import type { HopSettings } from './settings.ts';
 import { RunningCommand } from './running-command.ts';
 import { SharedHops } from './shared-hops.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 /** For people who wait. */
 const steps: Readonly<Record<Progress, string>> = {
@@ -104,6 +105,6 @@ function targetOf({ hops }: Route): HopSettings {
 }
 
 function failedExit(error: unknown): RemoteExit {
-  const remarks = error instanceof Error ? error.message : String(error);
+  const remarks = messageOf(error);
   return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
 }

@@ -11,6 +11,7 @@ import { withoutSections } from './executable.ts';
 import { bundleFiles, UNPACKER } from './files.ts';
 import { BUNDLED_NODE, type Identity } from './identity.ts';
 import { tarPieces } from './tar.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 export type Compression = 'gzip' | 'zstd';
 
@@ -124,7 +125,7 @@ async function read(path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw cannot(`this installation cannot be copied to hosts: ${reason}`, 'install ncclrun again, or build it');
   }
 }
