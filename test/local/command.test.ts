@@ -62,7 +62,7 @@ describe('what is not known', () => {
     [['config', 'np'], '"np" after config has no meaning', 'write: ncclrun config'],
     [['config', '--explian'], 'unknown option --explian', 'did you mean --explain?'],
     [['--bind-to', 'nuna', 'true'], '--bind-to is "nuna"', 'did you mean numa?'],
-    [['--on-failure', 'shrink', 'true'], '--on-failure is "shrink"', '--on-failure abort'],
+    [['--on-failure', 'shrnk', 'true'], '--on-failure is "shrnk"', 'did you mean shrink?'],
   ])('%j', async (argv, sentence, remedy) => {
     const { status, stdout, stderr } = await run(argv);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
