@@ -13,6 +13,7 @@ export function kernelLogUnavailable(): string | null {
   }
 }
 
+/** With its end: without, the kernel waits for more of it before it shows it to anybody. */
 export function writeKernelLog(line: string): void {
-  writeFileSync(LOG, line);
+  writeFileSync(LOG, `${line}\n`);
 }
