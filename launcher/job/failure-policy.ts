@@ -89,6 +89,12 @@ export class FailurePolicy {
     return this.#primary;
   }
 
+  /** Whatever was chosen: this decides. */
+  overrule(failure: Failure, time: number): void {
+    if (!this.#entries.some((entry) => entry.failure === failure)) this.record(failure, time);
+    this.#primary = failure;
+  }
+
   #earliest(): Entry | undefined {
     return this.#entries.toSorted((one, other) => one.time - other.time || rankOf(one) - rankOf(other))[0];
   }

@@ -170,6 +170,12 @@ export class Job {
     this.#verdict.judge();
   }
 
+  /** The attempt is over, and this is why there is no other. */
+  overrule(failure: Failure): void {
+    this.#parts.policy.overrule(failure, Date.now());
+    this.emit({ type: 'failure', failure, primary: true });
+  }
+
   /** A rank or host failed: the end of the job, unless there are ranks that are to go on without it. */
   #ranksFailed(failure: Failure, time = Date.now()): void {
     const { policy, request } = this.#parts;

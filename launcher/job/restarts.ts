@@ -9,6 +9,7 @@ export class Restarts {
   readonly #most: number;
   #done = 0;
   #isOver = false;
+  #reason: Failure | null = null;
 
   constructor({ maxRestarts }: Pick<JobRequest, 'maxRestarts'>) {
     this.#most = maxRestarts;
@@ -24,9 +25,15 @@ export class Restarts {
     return this.#isOver ? 0 : this.#most - this.#done;
   }
 
-  /** The user wants the job to end. */
-  giveUp(): void {
+  /** The user wants the job to end, or its time has run out: the failure that says so. */
+  giveUp(reason: Failure | null = null): void {
     this.#isOver = true;
+    this.#reason = reason;
+  }
+
+  /** What the job ended for where `failure` would have been mended; null: `failure` itself. */
+  insteadOf(failure: Failure): Failure | null {
+    return MENDED.has(failure.type) && this.#done < this.#most ? this.#reason : null;
   }
 
   /** True: the job is started again, and this counts it. `replaced`: it goes without the host that failed. */

@@ -64,7 +64,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     request.forwardSignals,
   );
   signals.install();
-  const limits = startLimits(request, () => now.job, clock);
+  const limits = startLimits(request, () => now.job, restarts, clock);
   const parts: AttemptParts = {
     request,
     reporter,
@@ -105,6 +105,8 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
         now = begin();
         continue;
       }
+      const instead = primary === null ? null : restarts.insteadOf(primary);
+      if (instead !== null) job.overrule(instead);
       await Promise.race([left.promise, agents.close()]);
       const result = jobResult({ jobId, job, map, policy, phases, restarts: restarts.done });
       job.emit({ type: 'job-ended', ok: result.ok, reason: result.reason, exitCode: result.exitCode });
@@ -176,13 +178,18 @@ function beginAttempt(parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hang
 function startLimits(
   { timeoutSeconds, spawnTimeoutSeconds }: JobRequest,
   job: () => Job,
+  restarts: Restarts,
   clock: JobClock,
 ): Countdown[] {
   const limits: Countdown[] = [];
   const start = (seconds: number | null, end: (seconds: number) => void): void => {
     if (seconds !== null) limits.push(clock.after(seconds * 1000, () => end(seconds)));
   };
-  start(timeoutSeconds, (seconds) => job().fail({ type: 'timeout', seconds }));
+  start(timeoutSeconds, (seconds) => {
+    const failure = { type: 'timeout', seconds } as const;
+    restarts.giveUp(failure);
+    job().fail(failure);
+  });
   start(spawnTimeoutSeconds, (seconds) => {
     const late = job().late();
     if (late.length > 0) job().fail({ type: 'spawn-timeout', seconds, late });

@@ -77,6 +77,14 @@ it('counts --timeout from the first start', async () => {
   expect(outcome.stderr).toContain('did not end within 1 s');
 });
 
+it('heeds a --timeout that comes while an attempt ends for another reason', async () => {
+  const deaf = 'trap "" TERM; [ $RANK = 1 ] && exit 1; while :; do sleep 0.05; done';
+  const options = ['-n', '2', '--max-restarts', '1000', '--timeout', '0.5', '--grace', '1.5'];
+  const { outcome, ...result } = await Command.result([...options, ...sh(deaf)]);
+  expect(result).toMatchObject({ reason: 'timeout', exitCode: 124, restarts: 0 });
+  expect(outcome.stderr).toMatch(/rank 1 .* exited with status 1\n[^]*did not end within 0.5 s/);
+});
+
 it('breaks off a line that an attempt has left open', async () => {
   const script = 'printf "half a line $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ]';
   const { status, stdout } = await Command.run(['-n', '1', '--max-restarts', '1', ...sh(script)]);
