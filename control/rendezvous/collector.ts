@@ -197,7 +197,8 @@ export class Collector {
         sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${says}`,
       };
     }
-    if (leftOutText(wish) !== leftOutText(gathering)) {
+    const agree = wish.withoutGone === gathering.withoutGone && wish.leftOut.join() === gathering.leftOut.join();
+    if (!agree) {
       const [first] = gathering.entries.values();
       const says = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gathering)}`;
       return {

@@ -174,3 +174,11 @@ test('what cannot be left out is refused by the agent', async () => {
   if (answer !== undefined) expect(refusal(answer).sentence).toContain('a split leaves out no rank');
   expect.assertions(4);
 });
+
+test('a shrink fails where ranks leave out many, and not the same', async () => {
+  using agents = testAgents(7);
+  const world = await join(agents, 14);
+  const many = [2, 3, 4, 5, 6, 7, 8, 9];
+  const refused = await Promise.all(world.shrink([0, 1], (rank) => [...many, rank === 0 ? 10 : 11]));
+  for (const frame of refused) expect(refusal(frame).sentence).toMatch(/^the ranks left out differ in shrink 1/);
+});
