@@ -99,7 +99,6 @@ export class Collector {
       return { type: 'failed', gathering: known, failure: problem };
     }
     const { leftOut, withoutGone } = wish;
-    const since = this.#clock.now();
     const gathering: Gathering = known ?? {
       key,
       size,
@@ -107,7 +106,7 @@ export class Collector {
       leftOut,
       withoutGone,
       hosts: new Set(),
-      since,
+      since: this.#clock.now(),
     };
     gathering.entries.set(entry.rank, entry);
     gathering.hosts.add(entry.host);

@@ -1,5 +1,5 @@
 /** One attempt of a job: agents on all hosts, then the ranks. */
-import type { Placement } from '../../control/messages/link.ts';
+import type { OrderedProgram, Placement } from '../../control/messages/link.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
@@ -101,7 +101,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const late = known === null ? placementsOf(map, facts, bindings) : [];
   if (epoch === 0) attempt.memory.expect(hostsWithGpus(used));
   const starts = used.map((_, index) => ({ placement: late[index] ?? null, environment: master }));
-  job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses));
+  job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses, facts.programs[0]));
   return map;
 }
 
@@ -129,15 +129,15 @@ async function allUp({ job, clock }: Attempt, hosts: readonly Host[]): Promise<v
   clearInterval(patience);
 }
 
-/** The meeting point of communicators that span hosts; few jobs need it at once. */
+/** The meeting point of communicators that span hosts; few jobs need it at once. `first`: the job's first program. */
 function hubOf(
   { request, job, jobId, epoch, plan, clock }: Attempt,
   map: RankMap,
   used: readonly Host[],
   addresses: readonly string[],
+  first: OrderedProgram | undefined,
 ): RendezvousHub {
   const { initTimeoutSeconds: limit } = request;
-  const [first] = request.programs.map((program) => orderedProgram(program, process.env));
   return new RendezvousHub({
     jobId,
     epoch,

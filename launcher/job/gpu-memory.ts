@@ -2,7 +2,7 @@
 import type { GpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 import type { Clock, Countdown } from '../../control/clock.ts';
-import { ranges } from '../report/ranges.ts';
+import { gpuList } from '../topology/words.ts';
 import { hostsText } from './preflight.ts';
 
 /** NVIDIA's driver may take long to start: who has not answered by then is left out. */
@@ -79,7 +79,6 @@ function isTaken({ total, free }: GpuMemory): boolean {
 function takenText(taken: readonly GpuMemory[]): string {
   const [worst] = taken.toSorted((one, other) => one.free - other.free);
   if (worst === undefined) return '';
-  const noun = taken.length === 1 ? 'GPU' : 'GPUs';
   const held = new Map(taken.flatMap(({ holders }) => holders.map((holder) => [holder.pid, holder] as const)));
-  return `${freeText(worst)} on ${noun} ${ranges(taken.map(({ gpu }) => gpu).toSorted((one, other) => one - other))} (held by ${holdersText(Array.from(held.values()))})`;
+  return `${freeText(worst)} on ${gpuList(taken.map(({ gpu }) => gpu))} (held by ${holdersText(Array.from(held.values()))})`;
 }

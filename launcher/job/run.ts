@@ -50,8 +50,8 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
   if (wrong !== null) throw new FailureError(wrong);
   const asked = early?.hosts ?? allocation.hosts;
   const restarts = new Restarts(request);
-  const needed = new Set(asked);
-  const spares = restarts.left > 0 ? allocation.hosts.filter((host) => !needed.has(host)) : [];
+  let pool = early === null ? null : new HostPool(request, allocation.hosts, early);
+  const spares = restarts.left > 0 ? (pool?.spares ?? []) : [];
   const agents = new KeptAgents(given.startAgent ?? (await agentStarter(request, asked, spares)));
   if (early !== null) await reporter.prepare?.(early);
   const readsStdin = stdinReader(request);
@@ -77,12 +77,10 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     plan,
     readsStdin,
   };
-  let pool: HostPool | null = null;
   let wanted: RankMap | null = early;
   try {
     for (;;) {
       const { job, policy, memory } = now;
-      if (wanted !== null) pool ??= new HostPool(request, allocation.hosts, wanted);
       const map = await startRanks({
         ...parts,
         job,

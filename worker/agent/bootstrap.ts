@@ -261,8 +261,7 @@ export class Bootstrap {
     } catch (error) {
       const { internalError, systemError } = NcclResult;
       const result = error instanceof ProtocolError ? internalError : systemError;
-      const sentence = messageOf(error);
-      return this.#channel.refuse(connection, request, result, sentence);
+      return this.#channel.refuse(connection, request, result, messageOf(error));
     }
   }
 
@@ -381,10 +380,10 @@ export class Bootstrap {
 
   /** What still waits under the id of a communicator that lacks a rank. A shrink may have left it out, or have all that it needs of it. */
   #failRounds(key: Key, rank: number, how: LeftHow, reason: string): void {
-    for (const round of this.#gatherings.keysOf(key.id, key.epoch))
-      if (this.#gatherings.settleGone(round)) continue;
-      else if (!isShrinkRound(round.round) || this.#gatherings.awaits(round, rank))
-        this.#gatherings.fail(round, rank, how, reason);
+    for (const round of this.#gatherings.keysOf(key.id, key.epoch)) {
+      const needed = !isShrinkRound(round.round) || this.#gatherings.awaits(round, rank);
+      if (!this.#gatherings.settleGone(round) && needed) this.#gatherings.fail(round, rank, how, reason);
+    }
     this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
   }
 
@@ -449,8 +448,7 @@ export class Bootstrap {
   }
 
   #refuseFor(error: unknown, askers: readonly Asker[]): void {
-    const sentence = messageOf(error);
-    this.#refuse(askers, { result: NcclResult.invalidUsage, sentence });
+    this.#refuse(askers, { result: NcclResult.invalidUsage, sentence: messageOf(error) });
   }
 
   #begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {

@@ -158,10 +158,10 @@ export class Communicators {
     return this.#find(key)?.departed ?? new Map();
   }
 
-  /** Of a communicator that has ranks on this host only: those that are gone from it. Null for any other. */
-  goneHere(key: Key): ReadonlySet<number> | null {
+  /** Of a communicator that has ranks on this host only: those that are gone from it, and how. Null for any other. */
+  goneHere(key: Key): ReadonlyMap<number, string> | null {
     const communicator = this.#find(key);
-    return communicator === undefined || communicator.wide ? null : new Set(communicator.departed.keys());
+    return communicator === undefined || communicator.wide ? null : communicator.departed;
   }
 
   /** A rank has ended what was under way here and elsewhere, and stays. */

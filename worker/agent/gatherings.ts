@@ -27,7 +27,7 @@ export interface GatheringsOptions {
   /** Whether a key whose ranks are all here may complete here. */
   readonly completesHere: (key: Key) => boolean;
   /** Ranks of the communicator that are gone, where all that it has had are here; null: it is elsewhere, too. */
-  readonly goneHere: (key: Key) => ReadonlySet<number> | null;
+  readonly goneHere: (key: Key) => ReadonlyMap<number, string> | null;
   sendUp(frame: Frame): void;
   complete(gathering: Gathering, askers: readonly Asker[]): void;
   refuse(askers: readonly Asker[], failure: RendezvousFailure): void;
