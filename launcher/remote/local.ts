@@ -82,6 +82,11 @@ export function widenPipe(descriptor: number, bytes: number): void {
   }
 }
 
+/** As Native.tcpUserTimeout. */
+export function tcpUserTimeout(descriptor: number, milliseconds: number): void {
+  loadNative().tcpUserTimeout(descriptor, milliseconds);
+}
+
 /** What this host's agent would say of it in its hello. */
 export function localHostFacts(): HostFacts {
   return hostFacts(true, true);

@@ -15,6 +15,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
 #define EXPORT(name) exports.Set(#name, Napi::Function::New<name>(env, #name))
   EXPORT(setChildSubreaper);
   EXPORT(freePorts);
+  EXPORT(tcpUserTimeout);
   EXPORT(kernelLogOpen);
   EXPORT(toolRun);
 

@@ -7,6 +7,7 @@ namespace ncclrun::binding {
 // process.cc
 Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
+Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call);
 Napi::Value kernelLogOpen(const Napi::CallbackInfo& call);
 Napi::Value toolRun(const Napi::CallbackInfo& call);
 

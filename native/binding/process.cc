@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -54,6 +55,13 @@ Napi::Value freePorts(const Napi::CallbackInfo& call) {
     ports.Set(i, Napi::Number::New(call.Env(), port));
   }
   return ports;
+}
+
+Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call) {
+  const auto milliseconds = integerArgument<unsigned>(call[1], "milliseconds");
+  setsockopt(integerArgument<int>(call[0], "descriptor"), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds,
+             sizeof milliseconds);
+  return call.Env().Undefined();
 }
 
 // Node can neither open a file for reads that do not wait nor seek in one.

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, type ClusterHost } from '../rig/cluster.ts';
-import { Command, type Outcome } from '../rig/command.ts';
+import { Command } from '../rig/command.ts';
 import { agentOn, guardianOn, killHard } from '../rig/faults.ts';
 import { parseResult } from '../rig/result.ts';
 import { type SteerableRank, Steering } from '../rig/steering.ts';
@@ -30,18 +30,11 @@ async function nothingOn(hosts: readonly ClusterHost[], limitMs: number): Promis
   for (const host of hosts) await host.empty(limitMs);
 }
 
-async function endedWithin(command: Command, limitMs: number): Promise<Outcome> {
-  const started = performance.now();
-  const outcome = await command.outcome;
-  expect(performance.now() - started).toBeLessThan(limitMs);
-  return outcome;
-}
-
 describeIf(clusterUnavailable(), 'in the middle of a job', () => {
   it('a cut cable is noticed within 10 s, the host named, and nothing is left on either side', async () => {
     await withJob(async ({ cluster, command, lost }) => {
       await lost.cut();
-      const { status, stdout } = await endedWithin(command, 10_000);
+      const { status, stdout } = await command.endedWithin(10_000);
       expect(status).toBe(125);
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2', cause: 'silent' });
       await nothingOn(cluster.hosts, 10_000); // the far side ends itself: nobody can tell it to
@@ -51,7 +44,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
   it('a frozen host is noticed within 10 s and cleans up when it thaws', async () => {
     await withJob(async ({ cluster, command, lost }) => {
       await lost.freeze();
-      const { status, stdout } = await endedWithin(command, 10_000);
+      const { status, stdout } = await command.endedWithin(10_000);
       expect(status).toBe(125);
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2', cause: 'silent' });
       await nothingOn(
@@ -66,7 +59,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
   it('a host that dies is named at once', async () => {
     await withJob(async ({ cluster, command, lost }) => {
       await lost.kill();
-      const { status, stdout } = await endedWithin(command, 5000);
+      const { status, stdout } = await command.endedWithin(5000);
       expect(status).toBe(125);
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2' });
       await nothingOn(
@@ -100,7 +93,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
   it('kill -9 of an agent leaves nothing on its host and is named', async () => {
     await withJob(async ({ cluster, command }) => {
       killHard(agentOn(cluster, 'h2'));
-      const { status, stdout } = await endedWithin(command, 10_000);
+      const { status, stdout } = await command.endedWithin(10_000);
       expect(status).toBe(125);
       expect(parseResult(stdout).failures[0]).toMatchObject({ host: 'h2' });
       await nothingOn(cluster.hosts, 5000);
@@ -110,7 +103,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
   it('kill -9 of a guardian leaves nothing on its host and is named', async () => {
     await withJob(async ({ cluster, command }) => {
       killHard(guardianOn(cluster, 'h2'));
-      const { status, stdout } = await endedWithin(command, 10_000);
+      const { status, stdout } = await command.endedWithin(10_000);
       expect(status).toBe(125);
       expect(parseResult(stdout).failures[0]).toMatchObject({ host: 'h2', cause: 'guardian-died' });
       await nothingOn(cluster.hosts, 5000);
@@ -120,7 +113,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
   it('^C ends the ranks of all hosts', async () => {
     await withJob(async ({ cluster, command }) => {
       command.signal('SIGINT');
-      expect((await endedWithin(command, 5000)).status).toBe(130);
+      expect((await command.endedWithin(5000)).status).toBe(130);
       await nothingOn(cluster.hosts, 1000);
     });
   });

@@ -1,4 +1,5 @@
 /** Hosts that cannot be reached or cannot serve: each by name, with the phase and a sentence, and nothing left on the others. */
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import type { SshClient } from '../rig/cluster/files.ts';
 import { startSshd } from '../rig/cluster/sshd.ts';
 import { Command } from '../rig/command.ts';
 import { parseResult } from '../rig/result.ts';
+import { until } from '../rig/until.ts';
 
 describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
   let cluster: Cluster;
@@ -70,14 +72,37 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     await cluster.host('h2').empty();
   });
 
+  /** h2 by an sshd whose logins run `command` before they end, and the environment of a launcher that uses it. */
+  async function slowLogin(port: number, command: string): Promise<NodeJS.ProcessEnv> {
+    const keys = `AuthorizedKeysCommand /bin/sh -c "${command}; cat ${cluster.state}/authorized_keys"`;
+    await startSshd(cluster, 'h2', port, [keys, 'AuthorizedKeysCommandUser root', 'AuthorizedKeysFile none']);
+    const extra = `Host h2\n  Port ${port}\n  HostKeyAlias h2\nHost *`;
+    return cluster.environment(await cluster.sshClient(`slow-${port}`, { extra }));
+  }
+
   it('unless its login takes long', async () => {
-    const keys = `AuthorizedKeysCommand /bin/sh -c "mkdir ${cluster.state}/slept && sleep 9; cat ${cluster.state}/authorized_keys"`;
-    const lines = [keys, 'AuthorizedKeysCommandUser root', 'AuthorizedKeysFile none'];
-    await startSshd(cluster, 'h2', 2222, lines);
-    const client = await cluster.sshClient('slow', { extra: 'Host h2\n  Port 2222\n  HostKeyAlias h2\nHost *' });
-    const environment = cluster.environment(client);
+    const environment = await slowLogin(2222, `mkdir ${cluster.state}/slept && sleep 9`);
     const { status, stdout } = await Command.run(['-H', 'h1:1,h2:1', 'hostname'], { cluster, environment });
     expect({ status, lines: stdout.split('\n').toSorted() }).toEqual({ status: 0, lines: ['', '[0] h1', '[1] h2'] });
+  });
+
+  it('that is cut off while its login takes long: noticed within 10 s', async () => {
+    const [begun, goOn] = [join(cluster.state, 'begun'), join(cluster.state, 'go-on')];
+    const environment = await slowLogin(2223, `mkfifo ${goOn} && touch ${begun} && cat ${goOn}`);
+    await using command = Command.start(['--json', '-H', 'h1:1,h2:1', 'hostname'], { cluster, environment });
+    await until('a login at h2', () => existsSync(begun));
+    await cluster.host('h2').cut();
+    try {
+      const { status, stdout } = await command.endedWithin(10_000);
+      expect(status).toBe(125);
+      const [failure] = parseResult(stdout).failures;
+      expect(failure).toMatchObject({ type: 'host-unreachable', host: 'h2', phase: 'connect', cause: 'timeout' });
+      expect(failure).toHaveProperty('detail', expect.stringMatching(/is connected, but does not answer/));
+    } finally {
+      await cluster.host('h2').uncut();
+      await writeFile(goOn, '');
+    }
+    await cluster.host('h2').empty();
   });
 
   it('that does not let this user in', async () => {

@@ -116,6 +116,15 @@ export class Command implements AsyncDisposable {
     process.kill(this.pid, name);
   }
 
+  /** Rejects if the command took longer than that from now. */
+  async endedWithin(limitMs: number): Promise<Outcome> {
+    const started = performance.now();
+    const outcome = await this.outcome;
+    const took = performance.now() - started;
+    if (took > limitMs) throw new Error(`ended after ${took} ms, not ${limitMs}`);
+    return outcome;
+  }
+
   /** What the command started and still lives; not the command itself. */
   survivors(): ProcessEntry[] {
     return withEnvironment(this.mark).filter((entry) => entry.pid !== this.pid);

@@ -9,6 +9,7 @@ import { traced } from './trace.ts';
 const FUNCTIONS: readonly (keyof Native)[] = [
   'setChildSubreaper',
   'freePorts',
+  'tcpUserTimeout',
   'kernelLogOpen',
   'toolRun',
   'prefixLines',

@@ -169,6 +169,11 @@ export interface Native {
   setChildSubreaper(): void;
   /** `count` different TCP ports that are free now on every address. */
   freePorts(count: number): readonly number[];
+  /**
+   * Ends a TCP connection that is not acknowledged what it sent, or its probes, for so long (TCP_USER_TIMEOUT, RFC 5482); 0: the system's own limit.
+   * Any other descriptor stays as it is.
+   */
+  tcpUserTimeout(descriptor: number, milliseconds: number): void;
   /** A descriptor of the kernel's log whose reads give one record each, from now on, and do not wait. Its owner closes it. */
   kernelLogOpen(): number;
   /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */

@@ -1,6 +1,9 @@
 /** A socket to a host that needs no other on the way. */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { tcpUserTimeout } from '../local.ts';
+import { ALIVE_COUNT, ALIVE_SECONDS } from '../silence.ts';
 import { timeoutTrouble } from './errors.ts';
 import type { HopSettings } from './settings.ts';
 
@@ -15,6 +18,7 @@ export function dial(settings: HopSettings, onSocket: (socket: Socket) => void):
       family,
       noDelay: true,
       keepAlive: true,
+      keepAliveInitialDelay: ALIVE_SECONDS * 1000,
       // Node gives each of several addresses 250 ms, else: too little for a lost packet.
       autoSelectFamilyAttemptTimeout: limitMs,
       ...(bindAddress === null ? {} : { localAddress: bindAddress }),
@@ -35,6 +39,18 @@ export function dial(settings: HopSettings, onSocket: (socket: Socket) => void):
       reject(new Error('the socket was closed'));
     });
   });
+}
+
+/**
+ * While it is borne, a host may be slow to say anything, but its system must acknowledge what we send, probes at least: that tells a slow login
+ * from a host that is gone. Else the connection fails with ETIMEDOUT.
+ */
+export function bearSilence(socket: Duplex, borne: boolean): void {
+  const limitMs = borne ? ALIVE_SECONDS * ALIVE_COUNT * 1000 : 0;
+  // The handle is Node's own, so look before use; a connection by way of another host has none.
+  const handle: unknown = Reflect.get(socket, '_handle');
+  if (typeof handle === 'object' && handle !== null && 'fd' in handle && typeof handle.fd === 'number')
+    tcpUserTimeout(handle.fd, limitMs);
 }
 
 /**

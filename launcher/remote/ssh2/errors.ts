@@ -35,7 +35,7 @@ export function connectTrouble(settings: HopSettings, error: NodeJS.ErrnoExcepti
         'the host is down, or a router or firewall is in the way',
       );
     case 'ETIMEDOUT':
-      return timeoutTrouble(`${at}: timed out`);
+      return progress === 'connecting' ? timeoutTrouble(`${at}: timed out`) : silentTrouble(settings);
     default:
       return progress === 'handshake' || progress === 'authentication'
         ? droppedTrouble(settings, progress, error.message)
@@ -52,6 +52,10 @@ function errorCode(error: NodeJS.ErrnoException): string | undefined {
 
 export function timeoutTrouble(detail: string): TroubleError {
   return makeTrouble('timeout', detail, 'the host is down, or a firewall swallows the packets');
+}
+
+export function silentTrouble({ hostName, port }: HopSettings): TroubleError {
+  return timeoutTrouble(`${hostName} port ${port} is connected, but does not answer`);
 }
 
 /** The far side closed without a word. Before any key was asked for, it was busy (MaxStartups). */

@@ -11,8 +11,8 @@ import { ALIVE_COUNT, ALIVE_SECONDS, SilenceWatch } from '../silence.ts';
 import { makeTrouble, type Trouble, TroubleError } from '../trouble.ts';
 import { offeredAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
-import { dial } from './dial.ts';
-import { authenticationTrouble, connectTrouble, droppedTrouble, timeoutTrouble } from './errors.ts';
+import { bearSilence, dial } from './dial.ts';
+import { authenticationTrouble, connectTrouble, droppedTrouble, silentTrouble } from './errors.ts';
 import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
@@ -165,12 +165,16 @@ export class Hop {
     this.#watchHandshake(client, socket);
   }
 
-  /** A login may take the host long (its directory or name service answers late); after it, the package asks now and then whether the host is there. */
+  /** A login may take the host long (its directory or name service answers late), while its system still acknowledges; after it, the package asks now and then whether the host is there. */
   #watchHandshake(client: Client, socket: Duplex): void {
     const watch = new SilenceWatch(() => this.#fail(silentTrouble(this.settings)));
     socket.on('data', () => watch.heard());
     const stop = (): void => watch.stop();
-    client.on('handshake', stop);
+    client.on('handshake', () => {
+      stop();
+      bearSilence(socket, true);
+    });
+    client.on('ready', () => bearSilence(socket, false));
     this.#ready.promise.catch(stop);
   }
 
@@ -217,10 +221,6 @@ export class Hop {
     this.#isClosed = true;
     this.#closed.resolve();
   }
-}
-
-function silentTrouble({ hostName, port }: HopSettings): TroubleError {
-  return timeoutTrouble(`${hostName} port ${port} is connected, but does not answer`);
 }
 
 function asTrouble(error: unknown, settings: HopSettings): TroubleError {
