@@ -12,7 +12,7 @@ export function allocationRequest(
     hostfile: settings.text('hostfile'),
     include: joined(settings.setting('include')),
     exclude: joined(settings.setting('exclude')),
-    manager: findManager(settings.text('resource-manager') ?? 'auto', process.env),
+    manager: findManager(settings.text('resource-manager'), process.env),
   };
 }
 

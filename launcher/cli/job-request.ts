@@ -11,9 +11,6 @@ import { outputRequest } from './output-request.ts';
 import { parseRankList } from './rank-list.ts';
 import { usageError } from './usage-error.ts';
 
-const defaultGraceSeconds = 5;
-const defaultHangSeconds = 30;
-
 /** One more program after a `:`, with what stands before it. */
 export interface FurtherProgram {
   readonly settings: Settings<JobOptionName>;
@@ -30,7 +27,7 @@ export function jobRequest(
   further: readonly FurtherProgram[] = [],
 ): JobRequest {
   const output = outputRequest(settings.list('output'), settings.text('output-filename'));
-  const { mapBy, oversubscribe } = parseMapBy(settings.text('map-by') ?? 'slot', settings.setting('map-by')?.source);
+  const { mapBy, oversubscribe } = parseMapBy(settings.text('map-by'), settings.setting('map-by')?.source);
   const apart = further.some((program) => ownHosts(program.settings) !== null);
   const programs = [{ settings, words: argv }, ...further].map((program) => programRequest(program, apart));
   for (const program of programs) checkPerHost(program, mapBy);
@@ -42,11 +39,11 @@ export function jobRequest(
       : {}),
     timeoutSeconds: settings.seconds('timeout'),
     initTimeoutSeconds: settings.seconds('init-timeout'),
-    hangAfterSeconds: settings.seconds('hang-after') ?? defaultHangSeconds,
+    hangAfterSeconds: settings.seconds('hang-after'),
     onHang: oneOf(['report', 'abort', 'restart', 'ignore'], settings.text('on-hang')) ?? 'report',
     maxRestarts: maxRestarts(settings),
     shrinks: settings.text('on-failure') === 'shrink',
-    graceSeconds: settings.seconds('grace') ?? defaultGraceSeconds,
+    graceSeconds: settings.seconds('grace'),
     tagOutput: tagOutput(settings, output.tag),
     outputRanks: rankList(settings, 'output-ranks'),
     timestampOutput: settings.flag('timestamp-output') || output.timestamp,
@@ -55,8 +52,8 @@ export function jobRequest(
     mergeStderr: settings.flag('merge-stderr-to-stdout') || output.merge,
     fold: settings.flag('fold'),
     live: settings.text('live') !== 'never',
-    stdin: stdinReaders(settings.text('stdin') ?? '0', settings.setting('stdin')?.source ?? '--stdin'),
-    rsh: settings.text('rsh') ?? 'auto',
+    stdin: stdinReaders(settings.text('stdin'), settings.setting('stdin')?.source ?? '--stdin'),
+    rsh: settings.text('rsh'),
     radix: settings.integer('radix') ?? 0,
     stage: settings.text('stage') !== 'never',
     mapBy,

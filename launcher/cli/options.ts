@@ -29,6 +29,18 @@ export type PlanOptionName = (typeof planOptions)[number]['name'];
 export type TopoOptionName = (typeof topologyOptions)[number]['name'] | (typeof reachingHosts)[number];
 export type HostsOptionName = (typeof convertOptions)[number]['name'] | (typeof namingHosts)[number];
 
+type AnyOption =
+  | (typeof jobOptions)[number]
+  | (typeof measureOptions)[number]
+  | (typeof tuneOptions)[number]
+  | (typeof planOptions)[number]
+  | (typeof topologyOptions)[number]
+  | (typeof convertOptions)[number];
+type NameWith<Default> = Extract<AnyOption, { readonly default: Default }>['name'];
+
+/** Options that have a value even if nobody gives one, whatever the command. */
+export type DefaultedName = Exclude<NameWith<string>, NameWith<null>>;
+
 export const runCommandLine: CommandLine = { command: 'run', options: jobOptions, words: 'program' };
 
 /** config takes what a job takes, but its --explain tells of settings instead of hosts. */

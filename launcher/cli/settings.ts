@@ -3,6 +3,7 @@ import type { SourcePosition } from '../job/failure.ts';
 import { nearest } from './nearest.ts';
 import type { Option, OptionKind } from './option.ts';
 import type { GivenOption } from './split.ts';
+import type { DefaultedName } from './options.ts';
 import { usageError } from './usage-error.ts';
 import { parseBytes, parseFlag, parseInteger, parseSeconds, wanted } from './values.ts';
 
@@ -36,6 +37,8 @@ export class Settings<Name extends string> {
     return this.#merged.get(name)?.values ?? [];
   }
 
+  text(name: Name & DefaultedName): string;
+  text(name: Name): string | null;
   text(name: Name): string | null {
     return this.list(name).at(-1) ?? null;
   }
@@ -46,12 +49,14 @@ export class Settings<Name extends string> {
   }
 
   integer(name: Name): number | null {
-    const text = this.text(name);
+    const text: string | null = this.text(name);
     return text === null ? null : parseInteger(text, { minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
   }
 
+  seconds(name: Name & DefaultedName): number;
+  seconds(name: Name): number | null;
   seconds(name: Name): number | null {
-    const text = this.text(name);
+    const text: string | null = this.text(name);
     return text === null ? null : parseSeconds(text);
   }
 

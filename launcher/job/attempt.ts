@@ -60,18 +60,18 @@ export interface Attempt extends AttemptParts {
 
 /** Connects to every host and starts the ranks. Null if the job ended before there was a map. */
 export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
-  const { request, job, epoch, phases, early, asked, spares, startAgent, plan } = attempt;
+  const { request, job, epoch, early, asked, spares, startAgent, plan } = attempt;
   const common = orderOf(attempt);
   const facts = placementFacts(attempt);
   const known = common.topology ? null : early; // nothing that the hosts have to say changes it
   const placements = known === null ? [] : placementsOf(known, facts);
+  const handler = { ...job.handler, step: (host: Host, step: string) => stepped(attempt, hosts, host, step) };
   const host = (slots: HostSlots, placement: Placement | null, depth: number): Host =>
-    new Host(slots, { ...common, hostName: slots.name, placement }, job.handler, 2 * depth * common.heartbeatMs);
+    new Host(slots, { ...common, hostName: slots.name, placement }, handler, 2 * depth * common.heartbeatMs);
   const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null, depthOf(index, request.radix)));
   if (early !== null) announce(attempt, early);
   if (epoch === 0) tellMissingExports(attempt);
-  phases.enter('connect');
-  job.emit({ type: 'phase', phase: 'connect' });
+  job.enter('connect');
   job.connect(
     hosts,
     spares.map((slots) => host(slots, null, 0)),
@@ -95,8 +95,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const { addresses, troubles } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
   if (job.state.name !== 'connecting') return map;
   for (const message of troubles) job.emit({ type: 'notice', message });
-  phases.enter('spawn');
-  job.emit({ type: 'phase', phase: 'spawn' });
+  job.enter('spawn');
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];
   if (epoch === 0) attempt.memory.expect(hostsWithGpus(used));
@@ -120,6 +119,12 @@ function tellMissingExports({ request, job }: Attempt): void {
   const exports = request.programs.flatMap((program) => program.exports);
   for (const name of missingExports(exports, process.env))
     job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
+}
+
+/** Once every host's agent starts, it is only their hellos that are waited for. */
+function stepped(attempt: Attempt, hosts: readonly Host[], host: Host, step: string): void {
+  attempt.job.handler.step(host, step);
+  if (attempt.phases.phase === 'connect' && hosts.every(({ isReached }) => isReached)) attempt.job.enter('hello');
 }
 
 /** Resolves when every host has said hello, or the job ends; one that takes long is named. */

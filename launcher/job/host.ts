@@ -16,6 +16,7 @@ import type { ReachAnswer, ReachQuestion } from '../../control/messages/reach.ts
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
+import { AGENT_START } from '../remote/shell.ts';
 import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
 import type { HostPreflight } from './preflight.ts';
 import type { HostSlots } from './types.ts';
@@ -65,6 +66,7 @@ export class Host {
   #connection: AgentConnection | null = null;
   #lease: Lease | null = null;
   #state: HostState = { name: 'connecting' };
+  #isReached = false;
   #clockAheadMs = 0;
   #suspended: PromiseWithResolvers<void> | null = null;
   #asked: PromiseWithResolvers<ReachAnswer | null> | null = null;
@@ -102,6 +104,11 @@ export class Host {
     return this.slots.local ? 0 : this.#clockAheadMs;
   }
 
+  /** Its agent starts, or has: what is left to do before its hello is done there. */
+  get isReached(): boolean {
+    return this.#isReached || this.#state.name !== 'connecting';
+  }
+
   get isOver(): boolean {
     return this.#state.name === 'ended' || this.#state.name === 'lost';
   }
@@ -111,7 +118,10 @@ export class Host {
     this.#connection = startAgent(this.slots, this.#order, {
       frame: (frame) => this.#receive(frame),
       way: (message) => this.#handler.way(this, message),
-      step: (step) => this.#handler.step(this, step),
+      step: (step) => {
+        this.#isReached ||= step === AGENT_START;
+        this.#handler.step(this, step);
+      },
       staging: (bytes) => this.#handler.staging(this, bytes),
       closed: (end) => this.#closed(end),
     });

@@ -20,7 +20,7 @@ import { decodeCredit, decodeSpawnFailed, encodeSignal } from '../../control/mes
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import type { JobEvent } from './event.ts';
-import type { Failure, InitTimeoutFailure, RankMissingFailure } from './failure.ts';
+import type { Failure, InitTimeoutFailure, Phase, RankMissingFailure } from './failure.ts';
 import { FailureError } from './failure-error.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
@@ -28,7 +28,6 @@ import { HostSet } from './host-set.ts';
 import { outputWindow } from './order.ts';
 import type { JobParts, JobState, Rendezvous } from './job-parts.ts';
 import { OutputFlow } from './output-flow.ts';
-import type { PhaseClock } from './phase-clock.ts';
 import { describeEnd, isOver } from './rank.ts';
 import type { RankState } from './rank.ts';
 import { RankEnds } from './rank-ends.ts';
@@ -368,7 +367,7 @@ export class Job {
   #checkRunning(): void {
     if (!this.#ranks.allStarted || this.#state.name !== 'spawning') return;
     this.#state = { name: 'running' };
-    this.#enter('run');
+    this.enter('run');
     this.#hosts.connectSpares();
   }
 
@@ -381,7 +380,7 @@ export class Job {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
     if (this.#state.name === 'stopping') this.#state.kill?.cancel();
     this.#state = { name: 'teardown' };
-    this.#enter('teardown');
+    this.enter('teardown');
     this.#allUp.resolve();
     this.#hosts.end();
     this.#checkOver();
@@ -472,7 +471,7 @@ export class Job {
     return this.#rendezvous;
   }
 
-  #enter(phase: Parameters<PhaseClock['enter']>[0]): void {
+  enter(phase: Phase): void {
     this.#parts.phases.enter(phase);
     this.emit({ type: 'phase', phase });
   }

@@ -27,6 +27,11 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     expect(result.outcome.stderr.split('\n').toSorted()).toEqual(['', '[0] login', '[1] h1', '[2] h3', '[3] h3']);
   });
 
+  it('tells how long each phase took', async () => {
+    const { phases } = await Command.result(['--rsh', 'ssh2', '-H', 'localhost:1,h1:1', 'true'], { cluster });
+    expect(Object.entries(phases).filter(([, milliseconds]) => milliseconds <= 0)).toEqual([]);
+  });
+
   it('passes arguments, -x and --wdir through ssh as they were typed', async () => {
     const typed = ['a b', "it's", '$HOME', '*', '"', ';', '\\', 'ü', ''];
     const script = 'printf "%s\\0" "$PWD" "$GIVEN" "$@"';

@@ -45,15 +45,15 @@ function measureArguments(settings: Settings<MeasureOptionName>): string[] {
   const pairs: readonly (readonly [string, string])[] = [
     ['--begin', `${begin}`],
     ['--end', `${end}`],
-    ['--factor', settings.text('factor') ?? ''],
+    ['--factor', settings.text('factor')],
     ['--iters', settings.text('iters') ?? ''],
-    ['--warmup', settings.text('warmup') ?? ''],
+    ['--warmup', settings.text('warmup')],
     ['--blocking', settings.flag('blocking') ? '1' : '0'],
     ['--check', settings.flag('check') ? '1' : '0'],
-    ['--root', settings.text('root') ?? ''],
-    ['--type', settings.text('type') ?? ''],
-    ['--op', settings.text('op') ?? ''],
-    ['--device', settings.text('device') ?? ''],
+    ['--root', settings.text('root')],
+    ['--type', settings.text('type')],
+    ['--op', settings.text('op')],
+    ['--device', settings.text('device')],
   ];
   return pairs.flat();
 }

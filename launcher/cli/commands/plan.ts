@@ -64,7 +64,7 @@ async function rendered(
   if (format === 'engine') return enginePlanText(planned.cluster, process.env, here);
   const view = viewOf(planned, {
     collectives: collectivesOf(settings.list('collective')),
-    sizes: sizesOf(settings.text('sizes') ?? ''),
+    sizes: sizesOf(settings.text('sizes')),
     full: settings.flag('full'),
     preferences: wishes.preferences,
     table: here.table,

@@ -66,7 +66,7 @@ async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, reques
   const isHere = hosts.length === 1 && hosts.every(({ local }) => local);
   if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
   const collectives = collectiveWords(settings.list('collective'));
-  const text = await candidatesText(ranks.length, settings.text('device') ?? 'auto', collectives);
+  const text = await candidatesText(ranks.length, settings.text('device'), collectives);
   await standardStreams().stdout.write(Buffer.from(text));
   return status;
 }
@@ -91,10 +91,10 @@ function formsArguments(settings: Settings<TuneOptionName>): string[] {
     ['--collectives', collectiveWords(settings.list('collective')).join(',')],
     ['--begin', `${begin}`],
     ['--end', `${end}`],
-    ['--factor', settings.text('factor') ?? ''],
+    ['--factor', settings.text('factor')],
     ...(iterations === null ? [] : [['--iters', iterations] as const]),
-    ['--rounds', settings.text('rounds') ?? ''],
-    ['--device', settings.text('device') ?? ''],
+    ['--rounds', settings.text('rounds')],
+    ['--device', settings.text('device')],
   ];
   return pairs.flat();
 }

@@ -1,4 +1,5 @@
 /** Hosts, and the ways to them. */
+import { managers } from '../../allocation/managed/manager.ts';
 import type { Option } from '../option.ts';
 
 export const hostsOptions = [
@@ -47,7 +48,7 @@ export const hostsOptions = [
     name: 'resource-manager',
     flags: ['--resource-manager'],
     environment: ['NCCLRUN_RESOURCE_MANAGER'],
-    kind: { type: 'choice', choices: ['auto', 'slurm', 'pbs', 'lsf', 'none'] },
+    kind: { type: 'choice', choices: ['auto', ...managers, 'none'] },
     argument: 'auto|slurm|pbs|lsf|none',
     group: 'hosts',
     help: 'whose allocation the hosts come from, where there is one (hostfile and -H then pick from it); none: leave it out of account',
