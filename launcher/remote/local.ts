@@ -87,6 +87,11 @@ export function tcpUserTimeout(descriptor: number, milliseconds: number): void {
   loadNative().tcpUserTimeout(descriptor, milliseconds);
 }
 
+/** As Native.tcpEnd. */
+export function tcpEnd(descriptor: number): void {
+  loadNative().tcpEnd(descriptor);
+}
+
 /** What this host's agent would say of it in its hello. */
 export function localHostFacts(): HostFacts {
   return hostFacts(true, true);

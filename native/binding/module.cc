@@ -16,6 +16,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(setChildSubreaper);
   EXPORT(freePorts);
   EXPORT(tcpUserTimeout);
+  EXPORT(tcpEnd);
   EXPORT(kernelLogOpen);
   EXPORT(toolRun);
 

@@ -8,6 +8,7 @@ namespace ncclrun::binding {
 Napi::Value setChildSubreaper(const Napi::CallbackInfo& call);
 Napi::Value freePorts(const Napi::CallbackInfo& call);
 Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call);
+Napi::Value tcpEnd(const Napi::CallbackInfo& call);
 Napi::Value kernelLogOpen(const Napi::CallbackInfo& call);
 Napi::Value toolRun(const Napi::CallbackInfo& call);
 

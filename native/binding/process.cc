@@ -64,6 +64,14 @@ Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call) {
   return call.Env().Undefined();
 }
 
+Napi::Value tcpEnd(const Napi::CallbackInfo& call) {
+  const auto descriptor = integerArgument<int>(call[0], "descriptor");
+  shutdown(descriptor, SHUT_WR);
+  char dropped[4096];
+  while (recv(descriptor, dropped, sizeof dropped, MSG_DONTWAIT) > 0) continue;
+  return call.Env().Undefined();
+}
+
 // Node can neither open a file for reads that do not wait nor seek in one.
 Napi::Value kernelLogOpen(const Napi::CallbackInfo& call) {
   Descriptor log(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));

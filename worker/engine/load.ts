@@ -10,6 +10,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'setChildSubreaper',
   'freePorts',
   'tcpUserTimeout',
+  'tcpEnd',
   'kernelLogOpen',
   'toolRun',
   'prefixLines',

@@ -174,6 +174,11 @@ export interface Native {
    * Any other descriptor stays as it is.
    */
   tcpUserTimeout(descriptor: number, milliseconds: number): void;
+  /**
+   * Says the end of a TCP connection and drops what has come: the descriptor is then to be closed. Closing it with bytes unread would send a
+   * reset instead, and only once (RFC 2525, 2.17): if that is lost, the other side waits for ever.
+   */
+  tcpEnd(descriptor: number): void;
   /** A descriptor of the kernel's log whose reads give one record each, from now on, and do not wait. Its owner closes it. */
   kernelLogOpen(): number;
   /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */

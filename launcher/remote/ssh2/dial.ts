@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { tcpUserTimeout } from '../local.ts';
+import { tcpEnd, tcpUserTimeout } from '../local.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS } from '../silence.ts';
 import { timeoutTrouble } from './errors.ts';
 import type { HopSettings } from './settings.ts';
@@ -46,11 +46,22 @@ export function dial(settings: HopSettings, onSocket: (socket: Socket) => void):
  * from a host that is gone. Else the connection fails with ETIMEDOUT.
  */
 export function bearSilence(socket: Duplex, borne: boolean): void {
-  const limitMs = borne ? ALIVE_SECONDS * ALIVE_COUNT * 1000 : 0;
-  // The handle is Node's own, so look before use; a connection by way of another host has none.
+  const descriptor = descriptorOf(socket);
+  if (descriptor !== null) tcpUserTimeout(descriptor, borne ? ALIVE_SECONDS * ALIVE_COUNT * 1000 : 0);
+}
+
+/** Closes it, so that the other side learns of that also on a link that loses packets. */
+export function hangUp(socket: Duplex): void {
+  const descriptor = descriptorOf(socket);
+  if (descriptor !== null) tcpEnd(descriptor);
+  socket.destroy();
+}
+
+/** The handle is Node's own, so look before use; a connection by way of another host has none. */
+function descriptorOf(socket: Duplex): number | null {
   const handle: unknown = Reflect.get(socket, '_handle');
-  if (typeof handle === 'object' && handle !== null && 'fd' in handle && typeof handle.fd === 'number')
-    tcpUserTimeout(handle.fd, limitMs);
+  if (typeof handle !== 'object' || handle === null || !('fd' in handle)) return null;
+  return typeof handle.fd === 'number' && handle.fd >= 0 ? handle.fd : null;
 }
 
 /**

@@ -11,7 +11,7 @@ import { ALIVE_COUNT, ALIVE_SECONDS, SilenceWatch } from '../silence.ts';
 import { makeTrouble, type Trouble, TroubleError } from '../trouble.ts';
 import { offeredAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
-import { bearSilence, dial } from './dial.ts';
+import { bearSilence, dial, hangUp } from './dial.ts';
 import { authenticationTrouble, connectTrouble, droppedTrouble, silentTrouble } from './errors.ts';
 import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
@@ -88,7 +88,7 @@ export class Hop {
     this.#reach('handshake');
     const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
     if (this.#failure === null) this.#speak(new SshClient(), socket, known);
-    else socket.destroy();
+    else hangUp(socket);
   }
 
   /**
@@ -214,7 +214,7 @@ export class Hop {
     // What goes through another connection ends with it; nothing of it is ours to wait for.
     if (this.#socket === null || this.#isTunnelled || this.#socket.destroyed) this.#close();
     this.#socket?.once('close', () => this.#close());
-    this.#socket?.destroy();
+    if (this.#socket !== null) hangUp(this.#socket);
   }
 
   #close(): void {
