@@ -1,5 +1,6 @@
 /** Our own ssh where it will do, the system's where the user's configuration asks for more. */
 import type { HostSlots } from '../job/types.ts';
+import type { Making } from './connection.ts';
 import type { OpenSsh } from './openssh.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess } from './shell.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
@@ -17,19 +18,14 @@ export class AutoShell implements BranchingShell {
     this.#configuration = configuration;
   }
 
-  async start(
-    host: HostSlots,
-    command: string,
-    onWay: (message: string) => void,
-    onStep: (step: string) => void,
-  ): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
     const route = await this.#ssh2.route(host);
     const { obstacle } = route;
     // Without the program ssh there is nothing to turn to.
     const { settings, complaint } = await this.#configuration.general;
     const installed = settings.size > 0 || complaint !== null;
-    if (obstacle === null || !installed) return this.#ssh2.go(route, command, onStep);
-    onWay(`the system's ssh is used, since ${obstacle.what}`);
+    if (obstacle === null || !installed) return this.#ssh2.go(route, command, making);
+    making.way(`the system's ssh is used, since ${obstacle.what}`);
     return this.#openSsh.start(host, command);
   }
 

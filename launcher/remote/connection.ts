@@ -12,14 +12,18 @@ export interface ConnectionEnd {
   readonly failure: HostUnreachableFailure | AgentFailure | null;
 }
 
-export interface ConnectionHandler {
+/** What is told of a connection while it is made. */
+export interface Making {
   /** The host lacks ncclrun and gets a copy of so many bytes, once; frames follow when it is there. */
   staging(bytes: number): void;
-  frame(frame: Frame): void;
   /** Another way than usual is gone: a sentence that says which and why. */
   way(message: string): void;
-  /** How far the connection is, in a few words. */
+  /** How far it is, in a few words. */
   step(step: string): void;
+}
+
+export interface ConnectionHandler extends Making {
+  frame(frame: Frame): void;
   /** Called once, after the last frame. */
   closed(end: ConnectionEnd): void;
 }

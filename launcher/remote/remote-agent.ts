@@ -43,9 +43,10 @@ export async function remoteAgentStarter(
   spares: readonly HostSlots[],
 ): Promise<StartAgent> {
   const bySlurm = rsh === 'auto' && [...hosts, ...spares].every(({ manager }) => manager === 'slurm');
-  const way = await openWay(bySlurm ? BY_SLURM : rsh, hosts);
+  const copied = stage ? installedIdentity() : null;
+  const way = await openWay(bySlurm ? BY_SLURM : rsh, hosts, copied);
   const shell = radix > 0 && hosts.length > radix ? await asTree(way, hosts, radix) : way;
-  const identity = stage && !bySlurm ? installedIdentity() : null;
+  const identity = bySlurm ? null : copied;
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }
 
@@ -167,12 +168,11 @@ class RemoteAgent implements AgentConnection {
     const command = this.#command(anew);
     let remote: RemoteProcess;
     try {
-      remote = await this.#shell.start(
-        this.#host,
-        command,
-        (message) => this.#handler.way(message),
-        (step) => this.#tell(step),
-      );
+      remote = await this.#shell.start(this.#host, command, {
+        way: (message) => this.#handler.way(message),
+        step: (step) => this.#tell(step),
+        staging: (bytes) => this.#handler.staging(bytes),
+      });
     } catch (error) {
       return { ...end, exit: failedExit(error), staging: null };
     }
@@ -241,6 +241,7 @@ class RemoteAgent implements AgentConnection {
     const { name: host } = this.#host;
     const unstaged = (await staging?.failure(exit.remarks)) ?? null;
     if (unstaged !== null) return unstaged;
+    if (exit.failure !== undefined) return exit.failure;
     const base = { type: 'agent', host, phase: 'hello' } as const;
     if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
       const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;

@@ -1,6 +1,8 @@
 /** One interface to every way of running a command on another host. */
 import type { Link } from '../../control/link/link.ts';
+import type { AgentFailure } from '../job/failure.ts';
 import type { HostSlots } from '../job/types.ts';
+import type { Making } from './connection.ts';
 import type { Limiter } from './limiter.ts';
 import type { Trouble } from './trouble.ts';
 
@@ -11,6 +13,8 @@ export interface RemoteExit {
   readonly remarks: string;
   /** Where the way itself knows why the command never ran; else `remarks` tell. */
   readonly trouble?: Trouble;
+  /** Why the host has no agent to start, where the way tried to bring it one. */
+  readonly failure?: AgentFailure;
 }
 
 export interface RemoteProcess {
@@ -31,14 +35,9 @@ export interface RemoteShell {
   /**
    * `command` is a command line for the remote login shell; quote what is not ours. Soon resolves, at latest when the connection begins
    * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a TroubleError where the way knows why.
-   * `onWay`: the way that was asked for is not the one that is gone, and why. `onStep`: how far it is, in a few words, where the way knows.
+   * `making` is told what the way knows.
    */
-  start(
-    host: HostSlots,
-    command: string,
-    onWay: (message: string) => void,
-    onStep: (step: string) => void,
-  ): Promise<RemoteProcess>;
+  start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess>;
   /** Waits until the host may be connected to, in turn with others; resolves to what gives the turn back. Without it: `connecting`'s. */
   admit?(host: HostSlots, connecting: Limiter): Promise<() => void>;
   /** What to type to go the same way by hand; `verbose`: where it can be made to tell more. */

@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import type { HostSlots } from '../job/types.ts';
 import type { RemoteShell } from './shell.ts';
+import type { Identity } from './staging/identity.ts';
 import { dialPath } from './local.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
 import { turn } from './turn.ts';
@@ -9,11 +10,11 @@ import { turn } from './turn.ts';
 /** Where a resource manager starts what runs on its hosts. */
 export const BY_SLURM = 'by Slurm';
 
-/** `rsh`: BY_SLURM, auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
-export async function openWay(rsh: string, hosts: readonly HostSlots[]): Promise<RemoteShell> {
+/** `copied`: what hosts get that lack ncclrun, where the way itself brings it; null: nothing. `rsh`: BY_SLURM, auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
+export async function openWay(rsh: string, hosts: readonly HostSlots[], copied: Identity | null): Promise<RemoteShell> {
   if (rsh === BY_SLURM) {
     const { SlurmShell } = await import('./slurm/slurm.ts');
-    return new SlurmShell(hosts);
+    return new SlurmShell(hosts, copied);
   }
   if (rsh === 'auto' || rsh === 'ssh2') {
     const configuration = new SshConfiguration();

@@ -1,7 +1,8 @@
 /** Jobs inside a Slurm allocation, with a real slurmctld and a slurmd on each of several hosts. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { withEnvironment } from '../rig/processes.ts';
@@ -93,13 +94,56 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await slurm.jobReaches(job, 'JobState', 'CANCELLED');
   });
 
-  it('says who did not start where ncclrun cannot run', async () => {
-    await cluster.host('h3').hideInstallation();
-    const { status, stderr } = await salloc(['--nodelist=h1,h3'], 'hostname');
-    await cluster.host('h3').exec('umount', repository);
-    expect(status).toBe(125);
-    expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: looked for .*ncclrun-agent/);
-    expect(stderr).not.toContain('h1');
+  describe('with a host that lacks ncclrun', () => {
+    const caches = join(userInfo().homedir, '.cache');
+    let cache: string;
+    beforeAll(async () => {
+      cache = join(directory, 'cache');
+      await mkdir(cache);
+      await cluster.host('h3').hideInstallation();
+      await cluster.host('h3').useCache(cache);
+    });
+    afterAll(async () => {
+      await cluster.host('h3').exec('umount', repository);
+      await cluster.host('h3').exec('umount', caches);
+    });
+
+    it('says so where it may not be copied', async () => {
+      const { status, stderr } = await salloc(['--nodelist=h1,h3'], '--stage', 'never', 'hostname');
+      expect(status).toBe(125);
+      expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: looked for .*ncclrun-agent/);
+      expect(stderr).not.toContain('h1');
+    });
+
+    it('says why it cannot be copied', async () => {
+      await cluster.host('h3').exec('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', caches);
+      const { status, stderr } = await salloc(['--nodelist=h1,h3'], 'hostname');
+      await cluster.host('h3').exec('umount', caches);
+      expect(status).toBe(125);
+      expect(stderr).toMatch(
+        /^ncclrun: h3: ncclrun could not be copied into the cache directory of h3: .*No space left/m,
+      );
+      expect(stderr).not.toContain('h1');
+      expect(await readdir(cache)).toEqual([]);
+    });
+
+    it('brings it there, once', async () => {
+      const runs = [];
+      for (let run = 0; run < 2; run += 1)
+        runs.push(await salloc(['--nodelist=h1,h3'], '--tag-output=none', 'hostname'));
+      const seen = runs.map(({ status, stdout, stderr }) => ({
+        status,
+        hosts: stdout.trim().split('\n').toSorted(),
+        copied: /^ncclrun: h3 has no ncclrun .*: copying it/.test(stderr),
+      }));
+      const right = { status: 0, hosts: ['h1', 'h3'] };
+      expect(seen).toEqual([
+        { ...right, copied: true },
+        { ...right, copied: false },
+      ]);
+      expect(await readdir(join(cache, 'ncclrun'))).toHaveLength(1);
+      for (const name of ['h1', 'h3']) await onlySlurm(name);
+    });
   });
 
   it('names a host that falls silent', async () => {

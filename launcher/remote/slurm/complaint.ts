@@ -17,6 +17,14 @@ export function withoutNoise(remarks: string): string {
     .join('\n');
 }
 
+/** Without what srun says itself. */
+export function saidByTasks(remarks: string): string {
+  return remarks
+    .split('\n')
+    .filter((line) => !line.startsWith('srun: '))
+    .join('\n');
+}
+
 /** Status by host, of those whose task ended badly by itself. */
 export function statusByHost(remarks: string): ReadonlyMap<string, number> {
   const statuses = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** A link to whoever will call: what is sent before waits. */
+/** A link to whoever will call: what is sent before the call is admitted waits. */
 import type { Link, LinkHandler } from '../../../control/link/link.ts';
 import type { StreamLink } from '../../../control/link/stream-link.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
@@ -9,6 +9,7 @@ export class PlacedLink implements Link {
   #link: StreamLink | null = null;
   #handler: LinkHandler | null = null;
   #unsent: Frame[] = [];
+  #isAdmitted = false;
   #closed = false;
 
   /** `mayEnd`: that the call is over is told only then; null: at once. */
@@ -30,11 +31,21 @@ export class PlacedLink implements Link {
     this.#link = link;
     link.open({
       frame: (frame) => this.#handler?.frame(frame),
-      closed: (problem) => void this.#end(problem),
+      closed: (problem) => void this.#end(link, problem),
     });
-    for (const frame of this.#unsent) link.send(frame);
-    this.#unsent = [];
     if (this.#closed) link.close();
+  }
+
+  /** From now on it is this call's. */
+  admit(): void {
+    this.#isAdmitted = true;
+    for (const frame of this.#unsent) this.#link?.send(frame);
+    this.#unsent = [];
+  }
+
+  /** Whoever has called is gone, and nobody need know: there will be another call. */
+  forget(): void {
+    this.#link = null;
   }
 
   open(handler: LinkHandler): void {
@@ -42,8 +53,8 @@ export class PlacedLink implements Link {
   }
 
   send(frame: Frame): void {
-    if (this.#link === null) this.#unsent.push(frame);
-    else this.#link.send(frame);
+    if (this.#isAdmitted) this.#link?.send(frame);
+    else this.#unsent.push(frame);
   }
 
   flush(): void {
@@ -62,8 +73,9 @@ export class PlacedLink implements Link {
     this.#link?.abandon();
   }
 
-  async #end(problem: string | null): Promise<void> {
+  async #end(link: StreamLink, problem: string | null): Promise<void> {
     await this.#mayEnd();
+    if (link !== this.#link) return;
     this.#handler?.closed(problem);
     this.#gone.resolve();
   }

@@ -1,85 +1,83 @@
 /**
  * Agents of a Slurm job: one srun starts all of them, one on each host, as one step of the job, so that scancel and time limits reach them and
- * their ranks. They call back, since srun mixes what its tasks write.
+ * their ranks. They call back, since srun mixes what its tasks write. Where one cannot start for want of ncclrun, all hosts that lack it get a
+ * copy, and the step is begun anew: the agents of the others have been told nothing before all have called.
  */
 import { makeFrame, encodeJson } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import { LinkServer } from '../../../control/link/link-server.ts';
+import type { StreamLink } from '../../../control/link/stream-link.ts';
 import { type Invitation, SECRET_BYTES } from '../../../control/link/secret.ts';
 import { randomBytes } from '../../../control/random-bytes.ts';
 import { exitOf } from '../../../control/messages/payload.ts';
 import type { HostSlots } from '../../job/types.ts';
-import { agentPath, INVITED_AGENT, localAddresses, startTool } from '../local.ts';
+import type { Making } from '../connection.ts';
+import type { AgentFailure } from '../../job/failure.ts';
+import { localAddresses } from '../local.ts';
 import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } from '../shell.ts';
-import { makeTrouble, type Trouble } from '../trouble.ts';
+import type { Identity } from '../staging/identity.ts';
+import { type Trouble, TroubleError } from '../trouble.ts';
 import { statusByHost, withoutNoise } from './complaint.ts';
+import { copyToHosts } from './copy.ts';
 import { PlacedLink } from './placed-link.ts';
-import { gpusOption } from './step-gpus.ts';
-import { messageOf } from '../../../control/message-of.ts';
+import { startStep, type Tool } from './srun.ts';
+import { agentTask, lacksAgent } from './tasks.ts';
 
 /** srun ends by itself soon after its tasks, unless a host is lost; then it is ended. */
 const FAREWELL_MS = 2000;
-/**
- * A task of the step. Where the agent cannot be started it fails, and srun ends the step and says why; else its status is no business of srun,
- * which would end the others. Slurm's signals are the agent's.
- */
-const TASK = `trap : TERM INT HUP USR1 USR2; "$0" ${INVITED_AGENT}; status=$?; case $status in 126 | 127) exit $status ;; esac`;
 /** By then who is to blame has ended the job. */
 const AFTER_BLAME_MS = 100;
 
-/** What srun takes from the job as wishes for each of its tasks, and would give the one task of a host, the agent, no more than that. */
-const OF_TASKS = [
-  'SLURM_CPUS_PER_TASK',
-  'SRUN_CPUS_PER_TASK',
-  'SLURM_GPUS_PER_TASK',
-  'SLURM_NTASKS_PER_CORE',
-  'SLURM_NTASKS_PER_GPU',
-  'SLURM_NTASKS_PER_SOCKET',
-  'SLURM_EXACT',
-  'SLURM_CPU_BIND',
-];
-
 interface Step {
-  readonly tool: ReturnType<typeof startTool>;
+  readonly tool: Tool;
   readonly server: LinkServer;
+}
+
+/** How a step ended, for those whose agents have not called. */
+interface StepEnd {
+  readonly status: number | null;
+  readonly statuses: ReadonlyMap<string, number>;
+  readonly remarks: string;
+  readonly trouble: Trouble | null;
+  /** Why hosts got no copy. */
+  readonly failures: ReadonlyMap<string, AgentFailure>;
 }
 
 export class SlurmShell implements RemoteShell {
   readonly #hosts: readonly HostSlots[];
+  readonly #identity: Identity | null;
   readonly #links: ReadonlyMap<string, PlacedLink>;
-  #step: Promise<Step> | null = null;
+  /** By the names of the hosts whose agents were wanted. */
+  readonly #asked = new Map<string, Making>();
+  #begun: Promise<void> | null = null;
+  #step: Step | null = null;
+  #hasCopied = false;
   readonly #ends = new Map<PlacedLink, RemoteExit>();
-  /** Hosts whose agents were wanted. */
-  readonly #asked = new Set<string>();
   /** srun has ended, and what it said is told. */
   readonly #blamed = Promise.withResolvers<void>();
   #isOver = false;
   #linksLeft: number;
 
-  /** `hosts`: all that are going to be started on, of one allocation. */
-  constructor(hosts: readonly HostSlots[]) {
+  /** `hosts`: all that are going to be started on, of one allocation. `identity`: of what hosts get that lack ncclrun; null: nothing. */
+  constructor(hosts: readonly HostSlots[], identity: Identity | null) {
     this.#hosts = hosts;
+    this.#identity = identity;
     this.#links = new Map(hosts.map(({ name }) => [name, new PlacedLink(() => this.#untilBlamed())]));
     this.#linksLeft = hosts.length;
   }
 
-  async start(
-    host: HostSlots,
-    command: string,
-    onWay: (message: string) => void,
-    onStep: (step: string) => void,
-  ): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
     const link = this.#links.get(host.name);
     // A spare, or a host whose agent was lost: a step of its own.
     if (link === undefined || this.#asked.has(host.name))
-      return new SlurmShell([host]).start(host, command, onWay, onStep);
-    this.#asked.add(host.name);
-    onStep('srun');
-    this.#step ??= this.#begin();
-    const { tool, server } = await this.#step;
-    const exit = this.#exitOf(link, tool, server);
+      return new SlurmShell([host], this.#identity).start(host, command, making);
+    this.#asked.set(host.name, making);
+    making.step('srun');
+    this.#begun ??= this.#begin();
+    await this.#begun;
+    const exit = this.#exitOf(link);
     if (this.#isOver) link.close();
-    if (link.isCalled) onStep(AGENT_START);
+    if (link.isCalled) making.step(AGENT_START);
     return { link, exit, kill: () => link.abandon(), letGo: () => link.abandon() };
   }
 
@@ -91,12 +89,13 @@ export class SlurmShell implements RemoteShell {
     return false;
   }
 
-  async #begin(): Promise<Step> {
+  /** @throws TroubleError if srun cannot be started */
+  async #begin(): Promise<void> {
     const secret = randomBytes(SECRET_BYTES);
     const server = await LinkServer.listen({
       secret,
       identities: new Set(this.#links.keys()),
-      onLink: (identity, link) => this.#links.get(identity)?.place(link),
+      onLink: (name, link) => this.#called(name, link),
     });
     const invitation: Invitation = {
       schemaVersion: 1,
@@ -105,30 +104,83 @@ export class SlurmShell implements RemoteShell {
       addresses: localAddresses(),
       port: server.port,
     };
-    const tool = this.#srun();
+    const tool = startStep({ hosts: this.#hosts, task: agentTask(this.#identity), together: true, input: null });
     tool.open({ frame: () => undefined, closed: () => undefined });
     tool.send(makeFrame(FrameKind.invitation, { payload: encodeJson(invitation) }));
-    void this.#watch(tool, server);
-    return { tool, server };
+    this.#step = { tool, server };
+    void this.#watch(this.#step);
+  }
+
+  #called(name: string, link: StreamLink): void {
+    this.#links.get(name)?.place(link);
+    this.#asked.get(name)?.step(AGENT_START);
+    if (this.#allCalled) for (const one of this.#links.values()) one.admit();
+  }
+
+  get #allCalled(): boolean {
+    return [...this.#links.values()].every((link) => link.isCalled);
   }
 
   /** When srun is gone, nobody calls any more. */
-  async #watch(tool: Step['tool'], server: LinkServer): Promise<void> {
+  async #watch({ tool, server }: Step): Promise<void> {
     const { waitStatus, remarks } = await tool.died;
     tool.release();
     server.close();
-    this.#isOver = true;
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
     const statuses = statusByHost(remarks);
     const said = withoutNoise(remarks);
-    const trouble = statuses.size === 0 ? { trouble: this.#trouble(said, status) } : {};
+    const trouble = statuses.size === 0 ? this.#trouble(said, status) : null;
+    const end: StepEnd = { status, statuses, remarks: said, trouble, failures: new Map() };
+    const last = this.#mayCopy(statuses) ? await this.#beginAnew(end) : end;
+    if (last !== null) this.#over(last);
+  }
+
+  #mayCopy(statuses: ReadonlyMap<string, number>): boolean {
+    return this.#identity !== null && !this.#hasCopied && !this.#allCalled && [...statuses.values()].some(lacksAgent);
+  }
+
+  /** With copies on all hosts. Null: it is begun. */
+  async #beginAnew(end: StepEnd): Promise<StepEnd | null> {
+    const identity = this.#identity;
+    if (identity === null) return end;
+    this.#hasCopied = true;
+    for (const link of this.#links.values()) link.forget();
+    const lacking = [...end.statuses].filter(([, status]) => lacksAgent(status)).map(([name]) => name);
+    try {
+      const failures = await copyToHosts({
+        hosts: this.#hosts,
+        lacking,
+        identity,
+        onBegin: (tool, bytes) => {
+          this.#step = this.#step && { ...this.#step, tool };
+          for (const name of lacking) this.#asked.get(name)?.staging(bytes);
+        },
+      });
+      if (failures.size > 0 || this.#linksLeft === 0) return { ...end, failures };
+      await this.#begin();
+      return null;
+    } catch (error) {
+      if (!(error instanceof TroubleError)) throw error;
+      return { ...end, trouble: error.trouble };
+    }
+  }
+
+  #over({ status, statuses, remarks, trouble, failures }: StepEnd): void {
+    this.#isOver = true;
     const uncalled = [...this.#links].filter(([, link]) => !link.isCalled);
     const endOf = ([name, link]: (typeof uncalled)[number]): void => {
-      this.#ends.set(link, { status: statuses.get(name) ?? status, remarks: said, ...trouble });
+      const failure = failures.get(name);
+      this.#ends.set(link, {
+        status: statuses.get(name) ?? status,
+        remarks,
+        ...(trouble === null ? {} : { trouble }),
+        ...(failure === undefined ? {} : { failure }),
+      });
       link.close();
     };
     // Those to blame first: srun has ended the others because of them.
-    for (const one of uncalled) if (statuses.has(one[0])) endOf(one);
+    const blamed = failures.size > 0 ? failures : statuses;
+    for (const one of uncalled) if (blamed.has(one[0])) endOf(one);
     setTimeout(() => {
       uncalled.forEach(endOf);
       this.#blamed.resolve();
@@ -137,47 +189,16 @@ export class SlurmShell implements RemoteShell {
 
   /** Where a task of another host cannot start, srun ends all of them: who is to blame is known when srun has ended, and told first. */
   #untilBlamed(): Promise<void> | null {
-    if ([...this.#links.values()].every((link) => link.isCalled)) return null;
+    if (this.#allCalled) return null;
     return Promise.race([this.#blamed.promise, new Promise<void>((resolve) => setTimeout(resolve, FAREWELL_MS))]);
   }
 
-  #srun(): ReturnType<typeof startTool> {
-    const count = this.#hosts.length;
-    const words = [
-      'env',
-      ...OF_TASKS.flatMap((name) => ['-u', name]),
-      'srun',
-      '--overlap',
-      `--nodes=${count}`,
-      `--ntasks=${count}`,
-      '--ntasks-per-node=1',
-      `--nodelist=${this.#hosts.map(({ name }) => name).join(',')}`,
-      ...gpusOption(process.env),
-      '--job-name=ncclrun',
-      '--export=ALL',
-      '--cpu-bind=none',
-      '--kill-on-bad-exit=1',
-      '--wait=0',
-      '--no-kill',
-      '--quiet',
-      'sh',
-      '-c',
-      TASK,
-      agentPath,
-    ];
-    try {
-      return startTool(words, []);
-    } catch (error) {
-      const reason = messageOf(error);
-      throw makeTrouble('shell', `srun cannot be started: ${reason}`, 'inside a Slurm job srun must be on the PATH');
-    }
-  }
-
   /** A host's end is that of its link; the last one's is srun's. */
-  async #exitOf(link: PlacedLink, tool: Step['tool'], server: LinkServer): Promise<RemoteExit> {
+  async #exitOf(link: PlacedLink): Promise<RemoteExit> {
     await link.gone;
     this.#linksLeft -= 1;
-    if (this.#linksLeft === 0) {
+    if (this.#linksLeft === 0 && this.#step !== null) {
+      const { tool, server } = this.#step;
       server.close();
       const patience = setTimeout(() => tool.kill(), FAREWELL_MS);
       await tool.died;

@@ -1,5 +1,6 @@
 /** Our own ssh, in this process: no process per host, no pauses of Nagle's, the host's key checked as ssh checks it. */
 import type { HostSlots } from '../../job/types.ts';
+import type { Making } from '../connection.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
 import { AGENT_START, sshTrial } from '../shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
@@ -39,22 +40,17 @@ export class Ssh2 implements RemoteShell {
     return this.#routes.to(host);
   }
 
-  async start(
-    host: HostSlots,
-    command: string,
-    _onWay: (message: string) => void,
-    onStep: (step: string) => void,
-  ): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
     const route = await this.route(host);
     const { obstacle } = route;
     if (obstacle?.hard === true)
       throw makeTrouble('other', `ssh2 cannot go there: ${obstacle.what}`, 'use --rsh openssh, or auto');
-    return this.go(route, command, onStep);
+    return this.go(route, command, making);
   }
 
-  go(route: Route, command: string, onStep: (step: string) => void): RemoteProcess {
+  go(route: Route, command: string, making: Pick<Making, 'step'>): RemoteProcess {
     const link = new LateLink();
-    const hop = new Hop(targetOf(route), (progress) => onStep(steps[progress]));
+    const hop = new Hop(targetOf(route), (progress) => making.step(steps[progress]));
     let killed = false;
     const kill = () => {
       killed = true;

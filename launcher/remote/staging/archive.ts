@@ -1,7 +1,7 @@
 /** The archive that hosts without ncclrun get: made once per installation, then kept in our own cache directory. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
@@ -20,6 +20,8 @@ export interface Archive {
   readonly bytes: Buffer;
   /** In hexadecimal. */
   readonly sha256: string;
+  /** Where it is kept; null: nowhere, since the cache directory does not take it. */
+  readonly file: string | null;
 }
 
 /** Compressed by themselves, so that all of zlib's threads have something to do; both formats allow it. */
@@ -55,9 +57,13 @@ async function findOrMake(compression: Compression, identity: Identity): Promise
   const kept = await find(directory, compression, identity);
   if (kept !== null) return kept;
   const bytes = await make(compression, identity);
-  const fresh = { compression, bytes, sha256: sha256(bytes) };
-  await keep(directory, fresh, identity).catch(() => {}); // it is made again the next time
-  return fresh;
+  const hash = sha256(bytes);
+  const file = join(directory, fileName(identity.key, hash, compression));
+  const isKept = await keep(file, bytes).then(
+    () => true,
+    () => false, // it is made again the next time
+  );
+  return { compression, bytes, sha256: hash, file: isKept ? file : null };
 }
 
 /** Its name has its hash: one that was damaged is not taken. */
@@ -65,19 +71,17 @@ async function find(directory: string, compression: Compression, { key }: Identi
   const names = await readdir(directory).catch(() => []);
   for (const name of names) {
     if (!name.startsWith(`${key}.`) || !name.endsWith(suffixes[compression])) continue;
-    const bytes = await readFile(join(directory, name)).catch(() => null);
+    const file = join(directory, name);
+    const bytes = await readFile(file).catch(() => null);
     if (bytes === null) continue;
     const hash = sha256(bytes);
-    if (name === fileName(key, hash, compression)) return { compression, bytes, sha256: hash };
+    if (name === fileName(key, hash, compression)) return { compression, bytes, sha256: hash, file };
   }
   return null;
 }
 
-async function keep(
-  directory: string,
-  { compression, bytes, sha256: hash }: Archive,
-  { key }: Identity,
-): Promise<void> {
+async function keep(file: string, bytes: Buffer): Promise<void> {
+  const directory = dirname(file);
   await mkdir(directory, { recursive: true });
   for (const name of await readdir(directory)) {
     const path = join(directory, name);
@@ -86,7 +90,7 @@ async function keep(
   const temporary = join(directory, `.${process.pid}.new`);
   try {
     await writeFile(temporary, bytes);
-    await rename(temporary, join(directory, fileName(key, hash, compression)));
+    await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

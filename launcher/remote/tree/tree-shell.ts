@@ -6,6 +6,7 @@ import type { Link } from '../../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { HostSlots } from '../../job/types.ts';
+import type { Making } from '../connection.ts';
 import type { Limiter } from '../limiter.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
 import { sayLast } from '../say-last.ts';
@@ -44,17 +45,12 @@ export class TreeShell implements RemoteShell {
     return () => undefined;
   }
 
-  async start(
-    host: HostSlots,
-    command: string,
-    onWay: (message: string) => void,
-    onStep: (step: string) => void,
-  ): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
     const trunk = this.#routes.get(host.name);
-    if (trunk === undefined) return this.#asTrunk(host, await this.#direct.start(host, command, onWay, onStep));
-    onStep(`by way of ${trunk.host}`);
+    if (trunk === undefined) return this.#asTrunk(host, await this.#direct.start(host, command, making));
+    making.step(`by way of ${trunk.host}`);
     const branch = trunk.grow(this.#direct.branchWords(host, command));
-    return this.#asTrunk(host, this.#watched(host, trunk, branch, onWay));
+    return this.#asTrunk(host, this.#watched(host, trunk, branch, making));
   }
 
   trial(host: HostSlots, verbose: boolean): string {
@@ -102,7 +98,7 @@ export class TreeShell implements RemoteShell {
   }
 
   /** Where no agent answers at the end of a branch, the launcher tries by itself. */
-  #watched(host: HostSlots, trunk: Trunk, branch: RemoteProcess, onWay: (message: string) => void): RemoteProcess {
+  #watched(host: HostSlots, trunk: Trunk, branch: RemoteProcess, making: Making): RemoteProcess {
     let answered = false;
     const link = tapped(branch.link, {
       frame: () => {
@@ -117,7 +113,7 @@ export class TreeShell implements RemoteShell {
       this.#works.resolve(false);
       this.#unreached.add(host.name);
       const detail = sayLast(end.remarks) ?? `status ${end.status}`;
-      onWay(`reached from here, since ${trunk.host} could not reach it: ${detail}`);
+      making.way(`reached from here, since ${trunk.host} could not reach it: ${detail}`);
       return { ...end, trouble: { cause: 'other', detail, remedy: null, transient: true } };
     });
     return { ...branch, link, exit };

@@ -1,0 +1,59 @@
+/** Hosts of a Slurm job that lack ncclrun get a copy: a step of its own sends the archive to all of them at once. */
+import { FailureError } from '../../job/failure-error.ts';
+import type { AgentFailure } from '../../job/failure.ts';
+import type { HostSlots } from '../../job/types.ts';
+import { archive } from '../staging/archive.ts';
+import { stagingFailure } from '../staging/failure.ts';
+import type { Identity } from '../staging/identity.ts';
+import { StagingRefusal } from '../staging/protocol.ts';
+import { saidByTasks, statusByHost } from './complaint.ts';
+import { startStep, type Tool } from './srun.ts';
+import { copyTask, refusalOf } from './tasks.ts';
+
+export interface CopyOptions {
+  readonly hosts: readonly HostSlots[];
+  /** Names of those that are known to lack it. */
+  readonly lacking: readonly string[];
+  readonly identity: Identity;
+  /** A copy of so many bytes goes to each; that ends when the tool is killed. */
+  readonly onBegin: (tool: Tool, bytes: number) => void;
+}
+
+/** Resolves to why hosts got no copy. @throws TroubleError if srun cannot be started */
+export async function copyToHosts({
+  hosts,
+  lacking,
+  identity,
+  onBegin,
+}: CopyOptions): Promise<ReadonlyMap<string, AgentFailure>> {
+  const found = await archiveFile(identity);
+  if ('failure' in found) return new Map(lacking.map((name) => [name, found.failure(name)]));
+  const tool = startStep({ hosts, task: copyTask(identity), together: false, input: found.file });
+  onBegin(tool, found.bytes.length);
+  tool.open({ frame: () => undefined, closed: () => undefined });
+  const { remarks } = await tool.died;
+  tool.release();
+  const said = saidByTasks(remarks);
+  return new Map(
+    Array.from(statusByHost(remarks), ([name, status]) => [
+      name,
+      stagingFailure(name, refusalOf(status) ?? StagingRefusal.unpack, said),
+    ]),
+  );
+}
+
+type Found = { readonly file: string; readonly bytes: Buffer } | { readonly failure: (host: string) => AgentFailure };
+
+async function archiveFile(identity: Identity): Promise<Found> {
+  try {
+    const { file, bytes } = await archive('gzip', identity);
+    return file === null ? failing('the archive cannot be kept', 'make room in ~/.cache/ncclrun') : { file, bytes };
+  } catch (error) {
+    if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
+    return failing(error.failure.message, error.failure.remedy);
+  }
+}
+
+function failing(message: string, remedy: string | null): Found {
+  return { failure: (host) => ({ type: 'agent', host, phase: 'hello', message, remedy }) };
+}

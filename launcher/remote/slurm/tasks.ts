@@ -1,0 +1,74 @@
+/** What srun runs on each host, as words: the agent, or a copy of ncclrun for hosts that lack it. */
+import { agentPath, INVITED_AGENT, installationRoot } from '../local.ts';
+import type { Identity } from '../staging/identity.ts';
+import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
+import { StagingRefusal } from '../staging/protocol.ts';
+
+/** Status of a shell that does not find the agent. */
+const NOT_FOUND = 127;
+const NOT_EXECUTABLE = 126;
+
+/**
+ * Where the agent cannot be started the task fails, and srun ends the step and says why; else its status is no business of srun, which would
+ * end the others. Slurm's signals are the agent's.
+ */
+const RUN = `
+  trap : TERM INT HUP USR1 USR2;
+  n_run() {
+    "$1" ${INVITED_AGENT};
+    n_status=$?;
+    case $n_status in ${NOT_EXECUTABLE} | ${NOT_FOUND}) exit $n_status ;; *) exit 0 ;; esac;
+  };`;
+
+/** Parameters: root, version, key. */
+const runOrCopy = oneLine(`
+  ${RUN}
+  ${IS_INSTALLED}
+  n_key=$3;
+  ${FIND_COPY}
+  n_is_installed "$1" "$2" && n_run "$1/bin/ncclrun-agent";
+  n_whole && n_run "$n_home/bin/ncclrun-agent";
+  exit ${NOT_FOUND};
+`);
+
+/** The agent: the installed one, else that of the copy; with `identity` null the installed one, whichever it is. */
+export function agentTask(identity: Identity | null): string[] {
+  if (identity === null) return ['sh', '-c', oneLine(`${RUN} n_run "$0";`), agentPath];
+  return ['sh', '-c', runOrCopy, 'ncclrun', installationRoot, identity.version, identity.key];
+}
+
+/** Of a task that could not start the agent, for want of one. */
+export function lacksAgent(status: number): boolean {
+  return status === NOT_FOUND || status === NOT_EXECUTABLE;
+}
+
+/** From here on: a StagingRefusal. */
+const REFUSED = 200;
+
+/**
+ * Parameters: root, version, key, machine; on stdin the archive, compressed with gzip, whose checksums are all that is looked at: no stranger has
+ * its hands on srun's streams. Every task reads to the end: srun stops giving to all of them when one is gone (Slurm 22.05).
+ */
+const keep = oneLine(`
+  n_key=$3 n_machine=$4;
+  n_end() { cat >/dev/null; exit "$1"; };
+  n_fail() { n_end $((${REFUSED} + $1)); };
+  ${IS_INSTALLED}
+  ${FIND_COPY}
+  n_is_installed "$1" "$2" && n_end 0;
+  n_whole && n_end 0;
+  ${MAKE_ROOM}
+  LC_ALL=C tar -xzf - -C "$n_new" || n_fail ${StagingRefusal.unpack};
+  ${TAKE_PLACE}
+  n_end 0;
+`);
+
+/** Where neither ncclrun nor a copy is, the archive that is on stdin becomes the copy. */
+export function copyTask({ version, key }: Identity): string[] {
+  return ['sh', '-c', keep, 'ncclrun', installationRoot, version, key, MACHINE];
+}
+
+/** Null: the task did not say so. */
+export function refusalOf(status: number): number | null {
+  return status > REFUSED ? status - REFUSED : null;
+}
