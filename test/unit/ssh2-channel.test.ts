@@ -74,7 +74,11 @@ test.skipIf(findProgram('ssh') === null)(
       ].join('\n'),
     );
     const way = new Ssh2(new SshConfiguration(['ssh', '-F', config]));
-    const { link, exit } = await way.start(hostNamed('127.0.0.1'), 'anything', { way: nothing, step: nothing, staging: nothing });
+    const { link, exit } = await way.start(hostNamed('127.0.0.1'), 'anything', {
+      way: nothing,
+      step: nothing,
+      staging: nothing,
+    });
     link.open({ frame: nothing, closed: nothing });
     expect(await exit).toEqual({ status: 127, remarks: 'no such command\n' });
     server.close();
