@@ -16,7 +16,10 @@ export interface ReadCommandLine<Name extends string> {
   readonly further: readonly { readonly settings: Settings<Name>; readonly words: readonly string[] }[];
 }
 
-/** Throws a FailureError (usage). `Name` is the union of the names in `line.options`. */
+/**
+ * Throws a FailureError (usage). `Name` is the union of the names in `line.options`, and of a job's for a command that starts one: what
+ * it does not take has its default.
+ */
 export function readCommandLine<Name extends string>(
   argv: readonly string[],
   line: CommandLine,
@@ -36,7 +39,10 @@ export function readCommandLine<Name extends string>(
   const all = [...runCommandLine.options, ...perfCommandLine.options];
   const files = settingsFiles(environment).map((path) => layerOfFile(path, all));
   const weaker = [layerOfEnvironment(line.options, environment), ...files];
-  const settingsOf = (layer: SettingsLayer) => new Settings<Name>(mergeSettings(line.options, [layer, ...weaker]));
+  const others = runCommandLine.options.filter(({ name }) => !line.options.some((own) => own.name === name));
+  const defaults = mergeSettings(others, []);
+  const settingsOf = (layer: SettingsLayer) =>
+    new Settings<Name>(new Map([...defaults, ...mergeSettings(line.options, [layer, ...weaker])]));
   return {
     asked,
     settings: settingsOf(flags),

@@ -83,10 +83,9 @@ export class ClusterHost {
   async hideInstallation(): Promise<void> {
     await this.exec('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', repository);
   }
-  /** `directory` is this host's ~/.cache; hosts given the same one share it. */
-  async useCache(directory: string): Promise<void> {
-    // As sshd finds it, whatever our HOME says.
-    const own = join(userInfo().homedir, '.cache');
+  /** `directory` is this host's ~/.cache; hosts given the same one share it. `home`: as sshd finds it, whatever our HOME says. */
+  async useCache(directory: string, home = userInfo().homedir): Promise<void> {
+    const own = join(home, '.cache');
     await mkdir(own, { recursive: true });
     await this.exec('mount', '--bind', directory, own);
   }

@@ -1,6 +1,6 @@
 /** Jobs inside a Slurm allocation, with a real slurmctld and a slurmd on each of several hosts. */
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { userInfo } from 'node:os';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
@@ -95,13 +95,14 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
   });
 
   describe('with a host that lacks ncclrun', () => {
-    const caches = join(userInfo().homedir, '.cache');
+    // A step of Slurm has the HOME of whoever started it.
+    const caches = join(homedir(), '.cache');
     let cache: string;
     beforeAll(async () => {
       cache = join(directory, 'cache');
       await mkdir(cache);
       await cluster.host('h3').hideInstallation();
-      await cluster.host('h3').useCache(cache);
+      await cluster.host('h3').useCache(cache, homedir());
     });
     afterAll(async () => {
       await cluster.host('h3').exec('umount', repository);
