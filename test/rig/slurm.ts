@@ -1,6 +1,6 @@
 /**
  * Slurm on a cluster of namespaces: munged and slurmctld on the login node, a slurmd on each host, with GPUs that are none (their devices
- * are /dev/null). Accounting is off. Ends with the test.
+ * are /dev/null), and, if asked for, accounting. Ends with the test.
  *
  *     await using cluster = await Cluster.start(2);
  *     await using slurm = await Slurm.start(cluster, { gpus: 4 });
@@ -9,13 +9,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
+import { existsSync, openSync } from 'node:fs';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clusterUnavailable, findProgram } from './capability.ts';
 import { type Cluster, LOGIN_ADDRESS } from './cluster.ts';
 import { Command, type Outcome } from './command.ts';
+import { accountingSettings, writeAccounting } from './slurm-accounting.ts';
+import { until } from './until.ts';
 
 /** Null, or the sentence why there is no Slurm here. */
 export function slurmUnavailable(): string | null {
@@ -31,6 +33,8 @@ const START_MS = 30_000;
 export interface SlurmOptions {
   /** Of each host. */
   readonly gpus?: number;
+  /** What `sacct` asks; see slurm-accounting.ts. */
+  readonly accounting?: boolean;
 }
 
 export class Slurm implements AsyncDisposable {
@@ -46,11 +50,11 @@ export class Slurm implements AsyncDisposable {
   }
 
   /** Resolves when every host is idle. */
-  static async start(cluster: Cluster, { gpus = 0 }: SlurmOptions = {}): Promise<Slurm> {
+  static async start(cluster: Cluster, { gpus = 0, accounting = false }: SlurmOptions = {}): Promise<Slurm> {
     const slurm = new Slurm(cluster);
     try {
-      await slurm.#configure(gpus);
-      await slurm.#startAll();
+      await slurm.#configure(gpus, accounting);
+      await slurm.#startDaemons(accounting);
       return slurm;
     } catch (error) {
       await slurm[Symbol.asyncDispose]();
@@ -58,6 +62,10 @@ export class Slurm implements AsyncDisposable {
     }
   }
 
+  /** The socket of munged. */
+  get #munge(): string {
+    return join(this.#directory, 'munge/socket');
+  }
   get environment(): NodeJS.ProcessEnv {
     return { SLURM_CONF: this.configuration };
   }
@@ -96,7 +104,7 @@ export class Slurm implements AsyncDisposable {
     }
   }
 
-  async #configure(gpus: number): Promise<void> {
+  async #configure(gpus: number, accounting: boolean): Promise<void> {
     const directory = this.#directory;
     for (const name of ['state', 'munge', 'dev']) await mkdir(join(directory, name), { recursive: true });
     await chmod(join(directory, 'munge'), 0o711);
@@ -112,7 +120,7 @@ export class Slurm implements AsyncDisposable {
     await writeFile(join(directory, 'cgroup.conf'), 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n');
     await writeFile(
       this.configuration,
-      `${[...this.#settings(), ...hosts].join('\n')}\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n`,
+      `${[...this.#settings(), ...accountingSettings(accounting, this.#munge), ...hosts].join('\n')}\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n`,
     );
   }
 
@@ -124,7 +132,7 @@ export class Slurm implements AsyncDisposable {
       'SlurmUser=root',
       'SlurmdUser=root',
       'AuthType=auth/munge',
-      `AuthInfo=socket=${directory}/munge/socket`,
+      `AuthInfo=socket=${this.#munge}`,
       'CredType=cred/munge',
       `StateSaveLocation=${directory}/state`,
       `SlurmdSpoolDir=${directory}/spool-%n`,
@@ -135,7 +143,6 @@ export class Slurm implements AsyncDisposable {
       'ProctrackType=proctrack/linuxproc',
       'TaskPlugin=task/none',
       'JobAcctGatherType=jobacct_gather/none',
-      'AccountingStorageType=accounting_storage/none',
       'SelectType=select/cons_tres',
       'SelectTypeParameters=CR_Core',
       'SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0',
@@ -147,13 +154,14 @@ export class Slurm implements AsyncDisposable {
     ];
   }
 
-  async #startAll(): Promise<void> {
+  async #startDaemons(accounting: boolean): Promise<void> {
     const { cluster } = this;
     const directory = join(this.#directory, 'munge');
     const files = ['socket', 'key-file', 'pid-file', 'log-file', 'seed-file'].map(
       (name) => `--${name}=${directory}/${name.replace('-file', '')}`,
     );
     this.#daemon('munged', cluster.command([program('munged'), '--foreground', '--force', ...files], '/'));
+    if (accounting) await this.#startAccounting();
     this.#daemon('slurmctld', cluster.command([program('slurmctld'), '-D', '-c', '-f', this.configuration], '/'));
     for (const { name, init } of cluster.hosts) {
       const enter = [
@@ -170,10 +178,27 @@ export class Slurm implements AsyncDisposable {
       ];
       this.#daemon(`slurmd-${name}`, ['nsenter', enter]);
     }
+    await this.#tells(
+      ['sinfo', '--noheader', '--states=idle', '--format=%D'],
+      new RegExp(`^\\s*${cluster.hosts.length}\\s*$`, 'u'),
+    );
+  }
+
+  async #startAccounting(): Promise<void> {
+    const { argv, ready } = await writeAccounting(this.#directory, this.#munge);
+    const [name = '', ...options] = argv;
+    this.#daemon(name, this.cluster.command([program(name), ...options], '/'));
+    await until('MariaDB answers', () => existsSync(ready), START_MS);
+    this.#daemon('slurmdbd', this.cluster.command([program('slurmdbd'), '-D'], '/'));
+    await this.#tells(['sacctmgr', 'show', 'cluster'], /Cluster/);
+  }
+
+  /** Asks again until the answer is as expected. */
+  async #tells(argv: readonly [string, ...string[]], expected: RegExp): Promise<void> {
     const deadline = performance.now() + START_MS;
     for (;;) {
-      const { stdout, stderr } = await this.run(['sinfo', '--noheader', '--states=idle', '--format=%D']);
-      if (stdout.trim() === String(cluster.hosts.length)) return;
+      const { stdout, stderr } = await this.run(argv);
+      if (expected.test(stdout)) return;
       if (performance.now() > deadline) throw new Error(`Slurm does not start: ${stderr}; see ${this.#directory}`);
       await delay(50);
     }

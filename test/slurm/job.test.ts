@@ -1,9 +1,9 @@
 /** Jobs inside a Slurm allocation, with a real slurmctld and a slurmd on each of several hosts. */
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { describeIf } from '../rig/capability.ts';
+import { describeIf, findProgram } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import { withEnvironment } from '../rig/processes.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
@@ -112,8 +112,23 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     it('says so where it may not be copied', async () => {
       const { status, stderr } = await salloc(['--nodelist=h1,h3'], '--stage', 'never', 'hostname');
       expect(status).toBe(125);
-      expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: looked for .*ncclrun-agent/);
-      expect(stderr).not.toContain('h1');
+      expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: looked for .*ncclrun-agent/m);
+      expect(stderr).not.toContain('h1:');
+    });
+
+    it('says so of that host alone, however late srun ends', async () => {
+      const slow = join(directory, 'slow');
+      await mkdir(slow);
+      await writeFile(join(slow, 'srun'), `#!/bin/sh\n${findProgram('srun') ?? ''} "$@"; status=$?; sleep 4; exit $status\n`);
+      await chmod(join(slow, 'srun'), 0o755);
+      const path = `PATH=${slow}:${process.env['PATH'] ?? ''}`;
+      const words = ['--quiet', '--nodelist=h1,h3', 'env', path, ncclrun, '--stage', 'never', 'hostname'] as const;
+      await cluster.host('h3').delay(100, 0); // the agent of h1 has called by then
+      const { status, stderr } = await slurm.run(['salloc', ...words]);
+      await cluster.host('h3').undelay();
+      expect(status).toBe(125);
+      expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: /m);
+      expect(stderr).not.toContain('h1:');
     });
 
     it('says why it cannot be copied', async () => {
@@ -124,8 +139,23 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
       expect(stderr).toMatch(
         /^ncclrun: h3: ncclrun could not be copied into the cache directory of h3: .*No space left/m,
       );
-      expect(stderr).not.toContain('h1');
+      expect(stderr).not.toContain('h1:');
       expect(await readdir(cache)).toEqual([]);
+    });
+
+    it.each([
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const)('ends on %s while it is copied', async (signal, expected) => {
+      await cluster.host('h3').rate('4mbit');
+      await using command = slurm.start(['salloc', '--quiet', '--nodelist=h1,h3', ncclrun, 'hostname']);
+      await command.line('stderr', /copying it/);
+      process.kill(launcherPid(), signal);
+      const { status, stdout } = await command.outcome;
+      await cluster.host('h3').unrate();
+      expect({ status, stdout }).toEqual({ status: expected, stdout: '' });
+      for (const name of ['h1', 'h3']) await onlySlurm(name);
+      expect((await readdir(cache, { recursive: true })).filter((name) => name !== 'ncclrun')).toEqual([]);
     });
 
     it('brings it there, once', async () => {
@@ -135,7 +165,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
       const seen = runs.map(({ status, stdout, stderr }) => ({
         status,
         hosts: stdout.trim().split('\n').toSorted(),
-        copied: /^ncclrun: h3 has no ncclrun .*: copying it/.test(stderr),
+        copied: /^ncclrun: h3 has no ncclrun .*: copying it/m.test(stderr),
       }));
       const right = { status: 0, hosts: ['h1', 'h3'] };
       expect(seen).toEqual([

@@ -31,6 +31,8 @@ const AFTER_BLAME_MS = 100;
 interface Step {
   readonly tool: Tool;
   readonly server: LinkServer;
+  /** How long srun may take to end by itself. */
+  readonly farewellMs: number;
 }
 
 /** How a step ended, for those whose agents have not called. */
@@ -107,7 +109,7 @@ export class SlurmShell implements RemoteShell {
     const tool = startStep({ hosts: this.#hosts, task: agentTask(this.#identity), together: true, input: null });
     tool.open({ frame: () => undefined, closed: () => undefined });
     tool.send(makeFrame(FrameKind.invitation, { payload: encodeJson(invitation) }));
-    this.#step = { tool, server };
+    this.#step = { tool, server, farewellMs: FAREWELL_MS };
     void this.#watch(this.#step);
   }
 
@@ -152,7 +154,7 @@ export class SlurmShell implements RemoteShell {
         lacking,
         identity,
         onBegin: (tool, bytes) => {
-          this.#step = this.#step && { ...this.#step, tool };
+          this.#step = this.#step && { ...this.#step, tool, farewellMs: 0 }; // none of its tasks has ranks
           for (const name of lacking) this.#asked.get(name)?.staging(bytes);
         },
       });
@@ -187,10 +189,20 @@ export class SlurmShell implements RemoteShell {
     }, AFTER_BLAME_MS);
   }
 
-  /** Where a task of another host cannot start, srun ends all of them: who is to blame is known when srun has ended, and told first. */
+  /**
+   * Where a task of another host cannot start, srun ends all of them: who is to blame is known when srun has ended, and told first. Its end may
+   * be long in coming, what it says of that task is not.
+   */
   #untilBlamed(): Promise<void> | null {
-    if (this.#allCalled) return null;
-    return Promise.race([this.#blamed.promise, new Promise<void>((resolve) => setTimeout(resolve, FAREWELL_MS))]);
+    return this.#allCalled || this.#step === null ? null : this.#blame(this.#step);
+  }
+
+  async #blame({ tool }: Step): Promise<void> {
+    await Promise.race([tool.died, new Promise<void>((resolve) => setTimeout(resolve, FAREWELL_MS).unref())]);
+    if (this.#allCalled) return;
+    tool.kill();
+    const { remarks } = await tool.died;
+    if (statusByHost(remarks).size > 0) await this.#blamed.promise;
   }
 
   /** A host's end is that of its link; the last one's is srun's. */
@@ -198,9 +210,9 @@ export class SlurmShell implements RemoteShell {
     await link.gone;
     this.#linksLeft -= 1;
     if (this.#linksLeft === 0 && this.#step !== null) {
-      const { tool, server } = this.#step;
+      const { tool, server, farewellMs } = this.#step;
       server.close();
-      const patience = setTimeout(() => tool.kill(), FAREWELL_MS);
+      const patience = setTimeout(() => tool.kill(), farewellMs);
       await tool.died;
       clearTimeout(patience);
     }

@@ -1,0 +1,41 @@
+/** What `sacct` says afterwards of jobs that ncclrun ran. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
+import { accountingUnavailable } from '../rig/slurm-accounting.ts';
+
+const ncclrun = join(repository, 'bin/ncclrun');
+
+describeIf(slurmUnavailable() ?? accountingUnavailable(), 'the accounting of Slurm', () => {
+  let cluster: Cluster;
+  let slurm: Slurm;
+  let directory: string;
+  beforeAll(async () => {
+    cluster = await Cluster.start(2);
+    slurm = await Slurm.start(cluster, { accounting: true });
+    directory = await mkdtemp('/var/tmp/ncclrun-slurm-');
+  });
+  afterAll(async () => {
+    await slurm[Symbol.asyncDispose]();
+    await cluster[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true });
+  });
+
+  // State and status of the job and of its batch script; sacct takes 128 from statuses beyond it, and has a cancelled job's only in the script's row.
+  it.each([
+    ['exit 0', 0, 'COMPLETED|0:0', 'COMPLETED|0:0'],
+    ['exit $((RANK == 1 ? 5 : 0))', 5, 'FAILED|5:0', 'FAILED|5:0'],
+    ['[ $RANK = 0 ] || kill -SEGV $$', 139, 'FAILED|11:0', 'FAILED|11:0'],
+    ['[ $RANK = 0 ] || scancel $SLURM_JOB_ID; sleep 60', 143, 'CANCELLED by 0|0:0', 'FAILED|15:0'],
+  ])('has the status of a job whose ranks run: %s', async (script, expected, ofJob, ofScript) => {
+    const options = ['--nodes=2', '--ntasks-per-node=1', `--output=${directory}/output`];
+    const { status, stdout } = await slurm.run([ncclrun, 'sbatch', '--wait', ...options, '--', 'sh', '-c', script]);
+    const job = /Submitted batch job ([0-9]+)/.exec(stdout)?.[1] ?? '';
+    const told = await slurm.run(['sacct', '-n', '-P', '-j', job, '-o', 'JobID,State,ExitCode']);
+    const rows = told.stdout.split('\n').slice(0, 2);
+    expect({ status, rows }).toEqual({ status: expected, rows: [`${job}|${ofJob}`, `${job}.batch|${ofScript}`] });
+  });
+});
