@@ -45,7 +45,7 @@ library=$home/build/libnccl.so.2
 export LD_LIBRARY_PATH=$home/build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # of the native programs, whose own paths are the build's
 
 start=(ncclrun -n "$ranks")
-shares='' unserved=(env) threaded=(env)
+shares='' unserved=(env) threaded=(env) narrow=(env)
 # NVIDIA's multi-process service; a client that fails or is killed may leave it useless to all others
 serve() {
   [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] || nvidia-cuda-mps-control -d
@@ -63,6 +63,8 @@ if [ "$ranks" -gt "$there" ]; then
   # service that want 32 queues each have no room on an H200, with 20 they have.
   threaded=(env CUDA_DEVICE_MAX_CONNECTIONS=32)
   clients=$(((ranks + there - 1) / there))
+  # A communicator leaves room for one more of as many ranks; one of fewer ranks, beside it, takes more than that.
+  [ "$clients" -lt 3 ] || narrow+=(NCCLRUN_MAX_SMS=8)
   export CUDA_DEVICE_MAX_CONNECTIONS=$((clients > 2 ? 64 / clients : 32))
   if [ "${SERVICE:-1}" = 1 ] && command -v nvidia-cuda-mps-control >/dev/null; then
     CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
@@ -161,7 +163,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add native/hidden 180 "$bin/hidden" "$ranks" alone $((64 << 20))
   add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$ranks" all $((64 << 20))
   add native/abort 130 "$bin/abort" "$ranks" 3
-  add native/teams 130 "$bin/teams" "$ranks"
+  add native/teams 130 "${narrow[@]}" "$bin/teams" "$ranks"
   add native/graphs 130 "$bin/graphs" "$ranks" 1000 $((64 << 20))
   sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
   if [ -x "$sanitizer" ]; then
