@@ -119,7 +119,10 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     it('says so of that host alone, however late srun ends', async () => {
       const slow = join(directory, 'slow');
       await mkdir(slow);
-      await writeFile(join(slow, 'srun'), `#!/bin/sh\n${findProgram('srun') ?? ''} "$@"; status=$?; sleep 4; exit $status\n`);
+      await writeFile(
+        join(slow, 'srun'),
+        `#!/bin/sh\n${findProgram('srun') ?? ''} "$@"; status=$?; sleep 4; exit $status\n`,
+      );
       await chmod(join(slow, 'srun'), 0o755);
       const path = `PATH=${slow}:${process.env['PATH'] ?? ''}`;
       const words = ['--quiet', '--nodelist=h1,h3', 'env', path, ncclrun, '--stage', 'never', 'hostname'] as const;
