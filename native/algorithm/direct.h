@@ -46,6 +46,7 @@ NCCLRUN_FN void directOneShotAllReduce(P& p, const Work& w) {
   if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   forEachStep(p, w, [&](size_t begin, size_t count) {
     p.sendAll(at(w.send, w, begin), count, nextConnection(w));
+    if (w.send == w.receive) p.sent();
     p.reduceAll(at(w.send, w, begin), w.rank, at(w.receive, w, begin), false, count);
   });
 }
@@ -94,6 +95,7 @@ NCCLRUN_FN void directAllToAll(P& p, const Work& w) {
   const auto part = [&](uint32_t rank, size_t begin) { return rank * w.count + begin; };
   forEachStep(p, w, [&](size_t begin, size_t count) {
     sendToOthers(p, w, [&](uint32_t peer) { return Stretch{part(peer, begin), count}; });
+    if (w.send == w.receive) p.sent();
     p.copy(at(w.send, w, part(w.rank, begin)), at(w.receive, w, part(w.rank, begin)), count);
     receiveFromOthers(p, w, [&](uint32_t peer) { return Stretch{part(peer, begin), count}; });
   });

@@ -21,6 +21,8 @@
 //                                                              and to every sending connection if forward
 //   p.merge(from, froms, own, target, to, tos, n)              target (if not null) and slots [to, +tos) = fold of the
 //                                                              slots [from, +froms) and, last, own (if not null)
+//   p.sent()                                                   what was only sent may be overwritten: until then it may
+//                                                              still be read
 //   p.signal(to), p.await(from)                                one step without payload
 //   p.signalAll(), p.awaitAll()                                the same, of all connections
 //

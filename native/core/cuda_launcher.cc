@@ -17,7 +17,7 @@ using plan::Collective;
 using plan::Protocol;
 
 constexpr uint32_t kMaxThreads = 512;
-constexpr uint32_t kLeastThreadsOfSimple = 128;  // two of its warps do not fold
+constexpr uint32_t kLeastThreadsOfSimple = 128;  // three of its warps do not fold
 
 Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
   const bool ring = algorithm == Algorithm::ring;
@@ -192,9 +192,9 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
     // Only the items that there are: all of them take the GPU as long as a small kernel.
     size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
     void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
-    status =
-        statusOf(driver().launchKernel(lastFunction_, blocks, 1, 1, shape.threads, 1, 1, 0, stream, nullptr, extra),
-                 "cuLaunchKernel");
+    status = statusOf(driver().launchKernel(lastFunction_, blocks, 1, 1, shape.threads, 1, 1,
+                                            sharedBytesOf(shape.protocol, shape.routine), stream, nullptr, extra),
+                      "cuLaunchKernel");
     if (status.ok() && launch_.ended != nullptr) counted_ += blocks;
   }
   launch_.itemCount = 0;

@@ -44,6 +44,7 @@ inline constexpr Result kPeerAccessAlreadyEnabled = 704;
 
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kFunctionRegisters = 4;
+inline constexpr int kFunctionMostDynamicSharedBytes = 8;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeGpuDirect = 116;
@@ -99,6 +100,7 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(moduleLoadData, "cuModuleLoadData", (Module*, const void*))                                                       \
   F(moduleGetFunction, "cuModuleGetFunction", (Function*, Module, const char*))                                       \
   F(funcGetAttribute, "cuFuncGetAttribute", (int*, int, Function))                                                    \
+  F(funcSetAttribute, "cuFuncSetAttribute", (Function, int, int))                                                     \
   F(launchKernel, "cuLaunchKernel",                                                                                   \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))         \
   F(launchHostFunction, "cuLaunchHostFunc", (Stream, void (*)(void*), void*))                                         \

@@ -12,6 +12,11 @@ struct End {
   uint32_t step;   // next one
   uint32_t freed;  // sender: steps that the receiver had freed when we last looked
   uint64_t bytes;
+  uint32_t told;  // sender, protocol Simple: steps handed on so far
+
+  __device__ __forceinline__ bool isNext(uint32_t one) const {
+    return *static_cast<const volatile uint32_t*>(&told) == one;
+  }
 };
 
 // What the waits of a block have in common, in shared memory.
@@ -93,6 +98,19 @@ __device__ __forceinline__ void awaitCredit(End& end, uint32_t step, uint32_t st
   end.freed = loadAcquire(head);
 }
 
+// Protocol Simple: the receiver may read the sender's step, once it has been told of those before. By one thread,
+// behind all that was stored; not after an abort.
+__device__ __forceinline__ void handOnStep(End& end, uint32_t step, uint64_t bytes, Patience& patience) {
+  while (!end.isNext(step)) {
+    if (patience.over()) return;
+  }
+  __threadfence_block();
+  end.bytes += bytes;
+  storeRelease(end.tail, step + 1);
+  __threadfence_block();
+  *static_cast<volatile uint32_t*>(&end.told) = step + 1;
+}
+
 // One end of a connection, from the GPU's memory and back. `slots`: where they begin in the regions; `index`: of its
 // state.
 template <uint32_t kProtocol>
@@ -103,10 +121,11 @@ __device__ __forceinline__ End loadEnd(const Launch& launch, RegionPair regions,
   auto* const head = &reinterpret_cast<Region*>(receives ? regions.out : regions.in)->head[kProtocol];
   if (receives) {
     const ReceiveState& state = launch.receives[index];
-    return {data, tail, head, state.step[kProtocol], 0, state.bytes};
+    return {data, tail, head, state.step[kProtocol], 0, state.bytes, 0};
   }
   const SendState& state = launch.sends[index];
-  return {data, tail, head, state.step[kProtocol], state.head[kProtocol], state.bytes};
+  const uint32_t step = state.step[kProtocol];
+  return {data, tail, head, step, state.head[kProtocol], state.bytes, step};
 }
 template <uint32_t kProtocol>
 __device__ __forceinline__ void storeEnd(const Launch& launch, uint32_t index, bool receives, const End& end) {

@@ -170,6 +170,10 @@ Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   return {};
 }
 
+uint32_t sharedBytesOf(plan::Protocol protocol, Routine routine) {
+  return protocol == plan::Protocol::simple || routine == Routine::mixed ? kBulkSpaceBytes : 0;
+}
+
 Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
             Function& out) {
   static std::mutex mutex;
@@ -178,8 +182,17 @@ Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routi
   std::lock_guard lock(mutex);
   auto& function = functions[{gpu.context, kernel.module, kernel.kind, protocol, routine, isOneTurn}];
   if (function == nullptr) {
-    Status status = load(gpu, kernel.module, nameOf(kernel, protocol, routine, isOneTurn).c_str(), function);
-    if (!status.ok()) return status;
+    const std::string name = nameOf(kernel, protocol, routine, isOneTurn);
+    Status status = load(gpu, kernel.module, name.c_str(), function);
+    const uint32_t sharedBytes = sharedBytesOf(protocol, routine);
+    if (status.ok() && sharedBytes > 0) {
+      status = statusOf(driver().funcSetAttribute(function, kFunctionMostDynamicSharedBytes, int(sharedBytes)),
+                        "cuFuncSetAttribute");
+    }
+    if (!status.ok()) {
+      function = nullptr;
+      return status;
+    }
   }
   out = function;
   return {};

@@ -34,6 +34,9 @@ Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out);
 Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
             Function& out);
 
+// What a launch of it has of a multiprocessor's shared memory, beside what the kernel itself says.
+uint32_t sharedBytesOf(plan::Protocol protocol, Routine routine);
+
 // All kernels, in the GPU whose context is current. The driver may wait for kernels under way when it loads another
 // one, and ours wait for those of peers: so none is loaded while one of ours runs.
 Status loadAll(const Gpu& gpu);

@@ -73,6 +73,16 @@ inline constexpr uint64_t ringBytes(const Slots& slots, uint32_t ranks) {
   return hasRingsApart(ranks) ? inPages(slots.channels * ringRegionBytes(slots)) : 0;
 }
 
+// What is only sent under protocol Simple goes by way of a block's memory, in pieces: one is loaded into a place while
+// those before are stored (bulk_sends.cuh). Smaller pieces take one thread longer than an NVLink.
+#ifdef __CUDACC__
+inline constexpr uint32_t kBulkBytes = 16384;
+#else
+inline constexpr uint32_t kBulkBytes = 256;  // a stand-in's launches have less to send
+#endif
+inline constexpr uint32_t kBulkPlaces = 4;
+inline constexpr uint32_t kBulkSpaceBytes = 16384 * kBulkPlaces + 128;
+
 // Steps counted since the beginning, modulo 2^32. They live in the GPU's memory and advance in the kernel, so that a
 // captured launch can be replayed.
 struct SendState {

@@ -63,7 +63,7 @@ class LineSteps {
     if (threadIdx.x == 0) {
       for (uint32_t i = move.from; i < move.from + move.froms; i++) {
         ends_.receives[i].bytes += bytes;
-        if (due(i)) storeRelease(ends_.receives[i].head, steps_.receive(i) + 1);
+        if (due(i)) storeCredit(ends_.receives[i].head, steps_.receive(i) + 1);
       }
       for (uint32_t i = move.to; i < move.to + move.tos; i++) ends_.sends[i].bytes += bytes;
     }

@@ -22,6 +22,7 @@ class Lines128 {
   __device__ void copy(const void* source, void* target, size_t bytes) {
     copyWords<AllKinds>(fold_, source, target, bytes);
   }
+  __device__ void sent() {}  // each thread has loaded what it stores
   __device__ void finish() { steps_.finish(); }
 
   __device__ __forceinline__ void move(const Move& move) {

@@ -9,6 +9,9 @@
 
 #define NCCLRUN_PARAMETER(Type) const __grid_constant__ Type
 #define NCCLRUN_SHARED(Type, name) __shared__ Type name
+#define NCCLRUN_DYNAMIC_SHARED(Type, name)                \
+  extern __shared__ __align__(128) char ncclrunDynamic[]; \
+  Type& name = *reinterpret_cast<Type*>(ncclrunDynamic)
 
 namespace ncclrun::cuda {
 
@@ -31,6 +34,12 @@ __device__ __forceinline__ uint32_t loadAcquire(const uint32_t* from) {
 __device__ __forceinline__ void storeRelease(uint32_t* to, uint32_t value) {
   maybeDelay();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+// Tells a sender that what it has stored was read, behind a barrier of those who have read it: they wait for what they
+// load. A release would wait for their stores too, and for those of the next step.
+__device__ __forceinline__ void storeCredit(uint32_t* to, uint32_t value) {
+  maybeDelay();
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 // For the same GPU.
 __device__ __forceinline__ void addRelease(uint32_t* to, uint32_t value) {

@@ -63,6 +63,7 @@ class Primitives {
                                         uint32_t tos, size_t count) {
     move(from, froms, to, tos, own, froms, target, count);
   }
+  __device__ void sent() { protocol_.sent(); }
   // After the last step.
   __device__ void finish() { protocol_.finish(); }
 

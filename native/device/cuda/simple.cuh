@@ -1,10 +1,12 @@
 // Protocol Simple: a step is a slot full of data, handed over by a counter beside the slots.
 //
-// Three kinds of warps of a block go through the moves of its algorithm: one waits for slots, one hands them on, the
+// Four kinds of warps of a block go through the moves of its algorithm: one waits for slots, one hands them on, the
 // others, the workers, fold. So what a move waits for is looked at while the one before is folded, and the workers do
-// not wait until what they have written is visible to the peer.
+// not wait until what they have written is visible to the peer. Moves that only send are the fourth kind's, which is
+// ahead of the others as far as there are slots.
 #pragma once
 #include "device/cuda/arithmetic.cuh"
+#include "device/cuda/bulk_sends.cuh"
 #include "device/cuda/ends.cuh"
 #include "device/cuda/kinds.cuh"
 #include "device/cuda/move.cuh"
@@ -19,27 +21,18 @@ class Simple {
   using Ends = cuda::Ends;
   static constexpr bool kOneTurn = false;
 
-  __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {}
+  __device__ Simple(const Launch& launch, Ends& ends) : launch_(launch), ends_(ends), steps_(ends) {
+    if (isAsker()) BulkSends::begin();
+  }
 
   __device__ uint32_t slotBytes() const { return ends_.stepBytes; }
   __device__ uint32_t slots() const { return ends_.steps; }
 
   __device__ void move(const Move& move) {
-    const uint32_t number = moves_++;
-    if (isWorker()) {
-      meet(kReady, number, blockDim.x);
-      if (!ends_.aborted) AllKinds::choose(launch_.kind, [&]<class T, class Op>() { moveAs<T, Op>(move); });
-      tell(kDone, number, workers() + 32);
-    } else if (threadIdx.x / 32 == workers() / 32) {
-      awaitAll(move);
-      meet(kReady, number, blockDim.x);
-    } else {
-      // Workers may begin the next move before this one is handed on, but not the one after.
-      if (!announced_) tell(kReady, number, blockDim.x);
-      tell(kReady, number + 1, blockDim.x);
-      announced_ = true;
-      meet(kDone, number, workers() + 32);
-      handOn(move);
+    if (BulkSends::takes(launch_, move)) {
+      if (isAsker()) BulkSends::send(launch_, ends_, copies_, move, steps_.send(move.to));
+    } else if (!isBulkWarp()) {
+      carryOut(move, moves_++);
     }
     if (!steps_.advance(move)) finish();
   }
@@ -49,9 +42,14 @@ class Simple {
     AllKinds::choose(launch_.kind, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
   }
 
+  __device__ void sent() { finish(); }
   __device__ void finish() {
-    // What the last warp has announced is met.
-    if (moves_ > 0 && threadIdx.x / 32 != workers() / 32 + 1) meet(kReady, moves_, blockDim.x);
+    if (isBulkWarp()) {
+      if (isAsker()) BulkSends::end(launch_, ends_, copies_);
+      __syncwarp();
+    } else if (moves_ > 0 && threadIdx.x / 32 != workers() / 32 + 1) {
+      meet(kReady, moves_, workers() + 64);  // what the hand-on warp has announced
+    }
     moves_ = 0;
     announced_ = false;
     steps_.write();
@@ -61,18 +59,38 @@ class Simple {
   static constexpr uint32_t kNone = ~0u;
 
   // Barriers of the block, two of each kind in turn.
-  static constexpr uint32_t kReady = 1;  // all: what the move waits for is there
-  static constexpr uint32_t kDone = 3;   // workers and the last warp: it is folded
+  static constexpr uint32_t kReady = 1;  // all but the last kind: what the move waits for is there
+  static constexpr uint32_t kDone = 3;   // workers and the warp that hands on: it is folded
 
   static __device__ __forceinline__ void meet(uint32_t barrier, uint32_t number, uint32_t threads) {
     meetAt(barrier + number % 2, threads);
   }
   static __device__ __forceinline__ void tell(uint32_t barrier, uint32_t number, uint32_t threads) {
-    __threadfence_block();
     tellAt(barrier + number % 2, threads);
   }
-  static __device__ __forceinline__ uint32_t workers() { return blockDim.x - 64; }
+  static __device__ __forceinline__ uint32_t workers() { return blockDim.x - (kHasBulkCopies ? 96 : 64); }
   static __device__ __forceinline__ bool isWorker() { return threadIdx.x < workers(); }
+  static __device__ __forceinline__ bool isBulkWarp() { return threadIdx.x >= workers() + 64; }
+  static __device__ __forceinline__ bool isAsker() { return kHasBulkCopies && threadIdx.x == workers() + 64; }
+
+  // By all but the last kind of warps. `number`: of the moves since finish() that they have carried out.
+  __device__ __forceinline__ void carryOut(const Move& move, uint32_t number) {
+    if (isWorker()) {
+      meet(kReady, number, workers() + 64);
+      if (!ends_.aborted) AllKinds::choose(launch_.kind, [&]<class T, class Op>() { moveAs<T, Op>(move); });
+      tell(kDone, number, workers() + 32);
+    } else if (threadIdx.x / 32 == workers() / 32) {
+      awaitAll(move);
+      meet(kReady, number, workers() + 64);
+    } else {
+      // Workers may begin the next move before this one is handed on, but not the one after.
+      if (!announced_) tell(kReady, number, workers() + 64);
+      tell(kReady, number + 1, workers() + 64);
+      announced_ = true;
+      meet(kDone, number, workers() + 32);
+      handOn(move);
+    }
+  }
 
   template <class T, class Op>
   __device__ __noinline__ void moveAs(const Move& move) {
@@ -126,11 +144,13 @@ class Simple {
     if (lane < move.froms) {
       End& end = ends_.receives[move.from + lane];
       end.bytes += bytes;
-      storeRelease(end.head, steps_.receive(move.from + lane) + 1);
-    } else if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
-      End& end = ends_.sends[move.to + lane - kMaxPeers];
-      end.bytes += bytes;
-      storeRelease(end.tail, steps_.send(move.to + lane - kMaxPeers) + 1);
+      storeCredit(end.head, steps_.receive(move.from + lane) + 1);
+    }
+    __syncwarp();
+    if (lane >= kMaxPeers && lane - kMaxPeers < move.tos) {
+      Patience patience(launch_, ends_);
+      const uint32_t i = move.to + lane - kMaxPeers;
+      handOnStep(ends_.sends[i], steps_.send(i), bytes, patience);
     }
     __syncwarp();
   }
@@ -156,7 +176,7 @@ class Simple {
   template <class T, class Op, class Piece, uint32_t kSources, uint32_t kTargets>
   static __device__ __forceinline__ void foldPieces(T* const* targets, const T* const* sources, uint32_t pieces,
                                                     const Adjustment<T>& adjust, uint32_t scaled) {
-    constexpr uint32_t kUnroll = kSources > 1 ? 4 : 8;
+    constexpr uint32_t kUnroll = kSources > 1 ? 6 : 8;
     for (uint32_t first = threadIdx.x; first < pieces; first += kUnroll * workers()) {
       const auto at = [&](uint32_t u) { return first + u * workers(); };
       Piece loaded[kSources][kUnroll]{};
@@ -264,7 +284,8 @@ class Simple {
   const Launch& launch_;
   Ends& ends_;
   Steps steps_;
-  uint32_t moves_ = 0;  // since finish()
+  BulkCopies copies_;
+  uint32_t moves_ = 0;  // carried out by workers since finish()
   bool announced_ = false;
 };
 

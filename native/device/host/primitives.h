@@ -63,6 +63,7 @@ class HostPrimitives {
   void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t count) {
     move(receives_.subspan(from, froms), sends_.subspan(to, tos), own, froms, target, count);
   }
+  void sent() {}
   void signal(uint32_t to);
   void await(uint32_t from);
 

@@ -182,6 +182,7 @@ STAND_IN_EXPORT Result cuModuleGetFunction(Function* function, Module module, co
   *function = new CUfunc_st{module->name, name, compiled};
   return kSuccess;
 }
+STAND_IN_EXPORT Result cuFuncSetAttribute(Function, int, int) { return kSuccess; }
 STAND_IN_EXPORT Result cuFuncGetAttribute(int* value, int, Function) {
   *value = 32;
   return kSuccess;

@@ -75,6 +75,7 @@ class Primitives {
   void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t n) {
     move({from, froms, to, tos, own, froms, target, n});
   }
+  void sent() {}
   void signalAll();
   void awaitAll();
   // Keeps where the connections are.
