@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
-import { PLANNED_FROM } from '../../control/planner/measured/candidates.ts';
+import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectiveOf } from '../cli/collectives.ts';
@@ -20,7 +20,7 @@ export async function candidatesText(
   const counts = collectives.map((word) => {
     const name = collectiveOf(word);
     const forms = tuning.filter(
-      ({ collective, upToBytes }) => collective === name && upToBytes !== null && upToBytes < PLANNED_FROM,
+      ({ collective, upToBytes }) => collective === name && upToBytes !== null && upToBytes >= NUMBERED_FROM,
     );
     return `${word} ${forms.length}`;
   });

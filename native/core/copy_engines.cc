@@ -25,21 +25,23 @@ CopyEngines::~CopyEngines() {
   const OnGpu here(gpu_);
   for (const auto& lines : lines_) {
     if (lines->forked != nullptr) driver().eventDestroy(lines->forked);
-    for (const Line& line : lines->all) {
+    lines->forEach([](const Line& line) {
       if (line.joined != nullptr) driver().eventDestroy(line.joined);
       if (line.stream != nullptr) driver().streamDestroy(line.stream);
-    }
+    });
   }
 }
 
-bool CopyEngines::isCaptured(const Lines& lines) {
-  return std::any_of(lines.all.begin(), lines.all.end(), [](const Line& line) {
+bool CopyEngines::isCaptured(Lines& lines) {
+  bool captured = false;
+  lines.forEach([&](const Line& line) {
     int state = kCaptureNone;
     uint64_t id = 0;
-    return line.stream != nullptr &&
-           (driver().streamGetCaptureInfo(line.stream, &state, &id, nullptr, nullptr, nullptr) != kSuccess ||
-            state != kCaptureNone);
+    if (captured || line.stream == nullptr) return;
+    captured = driver().streamGetCaptureInfo(line.stream, &state, &id, nullptr, nullptr, nullptr) != kSuccess ||
+               state != kCaptureNone;
   });
+  return captured;
 }
 
 Status CopyEngines::takeLines(uint64_t capture) {
@@ -109,13 +111,13 @@ Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stag
   if (stage.copies.empty()) return {};
   if (Status status = statusOf(driver().eventRecord(current_->forked, stream), "cuEventRecord"); !status.ok())
     return status;
-  std::array<bool, kMaxPeers> follows{};
+  std::array<std::array<bool, kCopyLanes>, kMaxPeers> follows{};
   for (const Copy& copy : stage.copies) {
-    Line& line = current_->all[copy.peer];
+    Line& line = lineOf(copy);
     Status status = makeLine(line);
-    if (status.ok() && !follows[copy.peer])
+    if (status.ok() && !follows[copy.peer][copy.lane])
       status = statusOf(driver().streamWaitEvent(line.stream, current_->forked, 0), "cuStreamWaitEvent");
-    follows[copy.peer] = true;
+    follows[copy.peer][copy.lane] = true;
     if (status.ok()) status = begin(copy, program.apart);
     if (!status.ok()) return status;
   }
@@ -123,7 +125,7 @@ Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stag
 }
 
 Status CopyEngines::begin(const Copy& copy, bool apart) {
-  Line& line = current_->all[copy.peer];
+  Line& line = lineOf(copy);
   line.used = true;
   Status status;
   if (apart && copy.peer != rank_) {
@@ -141,12 +143,12 @@ Status CopyEngines::begin(const Copy& copy, bool apart) {
 
 Status CopyEngines::end(const CopyProgram& program, Stream stream) {
   Status status;
-  for (Line& line : current_->all) {
-    if (!line.used) continue;
+  current_->forEach([&](Line& line) {
+    if (!line.used) return;
     line.used = false;
     if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");
     if (status.ok()) status = statusOf(driver().streamWaitEvent(stream, line.joined, 0), "cuStreamWaitEvent");
-  }
+  });
   if (!status.ok()) return status;
   std::vector<MemoryOperation> batch;
   for (const Arrival& arrival : program.last) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);

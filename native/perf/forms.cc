@@ -9,8 +9,8 @@
 
 namespace {
 
-// From so many bytes on the plan has the rows that jobs would take: those of a size lie this much further up.
-constexpr uint64_t kPlanned = uint64_t{1} << 40;
+// From so many bytes on the plan has a row for each form; below are those that jobs would take.
+constexpr uint64_t kNumbered = uint64_t{1} << 40;
 // A turn of a form takes about so long, unless one operation takes longer.
 constexpr double kTurnMicroseconds = 4000;
 // Tried alone, an operation that takes so many times as long as the fastest is not measured on.
@@ -29,7 +29,7 @@ constexpr Limits kOnHost = {size_t{64} << 20, 1000};
 constexpr Limits kOnGpu = {size_t{1} << 30, 50};
 
 struct Candidate {
-  uint64_t row;
+  uint64_t row;  // bytes that it serves
   ncclrunForm form;
   std::vector<double> times = {};  // microseconds, of the size that is measured
   int iterations = 1;
@@ -50,13 +50,13 @@ bool alike(const ncclrunForm& one, const ncclrunForm& other) {
 
 std::vector<Candidate> candidatesOf(const Collective& collective, const Session& session) {
   std::vector<Candidate> found;
-  for (uint64_t row = 0;; row++) {
+  for (uint64_t row = kNumbered;; row++) {
     ncclrunForm form;
     must(ncclrunCommGetForm(session.comm(), planNumber(collective), row, &form));
-    if (form.upToBytes >= kPlanned) return found;
     if (form.upToBytes != row) break;
     found.push_back({row, form});
   }
+  if (!found.empty()) return found;
   throw std::invalid_argument("the plan is not one for measuring: start this program by ncclrun tune");
 }
 
@@ -85,7 +85,7 @@ class Sizes {
   void measureAt(size_t bytes) {
     std::vector<Candidate*> tried;
     double best = 0;
-    must(ncclrunCommGetForm(session_.comm(), planNumber(subject_.collective), kPlanned + bytes, &planned_));
+    must(ncclrunCommGetForm(session_.comm(), planNumber(subject_.collective), bytes, &planned_));
     for (Candidate& candidate : candidates_) {
       candidate.times.clear();
       if (candidate.behind && !alike(candidate.form, planned_)) continue;

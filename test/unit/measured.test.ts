@@ -5,9 +5,10 @@ import { basename, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { assembleHostPlan, encodePlan } from '../../control/plan/encode.ts';
+import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CommPlan, CollectiveName, Form } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
-import { PLANNED_FROM } from '../../control/planner/measured/candidates.ts';
+import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
 import { inOrder, tablePath } from '../../control/planner/measured/key.ts';
 import type { TableKey } from '../../control/planner/measured/key.ts';
 import { findTable, storeTable } from '../../control/planner/measured/store.ts';
@@ -328,25 +329,29 @@ describe.each([
   test('has every form by its number, and what would be planned', () => {
     for (const collective of ['allReduce', 'broadcast', 'sendRecv'] as const) {
       const own = plan.tuning.filter((row) => row.collective === collective);
-      const numbered = own.filter(({ upToBytes }) => upToBytes !== null && upToBytes < PLANNED_FROM);
-      expect(numbered.map(({ upToBytes }) => upToBytes)).toEqual(numbered.map((_row, place) => place));
+      const numbered = own.filter(({ upToBytes }) => upToBytes !== null && upToBytes >= NUMBERED_FROM);
+      expect(numbered.map(({ upToBytes }) => upToBytes)).toEqual(numbered.map((_row, place) => NUMBERED_FROM + place));
       const candidates = new Set(numbered.map(({ forms: [first] }) => nameOf(first)));
       expect(candidates.size).toBe(numbered.length);
-      const further = own.slice(numbered.length);
-      const without = plain.tuning.filter((row) => row.collective === collective);
-      expect(further.map(({ forms: [first] }) => nameOf(first))).toEqual(
-        without.map(({ forms: [first] }) => nameOf(first)),
-      );
-      expect(further.map(({ upToBytes }) => (upToBytes === null ? null : upToBytes - PLANNED_FROM))).toEqual(
-        without.map(({ upToBytes }) => upToBytes),
-      );
       for (const {
         forms: [first],
-      } of without)
+      } of plain.tuning.filter((row) => row.collective === collective))
         expect(candidates).toContain(nameOf(first));
     }
   });
+
+  test('has for bytes what jobs take: a form may be made of another collective', () => {
+    for (const collective of COLLECTIVES) {
+      for (let bytes = 1; bytes < NUMBERED_FROM; bytes *= 3)
+        expect(formsAt(plan, collective, bytes)).toEqual(formsAt(plain, collective, bytes));
+    }
+  });
 });
+
+function formsAt({ tuning }: CommPlan, name: CollectiveName, bytes: number): readonly Form[] | undefined {
+  return tuning.find(({ collective, upToBytes }) => collective === name && (upToBytes === null || bytes <= upToBytes))
+    ?.forms;
+}
 
 function encodeHost(plan: CommPlan): Uint8Array {
   const encoded = encodePlan(plan);

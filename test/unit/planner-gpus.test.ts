@@ -48,6 +48,15 @@ describe('the planner, for GPUs,', () => {
     expect(last[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', threads: 512, requires: [] });
   });
 
+  test('cuts what copy engines broadcast only where somebody sends it on', () => {
+    for (const ranks of [2, 3, 8]) {
+      const rows = gpuPlan(ranks).tuning.filter(({ collective }) => collective === 'broadcast');
+      const chunks = rows.flatMap(({ forms }) => forms.filter(({ algorithm }) => algorithm === 'copyEngine'));
+      expect(chunks).not.toEqual([]);
+      for (const { chunkBytes } of chunks) expect(chunkBytes).toBe(ranks === 2 ? 2 ** 40 : 8 * 2 ** 20);
+    }
+  });
+
   test('lets copy engines move whatever is large and only moves, and has another form where ranks do not agree', () => {
     for (const ranks of [2, 4, 8]) {
       for (const row of gpuPlan(ranks).tuning) {

@@ -14,8 +14,9 @@ export const LEAST_THREADS = 64;
 const KiB = 1024;
 /** What the threads of a block move at once; with more, another channel takes part. */
 const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB, ll128: 7680, simple: 64 * KiB };
-/** Of what copy engines broadcast, a part is sent on while the next one comes. */
+/** Of what copy engines broadcast, a part is sent on while the next one comes. Of two ranks none sends anything on: it is one part, however large. */
 const COPIED_PART_BYTES = 8 * 1024 * KiB;
+const COPIED_WHOLE_BYTES = 2 ** 40;
 /** Beyond it no form becomes the fastest any more. */
 const LARGEST = 2 ** 36;
 
@@ -94,7 +95,8 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, among: Amo
   const rows: TuningRow[] = [];
   let begin = from;
   const add = (upToBytes: number | null, channels: number, threads: number): void => {
-    rows.push(row(collective, { ...step, upToBytes }, begin, { channels: Math.max(channels, least), threads }));
+    const effort = { channels: Math.max(channels, least), threads };
+    rows.push(row(collective, { ...step, upToBytes, begin }, effort, among.ranks));
     begin = upToBytes ?? begin;
   };
   const isInside = (upToBytes: number): boolean =>
@@ -115,13 +117,13 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, among: Amo
 /** What another chooser has to know of the forms: how many channels one may have, and what it is made of. */
 export const formsOnGpus = {
   mostChannels: channelsFor,
-  form({ algorithm, protocol }: Way, { channels, threads }: Effort): Form {
+  form({ algorithm, protocol }: Way, { channels, threads }: Effort, ranks: number): Form {
     const copies = algorithm === 'copyEngine';
     return {
       algorithm,
       protocol,
       channels,
-      chunkBytes: copies ? COPIED_PART_BYTES : CHUNK_BYTES,
+      chunkBytes: copies ? copiedBytes(ranks) : CHUNK_BYTES,
       threads: copies ? LEAST_THREADS : threads,
       requires: [],
       predictedMicroseconds: 0,
@@ -129,6 +131,10 @@ export const formsOnGpus = {
     };
   },
 } as const;
+
+function copiedBytes(ranks: number): number {
+  return ranks === 2 ? COPIED_WHOLE_BYTES : COPIED_PART_BYTES;
+}
 
 function channelsFor(collective: CollectiveName, step: Way, { ranks, channels, copyChannels }: Among): number {
   if (collective === 'barrier' || step.algorithm === 'copyEngine') return 1;
@@ -169,23 +175,27 @@ export interface Effort {
   readonly threads: number;
 }
 
-/** `begin`: the row serves more bytes than that. */
-function row(collective: CollectiveName, step: Step, begin: number, effort: Effort): TuningRow {
+interface RowStep extends Step {
+  /** The row serves more bytes than that. */
+  readonly begin: number;
+}
+
+function row(collective: CollectiveName, step: RowStep, effort: Effort, ranks: number): TuningRow {
   return {
     collective,
     upToBytes: step.upToBytes,
-    forms: [...copiesOf(step, begin), ...kernelsOf(step, begin, effort)],
+    forms: [...copiesOf(step, ranks), ...kernelsOf(step, effort, ranks)],
   };
 }
 
-function copiesOf({ copies, upToBytes }: Step, begin: number): Form[] {
+function copiesOf({ copies, upToBytes, begin }: RowStep, ranks: number): Form[] {
   if (copies === null) return [];
-  const step: Step = { upToBytes, algorithm: copies.form, protocol: copies.protocol, choice: copies, copies };
-  return [{ ...formOf(step, begin, { channels: 1, threads: LEAST_THREADS }), requires: ['publishedAddresses'] }];
+  const step = { upToBytes, begin, algorithm: copies.form, protocol: copies.protocol, choice: copies, copies };
+  return [{ ...formOf(step, { channels: 1, threads: LEAST_THREADS }, ranks), requires: ['publishedAddresses'] }];
 }
 
-function kernelsOf(step: Step, begin: number, effort: Effort): Form[] {
-  const form = formOf(step, begin, effort);
+function kernelsOf(step: RowStep, effort: Effort, ranks: number): Form[] {
+  const form = formOf(step, effort, ranks);
   if (step.protocol !== 'll128') return [form];
   return [
     { ...form, requires: ['wholeLines'] },
@@ -195,13 +205,13 @@ function kernelsOf(step: Step, begin: number, effort: Effort): Form[] {
 
 const MEBIBYTE = 2 ** 20;
 
-function formOf({ choice, upToBytes, ...way }: Step, begin: number, effort: Effort): Form {
+function formOf({ choice, upToBytes, begin, ...way }: RowStep, effort: Effort, ranks: number): Form {
   // The straight line between the ends of the row; of the last one, what it comes to.
   const end = upToBytes ?? LARGEST;
   const [first, last] = choice === null ? [0, 0] : [timeOf(choice, begin), timeOf(choice, end)];
   const perByte = (last - first) / (end - begin);
   return {
-    ...formsOnGpus.form(way, effort),
+    ...formsOnGpus.form(way, effort, ranks),
     predictedMicroseconds: choice === null ? 0 : rounded(first - perByte * begin),
     predictedMicrosecondsPerMebibyte: choice === null ? 0 : rounded(perByte * MEBIBYTE),
   };

@@ -11,15 +11,18 @@ import type { Situation } from '../tuning/network.ts';
 
 /** On processors, where two ranks fill one channel with what they have to say to each other. */
 export const MOST_CHANNELS_ON_HOSTS = 2;
-/** From here on a measuring plan has the rows that the planner would take: beyond all sizes that there are. */
-export const PLANNED_FROM = 2 ** 40;
+/** From here on, beyond all sizes that there are, a measuring plan has its numbered rows. */
+export const NUMBERED_FROM = 2 ** 40;
 
 export interface Surroundings extends Among {
   readonly device: DeviceName;
   readonly situation: Situation;
 }
 
-/** `planned`: rows made without a table. Row k of a collective serves k bytes; those planned are PLANNED_FROM bytes further up. */
+/**
+ * `planned`: rows made without a table. They stay where they are, since the engine makes some forms of other collectives, which it asks the
+ * plan for by their own bytes. Row k of a collective serves NUMBERED_FROM + k bytes.
+ */
 export function measuringRows(planned: readonly TuningRow[], surroundings: Surroundings): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const own = planned.filter((row) => row.collective === collective);
@@ -30,11 +33,18 @@ export function measuringRows(planned: readonly TuningRow[], surroundings: Surro
       ...own.flatMap(({ forms: [first] }) => (first === undefined ? [] : [first])),
       ...candidates(collective, surroundings),
     ]);
+    const numbered = forms.map(
+      (form, place): TuningRow => ({
+        collective,
+        upToBytes: NUMBERED_FROM + place,
+        forms: withFallback(form, kernel),
+      }),
+    );
     return [
-      ...forms.map((form, place): TuningRow => ({ collective, upToBytes: place, forms: withFallback(form, kernel) })),
-      ...own.map(
-        (row): TuningRow => ({ ...row, upToBytes: row.upToBytes === null ? null : PLANNED_FROM + row.upToBytes }),
-      ),
+      ...own.map((row): TuningRow => ({ ...row, upToBytes: row.upToBytes ?? NUMBERED_FROM - 1 })),
+      ...numbered,
+      // A plan says what it takes of any size.
+      { collective, upToBytes: null, forms: [kernel] },
     ];
   });
 }
@@ -49,7 +59,7 @@ function candidates(collective: CollectiveName, { device, situation, ...among }:
   return choicesFor(collective, situation).flatMap(({ form: algorithm, protocol }) =>
     channelCounts(formsOnGpus.mostChannels(collective, { algorithm, protocol }, among)).flatMap((channels) =>
       threadCounts(protocol, channels).map((threads) =>
-        formsOnGpus.form({ algorithm, protocol }, { channels, threads }),
+        formsOnGpus.form({ algorithm, protocol }, { channels, threads }, among.ranks),
       ),
     ),
   );

@@ -14,7 +14,6 @@ import { measuredRows } from './rows.ts';
 import { findTable } from './store.ts';
 import type { FoundTable } from './store.ts';
 import { TableError } from './table.ts';
-import type { MeasuredForm } from './table.ts';
 
 /** What a host says of itself; null: nobody knows. */
 export interface HardwareNames {
@@ -71,7 +70,7 @@ export class Tables implements HostTables {
       preferences,
       channels,
       has: (collective, way) => isPossible(collective, way, device, situation),
-      formOf: device === 'cuda' ? onGpus : onHosts,
+      formOf: (form) => (device === 'cuda' ? formsOnGpus.form(form, form, ranks) : formOnHost(form, form.channels)),
     });
     const needed = tuning.reduce((most, { forms }) => Math.max(most, ...forms.map((form) => form.channels)), 1);
     return { ...planned, channels: ways.channels(Math.max(planned.channels.length, needed)), tuning };
@@ -112,12 +111,4 @@ export class Tables implements HostTables {
 function mostChannels({ device, channels }: Decisions, preferences: Preferences): number {
   if (device === 'cuda') return channels.length;
   return Math.min(Math.max(channels.length, MOST_CHANNELS_ON_HOSTS), preferences.channels.most);
-}
-
-function onGpus(form: MeasuredForm): ReturnType<typeof formsOnGpus.form> {
-  return formsOnGpus.form(form, form);
-}
-
-function onHosts(form: MeasuredForm): ReturnType<typeof formOnHost> {
-  return formOnHost(form, form.channels);
 }
