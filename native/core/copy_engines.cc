@@ -25,23 +25,21 @@ CopyEngines::~CopyEngines() {
   const OnGpu here(gpu_);
   for (const auto& lines : lines_) {
     if (lines->forked != nullptr) driver().eventDestroy(lines->forked);
-    lines->forEach([](const Line& line) {
+    for (const Line& line : lines->all) {
       if (line.joined != nullptr) driver().eventDestroy(line.joined);
       if (line.stream != nullptr) driver().streamDestroy(line.stream);
-    });
+    }
   }
 }
 
-bool CopyEngines::isCaptured(Lines& lines) {
-  bool captured = false;
-  lines.forEach([&](const Line& line) {
+bool CopyEngines::isCaptured(const Lines& lines) {
+  return std::any_of(lines.all.begin(), lines.all.end(), [](const Line& line) {
     int state = kCaptureNone;
     uint64_t id = 0;
-    if (captured || line.stream == nullptr) return;
-    captured = driver().streamGetCaptureInfo(line.stream, &state, &id, nullptr, nullptr, nullptr) != kSuccess ||
-               state != kCaptureNone;
+    return line.stream != nullptr &&
+           (driver().streamGetCaptureInfo(line.stream, &state, &id, nullptr, nullptr, nullptr) != kSuccess ||
+            state != kCaptureNone);
   });
-  return captured;
 }
 
 Status CopyEngines::takeLines(uint64_t capture) {
@@ -111,13 +109,13 @@ Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stag
   if (stage.copies.empty()) return {};
   if (Status status = statusOf(driver().eventRecord(current_->forked, stream), "cuEventRecord"); !status.ok())
     return status;
-  std::array<std::array<bool, kCopyLanes>, kMaxPeers> follows{};
+  std::array<bool, kMaxPeers> follows{};
   for (const Copy& copy : stage.copies) {
-    Line& line = lineOf(copy);
+    Line& line = current_->all[copy.peer];
     Status status = makeLine(line);
-    if (status.ok() && !follows[copy.peer][copy.lane])
+    if (status.ok() && !follows[copy.peer])
       status = statusOf(driver().streamWaitEvent(line.stream, current_->forked, 0), "cuStreamWaitEvent");
-    follows[copy.peer][copy.lane] = true;
+    follows[copy.peer] = true;
     if (status.ok()) status = begin(copy, program.apart);
     if (!status.ok()) return status;
   }
@@ -125,7 +123,7 @@ Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stag
 }
 
 Status CopyEngines::begin(const Copy& copy, bool apart) {
-  Line& line = lineOf(copy);
+  Line& line = current_->all[copy.peer];
   line.used = true;
   Status status;
   if (apart && copy.peer != rank_) {
@@ -143,12 +141,12 @@ Status CopyEngines::begin(const Copy& copy, bool apart) {
 
 Status CopyEngines::end(const CopyProgram& program, Stream stream) {
   Status status;
-  current_->forEach([&](Line& line) {
-    if (!line.used) return;
+  for (Line& line : current_->all) {
+    if (!line.used) continue;
     line.used = false;
     if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");
     if (status.ok()) status = statusOf(driver().streamWaitEvent(stream, line.joined, 0), "cuStreamWaitEvent");
-  });
+  }
   if (!status.ok()) return status;
   std::vector<MemoryOperation> batch;
   for (const Arrival& arrival : program.last) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);

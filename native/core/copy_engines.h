@@ -1,6 +1,6 @@
-// Carries out copy programs: a GPU's copy engines store into buffers of others, a stream for each lane to a peer, and
-// no kernel runs. Within a rank, streams are ordered by events; between ranks, by words in the host segment
-// (CopyWords), which streams write and wait for themselves.
+// Carries out copy programs: a GPU's copy engines store into buffers of others, a stream for each peer, and no kernel
+// runs. Within a rank, streams are ordered by events; between ranks, by words in the host segment (CopyWords), which
+// streams write and wait for themselves.
 #pragma once
 #include <array>
 #include <memory>
@@ -43,7 +43,7 @@ class CopyEngines {
   const Bytes& bytes(uint32_t peer) const { return bytes_[peer]; }
 
  private:
-  struct Line {  // a lane to one peer, or within the own memory
+  struct Line {  // to one peer, or within the own memory
     Stream stream = nullptr;
     Event joined = nullptr;
     bool used = false;  // in the program under way
@@ -52,20 +52,12 @@ class CopyEngines {
   struct Lines {
     uint64_t capture = 0;
     Event forked = nullptr;
-    std::array<std::array<Line, kCopyLanes>, kMaxPeers> all{};  // by peer
-
-    template <class Each>
-    void forEach(Each&& each) {
-      for (auto& lanes : all) {
-        for (Line& line : lanes) each(line);
-      }
-    }
+    std::array<Line, kMaxPeers> all{};
   };
   CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(locals_[from], locals_[to]); }
   Status takeLines(uint64_t capture);
-  static bool isCaptured(Lines& lines);
+  static bool isCaptured(const Lines& lines);
   static Status makeLine(Line& line);
-  Line& lineOf(const Copy& copy) const { return current_->all[copy.peer][copy.lane]; }
   MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
   void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
   Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;

@@ -25,20 +25,13 @@ CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, 
   const auto ranks = uint32_t(buffers.targets.size());
   const uint32_t others = ranks - 1;
   CopyProgram program;
-  // The last two are smaller: what the root's last copy brings has still to be sent on. Of many, the first one too: the
-  // lanes, which may share a link, then end their copies in turn and not together.
-  const auto weight = [&](uint32_t part) {
-    if (parts - part <= 2) return parts - part;
-    return part == 0 && parts > 3 ? 2u : 4u;
-  };
-  const auto weightBefore = [&](uint32_t part) {
+  // The last two are smaller: what the root's last copy brings has still to be sent on.
+  const auto weight = [&](uint32_t part) { return parts - part > 2 ? 4u : parts - part; };
+  const size_t all = parts > 2 ? 4 * (parts - 2) + 3 : parts == 2 ? 3 : 1;
+  const auto partBegin = [&](uint32_t part) {
     size_t before = 0;
     for (uint32_t one = 0; one < part; one++) before += weight(one);
-    return before;
-  };
-  const size_t all = weightBefore(parts);
-  const auto partBegin = [&](uint32_t part) {
-    return part == parts ? bytes : std::min(bytes, bytes / all / kGrain * kGrain * weightBefore(part));
+    return part == parts ? bytes : std::min(bytes, bytes / all / kGrain * kGrain * before);
   };
   // Of the part, what goes by way of the rank.
   const auto share = [&](uint32_t part, uint32_t by) {
@@ -53,15 +46,12 @@ CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, 
     for (uint32_t part = 0; part < parts; part++) {
       forEachOther(rank, ranks, [&](uint32_t peer) {
         const auto [begin, count] = share(part, peer);
-        program.stages[0].copies.push_back(
-            {peer, buffers.targets[peer] + begin, buffers.send + begin, count, part, part % kCopyLanes});
+        program.stages[0].copies.push_back({peer, buffers.targets[peer] + begin, buffers.send + begin, count, part});
       });
     }
     addOwn(program, rank, buffers.receive, buffers.send, bytes);
     return program;
   }
-  // What is sent on is there when the last copy of each lane is: each tells a word of its own.
-  const uint32_t lanes = std::min(parts, kCopyLanes);
   uint64_t fromRoot = 0;
   for (uint32_t part = 0; part < parts; part++) {
     const auto [begin, count] = share(part, rank);
@@ -69,9 +59,8 @@ CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, 
     program.stages.push_back({{{root, part}}, {}});
     forEachOther(rank, ranks, [&, begin = begin, count = count](uint32_t peer) {
       if (peer == root) return;
-      const uint32_t lane = part % lanes;
-      program.stages.back().copies.push_back({peer, buffers.targets[peer] + begin, buffers.receive + begin, count,
-                                              parts - part <= lanes ? lane : kNotTold, lane});
+      program.stages.back().copies.push_back(
+          {peer, buffers.targets[peer] + begin, buffers.receive + begin, count, part + 1 == parts ? 0 : kNotTold});
     });
   }
   program.senders.push_back({root, fromRoot});
@@ -80,7 +69,7 @@ CopyProgram broadcast(uint32_t rank, uint32_t root, const CopyBuffers& buffers, 
     uint64_t all = 0;
     for (uint32_t part = 0; part < parts; part++) all += share(part, peer).second;
     program.senders.push_back({peer, all});
-    for (uint32_t lane = 0; lane < lanes; lane++) program.last.push_back({peer, lane});
+    program.last.push_back({peer, 0});
   });
   return program;
 }

@@ -11,16 +11,12 @@
 namespace ncclrun::cuda {
 
 inline constexpr uint32_t kNotTold = ~0u;
-// Copies to one peer go by so many lanes, each in order, and none waits for another: while the word of a part is
-// written, after which alone its lane goes on, the next part is under way on the other lane.
-inline constexpr uint32_t kCopyLanes = 2;
 
 struct Copy {
   uint32_t peer;  // into whose buffer; the rank itself: its own
   Pointer to, from;
   size_t bytes;
-  uint32_t part;  // told to the peer as arrived when this and all before it on its lane are there; kNotTold
-  uint32_t lane = 0;
+  uint32_t part;  // told to the peer as arrived when all copies to it so far are there; kNotTold
 };
 // That part of a peer's has arrived here.
 struct Arrival {
