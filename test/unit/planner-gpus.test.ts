@@ -53,7 +53,7 @@ describe('the planner, for GPUs,', () => {
       const rows = gpuPlan(ranks).tuning.filter(({ collective }) => collective === 'broadcast');
       const chunks = rows.flatMap(({ forms }) => forms.filter(({ algorithm }) => algorithm === 'copyEngine'));
       expect(chunks).not.toEqual([]);
-      for (const { chunkBytes } of chunks) expect(chunkBytes).toBe(ranks === 2 ? 2 ** 40 : 8 * 2 ** 20);
+      for (const { chunkBytes } of chunks) expect(chunkBytes).toBe(ranks === 2 ? 2 ** 40 : 32 * 2 ** 20);
     }
   });
 

@@ -15,7 +15,7 @@ const KiB = 1024;
 /** What the threads of a block move at once; with more, another channel takes part. */
 const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB, ll128: 7680, simple: 64 * KiB };
 /** Of what copy engines broadcast, a part is sent on while the next one comes. Of two ranks none sends anything on: it is one part, however large. */
-const COPIED_PART_BYTES = 8 * 1024 * KiB;
+const COPIED_PART_BYTES = 32 * 1024 * KiB;
 const COPIED_WHOLE_BYTES = 2 ** 40;
 /** Beyond it no form becomes the fastest any more. */
 const LARGEST = 2 ** 36;

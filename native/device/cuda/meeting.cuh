@@ -33,7 +33,7 @@ class LanePrimitives {
     const uint32_t flag = receive_.step + 1;
     for (Patience patience(launch_, waits_); loadLine64(line).w != flag && !patience.over();) continue;
     receive_.step++;
-    if (isCreditDue(receive_.step, launch_.slots.lineSteps)) storeRelease(receive_.head, receive_.step);
+    if (isCreditDue(receive_.step, launch_.slots.lineSteps)) storeCredit(receive_.head, receive_.step);
   }
   __device__ void finish() const {
     if (!has_) return;

@@ -101,7 +101,7 @@ class OneTurn {
     __syncthreads();
     if (!kOneWay || !receives_) return;
     // All have read.
-    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(end_.step, slots())) storeRelease(end_.head, end_.step);
+    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(end_.step, slots())) storeCredit(end_.head, end_.step);
     __syncwarp();
   }
 

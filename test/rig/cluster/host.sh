@@ -12,7 +12,8 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -m 755 /run/sshd # sshd refuses to start without it
 mount --bind "$state/etc_hosts" /etc/hosts
 mount --bind "$state/nsswitch" /etc/nsswitch.conf
-[ ! -e "$HOME/.bashrc" ] || mount --bind /dev/null "$HOME/.bashrc" # sourced at every connection, at 100 ms where it does much
+home=$(getent passwd "$(id -u)" | cut -d: -f6) # sshd's, whatever HOME is here
+[ ! -e "$home/.bashrc" ] || mount --bind /dev/null "$home/.bashrc" # sourced at every connection, at 100 ms where it does much
 
 # An own /tmp in which the repository stays visible if it lies there.
 case $repository in
