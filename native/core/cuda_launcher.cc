@@ -82,9 +82,16 @@ Launcher::Shape Launcher::shapeOf(const Task& task) const {
 
 void Launcher::connect(Item& item, const Task& task) const {
   const uint32_t ranks = plan_.header().ranks;
+  const auto from = [&](uint32_t peer) { item.receives[item.receiveCount++] = uint8_t(peer); };
+  const auto to = [&](uint32_t peer) { item.sends[item.sendCount++] = uint8_t(peer); };
   const auto both = [&](uint32_t peer) {
-    item.receives[item.receiveCount++] = uint8_t(peer);
-    item.sends[item.sendCount++] = uint8_t(peer);
+    from(peer);
+    to(peer);
+  };
+  const auto eachOther = [&](auto&& connectWith) {
+    for (uint32_t peer = 0; peer < ranks; peer++) {
+      if (peer != rank_) connectWith(peer);
+    }
   };
   switch (item.routine) {
     case Routine::copy:
@@ -108,22 +115,17 @@ void Launcher::connect(Item& item, const Task& task) const {
       return;
     }
     case Routine::send:
-      item.sends[item.sendCount++] = uint8_t(task.operation.peer);
-      return;
+      return to(task.operation.peer);
     case Routine::receive:
-      item.receives[item.receiveCount++] = uint8_t(task.operation.peer);
-      return;
+      return from(task.operation.peer);
     case Routine::reduceDirect:
-    case Routine::broadcastDirect:
     case Routine::gather:
+      return rank_ == item.root ? eachOther(from) : to(item.root);
+    case Routine::broadcastDirect:
     case Routine::scatter:
-      if (rank_ != item.root) return both(item.root);
-      break;
+      return rank_ == item.root ? eachOther(to) : from(item.root);
     default:
-      break;
-  }
-  for (uint32_t peer = 0; peer < ranks; peer++) {
-    if (peer != rank_) both(peer);
+      return eachOther(both);
   }
 }
 
@@ -169,8 +171,20 @@ void Launcher::addItem(Item item, const Shape& shape) {
   const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kLeastLineStepsOfTurns;
   const size_t chunk = hasKernel && hasRoom ? chunkOfOneTurn(work, slotElements, parts) : 0;
   if (chunk > 0) item.step = chunk;
-  item.isOneTurn = chunk > 0;
+  item.isOneTurn = chunk > 0 || (hasKernel && item.routine == Routine::copy);
   launch_.items[launch_.itemCount++] = item;
+}
+
+// Each block has one item then.
+bool Launcher::isOneTurn(const Shape& shape, uint32_t blocks) const {
+  if (launch_.itemCount > 1 && !isOneWay(shape.routine)) return false;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < launch_.itemCount; i++) {
+    const Item& item = launch_.items[i];
+    if (!item.isOneTurn || item.firstBlock != next) return false;
+    next += item.blocks;
+  }
+  return next == blocks;
 }
 
 Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
@@ -181,11 +195,11 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   Status status;
-  const bool isOneTurn = launch_.itemCount == 1 && launch_.items[0].isOneTurn;
-  if (lastFunction_ == nullptr || shape != lastShape_ || isOneTurn != lastIsOneTurn_) {
-    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, isOneTurn, lastFunction_);
+  const bool oneTurn = isOneTurn(shape, blocks);
+  if (lastFunction_ == nullptr || shape != lastShape_ || oneTurn != lastIsOneTurn_) {
+    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, oneTurn, lastFunction_);
     lastShape_ = shape;
-    lastIsOneTurn_ = isOneTurn;
+    lastIsOneTurn_ = oneTurn;
     if (!status.ok()) lastFunction_ = nullptr;
   }
   if (status.ok()) {

@@ -54,6 +54,7 @@ class Launcher {
   Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
   uint32_t blocksOfMessage(uint32_t messages) const;
   Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
+  bool isOneTurn(const Shape& shape, uint32_t blocks) const;
   Status flush(const Shape& shape, uint32_t blocks, Stream stream);
 
   const Gpu gpu_;

@@ -122,21 +122,26 @@ struct Spread {
   static constexpr bool kInline = false;
   static __device__ void run(auto& p, const Work& w, Routine routine) { spread(p, w, routine); }
 };
-// Those whose time counts most, each by itself.
-#define NCCLRUN_QUICK(Name, algorithm)                                               \
+// Those whose time counts most, each by itself. kOneWay: a rank does not send to a peer what it receives from it.
+#define NCCLRUN_QUICK(Name, algorithm, isOneWay)                                     \
   struct Name {                                                                      \
     static constexpr bool kInline = true;                                            \
+    static constexpr bool kOneWay = isOneWay;                                        \
     static __device__ void run(auto& p, const Work& w, Routine) { algorithm(p, w); } \
   };
-NCCLRUN_QUICK(OneShot, directOneShotAllReduce)
-NCCLRUN_QUICK(TwoShot, directTwoShotAllReduce)
-NCCLRUN_QUICK(Scattering, directReduceScatter)
-NCCLRUN_QUICK(Gathering, directAllGather)
-NCCLRUN_QUICK(Broadcasting, directBroadcast)
-NCCLRUN_QUICK(Exchanging, directAllToAll)
+NCCLRUN_QUICK(OneShot, directOneShotAllReduce, false)
+NCCLRUN_QUICK(TwoShot, directTwoShotAllReduce, false)
+NCCLRUN_QUICK(Scattering, directReduceScatter, false)
+NCCLRUN_QUICK(Reducing, directReduce, true)
+NCCLRUN_QUICK(Gathering, directAllGather, false)
+NCCLRUN_QUICK(Broadcasting, directBroadcast, true)
+NCCLRUN_QUICK(Exchanging, directAllToAll, false)
+NCCLRUN_QUICK(Collecting, directGather, true)
+NCCLRUN_QUICK(Dealing, directScatter, true)
 #undef NCCLRUN_QUICK
 struct Passing {
   static constexpr bool kInline = true;
+  static constexpr bool kOneWay = true;
   static __device__ void run(auto& p, const Work& w, Routine routine) {
     if (routine == Routine::send) return sendTo(p, w);
     if (routine == Routine::receive) return receiveFrom(p, w);
@@ -183,15 +188,26 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
     runItem<Protocol, Routines>(launch, ends, item, block);
   });
 }
+// Of the calling block in a launch of one turn. Exchanges have one item; others one behind the other, which have all
+// blocks between them.
+template <class Routines>
+__device__ __forceinline__ const Item& itemOfTurn(const Launch& launch) {
+  uint32_t i = 0;
+  if constexpr (Routines::kOneWay) {
+    while (blockIdx.x - launch.items[i].firstBlock >= launch.items[i].blocks) i++;
+  }
+  return launch.items[i];
+}
 // A launch of one turn. (The lane of an end writes it back itself.)
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runTurn(const Launch& launch) {
   NCCLRUN_SHARED(TurnEnds, ends);
-  const Item& item = launch.items[0];
-  Primitives<Protocol, true> primitives(launch, ends, item.receiveCount, item.sendCount);
-  Routines::run(primitives, workOf(launch, item, blockIdx.x, 0, 0, Protocol::kProtocol == 1), item.routine);
+  const Item& item = itemOfTurn<Routines>(launch);
+  const uint32_t block = Routines::kOneWay ? blockIdx.x - item.firstBlock : blockIdx.x;
+  const uint32_t channel = Routines::kOneWay ? item.firstChannel + block : block;
+  Primitives<Protocol, true> primitives(launch, ends, item.receiveCount, item.sendCount, item, channel);
+  Routines::run(primitives, workOf(launch, item, block, 0, 0, Protocol::kProtocol == 1), item.routine);
   primitives.finish();
-  __syncthreads();
   if (threadIdx.x == 0) endBlock(launch, ends);
 }
 // Items of several protocols.
@@ -223,11 +239,12 @@ __device__ __forceinline__ void runMixedBlock(const Launch& launch) {
 #define NCCLRUN_ROUTINE_ALONE(Routine, ...)              \
   NCCLRUN_KERNEL(Routine, Lines64, Routine, __VA_ARGS__) \
   NCCLRUN_KERNEL(Routine, Lines128, Routine, __VA_ARGS__)
-// In launches of one turn: grid: the item's blocks.
+// In launches of one turn: grid: the items' blocks.
 #define NCCLRUN_TURN(Name, Protocol, Routine, ...)                                     \
   extern "C" __global__ void __launch_bounds__(512, 1)                                 \
       ncclrun##Protocol##Turn##Name(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) { \
-    using Lines = ncclrun::cuda::Protocol<__VA_ARGS__, ncclrun::cuda::OneTurn>;        \
+    using Steps = ncclrun::cuda::TurnSteps<ncclrun::cuda::Routine::kOneWay>;           \
+    using Lines = ncclrun::cuda::Protocol<__VA_ARGS__, Steps::Of>;                     \
     ncclrun::cuda::runTurn<Lines, ncclrun::cuda::Routine>(launch);                     \
   }
 #define NCCLRUN_TURNS(Name, Routine, ...)           \
@@ -244,7 +261,8 @@ __device__ __forceinline__ void runMixedBlock(const Launch& launch) {
   NCCLRUN_KERNEL(Routine##Which, Lines64, Routine, ncclrun::cuda::Sums<Type>)  \
   NCCLRUN_KERNEL(Routine##Which, Lines128, Routine, ncclrun::cuda::Sums<Type>) \
   NCCLRUN_TURNS(Routine##Which, Routine, ncclrun::cuda::Sums<Type>)
-#define NCCLRUN_SUMS(Which, Type)         \
-  NCCLRUN_SUM_ALONE(Which, OneShot, Type) \
-  NCCLRUN_SUM_ALONE(Which, TwoShot, Type) \
-  NCCLRUN_SUM_ALONE(Which, Scattering, Type)
+#define NCCLRUN_SUMS(Which, Type)            \
+  NCCLRUN_SUM_ALONE(Which, OneShot, Type)    \
+  NCCLRUN_SUM_ALONE(Which, TwoShot, Type)    \
+  NCCLRUN_SUM_ALONE(Which, Scattering, Type) \
+  NCCLRUN_TURNS(Reducing##Which, Reducing, ncclrun::cuda::Sums<Type>)

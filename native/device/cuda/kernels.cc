@@ -85,13 +85,29 @@ std::string nameAlone(const Kernel& kernel, Routine routine) {
   }
 }
 
+// The same of launches of one turn.
+std::string nameOfTurn(const Kernel& kernel, Routine routine) {
+  switch (routine) {
+    case Routine::reduceDirect:
+      return kernel.kind >= kFolds ? "ReducingSecondSum" : "ReducingFirstSum";
+    case Routine::gather:
+      return "Collecting";
+    case Routine::scatter:
+      return "Dealing";
+    case Routine::copy:
+      return "Passing";
+    default:
+      return nameAlone(kernel, routine);
+  }
+}
+
 std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn) {
   static constexpr const char* kOfAll[] = {"ncclrunSimple", "ncclrunLines64", "ncclrunLines128"};
   if (routine == Routine::barrier) return "ncclrunMeeting";
   if (routine == Routine::mixed) return "ncclrunMixed";
   const std::string name = kOfAll[uint8_t(protocol)];
   if (protocol == plan::Protocol::simple) return name;
-  return name + (isOneTurn ? "Turn" : "") + nameAlone(kernel, routine);
+  return isOneTurn ? name + "Turn" + nameOfTurn(kernel, routine) : name + nameAlone(kernel, routine);
 }
 
 constexpr const char* kModuleNames[] = {"bytes",     "float16_bfloat16", "float32_float64", "float8",
@@ -135,16 +151,40 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
   }
 }
 
-// Those of a name of their own where every rank sends to every other as it receives from it. Asked for every launch.
+// Asked for every launch.
 bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
   if (protocol == plan::Protocol::simple || isOfOneByte(kernel)) return false;
   switch (routine) {
+    case Routine::copy:
+      return kernel.module == kBytes;
     case Routine::allReduceTwoShot:
     case Routine::reduceScatterDirect:
+    case Routine::reduceDirect:
       return isSum(kernel);
     case Routine::allReduceOneShot:
     case Routine::allGatherDirect:
+    case Routine::broadcastDirect:
     case Routine::allToAll:
+    case Routine::gather:
+    case Routine::scatter:
+    case Routine::send:
+    case Routine::receive:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// As Routines::kOneWay of device/cuda/block.cuh.
+bool isOneWay(Routine routine) {
+  switch (routine) {
+    case Routine::copy:
+    case Routine::reduceDirect:
+    case Routine::broadcastDirect:
+    case Routine::gather:
+    case Routine::scatter:
+    case Routine::send:
+    case Routine::receive:
       return true;
     default:
       return false;

@@ -27,6 +27,9 @@ inline constexpr const char* kProbe = "ncclrunProbe";  // in the bytes' module
 
 // Whether a routine has a kernel for launches of one turn.
 bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine);
+// Whether that kernel takes several items, on blocks of their own: those of routines in which a rank does not send to a
+// peer what it receives from it.
+bool isOneWay(Routine routine);
 
 // `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
 // where the build has no code for it.

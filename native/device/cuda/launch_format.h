@@ -38,9 +38,10 @@ struct Slots {
   uint32_t ringStepBytes;
 };
 
-// A launch of one turn takes two steps of a connection at most. Its receivers tell no credit, so that a sender may know
-// of up to two steps fewer than have been read: with so many slots, of which every half is told otherwise, that is
-// never what it waits for.
+// A launch of one turn takes two steps of a connection at most. In exchanges receivers tell no credit, and a sender
+// knows of all that has been read but the last step. From there on it is told of every half of the slots. With so many
+// slots what it has not been told of, half of them at most, and what it sends fit, so that it never waits for what
+// nobody tells.
 inline constexpr uint32_t kMostStepsOfTurn = 2;
 inline constexpr uint32_t kLeastLineStepsOfTurns = 2 * kMostStepsOfTurn;
 

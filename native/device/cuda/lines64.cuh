@@ -5,7 +5,7 @@
 
 namespace ncclrun::cuda {
 
-// Steps: LineSteps, or OneTurn for launches of one turn.
+// Steps: LineSteps, or OneTurn for launches of one turn, which is told the block's item and channel too.
 template <class AllKinds, template <uint32_t> class Steps = LineSteps>
 class Lines64 {
  public:
@@ -13,8 +13,8 @@ class Lines64 {
   using Ends = typename Steps<kProtocol>::Ends;
   static constexpr bool kOneTurn = Steps<kProtocol>::kOneTurn;
 
-  __device__ Lines64(const Launch& launch, Ends& ends)
-      : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends) {}
+  __device__ Lines64(const Launch& launch, Ends& ends, const auto&... place)
+      : launch_(launch), ends_(ends), fold_(launch), steps_(launch, ends, place...) {}
 
   __device__ uint32_t slotBytes() const { return steps_.slotBytes() / 16 * 8; }
   __device__ uint32_t slots() const { return steps_.slots(); }

@@ -1,7 +1,12 @@
-// Launches of one turn: one item, of which a block sends and receives at most two steps on each connection, as many one
-// way as the other. What is small is short of instructions, not of bytes: the ends are looked up once, by a lane for
-// each, nothing waits in between, and no credit is told. Who has received from a peer in this turn knows that the peer
-// has left the turns before, and so has read all that was sent to it there.
+// Launches of one turn: a block has one item, and sends and receives at most two steps on each connection. What is
+// small is short of instructions, not of bytes: the ends are looked up once, by a lane for each, and nothing waits in
+// between.
+//
+// Where every rank sends to a peer what it receives from it, an exchange, no credit is told. Who has received from a
+// peer in this turn knows that the peer has left the turns before, and so has read all that was sent to it there; and a
+// second step answers the first one, which its sender has read. One way there is no answer: a connection has at most
+// one step, and its receiver tells credit when it is due, as in launches of any length. To these the other end of a
+// message may belong.
 #pragma once
 #include "device/cuda/line_steps.cuh"
 
@@ -30,27 +35,27 @@ class TurnCounts {
   uint32_t counts_ = 0;
 };
 
-// What LineSteps is to launches of any length. The first warp's lanes have the receives, the second's the sends.
-template <uint32_t kProtocol>
+// What LineSteps is to launches of any length, to the item of a block. The first warp's lanes have the receives, the
+// second's the sends.
+template <uint32_t kProtocol, bool kOneWay>
 class OneTurn {
  public:
   using Ends = TurnEnds;
   static constexpr bool kOneTurn = true;
 
-  __device__ OneTurn(const Launch& launch, Ends& ends)
-      : launch_(launch), ends_(ends), receives_(threadIdx.x < 32), mine_(threadIdx.x % 32) {
-    const Item& item = launch.items[0];
+  __device__ OneTurn(const Launch& launch, Ends& ends, const Item& item, uint32_t channel)
+      : launch_(launch), ends_(ends), channel_(channel), receives_(threadIdx.x < 32), mine_(threadIdx.x % 32) {
     if (threadIdx.x == 32) ends.aborted = ends.reported = false;
     if (!receives_) __syncwarp();
     if (threadIdx.x >= 64 || mine_ >= (receives_ ? item.receiveCount : item.sendCount)) {
       mine_ = kNone;
     } else {
       peer_ = receives_ ? item.receives[mine_] : item.sends[mine_];
-      end_ = loadPairEnd<kProtocol>(launch, blockIdx.x, peer_, receives_);
+      end_ = loadPairEnd<kProtocol>(launch, channel, peer_, receives_);
       if (!receives_) awaitApart(launch, ends, end_);
       TurnEnd& shared = (receives_ ? ends.receives : ends.sends)[mine_];
 #pragma unroll
-      for (uint32_t k = 0; k < kMostStepsOfTurn; k++)
+      for (uint32_t k = 0; k < kMostSteps; k++)
         shared.slots[k] = end_.slots + ((end_.step + k) & (slots() - 1)) * slotBytes();
       shared.flag = end_.step + 1;
     }
@@ -81,24 +86,32 @@ class OneTurn {
     sent_.increment(move.to, move.tos);
   }
 
-  // After the last move. No other thread looks at what this writes.
+  // After the last move. No other thread looks at what this writes. All of it stands before what the first thread does
+  // next.
   __device__ __forceinline__ void finish() {
-    if (mine_ == kNone) return;
-    if (receives_) {
-      end_.step += received_[mine_];
-    } else {
-      if (received_[mine_] > 0) end_.freed = end_.step;
-      end_.step += sent_[mine_];
+    if (mine_ != kNone) {
+      if (receives_) {
+        end_.step += received_[mine_];
+      } else {
+        if (!kOneWay && received_[mine_] > 0) end_.freed = end_.step + received_[mine_] - 1;
+        end_.step += sent_[mine_];
+      }
+      storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), receives_, end_);
     }
-    storeEnd<kProtocol>(launch_, pairState(launch_, blockIdx.x, peer_), receives_, end_);
+    __syncthreads();
+    if (!kOneWay || !receives_) return;
+    // All have read.
+    if (mine_ != kNone && received_[mine_] > 0 && isCreditDue(end_.step, slots())) storeRelease(end_.head, end_.step);
+    __syncwarp();
   }
 
  private:
   static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kMostSteps = kOneWay ? 1 : kMostStepsOfTurn;
 
   // Seldom needed: after launches that tell credit.
   static __device__ __forceinline__ void awaitApart(const Launch& launch, Waits& waits, End& end) {
-    const uint32_t last = end.step + kMostStepsOfTurn - 1;
+    const uint32_t last = end.step + kMostSteps - 1;
     if (reached(end.freed + launch.slots.lineSteps, last + 1)) return;
     Patience patience(launch, waits);
     awaitCredit(end, last, launch.slots.lineSteps, patience);
@@ -106,11 +119,17 @@ class OneTurn {
 
   const Launch& launch_;
   Ends& ends_;
+  const uint32_t channel_;
   const bool receives_;
   uint32_t mine_;  // number of the connection that this thread has an end of
   uint32_t peer_ = 0;
   End end_{};
   TurnCounts received_, sent_;
+};
+template <bool kOneWay>
+struct TurnSteps {
+  template <uint32_t kProtocol>
+  using Of = OneTurn<kProtocol, kOneWay>;
 };
 
 }  // namespace ncclrun::cuda

@@ -14,8 +14,10 @@ class Primitives {
  public:
   static constexpr bool kOneTurn = Protocol::kOneTurn;
 
-  __device__ Primitives(const Launch& launch, typename Protocol::Ends& ends, uint32_t receives, uint32_t sends)
-      : protocol_(launch, ends), launch_(launch), receives_(receives), sends_(sends) {}
+  // `place`: what else the protocol is told.
+  __device__ Primitives(const Launch& launch, typename Protocol::Ends& ends, uint32_t receives, uint32_t sends,
+                        const auto&... place)
+      : protocol_(launch, ends, place...), launch_(launch), receives_(receives), sends_(sends) {}
 
   __device__ size_t slotElements() const { return protocol_.slotBytes() / launch_.elementBytes; }
   __device__ size_t slots() const { return protocol_.slots(); }

@@ -6,8 +6,9 @@
 #include "device.h"
 #include "rank.h"
 
-static const char* const names[workKinds] = {"allReduce", "allGather", "reduceScatter", "broadcast", "reduce",
-                                             "allToAll",  "gather",    "scatter",       "exchange",  "shift"};
+static const char* const names[workKinds] = {"allReduce", "allGather", "reduceScatter", "broadcast",
+                                             "reduce",    "allToAll",  "gather",        "scatter",
+                                             "exchange",  "shift",     "pass"};
 enum { junk = -77777777, alignment = 256 };
 
 Arena makeArena(size_t bytes) {
@@ -45,6 +46,7 @@ static int32_t total(const Work* work, size_t i) {
   return sum;
 }
 
+static int next(const Work* work) { return (work->rank + 1) % work->ranks; }
 static int previous(const Work* work) { return (work->rank + work->ranks - 1) % work->ranks; }
 
 static int sendParts(WorkKind kind, int all) {
@@ -82,7 +84,11 @@ static ncclResult_t postMessages(const Work* work, int32_t* send, int32_t* recei
   MUST(ncclGroupStart());
   if (work->kind == workShift) {
     MUST(ncclRecv(receive, count, ncclInt32, previous(work), comm, stream));
-    MUST(ncclSend(send, count, ncclInt32, (work->rank + 1) % work->ranks, comm, stream));
+    MUST(ncclSend(send, count, ncclInt32, next(work), comm, stream));
+  }
+  if (work->kind == workPass) {
+    if (work->rank == work->root) MUST(ncclSend(send, count, ncclInt32, next(work), comm, stream));
+    if (previous(work) == work->root) MUST(ncclRecv(receive, count, ncclInt32, work->root, comm, stream));
   }
   for (int i = 0; work->kind == workExchange && i < work->ranks; i++) {
     const int peer = (i + work->rank) % work->ranks;
@@ -114,6 +120,7 @@ static ncclResult_t call(const Work* work, int32_t* send, int32_t* receive, nccl
       return ncclScatter(send, receive, count, ncclInt32, root, comm, stream);
     case workExchange:
     case workShift:
+    case workPass:
     case workKinds:
       break;
   }
@@ -149,6 +156,8 @@ static int32_t expected(const Work* work, size_t i) {
       return value(work->seed, work->root, mine);
     case workShift:
       return value(work->seed, previous(work), i);
+    case workPass:
+      return previous(work) == work->root ? value(work->seed, work->root, i) : junk;
     case workAllToAll:
     case workExchange:
     case workKinds:

@@ -17,6 +17,7 @@ typedef enum {
   workScatter,
   workExchange, /* as allToAll, by sends and receives in a group */
   workShift,    /* to the next rank, from the one before */
+  workPass,     /* from the root to the next rank */
   workKinds
 } WorkKind;
 

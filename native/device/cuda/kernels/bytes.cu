@@ -9,7 +9,11 @@ NCCLRUN_ROUTINE_ALONE(Broadcasting, ncclrun::cuda::Bytes)
 NCCLRUN_ROUTINE_ALONE(Exchanging, ncclrun::cuda::Bytes)
 NCCLRUN_ROUTINE_ALONE(Passing, ncclrun::cuda::Bytes)
 NCCLRUN_TURNS(Gathering, Gathering, ncclrun::cuda::Bytes)
+NCCLRUN_TURNS(Broadcasting, Broadcasting, ncclrun::cuda::Bytes)
 NCCLRUN_TURNS(Exchanging, Exchanging, ncclrun::cuda::Bytes)
+NCCLRUN_TURNS(Collecting, Collecting, ncclrun::cuda::Bytes)
+NCCLRUN_TURNS(Dealing, Dealing, ncclrun::cuda::Bytes)
+NCCLRUN_TURNS(Passing, Passing, ncclrun::cuda::Bytes)
 
 // Sends and receives of several protocols. Grid and block: as those of one.
 extern "C" __global__ void __launch_bounds__(512, 1) ncclrunMixed(NCCLRUN_PARAMETER(ncclrun::cuda::Launch) launch) {
