@@ -151,8 +151,15 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/memory 70 "$bin/memory" "$ranks" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$ranks" $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$ranks" 1000000 "$group"; done
+  for protocol in ll ll128; do
+    for algorithm in direct ring; do
+      add "native/one-way-$algorithm-$protocol" 130 env NCCL_ALGO=$algorithm NCCL_PROTO=$protocol "$bin/one_way" "$ranks" 100 16384
+    done
+  done
   if [ -d "$programs/kernels-delayed" ]; then
     for protocol in ll ll128; do
+      add "native/one-way-delays-$protocol" 130 env NCCLRUN_KERNELS="$programs/kernels-delayed" NCCL_ALGO=direct \
+        NCCL_PROTO=$protocol "$bin/one_way" "$ranks" 100 16384
       add "native/many-delays-$protocol" 120 env NCCLRUN_KERNELS="$programs/kernels-delayed" NCCL_PROTO=$protocol \
         "$bin/many" "$ranks" 100000 1
     done

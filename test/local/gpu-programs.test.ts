@@ -16,6 +16,7 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['unlike_groups 3 1048576', 'unlike_groups: 3 ranks, up to 1048576 bytes: right'],
     ['many 2 20000 1', 'many: 2 ranks, 20000 operations in groups of 1: right'],
     ['many 3 20000 16', 'many: 3 ranks, 20000 operations in groups of 16: right'],
+    ['one_way 3 50 4096', 'one_way: 3 ranks, 50 rounds, up to 4096 elements: right'],
     ['graphs 2 500 262144', 'graphs: 2 ranks, 500 replays, up to 262144 bytes: right'],
     ['graphs 4 50 65536', 'graphs: 4 ranks, 50 replays, up to 65536 bytes: right'],
     ['abort 2', 'abort: 2 ranks: all ended, were told, and went on'],

@@ -57,6 +57,23 @@ describeIf(
       ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
       ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
     ])('%s', (line, says) => programs.expectLast(line, says, environment));
+
+    it.each(['ll', 'll128'])('what goes one way by %s is told credit', (protocol) =>
+      programs.expectLast('one_way 4 6 2048', 'one_way: 4 ranks, 6 rounds, up to 2048 elements: right', {
+        ...environment,
+        NCCL_PROTO: protocol,
+      }),
+    );
+
+    // All channels: a pair has fewest slots then, and an all-reduce of two steps takes half of them.
+    it.each(['ll', 'll128'])('what goes one way by %s, and all-reduces of two steps, of four slots', (protocol) =>
+      programs.expectLast('one_way 4 2 8192', 'one_way: 4 ranks, 2 rounds, up to 8192 elements: right', {
+        ...environment,
+        NCCL_MAX_NCHANNELS: '64',
+        NCCL_ALGO: 'direct',
+        NCCL_PROTO: protocol,
+      }),
+    );
   },
   noStandIn !== null,
 );

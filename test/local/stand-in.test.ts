@@ -78,6 +78,7 @@ describeIf(
       ['group_streams 4 10 1048576', 'group_streams: 4 ranks, 10 rounds: right'],
       ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
       ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
+      ['one_way 4 20 4096', 'one_way: 4 ranks, 20 rounds, up to 4096 elements: right'],
       ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
       ['graphs 1 20 262144', 'graphs: 1 ranks, 20 replays, up to 262144 bytes: right'],
       ['options 4', 'options: 4 ranks: right'],

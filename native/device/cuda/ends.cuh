@@ -183,6 +183,9 @@ class EndStore {
     endOf(ends) = usesRing_ ? loadEnd<kProtocol>(launch_, receives_ ? place_->fromPrevious : place_->toNext,
                                                  place_->slots, place_->state, receives_)
                             : loadPairEnd<kProtocol>(launch_, channel_, peer_, receives_);
+    // Launches of one turn may have read what they did not tell: a sender that waits for it would not be told later
+    // either, as long as we wait for it ourselves.
+    if (kProtocol != 0 && receives_) storeCredit(endOf(ends).head, endOf(ends).step);
   }
   __device__ void store(Ends& ends) const {
     if (!mine_) return;

@@ -1,6 +1,6 @@
-/* Small operations that go one way for a while, from or to one rank, then others: each rank runs ahead as far as what
- * its peers have told it lets it. Some ranks group the messages that others call one after the other. In a program's
- * first communicator, and in a later one, whose connections have fewer slots.
+/* Small operations that go one way for a while, from or to one rank, alone or with all-reduces in between, then others:
+ * each rank runs ahead as far as it has been told that it may. Some ranks group the messages that others call one after
+ * the other. In a program's first communicator, and in a later one, whose connections have fewer slots.
  *
  *   one_way RANKS ROUNDS MOST    MOST: elements of the largest operation */
 #include <stdio.h>
@@ -20,20 +20,23 @@ static const WorkKind others[] = {workAllReduce, workAllGather, workAllToAll, wo
 
 #define PICK(kinds) (kinds[draw(seed) % (sizeof kinds / sizeof *kinds)])
 
-/* Of a kind and a root as many as it comes to. */
+/* Of a root as many as it comes to: one way, large all-reduces and one way in turn, or a few others. */
 static void prepare(Arena* arena, Work* works, uint64_t* seed) {
   clearArena(arena);
-  for (int i = 0, until = 0; i < operations; i++) {
+  WorkKind kind = workPass;
+  int until = 0, alternates = 0, root = 0;
+  for (int i = 0; i < operations; i++) {
     if (i == until) {
-      const int goesOn = draw(seed) % 3 > 0;
-      until = i + 1 + (int)(draw(seed) % (goesOn ? longest : 2));
-      works[i] = drawWork(seed, most, rank, ranks);
-      works[i].kind = goesOn ? PICK(oneWay) : PICK(others);
-    } else {
-      works[i] = works[i - 1];
-      works[i].seed = draw(seed);
-      works[i].count = drawCount(seed, most);
+      const unsigned what = draw(seed) % 4;
+      until = i + 1 + (int)(draw(seed) % (what > 0 ? longest : 2));
+      alternates = what == 1;
+      root = (int)(draw(seed) % (unsigned)ranks);
+      kind = what > 0 ? PICK(oneWay) : PICK(others);
+    } else if (alternates) {
+      kind = kind == workAllReduce ? PICK(oneWay) : workAllReduce;
     }
+    const size_t count = kind == workAllReduce ? most - draw(seed) % (most / 4 + 1) : drawCount(seed, most);
+    works[i] = (Work){.kind = kind, .count = count, .root = root, .seed = draw(seed), .rank = rank, .ranks = ranks};
     HOLDS(place(arena, &works[i]));
   }
   upload(arena);
