@@ -74,6 +74,15 @@ describeIf(
         NCCL_PROTO: protocol,
       }),
     );
+
+    // Launches of one turn before those of a ring, whose ranks send as far ahead as four slots let them.
+    it('a ring knows what launches of one turn have read', () =>
+      programs.expectLast('one_way 2 40 8192', 'one_way: 2 ranks, 40 rounds, up to 8192 elements: right', {
+        ...environment,
+        NCCL_MAX_NCHANNELS: '1',
+        NCCL_ALGO: 'direct;allreduce:ring',
+        NCCL_PROTO: 'll',
+      }));
   },
   noStandIn !== null,
 );
