@@ -40,10 +40,10 @@ class BulkCopies {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(inBlock(arrival)), "r"(bytes)
                  : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     inBlock(to)),
-                 "l"(from), "r"(bytes), "r"(inBlock(arrival))
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(inBlock(to)),
+        "l"(from), "r"(bytes), "r"(inBlock(arrival))
+        : "memory");
 #endif
   }
   // Waits for the load number `turn` of the arrival, from 0.
@@ -62,8 +62,7 @@ class BulkCopies {
   }
   __device__ __forceinline__ void store(char* to, const char* from, uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(inBlock(from)),
-                 "r"(bytes)
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(inBlock(from)), "r"(bytes)
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #endif

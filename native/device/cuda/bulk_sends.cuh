@@ -1,5 +1,5 @@
-// Moves that only send, by bulk copies: from the user's buffer into the block's memory, and on into the peer's slot. One
-// thread asks for them; meanwhile the workers fold what is received. So few blocks fill an NVLink.
+// Moves that only send, by bulk copies: from the user's buffer into the block's memory, and on into the peer's slot.
+// One thread asks for them; meanwhile the workers fold what is received. So few blocks fill an NVLink.
 #pragma once
 #include "device/cuda/bulk_copies.cuh"
 #include "device/cuda/ends.cuh"
@@ -89,7 +89,8 @@ class BulkSends {
  private:
   using Kept = BulkSpace::Kept;
 
-  // Pieces that are loaded before the oldest is stored; stored ones that may not be there yet when an older step is told.
+  // Pieces that are loaded before the oldest is stored; stored ones that may not be there yet when an older step is
+  // told.
   static constexpr uint32_t kAhead = 3, kOnTheWay = 4;
   static constexpr uint32_t kLeastPieces = kAhead + kOnTheWay + 1;  // so that each step is told during the next one
   static_assert(kAhead < kBulkPlaces);

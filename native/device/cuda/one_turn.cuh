@@ -4,10 +4,9 @@
 //
 // Where every rank sends to a peer what it receives from it, an exchange, no credit is told. Who has received from a
 // peer in this turn knows that the peer has left the turns before, and so has read all that was sent to it there; and a
-// second step answers the first one, which its sender has read. (Launches of any length, which send further ahead, begin
-// with telling it: EndStore.) One way there is no answer: a connection has at most
-// one step, and its receiver tells credit when it is due, as in launches of any length. To these the other end of a
-// message may belong.
+// second step answers the first one, which its sender has read. (Launches of any length, which send further ahead,
+// begin with telling it: EndStore.) One way there is no answer: a connection has at most one step, and its receiver
+// tells credit when it is due, as in launches of any length. To these the other end of a message may belong.
 #pragma once
 #include "device/cuda/line_steps.cuh"
 
