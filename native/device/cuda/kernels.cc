@@ -151,30 +151,6 @@ Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
   }
 }
 
-// Asked for every launch.
-bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
-  if (protocol == plan::Protocol::simple || isOfOneByte(kernel)) return false;
-  switch (routine) {
-    case Routine::copy:
-      return kernel.module == kBytes;
-    case Routine::allReduceTwoShot:
-    case Routine::reduceScatterDirect:
-    case Routine::reduceDirect:
-      return isSum(kernel);
-    case Routine::allReduceOneShot:
-    case Routine::allGatherDirect:
-    case Routine::broadcastDirect:
-    case Routine::allToAll:
-    case Routine::gather:
-    case Routine::scatter:
-    case Routine::send:
-    case Routine::receive:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // As Routines::kOneWay of device/cuda/block.cuh.
 bool isOneWay(Routine routine) {
   switch (routine) {
@@ -188,6 +164,25 @@ bool isOneWay(Routine routine) {
       return true;
     default:
       return false;
+  }
+}
+
+// Asked for every launch.
+bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routine) {
+  if (protocol == plan::Protocol::simple || isOfOneByte(kernel)) return false;
+  switch (routine) {
+    case Routine::copy:
+      return kernel.module == kBytes;
+    case Routine::allReduceTwoShot:
+    case Routine::reduceScatterDirect:
+    case Routine::reduceDirect:
+      return isSum(kernel);
+    case Routine::allReduceOneShot:
+    case Routine::allGatherDirect:
+    case Routine::allToAll:
+      return true;
+    default:
+      return isOneWay(routine);
   }
 }
 
