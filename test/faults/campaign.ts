@@ -7,10 +7,17 @@ import { type Draw, HOSTS } from './draw.ts';
 import { type RoundResult, playRound } from './round.ts';
 import { messageOf } from '../../control/message-of.ts';
 
-/** Plays all rounds, so many at a time, each on a cluster of its own; one that a round has failed on is not used again. */
+export interface Pace {
+  /** Rounds at a time, each on a cluster of its own. */
+  readonly jobs: number;
+  /** From a fault to the end of a job that is to end, in milliseconds. */
+  readonly endMs: number;
+}
+
+/** Plays all rounds. A cluster that one has failed on is not used again. */
 export async function playAll(
   draws: readonly Draw[],
-  jobs: number,
+  { jobs, endMs }: Pace,
   tell: (result: RoundResult) => void,
 ): Promise<readonly RoundResult[]> {
   const directory = await mkdtemp(join(repository, 'build/test-faults-'));
@@ -22,7 +29,7 @@ export async function playAll(
       for (let whole = true; whole; ) {
         const drawn = waiting.shift();
         if (drawn === undefined) return;
-        const result = await playRound(cluster, program, drawn).catch((error: unknown) => broken(drawn, error));
+        const result = await playRound(cluster, program, drawn, endMs).catch((error: unknown) => broken(drawn, error));
         results.push(result);
         tell(result);
         whole = result.wrongs.length === 0;

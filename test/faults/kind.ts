@@ -64,6 +64,8 @@ export interface Kind {
   readonly deed?: Deed;
   /** The fault, where it comes from outside. False: whom it would strike is gone already. */
   inject?(scene: Scene): Promise<boolean>;
+  /** Resolves when the job meets a fault that was there before it. */
+  meets?(scene: Scene): Promise<unknown>;
   /** What is awaited between the fault and the job's end. Without it, ranks that may end with 0 are told to at once. */
   after?(scene: Scene): Promise<void>;
   /** What is wrong with the end beyond its verdict; null: nothing. */

@@ -9,7 +9,7 @@ import { playAll } from './campaign.ts';
 import { draw } from './draw.ts';
 import { moments } from './kind.ts';
 import { kinds } from './kinds.ts';
-import type { RoundResult } from './round.ts';
+import { END_MS, type RoundResult } from './round.ts';
 import { failureLine, table } from './table.ts';
 
 const text = { type: 'string' } as const;
@@ -51,7 +51,7 @@ const when = chosen(values.moment, moments, String);
 console.log(`seed ${seed}: ${count} rounds, ${jobs} clusters`);
 const started = performance.now();
 const draws = Array.from({ length: count }, (_, round) => draw(seed + round, among, when));
-const results = await playAll(draws, jobs, tell);
+const results = await playAll(draws, { jobs, endMs: END_MS }, tell);
 const failed = results.filter(({ wrongs }) => wrongs.length > 0);
 console.log(table(results));
 const minutes = ((performance.now() - started) / 60_000).toFixed(1);

@@ -15,10 +15,10 @@ import { reach, streams } from './moment.ts';
 import { Remains } from './remains.ts';
 import { messageOf } from '../../control/message-of.ts';
 
-/** From the fault to the end of a job that is to end, and until nothing of it is left anywhere. */
-const END_MS = 10_000;
-/** For one that goes on, or has to wait for something first. */
-const PATIENCE_MS = 60_000;
+/** From the fault to the end of a job that is to end, and until nothing of it is left anywhere: what the campaign holds jobs to. */
+export const END_MS = 10_000;
+/** For one that goes on, or has to wait for something first; for all, where no time is held to. */
+export const PATIENCE_MS = 60_000;
 /** Between looks at everything that there is. */
 const LOOK_MS = 50;
 
@@ -32,8 +32,8 @@ export interface RoundResult {
   readonly outcome: Outcome | null;
 }
 
-/** `program`: stream.c, compiled. A cluster that has a round behind it which failed is not to be used again. */
-export async function playRound(cluster: Cluster, program: string, drawn: Draw): Promise<RoundResult> {
+/** `program`: stream.c, compiled; `endMs`: what a job that is to end has. A cluster that has a round behind it which failed is not to be used again. */
+export async function playRound(cluster: Cluster, program: string, drawn: Draw, endMs: number): Promise<RoundResult> {
   const directory = await mkdtemp('/var/tmp/ncclrun-faults-');
   const host = cluster.hosts[drawn.host];
   if (host === undefined) throw new Error(`there is no host ${drawn.host}`);
@@ -46,9 +46,9 @@ export async function playRound(cluster: Cluster, program: string, drawn: Draw):
     const remains = new Remains(place, kind.silences !== true);
     await using command = Command.start(words(place, program, drawn), { cluster });
     const scene: Scene = { ...place, command };
-    const end = await awaitEnd(drawn, scene);
+    const end = await awaitEnd(drawn, scene, endMs);
     await kind.lift?.(scene);
-    const clean = await awaitClean(drawn, scene, remains, end);
+    const clean = await awaitClean(drawn, scene, remains, end, endMs);
     await kind.repair?.(scene);
     return { draw: drawn, wrongs: [...end.wrongs, ...clean.wrongs], endMs: end.ms + clean.ms, outcome: end.outcome };
   } finally {
@@ -76,7 +76,7 @@ interface End {
   readonly outcome: Outcome | null;
 }
 
-async function awaitEnd({ kind, moment }: Draw, scene: Scene): Promise<End> {
+async function awaitEnd({ kind, moment }: Draw, scene: Scene, endMs: number): Promise<End> {
   const { command, host, rank } = scene;
   const verdicts = kind.verdicts[moment] ?? [];
   let since = performance.now();
@@ -85,7 +85,7 @@ async function awaitEnd({ kind, moment }: Draw, scene: Scene): Promise<End> {
     since = await strike(kind, moment, scene);
     if (kind.after !== undefined) await kind.after(scene);
     else if (verdicts.includes(fine)) scene.enough();
-    const limit = kind.class === 'ends' ? END_MS - ms() : PATIENCE_MS;
+    const limit = kind.class === 'ends' ? endMs - ms() : PATIENCE_MS;
     const outcome = await within(limit, command.outcome, 'the job had not ended');
     const ended = ms();
     const result = resultOf(scene);
@@ -95,7 +95,7 @@ async function awaitEnd({ kind, moment }: Draw, scene: Scene): Promise<End> {
   } catch (error) {
     const ended = ms();
     command.process.kill('SIGKILL'); // what it has said so far tells more than nothing
-    const outcome = await within(END_MS, command.outcome, 'its streams had not ended').catch(() => null);
+    const outcome = await within(PATIENCE_MS, command.outcome, 'its streams had not ended').catch(() => null);
     return { wrongs: [messageOf(error)], ms: ended, outcome };
   }
 }
@@ -104,6 +104,7 @@ async function awaitEnd({ kind, moment }: Draw, scene: Scene): Promise<End> {
 async function strike(kind: Draw['kind'], moment: Moment, scene: Scene): Promise<number> {
   if (kind.inject !== undefined) {
     await reach(moment, scene);
+    await kind.meets?.(scene);
     const since = performance.now();
     const struck = await kind.inject(scene);
     if (!struck && moment !== 'teardown') throw new Error('there was nobody to strike');
@@ -118,9 +119,15 @@ async function strike(kind: Draw['kind'], moment: Moment, scene: Scene): Promise
   return performance.now() - (Date.now() - statSync(file).mtimeMs);
 }
 
-async function awaitClean({ kind }: Draw, scene: Scene, remains: Remains, end: End): Promise<Omit<End, 'outcome'>> {
+async function awaitClean(
+  { kind }: Draw,
+  scene: Scene,
+  remains: Remains,
+  end: End,
+  endMs: number,
+): Promise<Omit<End, 'outcome'>> {
   const started = performance.now();
-  const limit = kind.class === 'ends' ? END_MS - end.ms : END_MS;
+  const limit = kind.class === 'ends' ? endMs - end.ms : endMs;
   const left = (): string[] => remains.of(scene.command, jobIdOf(end.outcome));
   const most = kind.lift === undefined ? limit : LEASE_MS;
   const nothing = until('nothing left', () => left().length === 0, most, LOOK_MS);
