@@ -1,7 +1,8 @@
 /**
  * The planner's constants of forms inside a host (HANDS in control/planner/tuning/constants.ts), fitted to measured times of two GPUs such that the
- * worst is off least: `node scripts/fit-hands.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2 --device cuda`, or lines of collective, form,
- * protocol, bytes and microseconds with tabs between them. GB/s: of all NVLinks of a GPU, as `ncclrun plan` has it.
+ * worst is off least, where a form that is slower than others counts less: `node scripts/fit-hands.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2
+ * --device cuda`, or lines of collective, form, protocol, bytes and microseconds with tabs between them. GB/s: of all NVLinks of a GPU, as
+ * `ncclrun plan` has it.
  */
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
@@ -15,7 +16,7 @@ const RANKS = 2;
 /** Of an H200: 18 links. */
 export const H200_LINKS = 18 * 20.6;
 /** KiB from which on all channels are busy. */
-const FILLS = Array.from({ length: 10 }, (_, power) => 16 * 2 ** power);
+const FILLS = Array.from({ length: 14 }, (_, power) => 16 * 2 ** power);
 /** Of Lawson's method (Math. Comp. 22, 1968): weighted least squares, again and again, each point weighted by how far it was off. */
 const TURNS = 400;
 
@@ -34,12 +35,16 @@ export interface FittedHand extends Hand {
   /** Of the times: how far off the model is, 0.1 for a tenth. */
   readonly worst: number;
   readonly mean: number;
+  /** The worst, those of slow forms counted less. */
+  readonly counted: number;
 }
 
 /** What a form hands over, and how long it took. */
 interface Point {
   readonly sent: number;
   readonly microseconds: number;
+  /** How much it is to count: what the fastest form took, as a part of it. */
+  readonly counts: number;
 }
 
 const line = v.tuple([
@@ -69,20 +74,23 @@ export function measuredTimes(text: string): MeasuredTime[] {
 /** `links`: GB/s that a GPU's links carry. */
 export function fitHands(times: readonly MeasuredTime[], links: number): FittedHand[] {
   const best = new Map<string, MeasuredTime>();
+  const fastest = new Map<string, number>();
   for (const time of times) {
     const name = `${time.collective} ${time.algorithm} ${time.protocol} ${time.bytes}`;
     if (time.microseconds < (best.get(name)?.microseconds ?? Infinity)) best.set(name, time);
+    const operation = `${time.collective} ${time.bytes}`;
+    fastest.set(operation, Math.min(time.microseconds, fastest.get(operation) ?? Infinity));
   }
   const groups = new Map<string, Group>();
-  for (const { collective, algorithm: form, protocol, bytes, microseconds } of best.values()) {
-    const algorithm = insideAlgorithm(form);
-    const sent = collective === 'barrier' ? null : sentShare(collective, form, RANKS);
-    if (algorithm === null || sent === null) continue;
+  for (const { collective, algorithm, protocol, bytes, microseconds } of best.values()) {
+    const sent = collective === 'barrier' ? null : sentShare(collective, algorithm, RANKS);
+    if (algorithm === 'copyEngine' || algorithm === 'collnet' || sent === null) continue;
     const hand = { deed: deedOf(collective), algorithm, protocol };
     const name = `${hand.deed} ${algorithm} ${protocol}`;
     const group: Group = groups.get(name) ?? { hand, points: [] };
     groups.set(name, group);
-    group.points.push({ sent: sent * bytes, microseconds });
+    const counts = (fastest.get(`${collective} ${bytes}`) ?? microseconds) / microseconds;
+    group.points.push({ sent: sent * bytes, microseconds, counts });
   }
   return [...groups.values()].map(({ hand, points }) => ({ ...hand, ...fit(points, links) }));
 }
@@ -92,17 +100,11 @@ interface Group {
   readonly points: Point[];
 }
 
-/** In two steps the direct way has the constants of one, and FURTHER. */
-function insideAlgorithm(form: AlgorithmName): InsideAlgorithm | null {
-  if (form === 'directOneShot') return 'direct';
-  return form === 'ring' || form === 'tree' ? form : null;
-}
-
-type Fit = Hand & Pick<FittedHand, 'worst' | 'mean'>;
+type Fit = Hand & Pick<FittedHand, 'worst' | 'mean' | 'counted'>;
 
 function fit(points: readonly Point[], links: number): Fit {
   const fits = FILLS.map((kibibytes) => fitWith(points, kibibytes * 1024, links));
-  return fits.reduce((one, other) => (other.worst < one.worst ? other : one));
+  return fits.reduce((one, other) => (other.counted < one.counted ? other : one));
 }
 
 function fitWith(points: readonly Point[], fillBytes: number, links: number): Fit {
@@ -113,17 +115,22 @@ function fitWith(points: readonly Point[], fillBytes: number, links: number): Fi
   const weights = points.map(() => 1 / points.length);
   let found: Fit | null = null;
   for (let turn = 0; turn < TURNS; turn++) {
-    const [first = 0, perByte = 0, fill = 0] = leastSquares(rows, weights);
+    const [first = 0, perByte = 0, fill = 0] = leastSquares(
+      rows,
+      weights.map((weight, place) => weight * (points[place]?.counts ?? 1) ** 2),
+    );
     const off = rows.map((row) => Math.abs((row[0] ?? 0) * first + (row[1] ?? 0) * perByte + (row[2] ?? 0) * fill - 1));
-    const worst = Math.max(...off);
-    if (worst < (found?.worst ?? Infinity)) {
+    const counted = off.map((one, place) => one * (points[place]?.counts ?? 1));
+    const most = Math.max(...counted);
+    if (most < (found?.counted ?? Infinity)) {
+      const worst = Math.max(...off);
       const mean = off.reduce((sum, one) => sum + one, 0) / off.length;
       const share = 1 / (perByte * links * 1000);
-      found = { microseconds: first, share, fillMicroseconds: fill, fillBytes, worst, mean };
+      found = { microseconds: first, share, fillMicroseconds: fill, fillBytes, worst, mean, counted: most };
     }
-    const sum = off.reduce((all, one, place) => all + one * (weights[place] ?? 0), 0);
+    const sum = counted.reduce((all, one, place) => all + one * (weights[place] ?? 0), 0);
     if (sum === 0) break;
-    off.forEach((one, place) => (weights[place] = (one * (weights[place] ?? 0)) / sum));
+    counted.forEach((one, place) => (weights[place] = (one * (weights[place] ?? 0)) / sum));
   }
   if (found === null) throw new RangeError('nothing was measured');
   return found;

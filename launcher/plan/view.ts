@@ -16,7 +16,7 @@ import type { FoundTable } from '../../control/planner/measured/store.ts';
 import { isPreferred } from '../../control/planner/preferences.ts';
 import type { Preferences } from '../../control/planner/preferences.ts';
 import { linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
-import { choicesFor, fastest, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
+import { bestOf, choicesFor, preferredChoices, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 
 export interface GraphView {
@@ -265,10 +265,10 @@ function tuningOf(
   const all = choicesFor(collective, situation);
   const choices = preferredChoices(collective, all, preferences, situation);
   return sizes.flatMap((bytes) => {
-    const predicted = fastest(choices, bytes);
+    const predicted = bestOf(collective, choices, bytes);
     if (predicted === null) return [];
     const known = measuredAt(measured, bytes, (form, size) => {
-      const planned = fastest(choices, size);
+      const planned = bestOf(collective, choices, size);
       return form.algorithm === planned?.form && form.protocol === planned.protocol;
     });
     const own = choices.find(

@@ -73,7 +73,8 @@ it('GPUs get the forms that the model says are fastest, as sizes grow', () => {
   expect(formsOf(two, 'allReduce')).toEqual([
     'directOneShot ll',
     'directOneShot ll128',
-    'ring simple',
+    'directTwoShot ll128',
+    'directOneShot simple',
     'copyEngine simple',
   ]);
   expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'copyEngine simple']);

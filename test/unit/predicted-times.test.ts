@@ -3,24 +3,23 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
-import { COLLECTIVES, PROTOCOLS } from '../../control/plan/layout.ts';
+import { ALGORITHMS, COLLECTIVES, PROTOCOLS } from '../../control/plan/layout.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
 import type { Choice } from '../../control/planner/tuning/choices.ts';
 import { repository } from '../rig/cluster.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
-const FORMS = ['directOneShot', 'ring', 'tree'] as const;
 const row = v.tuple([
   v.picklist(COLLECTIVES),
-  v.picklist(FORMS),
+  v.picklist(ALGORITHMS),
   v.picklist(PROTOCOLS),
   v.pipe(v.string(), v.transform(Number)),
   v.pipe(v.string(), v.transform(Number)),
 ]);
 
-/** Two H200, operations of a graph, 2026-11-23. */
-const measured = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h200.tsv'), 'utf8')
+/** Two H100, operations of a graph, 2026-11-24: of each form its best. */
+const measured = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h100.tsv'), 'utf8')
   .trim()
   .split('\n')
   .slice(1)
@@ -59,7 +58,7 @@ describe('two GPUs with NVLinks', () => {
           }));
         const best = Math.min(...timed.map(({ microseconds }) => microseconds));
         const [chosen] = timed.toSorted((one, other) => one.predicted - other.predicted);
-        if (chosen === undefined || chosen.microseconds > best * 1.1) {
+        if (chosen === undefined || chosen.microseconds > best * 1.2) {
           slower.push(`${collective} ${bytes}: ${((chosen?.microseconds ?? 0) / best).toFixed(2)}`);
         }
       }

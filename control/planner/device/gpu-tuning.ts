@@ -2,7 +2,7 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
-import { choicesFor, fastest, preferredChoices, timeOf } from '../tuning/choices.ts';
+import { bestOf, choicesFor, preferredChoices, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
@@ -65,10 +65,12 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
   const steps: Step[] = [];
   let from = 1;
   for (;;) {
-    const best = fastest(choices, from);
-    const kernel = fastest(kernels, from);
+    const best = bestOf(collective, choices, from);
+    const kernel = bestOf(collective, kernels, from);
     if (best === null || kernel === null) return [anyhow(collective)];
-    const ends = [lastOf(choices, best, from), lastOf(kernels, kernel, from)].filter((end) => end !== null);
+    const ends = [lastOf(collective, choices, best, from), lastOf(collective, kernels, kernel, from)].filter(
+      (end) => end !== null,
+    );
     const last = ends.length === 0 ? null : Math.min(...ends);
     const copies = best.form === 'copyEngine' ? best : null;
     steps.push({ upToBytes: last, algorithm: kernel.form, protocol: kernel.protocol, choice: kernel, copies });
@@ -77,10 +79,10 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
   }
 }
 
-/** The size up to which `best`, the fastest at `from`, stays so; null: for ever. To a sixteenth. */
-function lastOf(choices: readonly Choice[], best: Choice, from: number): number | null {
+/** The size up to which `best`, which is it at `from`, stays so; null: for ever. To a sixteenth. */
+function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Choice, from: number): number | null {
   let size = from;
-  while (fastest(choices, size) === best) {
+  while (bestOf(collective, choices, size) === best) {
     if (size > LARGEST) return null;
     size = Math.ceil((size * 17) / 16);
   }

@@ -1,5 +1,6 @@
 /** For each size the form that is predicted to be fastest. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
+import { COPIES_MAY_TAKE } from './constants.ts';
 import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../preferences.ts';
 import type { Preferences } from '../preferences.ts';
@@ -58,10 +59,12 @@ export function timeOf({ prediction }: Choice, bytes: number): number {
   return microseconds + bytes / bytesPerMicrosecond + filled;
 }
 
-/** The fastest first; null where nothing is known. */
-export function fastest(choices: readonly Choice[], bytes: number): Choice | null {
+/** The fastest, or copy engines that take little longer; null where nothing is known. */
+export function bestOf(collective: CollectiveName, choices: readonly Choice[], bytes: number): Choice | null {
+  const cost = (choice: Choice): number =>
+    timeOf(choice, bytes) / (choice.form === 'copyEngine' && collective !== 'allReduce' ? COPIES_MAY_TAKE : 1);
   return choices.reduce<Choice | null>(
-    (best, choice) => (best === null || timeOf(choice, bytes) < timeOf(best, bytes) ? choice : best),
+    (best, choice) => (best === null || cost(choice) < cost(best) ? choice : best),
     null,
   );
 }

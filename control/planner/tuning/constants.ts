@@ -1,9 +1,9 @@
 /**
  * Times and bandwidths of the tuning model, by the generation of the GPUs. Between hosts and over PCI Express they are those of NCCL's model (NCCL 2.27
- * to 2.30, src/graph/tuning.cc); inside a host over NVLink they were measured with ncclrun's own kernels on two H200 (docs/performance.md),
+ * to 2.30, src/graph/tuning.cc); inside a host over NVLink they were measured with ncclrun's own kernels on two H100 (docs/performance.md),
  * and for other generations are those, with the bandwidth of their links: estimates.
  */
-import type { ProtocolName } from '../../plan/types.ts';
+import type { AlgorithmName, ProtocolName } from '../../plan/types.ts';
 
 export type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
 export type NetworkAlgorithm = 'ring' | 'tree' | 'collnet';
@@ -87,9 +87,13 @@ export function generationOf(computeCapability: number): Generation {
 /** GB/s of all channels under LL between hosts, by the processors, which copy flags: two hosts, more. */
 export const LL_BETWEEN_HOSTS = { amd: [22.5, 19], other: [39, 20.4] } as const;
 
-/** What an operation does to data decides how fast it is; `fan`: to or from one rank. */
-export type Deed = 'allReduce' | 'reduceScatter' | 'exchange' | 'fan';
-export type InsideAlgorithm = 'direct' | 'ring' | 'tree';
+/**
+ * What an operation does to data decides how fast it is. `exchange`: every rank's go to others, as they are; `spread`: one rank's do, or all go to one
+ * rank; `reduce`: all go to one rank, which adds them up.
+ */
+export type Deed = 'allReduce' | 'reduceScatter' | 'reduce' | 'exchange' | 'spread';
+/** Those of kernels. */
+export type InsideAlgorithm = Exclude<AlgorithmName, 'collnet' | 'copyEngine'>;
 
 /** Between two ranks. */
 export interface Hand {
@@ -103,29 +107,35 @@ export interface Hand {
 }
 
 /**
- * Inside a host over NVLink: fitted to 360 measured times of two H200, 8 bytes to 1 GiB, operations of a graph, such that the worst is off least, by 4
- * to 24 % (test/unit/fixtures/forms-two-h200.tsv; scripts/fit-hands.ts fits them to other times). Microseconds, share, and the fill in microseconds and KiB.
+ * Inside a host over NVLink: fitted to some 600 measured times of two H100, 8 bytes to 512 MiB, operations of a graph, such that the worst is off least, a
+ * form the less the slower it is: by 2 to 36 %, in the mean by 1 to 14 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-hands.ts fits them
+ * to other times). Of an all_reduce by trees under Simple only small ones were measured: those are of two H200. Microseconds, share, and the
+ * fill in microseconds and KiB.
  */
-export const HANDS: Readonly<Record<Deed, Readonly<Record<InsideAlgorithm, ByProtocol<Hand> | null>>>> = {
+export const HANDS: Readonly<Record<Deed, Readonly<Partial<Record<InsideAlgorithm, ByProtocol<Hand>>>>>> = {
   allReduce: {
-    direct: hands([4.61, 0.421, 5.5, 1024], [5.84, 0.843, 3, 64], [11.13, 0.862, 5, 256]),
-    ring: hands([8.53, 0.267, 2.5, 16], [8.15, 0.595, 9, 16], [15.98, 0.902, 3, 64]),
-    tree: hands([7.19, 0.263, 3, 16], [8.09, 0.559, 5, 16], [17.7, 0.892, 20, 4096]),
+    directOneShot: hands([2.93, 0.329, 0.2, 16], [3.28, 0.797, 0.8, 256], [11.66, 0.928, 19.9, 16384]),
+    directTwoShot: hands([3.84, 0.431, 0, 128], [4.14, 0.884, 7, 16384], [15.53, 0.942, 29, 32768]),
+    ring: hands([7.58, 0.45, 4.6, 16], [8.13, 0.507, 7.5, 16], [16.74, 0.932, 27.4, 32768]),
+    tree: hands([7.52, 0.261, 2.2, 32], [8.65, 0.751, 20, 4096], [17.7, 0.892, 20, 4096]),
   },
   reduceScatter: {
-    direct: hands([4.53, 0.319, 1, 16], [5.35, 0.804, 3, 16], [10.53, 0.851, 4.5, 64]),
-    ring: hands([7.77, 0.208, 1, 16], [9, 0.431, 4.5, 16], [10.8, 0.853, 6, 64]),
-    tree: null,
+    directOneShot: hands([2.99, 0.305, 0, 16], [3.26, 0.927, 14.7, 8192], [12.46, 0.926, 20, 16384]),
+    ring: hands([7.47, 0.24, 2, 16], [9.3, 0.517, 7.4, 128], [13.2, 0.984, 49.9, 32768]),
+  },
+  reduce: {
+    directOneShot: hands([2.16, 0.442, 0.1, 2048], [2.49, 0.703, 0, 16], [8.64, 0.99, 0.7, 32]),
+    ring: hands([5.59, 0.389, 1.6, 16], [6.48, 0.712, 4.9, 32], [9.44, 0.953, 0, 16]),
+    tree: hands([4.9, 0.402, 1.6, 16], [5.42, 0.755, 4.7, 16], [8.57, 0.99, 0.8, 32]),
   },
   exchange: {
-    direct: hands([4.02, 0.357, 0.6, 16], [4.48, 0.813, 1, 64], [8.78, 0.844, 5, 64]),
-    ring: hands([6.86, 0.26, 1, 16], [6.96, 0.668, 3.5, 16], [9.73, 0.854, 5.5, 64]),
-    tree: null,
+    directOneShot: hands([2.77, 0.351, 0.4, 16], [3.1, 0.841, 4, 4096], [10.73, 0.914, 8.3, 8192]),
+    ring: hands([6.32, 0.275, 1.3, 16], [6.89, 0.716, 4.5, 32], [12.39, 0.912, 30.5, 32768]),
   },
-  fan: {
-    direct: hands([3.1, 0.468, 0.5, 8192], [3.46, 0.92, 0.5, 2048], [6.74, 0.981, 1.5, 64]),
-    ring: hands([4.96, 0.475, 1.5, 16], [4.62, 0.763, 2.5, 16], [6.96, 0.919, 2.5, 64]),
-    tree: hands([4.69, 0.465, 1.5, 16], [4.4, 0.776, 2.5, 16], [6.68, 0.919, 2.5, 64]),
+  spread: {
+    directOneShot: hands([2.15, 0.425, 0, 32768], [2.41, 0.874, 0.4, 1024], [8.17, 0.967, 0.8, 32]),
+    ring: hands([4.5, 0.49, 2, 16], [4.75, 0.86, 2.6, 16], [9.66, 0.959, 11.5, 65536]),
+    tree: hands([4.05, 0.488, 1.7, 16], [4.38, 0.837, 2, 16], [8.23, 0.949, 1, 64]),
   },
 };
 
@@ -153,7 +163,9 @@ function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
 }
 
 /** Copy engines, of what the NVLinks carry; and what a copy waits for before it starts. */
-export const COPY_ENGINES = { latency: 14, share: 1.055 } as const;
+export const COPY_ENGINES = { latency: 20, share: 1.055 } as const;
+/** What copy engines alone do leaves the multiprocessors to the program: it may take so much longer than the fastest. */
+export const COPIES_MAY_TAKE = 1.17;
 
 /** GB/s that GPUs send to each other where nobody knows how: between what PCI Express and NVLinks carry. */
 export const UNKNOWN_LINKS = 100;

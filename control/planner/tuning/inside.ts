@@ -23,15 +23,14 @@ export function predictInside(
     const bytesPerMicrosecond = (links * COPY_ENGINES.share * 1000) / sent;
     return { microseconds: COPY_ENGINES.latency, bytesPerMicrosecond, fill: null };
   }
-  const isDirect = form === 'directOneShot' || form === 'directTwoShot';
-  const hand = HANDS[deedOf(collective)][isDirect ? 'direct' : form]?.[protocol];
+  const hand = HANDS[deedOf(collective)][form]?.[protocol];
   if (hand === undefined) return null;
-  const more = isDirect
-    ? FURTHER_PEER * (ranks - 2)
-    : FURTHER[protocol] * (handOvers(collective, form, ranks) - handOvers(collective, form, 2));
-  const second = form === 'directTwoShot' ? FURTHER[protocol] : 0;
+  const more =
+    form === 'ring' || form === 'tree'
+      ? FURTHER[protocol] * (handOvers(collective, form, ranks) - handOvers(collective, form, 2))
+      : FURTHER_PEER * (ranks - 2);
   return {
-    microseconds: hand.microseconds + more + second,
+    microseconds: hand.microseconds + more,
     bytesPerMicrosecond: (links * hand.share * Math.min(1, blocks / FILLING_BLOCKS[protocol]) * 1000) / sent,
     fill: { microseconds: hand.fillMicroseconds, bytes: hand.fillBytes / sent },
   };
@@ -60,10 +59,12 @@ export function deedOf(collective: CollectiveName): Deed {
   switch (collective) {
     case 'allReduce':
     case 'reduceScatter':
+    case 'reduce':
       return collective;
     case 'broadcast':
-    case 'reduce':
-      return 'fan';
+    case 'scatter':
+    case 'gather':
+      return 'spread';
     default:
       return 'exchange';
   }
