@@ -107,6 +107,8 @@ export interface AgentHello {
 export type AgentReport =
   /** The agent cannot serve; it ends. */
   | { readonly type: 'refusal'; readonly message: string; readonly remedy: string | null }
+  /** Nothing was heard of the launcher for longer than the lease, so its ranks are ended. */
+  | { readonly type: 'launcher-silent'; readonly silentMs: number }
   /** Its guardian died with ranks left; they were ended. */
   | { readonly type: 'guardian-died'; readonly message: string }
   /** The kernel killed this rank for want of memory; its exit follows. */

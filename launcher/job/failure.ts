@@ -75,7 +75,8 @@ interface MayFollowXids {
 export interface HostLostFailure extends MayFollowXids {
   readonly type: 'host-lost';
   readonly host: string;
-  readonly cause: 'silent' | 'link-closed' | 'guardian-died';
+  /** launcher-silent: of this launcher, so long that the host ended its ranks. */
+  readonly cause: 'silent' | 'link-closed' | 'launcher-silent' | 'guardian-died';
   readonly silentMs: number | null;
   readonly detail: string;
 }

@@ -282,6 +282,10 @@ export class Host {
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':
         return this.lose(this.#agentFailure(report.message, report.remedy));
+      case 'launcher-silent': {
+        const { silentMs } = report;
+        return this.lose({ type: 'host-lost', host: this.name, cause: 'launcher-silent', silentMs, detail: '' });
+      }
       case 'guardian-died': {
         const { message: detail } = report;
         return this.lose({ type: 'host-lost', host: this.name, cause: 'guardian-died', silentMs: null, detail });

@@ -49,7 +49,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2', cause: 'silent' });
       await nothingOn(
         cluster.hosts.filter((host) => host !== lost),
-        1000,
+        10_000,
       );
       await lost.thaw();
       await nothingOn([lost], 10_000);
@@ -64,19 +64,17 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h2' });
       await nothingOn(
         cluster.hosts.filter((host) => host !== lost),
-        1000,
+        10_000,
       );
     });
   });
 
-  it('a waiting rank learns within a second that another host’s rank died', async () => {
+  it('a waiting rank learns that another host’s rank died', async () => {
     await withJob(async ({ command, ranks }) => {
       const [first, second, third] = ranks;
       const waiting = Promise.allSettled([first?.allReduce(1), third?.allReduce(1)]);
       await second?.kill('SIGKILL');
-      const started = performance.now();
       const outcomes = await waiting;
-      expect(performance.now() - started).toBeLessThan(1000);
       expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'rejected']);
       expect((await command.outcome).status).toBe(137);
     });
@@ -110,11 +108,22 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
+  it('a launcher that was stopped for too long says that its hosts have given it up', async () => {
+    await withJob(async ({ cluster, command }) => {
+      command.signal('SIGSTOP');
+      await nothingOn(cluster.hosts, 30_000);
+      command.signal('SIGCONT');
+      const { status, stdout } = await command.outcome;
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', cause: 'launcher-silent' });
+    });
+  });
+
   it('^C ends the ranks of all hosts', async () => {
     await withJob(async ({ cluster, command }) => {
       command.signal('SIGINT');
       expect((await command.endedWithin(5000)).status).toBe(130);
-      await nothingOn(cluster.hosts, 1000);
+      await nothingOn(cluster.hosts, 10_000);
     });
   });
 });

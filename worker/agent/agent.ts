@@ -142,7 +142,7 @@ export class Agent {
       heartbeatMs,
       leaseMs: options.local ? Infinity : leaseMs,
       sendHeartbeat: () => options.local || this.#link.send(heartbeat),
-      onSilent: (silentMs) => this.#launcherGone(`the launcher was silent for ${silentMs} ms`),
+      onSilent: (silentMs) => this.#launcherGone(silentMs),
     });
     this.#guardianLease = new Lease({
       heartbeatMs,
@@ -420,7 +420,7 @@ export class Agent {
     const killed = await killOrphans(this.#order.jobId, this.#ownChildren);
     const left =
       killed === 0 ? 'no process of the job was left' : `${killed} processes of the job were left and were killed`;
-    this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
+    if (!this.#hasLostLauncher) this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
     this.#leave(this.#ended());
   }
 
@@ -454,9 +454,10 @@ export class Agent {
     if (suspended) this.#guardian.send(makeFrame(FrameKind.heartbeat, { subject: SUSPENDED }));
   }
 
-  #launcherGone(message: string): void {
-    process.stderr.write(`ncclrun agent: ${message}; ending the ranks of this host\n`);
+  #launcherGone(silentMs: number): void {
+    process.stderr.write(`ncclrun agent: the launcher was silent for ${silentMs} ms; ending the ranks of this host\n`);
     this.#hasLostLauncher = true;
+    this.#report({ type: 'launcher-silent', silentMs }); // it may only have been stopped
     this.linkClosed();
   }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
@@ -10,7 +11,7 @@ import { installationRoot } from '../local.ts';
 import { withoutSections } from './executable.ts';
 import { bundleFiles, UNPACKER } from './files.ts';
 import { BUNDLED_NODE, type Identity } from './identity.ts';
-import { tarPieces } from './tar.ts';
+import { partsOf, tarPieces } from './tar.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
 export type Compression = 'gzip' | 'zstd';
@@ -57,7 +58,7 @@ async function findOrMake(compression: Compression, identity: Identity): Promise
   const kept = await find(directory, compression, identity);
   if (kept !== null) return kept;
   const bytes = await make(compression, identity);
-  const hash = sha256(bytes);
+  const hash = await sha256(bytes);
   const file = join(directory, fileName(identity.key, hash, compression));
   const isKept = await keep(file, bytes).then(
     () => true,
@@ -74,7 +75,7 @@ async function find(directory: string, compression: Compression, { key }: Identi
     const file = join(directory, name);
     const bytes = await readFile(file).catch(() => null);
     if (bytes === null) continue;
-    const hash = sha256(bytes);
+    const hash = await sha256(bytes);
     if (name === fileName(key, hash, compression)) return { compression, bytes, sha256: hash, file };
   }
   return null;
@@ -113,11 +114,17 @@ async function make(compression: Compression, { key }: Identity): Promise<Buffer
       return { path: `${key}/${path}`, mode: executable ? 0o755 : 0o644, content: slim };
     }),
   );
-  const tar = Buffer.concat(tarPieces(entries));
-  const parts = Array.from({ length: Math.ceil(tar.length / PART_BYTES) }, (_, index) =>
-    compress(tar.subarray(index * PART_BYTES, (index + 1) * PART_BYTES), compression),
-  );
+  const parts: Promise<Buffer>[] = [];
+  for (const part of partsOf(tarPieces(entries), PART_BYTES)) {
+    parts.push(compress(part, compression));
+    await othersTurn();
+  }
   return Buffer.concat(await Promise.all(parts));
+}
+
+/** The launcher's links must not fall silent meanwhile, however busy the machine is: hosts would take it for dead. */
+function othersTurn(): Promise<void> {
+  return setImmediate();
 }
 
 function compress(bytes: Buffer, compression: Compression): Promise<Buffer> {
@@ -143,6 +150,11 @@ function cannot(message: string, remedy: string): FailureError {
   return new FailureError({ type: 'usage', message, remedy });
 }
 
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex');
+async function sha256(bytes: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  for (let begin = 0; begin < bytes.length; begin += PART_BYTES) {
+    hash.update(bytes.subarray(begin, begin + PART_BYTES));
+    await othersTurn();
+  }
+  return hash.digest('hex');
 }

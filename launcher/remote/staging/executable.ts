@@ -7,7 +7,7 @@ const MAGIC = 0x464c457f;
 const CLASS_64 = 2;
 const LITTLE_ENDIAN = 1;
 
-/** The same bytes where that is no 64-bit little-endian ELF file. */
+/** In place. The same bytes where that is no 64-bit little-endian ELF file. */
 export function withoutSections(file: Buffer): Buffer {
   if (file.length < 64 || file.readUInt32LE(0) !== MAGIC || file[4] !== CLASS_64 || file[5] !== LITTLE_ENDIAN)
     return file;
@@ -22,7 +22,7 @@ export function withoutSections(file: Buffer): Buffer {
     const bytes = Number(file.readBigUInt64LE(entry + 32));
     end = Math.max(end, offset + bytes);
   }
-  const kept = Buffer.from(file.subarray(0, end));
+  const kept = file.subarray(0, end);
   kept.writeBigUInt64LE(0n, 40); // where the section table is
   kept.fill(0, 58, 64); // size and number of its entries, the one with the names
   return kept;

@@ -22,6 +22,24 @@ export function tarPieces(entries: readonly TarEntry[]): Uint8Array[] {
   return [...pieces, new Uint8Array(2 * BLOCK_BYTES)];
 }
 
+/** The same bytes cut anew, each of at most so many. */
+export function* partsOf(pieces: readonly Uint8Array[], bytes: number): Generator<Buffer> {
+  let waiting: Uint8Array[] = [];
+  let room = bytes;
+  for (let rest of pieces) {
+    while (rest.length > 0) {
+      const taken = rest.subarray(0, room);
+      waiting.push(taken);
+      rest = rest.subarray(taken.length);
+      room -= taken.length;
+      if (room > 0) continue;
+      yield Buffer.concat(waiting);
+      [waiting, room] = [[], bytes];
+    }
+  }
+  if (waiting.length > 0) yield Buffer.concat(waiting);
+}
+
 function header(path: string, mode: number, size: number): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   if (Buffer.byteLength(path) > 100) throw new RangeError(`${path} is too long a path for an archive`);
