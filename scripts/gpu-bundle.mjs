@@ -52,14 +52,14 @@ for (const [name, needed] of parts) {
 }
 mkdirSync(join(home, 'tests'));
 for (const name of programs) {
-  const from = join(root, 'build-test', name);
+  const from = join(root, 'build/test', name);
   if (!existsSync(from)) end(`${from} is missing: CONTRIBUTING.md says how the native tests are built`);
   cpSync(from, join(home, 'tests', name));
 }
 if (!run(join(root, 'bench/gpu/build.sh'), join(home, 'bench/gpu/bin'))) {
   console.error('gpu-bundle: the benchmark is not compiled here; test/gpu/run.sh tries again there');
 }
-if (!run('cmake', '--build', join(root, 'build-test'), '--target', 'delayed-kernels'))
+if (!run('cmake', '--build', join(root, 'build'), '--target', 'delayed-kernels'))
   end('the kernels with delays do not compile');
 cpSync(join(root, 'build/kernels-delayed'), join(home, 'tests/kernels-delayed'), { recursive: true });
 for (const folder of ['build', 'tests']) {

@@ -10,7 +10,7 @@ import { compileOtherNccl, compileWithLibrary } from '../rig/compile.ts';
 describeIf(clusterUnavailable(), '--engine ncclrun on hosts', () => {
   let cluster: Cluster;
   let program = '';
-  const environment = { XDG_CACHE_HOME: join(repository, 'build-test/cache') };
+  const environment = { XDG_CACHE_HOME: join(repository, 'build/test-cache') };
   beforeAll(async () => {
     cluster = await Cluster.start(2);
     program = await compileWithLibrary(

@@ -9,7 +9,7 @@ import { Command, type Outcome } from '../rig/command.ts';
 import { until } from '../rig/until.ts';
 
 /** The launcher keeps its archives there: made once for all tests. */
-const environment = { XDG_CACHE_HOME: join(repository, 'build-test/cache') };
+const environment = { XDG_CACHE_HOME: join(repository, 'build/test-cache') };
 const entries = (cache: string): Promise<string[]> => readdir(join(cache, 'ncclrun'));
 const copying = /copying it \(\d+ MB\)/;
 

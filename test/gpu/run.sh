@@ -35,7 +35,7 @@ PYTHON
   chmod +x "$node"
 fi
 programs=$home/tests
-[ -d "$programs" ] || programs=$home/build-test
+[ -d "$programs" ] || programs=$home/build/test
 
 export NCCLRUN_HOME=$home
 export PATH=$home/bin:$PATH

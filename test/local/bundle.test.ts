@@ -17,7 +17,7 @@ describe('ncclrun bundle', () => {
   const bundle = (...argv: string[]) =>
     Command.run(['bundle', ...argv], {
       directory,
-      environment: { XDG_CACHE_HOME: join(repository, 'build-test/cache') },
+      environment: { XDG_CACHE_HOME: join(repository, 'build/test-cache') },
     });
 
   it('writes an archive of at most 64 MiB that runs wherever it is unpacked', async () => {
@@ -49,7 +49,7 @@ describe('ncclrun bundle', () => {
   it('writes it to stdout with -o -', async () => {
     const script = `"$0" bundle -o - | tar -tzf - | grep -c ncclrun-guardian`;
     const argv = ['-c', script, join(repository, 'bin/ncclrun')];
-    const environment = { XDG_CACHE_HOME: join(repository, 'build-test/cache') };
+    const environment = { XDG_CACHE_HOME: join(repository, 'build/test-cache') };
     expect(await Command.run(argv, { program: 'sh', environment })).toMatchObject({
       status: 0,
       stdout: '1\n',

@@ -86,13 +86,17 @@ describeIf(
       ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
-    ])(
-      '%s',
-      async (line, says) => {
-        for (const wishes of [{}, COPIES]) await programs.expectLast(line, says, { ...environment, ...wishes });
-      },
-      240_000, // ranks that are killed in nineteen states, twice, on processors that all share
-    );
+    ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000); // ranks are killed in nineteen states
+
+    it.each([
+      ['two_streams 3 60 64 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
+      ['group_streams 4 10 1048576', 'group_streams: 4 ranks, 10 rounds: right'],
+      ['unlike_groups 4 1048576', 'unlike_groups: 4 ranks, up to 1048576 bytes: right'],
+      ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
+      ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
+      ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on'],
+    ])('%s, by copy engines', (line, says) => programs.expectLast(line, says, { ...environment, ...COPIES }));
 
     it('threads that share a GPU share the queues of its streams', async () => {
       const shared = { NCCLRUN_STAND_IN_GPUS: '1', NCCLRUN_STAND_IN_CHANNELS: '32', NCCL_MULTI_RANK_GPU_ENABLE: '1' };

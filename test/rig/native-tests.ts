@@ -1,9 +1,10 @@
-/** The build of the C++ tests, in a directory of its own. */
+/** The C++ tests, built beside what they test. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { repository } from './cluster.ts';
 
-export const nativeTests = join(repository, 'build-test');
+const build = join(repository, 'build');
+export const nativeTests = join(build, 'test');
 
 /** Runs a tool in the repository; `failed` is its output where it fails. */
 export function tool(file: string, ...argv: string[]): { readonly failed: string | null; readonly stdout: string } {
@@ -16,10 +17,7 @@ export function tool(file: string, ...argv: string[]): { readonly failed: string
 }
 
 /** Builds all tests, or one target; throws with the compiler's words. */
-export function buildNativeTests(target: string | null = null): void {
-  const configured = tool('cmake', '-S', 'native', '-B', nativeTests, '-DNCCLRUN_TESTS=ON', '--log-level=WARNING');
-  if (configured.failed !== null) throw new Error(configured.failed);
-  const only = target === null ? [] : ['--target', target];
-  const built = tool('cmake', '--build', nativeTests, '--parallel', '2', ...only);
+export function buildNativeTests(target = 'native_tests'): void {
+  const built = tool('cmake', '--build', build, '--parallel', '2', '--target', target);
   if (built.failed !== null) throw new Error(built.failed);
 }

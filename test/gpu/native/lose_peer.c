@@ -1,5 +1,5 @@
-/* The last rank is killed while the others wait for it: each of them has to be told, within a second on GPUs; what
- * runs on its stream has to end, ncclCommAbort to return, and a communicator of those that are left to work.
+/* The last rank is killed while the others wait for it: each of them has to be told, what runs on its
+ * stream has to end, ncclCommAbort to return, and a communicator of those that are left to work.
  *
  *   lose_peer RANKS STATE...    of the states below; all: each in turn
  *
