@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Suites run one after another, in this order: unit tests may share the machine, the others start processes and measure time. */
@@ -10,6 +11,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
     fileParallelism: name === 'unit',
+    isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },
 });
@@ -20,6 +22,7 @@ const resultsFile = process.env['NCCLRUN_TEST_RESULTS'];
 export default defineConfig({
   test: {
     pool: 'forks',
+    maxWorkers: availableParallelism(),
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
     projects: [
       suite('unit', 20), // pure and fast

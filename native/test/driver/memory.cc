@@ -58,6 +58,19 @@ Pointer mapped(int descriptor, size_t bytes) {
 
 void* address(Pointer pointer) { return reinterpret_cast<void*>(pointer); }
 
+// Zeros need no pages until somebody touches them, and a communicator's memory is mostly never touched.
+void fill(Pointer pointer, unsigned char value, size_t bytes) {
+  constexpr Pointer kPage = 4096;
+  const Pointer end = pointer + bytes;
+  const Pointer first = (pointer + kPage - 1) / kPage * kPage, last = end / kPage * kPage;
+  if (value == 0 && first < last && madvise(address(first), last - first, MADV_REMOVE) == 0) {
+    std::memset(address(pointer), 0, first - pointer);
+    std::memset(address(last), 0, end - last);
+  } else {
+    std::memset(address(pointer), value, bytes);
+  }
+}
+
 }  // namespace
 
 STAND_IN_EXPORT Result cuInit(unsigned) {
@@ -187,7 +200,7 @@ STAND_IN_EXPORT Result cuMemHostGetDevicePointer_v2(Pointer* pointer, void* memo
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemsetD8Async(Pointer pointer, unsigned char value, size_t bytes, Stream stream) {
-  stand_in::enqueue(stream, [=] { std::memset(address(pointer), value, bytes); });
+  stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Stream stream) {
