@@ -8,7 +8,7 @@ import { bundleFiles } from '../../launcher/remote/staging/files.ts';
 import { stagingFailure } from '../../launcher/remote/staging/failure.ts';
 import { StagingRefusal } from '../../launcher/remote/staging/protocol.ts';
 import { remoteCommand } from '../../launcher/remote/staging/remote-script.ts';
-import { tarPieces } from '../../launcher/remote/staging/tar.ts';
+import { partsOf, tarPieces } from '../../launcher/remote/staging/tar.ts';
 import { repository } from '../rig/cluster.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-staging-'));
@@ -56,6 +56,16 @@ it('archives unpack as they were packed', () => {
   }
   expect(readdirSync(join(directory, 'top')).toSorted()).toEqual(['deep', 'empty', 'one']);
   expect(() => tarPieces([{ path: 'x'.repeat(101), mode: 0o644, content: Buffer.alloc(0) }])).toThrow(/too long/);
+});
+
+it('archives are compressed in parts of a size, whatever the sizes of what is in them', () => {
+  const pieces = [3, 0, 10, 1, 4, 2].map((length, place) => new Uint8Array(length).fill(place));
+  const parts = [...partsOf(pieces, 4)];
+  expect(parts.map((part) => part.length)).toEqual([4, 4, 4, 4, 4]);
+  expect(Buffer.concat(parts)).toEqual(Buffer.concat(pieces));
+  expect([...partsOf(pieces, 100)].map((part) => part.length)).toEqual([20]);
+  expect([...partsOf([new Uint8Array(5)], 3)].map((part) => part.length)).toEqual([3, 2]);
+  expect([...partsOf([], 3)]).toEqual([]);
 });
 
 describe('an executable without its sections', () => {

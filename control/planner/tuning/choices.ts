@@ -1,6 +1,6 @@
 /** For each size the form that is predicted to be fastest. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { COPIES_MAY_TAKE } from './constants.ts';
+import { COPIES_MAY_FROM_BYTES, COPIES_MAY_TAKE } from './constants.ts';
 import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../preferences.ts';
 import type { Preferences } from '../preferences.ts';
@@ -61,8 +61,8 @@ export function timeOf({ prediction }: Choice, bytes: number): number {
 
 /** The fastest, or copy engines that take little longer; null where nothing is known. */
 export function bestOf(collective: CollectiveName, choices: readonly Choice[], bytes: number): Choice | null {
-  const cost = (choice: Choice): number =>
-    timeOf(choice, bytes) / (choice.form === 'copyEngine' && collective !== 'allReduce' ? COPIES_MAY_TAKE : 1);
+  const mayTake = collective === 'allReduce' || bytes < COPIES_MAY_FROM_BYTES ? 1 : COPIES_MAY_TAKE;
+  const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.form === 'copyEngine' ? mayTake : 1);
   return choices.reduce<Choice | null>(
     (best, choice) => (best === null || cost(choice) < cost(best) ? choice : best),
     null,

@@ -164,8 +164,12 @@ function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
 
 /** Copy engines, of what the NVLinks carry; and what a copy waits for before it starts. */
 export const COPY_ENGINES = { latency: 20, share: 1.055 } as const;
-/** What copy engines alone do leaves the multiprocessors to the program: it may take so much longer than the fastest. */
+/**
+ * What copy engines alone do leaves the multiprocessors to the program: of as many bytes as a program computes beside, it may take so much longer than
+ * the fastest.
+ */
 export const COPIES_MAY_TAKE = 1.17;
+export const COPIES_MAY_FROM_BYTES = 24 * 2 ** 20;
 
 /** GB/s that GPUs send to each other where nobody knows how: between what PCI Express and NVLinks carry. */
 export const UNKNOWN_LINKS = 100;
