@@ -41,7 +41,7 @@ describe('constants fitted to the times of two H100', () => {
   it('are printed as the planner has them', () => {
     const lines = handsText(hands).trimEnd().split('\n');
     expect(lines).toHaveLength(14);
-    const quad = String.raw`\[[0-9.]+, [01][0-9.]*, [0-9.]+, [0-9]+\]`;
+    const quad = String.raw`\[[0-9.]+, 0\.[0-9]+, [0-9.]+, [0-9]+\]`;
     for (const line of lines)
       expect(line).toMatch(new RegExp(`^[a-zA-Z]+ [a-zA-Z]+: hands\\(${quad}, ${quad}, ${quad}\\),`, 'u'));
   });

@@ -45,8 +45,10 @@ describe('two GPUs with NVLinks', () => {
     });
   });
 
-  it('the form that is predicted to be fastest is hardly slower than the fastest', () => {
+  it('the form that is predicted to be fastest is within a tenth of the fastest nineteen times in twenty, and always within a fifth', () => {
     const slower: string[] = [];
+    let operations = 0;
+    let within = 0;
     for (const collective of new Set(measured.map(([name]) => name))) {
       const rows = measured.filter(([name]) => name === collective);
       for (const bytes of new Set(rows.map(([, , , size]) => size))) {
@@ -58,11 +60,13 @@ describe('two GPUs with NVLinks', () => {
           }));
         const best = Math.min(...timed.map(({ microseconds }) => microseconds));
         const [chosen] = timed.toSorted((one, other) => one.predicted - other.predicted);
-        if (chosen === undefined || chosen.microseconds > best * 1.2) {
-          slower.push(`${collective} ${bytes}: ${((chosen?.microseconds ?? 0) / best).toFixed(2)}`);
-        }
+        const ratio = (chosen?.microseconds ?? Infinity) / best;
+        operations += 1;
+        if (ratio <= 1.1) within += 1;
+        if (ratio > 1.2) slower.push(`${collective} ${bytes}: ${ratio.toFixed(2)}`);
       }
     }
     expect(slower).toEqual([]);
+    expect(within).toBeGreaterThanOrEqual(0.95 * operations);
   });
 });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
@@ -117,14 +117,9 @@ async function make(compression: Compression, { key }: Identity): Promise<Buffer
   const parts: Promise<Buffer>[] = [];
   for (const part of partsOf(tarPieces(entries), PART_BYTES)) {
     parts.push(compress(part, compression));
-    await othersTurn();
+    await othersTurn(); // links must not fall silent meanwhile, however busy the machine is: hosts would take the launcher for dead
   }
   return Buffer.concat(await Promise.all(parts));
-}
-
-/** The launcher's links must not fall silent meanwhile, however busy the machine is: hosts would take it for dead. */
-function othersTurn(): Promise<void> {
-  return setImmediate();
 }
 
 function compress(bytes: Buffer, compression: Compression): Promise<Buffer> {
