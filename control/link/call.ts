@@ -11,15 +11,17 @@ const HEAD_START_MS = 250;
 /** A connection on which both sides have shown the key. Rejects, with what was tried, after `limitMs`. */
 export async function call(invitation: Invitation, identity: string, limitMs: number): Promise<TLSSocket> {
   const deadline = AbortSignal.timeout(limitMs);
+  const found = new AbortController();
+  const enough = AbortSignal.any([deadline, found.signal]);
   const { addresses, port } = invitation;
   const troubles: string[] = [];
   const attempts: Socket[] = [];
   const tried = addresses.map(async (host, index) => {
-    await pause(index * HEAD_START_MS, deadline);
+    await pause(index * HEAD_START_MS, enough);
     const socket = connectTcp({ host, port });
     attempts.push(socket);
     try {
-      await once(socket, 'connect', { signal: deadline });
+      await once(socket, 'connect', { signal: enough });
     } catch (error) {
       troubles.push(`${host}: ${deadline.aborted ? 'no answer' : messageOf(error)}`);
       throw error;
@@ -28,6 +30,7 @@ export async function call(invitation: Invitation, identity: string, limitMs: nu
   });
   try {
     const first = await Promise.any(tried);
+    found.abort();
     for (const socket of attempts) if (socket !== first) socket.destroy();
     return await shake(first, invitation, identity, deadline);
   } catch (error) {

@@ -38,7 +38,11 @@ async function stranger(greet: (server: Server) => void): Promise<number> {
 async function relayTo(reach: Reach, server: Server): Promise<void> {
   const answer = await reach.answer({ type: 'listen' });
   const port = 'port' in answer ? answer.port : 0;
-  server.on('connection', (socket) => socket.pipe(connect(port, '127.0.0.1')).pipe(socket));
+  server.on('connection', (socket) => {
+    const there = connect(port, '127.0.0.1');
+    for (const side of [socket, there]) side.on('error', () => undefined); // the test may be over
+    socket.pipe(there).pipe(socket);
+  });
 }
 
 function isTcp(address: AddressInfo | string | null): address is AddressInfo {

@@ -1,7 +1,7 @@
 /** Links by TLS with the job's key: who has it gets through, nobody else does. */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { call } from '../../control/link/call.ts';
 import { LinkServer } from '../../control/link/link-server.ts';
 import type { Invitation } from '../../control/link/secret.ts';
@@ -62,6 +62,17 @@ it('takes the address that answers', async () => {
   const { invitation } = await serve('h1');
   const addresses = ['127.0.0.2', '::1', '127.0.0.1'];
   expect((await answerTo({ ...invitation, addresses }, 'h1')).kind).toBe(FrameKind.heartbeat);
+});
+
+it('calls nobody else once an address has answered', async () => {
+  const { invitation } = await serve('h1');
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  closers.push(() => vi.useRealTimers());
+  const calling = call({ ...invitation, addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'] }, 'h1', SOON_MS);
+  vi.advanceTimersByTime(1);
+  const socket = await calling;
+  closers.push(() => socket.destroy());
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 it.each<[string, (invitation: Invitation) => Invitation, string]>([
