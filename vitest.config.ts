@@ -1,8 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Suites run one after another, in this order: unit tests may share the machine, the others start processes and measure time. */
+/** Suites run one after another, in this order. */
 const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu'];
+
+/** Their files share the machine: they are pure, or have hosts of their own, for which they wait most of the time. */
+const shared = ['unit', 'cluster', 'slurm'];
 
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {
@@ -10,7 +13,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     include: [`test/${name}/**/*.test.ts`],
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
-    fileParallelism: name === 'unit',
+    fileParallelism: shared.includes(name),
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },

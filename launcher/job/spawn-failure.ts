@@ -1,4 +1,6 @@
 /** What the guardian says of a failed start, as a failure for people. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { SpawnFailed } from '../../control/messages/payload.ts';
@@ -28,8 +30,10 @@ function remedyOf(
 ): string | null {
   switch (cause) {
     case 'not-found':
-      return program.includes('/')
-        ? `check the path on ${host}; if the file is there, the interpreter that its first line names is not`
+      if (program.includes('/'))
+        return `check the path on ${host}; if the file is there, the interpreter that its first line names is not`;
+      return existsSync(resolve(workingDirectory, program))
+        ? `it is no command, but a file in ${workingDirectory}: write ./${program}`
         : `check the name, the PATH on ${host}, or give the full path`;
     case 'not-executable':
       return `it must be a file with execute permission: chmod +x ${program}, or start it with its interpreter`;

@@ -240,7 +240,7 @@ function exitRemedy(exitCode: number): string {
   if (exitCode === 126) return 'status 126 is how a shell says that a program is not executable';
   if (exitCode > 128 && exitCode < 160)
     return `status ${exitCode} may be a shell's way to say: died of signal ${exitCode - 128}`;
-  return 'its own messages above say why';
+  return 'its own messages above, if any, say why';
 }
 
 const crash = () => 'a core file (ulimit -c unlimited) and a debugger show where';

@@ -84,6 +84,13 @@ describe('what is not known', () => {
     expect(behind.stderr).toContain('a command comes first: ncclrun completion');
     expect((await run(['nothing-like-a-command'])).stderr).not.toContain('did you mean');
   });
+
+  it('a file of the working directory is started only with a path, and the answer says so', async () => {
+    writeFileSync(join(directory, 'train.py'), '');
+    const { status, stderr } = await run(['train.py']);
+    expect(status).toBe(127);
+    expect(stderr).toContain(`it is no command, but a file in ${directory}: write ./train.py`);
+  });
 });
 
 const explained = v.object({

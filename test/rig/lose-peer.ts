@@ -20,13 +20,13 @@ export async function losePeer(
   const directory = await mkdtemp(join(repository, 'build/test-lose-peer-'));
   try {
     const options = ['--grace', '20', ...where, program, state, directory];
-    const { status, stdout } = await Command.run(options, cluster === null ? {} : { cluster });
+    const { status, stdout, stderr } = await Command.run(options, cluster === null ? {} : { cluster });
     const remote = new RegExp(
       `\\] 6 after \\d+ ms: (?:.*rank 2 \\(${host}\\b.*\\) was killed by SIGKILL|.*lost the connection with rank 2 on host ${host}\\b.*)`,
       'g',
     );
-    expect(stdout.match(remote), stdout).toHaveLength(2); // ncclRemoteError at both of the others
-    expect(stdout.match(/again with 2$/gm), stdout).toHaveLength(2);
+    expect(stdout.match(remote), stdout + stderr).toHaveLength(2); // ncclRemoteError at both of the others
+    expect(stdout.match(/again with 2$/gm), stdout + stderr).toHaveLength(2);
     expect(status).toBe(137);
   } finally {
     await rm(directory, { recursive: true });

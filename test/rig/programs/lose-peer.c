@@ -53,7 +53,9 @@ int main(int argc, char** argv) {
     MUST(result);
     MUST(ncclrunBarrier(comm, NULL));
     MUST(ncclrunStreamSynchronize(NULL));
+    say("well", rank, argv[2]); /* nobody dies while another one is still in the barrier */
     if (victim) {
+      awaitAll("well", size, argv[2]);
       if (is(state, "ring")) ncclAllReduce(buffer, buffer, large, ncclInt32, ncclSum, comm, NULL);
       usleep(3000);
       die();
