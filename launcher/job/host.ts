@@ -201,13 +201,13 @@ export class Host {
     this.#answered(null);
     this.#state = { name: 'lost', failure };
     this.#handler.lost(this, failure);
-    void this.#connection?.close();
+    void this.#connection?.close(true);
   }
 
   /** Resolves when no process of the connection is left on our side. */
   async close(): Promise<void> {
     this.#lease?.stop();
-    await this.#connection?.close();
+    await this.#connection?.close(false);
   }
 
   #receive(frame: Frame): void {

@@ -44,5 +44,5 @@ export function runShell(words: readonly string[], changes: readonly string[] = 
     link.release();
     return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };
   });
-  return { link, exit, kill: () => link.kill(), letGo: () => link.killAlone() };
+  return { link, exit, kill: () => link.kill(), letGo: (lost) => (lost ? link.killAlone() : link.letGo()) };
 }

@@ -30,10 +30,8 @@ export interface ConnectionHandler extends Making {
 
 export interface AgentConnection {
   send(frame: Frame): void;
-  /**
-   * Ends what is left of the connection on this side, at once. Resolves when no process of it is left here.
-   */
-  close(): Promise<void>;
+  /** Ends what is left of the connection on this side: in order, or at once where the host is lost. Resolves when no process of it is left here. */
+  close(lost: boolean): Promise<void>;
 }
 
 /** Starts an agent; never throws, failures come through the handler. The order travels with the start. */

@@ -75,15 +75,15 @@ class Kept implements AgentConnection {
   }
 
   /** An agent that is done is kept. */
-  async close(): Promise<void> {
-    if (!this.#isDone) return this.end();
+  async close(lost: boolean): Promise<void> {
+    if (!this.#isDone) return this.#connection.close(lost);
     this.#handler = null;
     this.#owner.idle(this);
     return undefined;
   }
 
   end(): Promise<void> {
-    return this.#connection.close();
+    return this.#connection.close(false);
   }
 
   #receive(frame: Frame): void {

@@ -118,12 +118,12 @@ class RemoteAgent implements AgentConnection {
     for (const frame of frames) this.send(frame);
   }
 
-  /** An agent whose ranks have ended is about to leave, any other leaves because its stdin ends: the shell is not waited for. */
-  async close(): Promise<void> {
+  /** An agent whose ranks have ended is about to leave, any other leaves because its stdin ends. */
+  async close(lost: boolean): Promise<void> {
     this.#closing = true;
     this.#unwanted.resolve();
     this.#remote?.link.close();
-    if (this.#hasSpoken) this.#remote?.letGo();
+    if (this.#hasSpoken) this.#remote?.letGo(lost);
     else this.#remote?.kill();
     await this.#done;
   }

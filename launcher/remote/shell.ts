@@ -24,8 +24,11 @@ export interface RemoteProcess {
   readonly exit: Promise<RemoteExit>;
   /** Nothing of it goes on, as far as it is on this side. */
   kill(): void;
-  /** The process on our side alone: whoever is at its other end leaves by itself, also where that is on this machine. */
-  letGo(): void;
+  /**
+   * Ends the process on our side alone: whoever is at its other end leaves by itself, also where that is on this machine. In order, so that
+   * the host learns of it, which takes a moment; at once where the host is lost.
+   */
+  letGo(lost: boolean): void;
 }
 
 /** A step: we are in, and the command runs. */

@@ -70,7 +70,19 @@ describe('a tool whose streams are a link', () => {
     await until('its child is gone', () => !alive(child));
   });
 
-  it('is let go without what it started, which ends by itself when its stdin does', async () => {
+  it('ends by itself when it is let go', async () => {
+    const { link, died } = tool('cat; sleep 0.2; echo farewell >&2; exit 3');
+    link.letGo();
+    expect(await died).toMatchObject({ waitStatus: 3 << 8, remarks: 'farewell\n' });
+  });
+
+  it('is killed when it is let go and does not end', async () => {
+    const { link, died } = tool('cat; exec sleep 1000');
+    link.letGo();
+    expect(await died).toMatchObject({ waitStatus: 9 });
+  });
+
+  it('is killed without what it started, which ends by itself when its stdin does', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'ncclrun-tool-'));
     const script = `{ cat; touch ${directory}/left; } <&0 >/dev/null 2>&1 & head -c 16 /dev/zero | tr "\\0" "x"; wait`;
     const { link, died } = tool(script);

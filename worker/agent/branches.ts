@@ -39,7 +39,7 @@ export class Branches {
       case BranchWord.close:
         return link?.close();
       case BranchWord.letGo:
-        return link?.killAlone();
+        return link?.letGo();
       case BranchWord.kill:
         return link?.kill();
       default:
@@ -49,10 +49,7 @@ export class Branches {
 
   /** The launcher is gone: those at the other ends see it by the end of their streams. */
   end(): void {
-    for (const link of this.#links.values()) {
-      link.close();
-      link.killAlone();
-    }
+    for (const link of this.#links.values()) link.letGo();
   }
 
   #begin(branch: number, { words }: BranchOrder): void {

@@ -19,6 +19,9 @@ export interface Death {
   readonly remarks: string;
 }
 
+/** A child that was let go has so long. */
+const FAREWELL_MS = 2000;
+
 export class NativeLink implements Link {
   readonly #native: Native;
   readonly #server: LocalServer;
@@ -87,6 +90,16 @@ export class NativeLink implements Link {
   /** SIGKILL to the child alone: what it started may end by itself. */
   killAlone(): void {
     if (!this.#over) this.#native.childKill(this.#server, false);
+  }
+
+  /**
+   * The child ends because its streams have; it is killed, alone, where that takes too long. Killed at once, an ssh with bytes that it has not
+   * read yet resets its connection, and a host that the reset does not reach keeps the session.
+   */
+  letGo(): void {
+    this.close();
+    const patience = setTimeout(() => this.killAlone(), FAREWELL_MS);
+    void this.died.then(() => clearTimeout(patience));
   }
 
   /** The last call, after the death. Until then it keeps the event loop, and so this process, running. */

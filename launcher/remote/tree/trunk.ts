@@ -32,7 +32,8 @@ export class Trunk {
     this.#branches.set(subject, branch);
     void branch.exit.then(() => this.#branches.delete(subject));
     say(BranchWord.begin, encodeJson({ words }));
-    return { link: branch, exit: branch.exit, kill: () => say(BranchWord.kill), letGo: () => say(BranchWord.letGo) };
+    const letGo = (lost: boolean): void => say(lost ? BranchWord.kill : BranchWord.letGo);
+    return { link: branch, exit: branch.exit, kill: () => say(BranchWord.kill), letGo };
   }
 
   /** @throws ProtocolError for a frame of a branch that makes no sense */
