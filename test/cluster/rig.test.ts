@@ -1,5 +1,6 @@
 /** The cluster itself: what the other tests rely on. */
 import { existsSync } from 'node:fs';
+import { mkdtemp, rmdir } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
@@ -10,9 +11,12 @@ const quick = ['ssh', '-o', 'ConnectTimeout=1', '-o', 'BatchMode=yes'];
 describeIf(clusterUnavailable(), 'a cluster of namespaces', () => {
   it('has hosts with names, files and processes of their own that ssh reaches', async () => {
     await using cluster = await Cluster.start(3);
-    const say = `hostname; ls /tmp | wc -l; ls -d '${repository}/test'`;
+    const ours = await mkdtemp('/tmp/ncclrun-rig-');
+    const say = `hostname; [ -e ${ours} ]; echo $?; touch /tmp/of-a-host; ls -d '${repository}/test'`;
     const answers = await Promise.all(cluster.hosts.map((host) => cluster.inLogin('ssh', host.name, say)));
-    expect(answers).toEqual(cluster.hosts.map((host) => `${host.name}\n0\n${repository}/test\n`));
+    expect(answers).toEqual(cluster.hosts.map((host) => `${host.name}\n1\n${repository}/test\n`));
+    await rmdir(ours);
+    expect(existsSync('/tmp/of-a-host')).toBe(false);
     await cluster.host('h1').empty(); // sshd ends its own children a moment after it has answered
   });
 

@@ -10,7 +10,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, watch } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -86,7 +86,7 @@ export class ClusterHost {
   /** `directory` is this host's ~/.cache; hosts given the same one share it. `home`: as sshd finds it, whatever our HOME says. */
   async useCache(directory: string, home = userInfo().homedir): Promise<void> {
     const own = join(home, '.cache');
-    await mkdir(own, { recursive: true });
+    await this.exec('mkdir', '-p', own);
     await this.exec('mount', '--bind', directory, own);
   }
 
