@@ -50,11 +50,13 @@ void measureAll(const Options& options) {
   const auto types = elementTypesNamed(options.type);
   auto operators = operatorsNamed(options.op);
   if (!collective.reduces) operators = operators.first(1);
-  Session session(options.device);
-  if (options.root >= session.ranks()) {
+  // Before there is a communicator, which each rank would abort for itself: who came late would blame the first.
+  const int ranks = ranksOfJob();
+  if (options.root >= ranks) {
     throw std::invalid_argument("the root is " + std::to_string(options.root) + "; there are ranks 0 to " +
-                                std::to_string(session.ranks() - 1));
+                                std::to_string(ranks - 1));
   }
+  Session session(options.device);
   Measure measure(options, session);
   if (session.rank() == 0) printHead(collective, session);
   for (const ElementType& type : types) {

@@ -33,6 +33,13 @@ void must(ncclResult_t result) {
     throw EngineError(std::string(ncclGetErrorString(result)) + ": " + ncclGetLastError(nullptr));
 }
 
+int ranksOfJob() {
+  ncclUniqueId id;
+  int ranks, rank;
+  must(ncclrunGetJob(&id, &ranks, &rank));
+  return ranks;
+}
+
 Session::Session(const std::string& device) : isGpu_(choosesGpu(device)) {
   if (isGpu_) {
     const int gpus = gpuCount();

@@ -15,6 +15,9 @@ class EngineError : public std::runtime_error {
 // Throws EngineError unless `result` is ncclSuccess.
 void must(ncclResult_t result);
 
+// How many ranks the job has.
+int ranksOfJob();
+
 class Session {
  public:
   // `device`: host; cuda, the GPU with our number on this host; or auto, which is cuda if all ranks are on one host

@@ -164,7 +164,7 @@ describe('perf', () => {
 
   it('refuses a root that is no rank', async () => {
     const { status, stderr } = await Command.run(['perf', 'reduce', '-n', '2', '-r', '2', '-e', '8']);
-    expect(status).toBe(2);
+    expect(status, stderr).toBe(2);
     expect(stderr).toContain('the root is 2; there are ranks 0 to 1');
   });
 
