@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/telemetry.h"
@@ -69,9 +70,15 @@ MemoryOperation CopyEngines::operation(int what, uint32_t& word, uint32_t value)
   return {what, pinned_.pointerTo(&word), value, 0, 0, 0};
 }
 
-void CopyEngines::await(std::vector<MemoryOperation>& batch, uint32_t& word) const {
-  batch.push_back(operation(kMemoryWait32, word, 1));
-  batch.push_back(operation(kMemoryWrite32, word, 0));
+void CopyEngines::await(uint32_t& word) {
+  next_.push_back(operation(kMemoryWait32, word, 1));
+  next_.push_back(operation(kMemoryWrite32, word, 0));
+}
+
+Status CopyEngines::runNext() {
+  Status status = run(next_, stream_);
+  next_.clear();
+  return status;
 }
 
 Status CopyEngines::run(const std::vector<MemoryOperation>& batch, Stream stream) const {
@@ -80,78 +87,93 @@ Status CopyEngines::run(const std::vector<MemoryOperation>& batch, Stream stream
                   "cuStreamBatchMemOp");
 }
 
+// The one whom all copies go to, if nothing has to run beside them: to another stream and back takes a GPU
+// microseconds.
+uint32_t CopyEngines::onlyPeer(const CopyProgram& program) const {
+  if (program.apart || program.stages.size() != 1 || program.stages[0].copies.empty()) return rank_;
+  const auto& copies = program.stages[0].copies;
+  const uint32_t peer = copies[0].peer;
+  const bool isOnly = std::all_of(copies.begin(), copies.end(), [&](const Copy& copy) { return copy.peer == peer; });
+  return isOnly ? peer : rank_;
+}
+
 Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t capture) {
   if (Status status = takeLines(capture); !status.ok()) return status;
-  std::vector<MemoryOperation> batch{operation(kMemoryWrite32, busy(), 1)};
+  stream_ = stream;
+  next_.clear();
+  onStream_ = onlyPeer(program);
+  next_.push_back(operation(kMemoryWrite32, busy(), 1));
   for (const CopySender& sender : program.senders) {
-    batch.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
+    next_.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
     bytes_[sender.peer].received += sender.bytes;
   }
   std::array<bool, kMaxPeers> awaited{};
   for (const CopyStage& stage : program.stages) {
     for (const Copy& copy : stage.copies) {
-      if (program.apart || copy.peer == rank_ || awaited[copy.peer]) continue;
-      awaited[copy.peer] = true;
-      await(batch, words(rank_, copy.peer).ready);
+      if (program.apart || copy.peer == rank_ || std::exchange(awaited[copy.peer], true)) continue;
+      await(words(rank_, copy.peer).ready);
     }
   }
-  Status status = run(batch, stream);
+  Status status;
   for (const CopyStage& stage : program.stages) {
-    if (status.ok()) status = beginStage(program, stage, stream);
+    for (const Arrival& arrival : stage.after) await(words(arrival.peer, rank_).arrived[arrival.part]);
+    if (status.ok()) status = begin(program, stage);
+  }
+  // Beside what comes on the stream until end(); else nothing comes there, and the last words join those of the end.
+  return status.ok() && program.apart ? runNext() : status;
+}
+
+Status CopyEngines::begin(const CopyProgram& program, const CopyStage& stage) {
+  std::array<bool, kMaxPeers> follows{};
+  bool isForked = false;
+  Status status;
+  for (const Copy& copy : stage.copies) {
+    if (isOnStream(copy) || std::exchange(follows[copy.peer], true)) continue;
+    if (!std::exchange(isForked, true)) {
+      status = runNext();
+      if (status.ok()) status = statusOf(driver().eventRecord(current_->forked, stream_), "cuEventRecord");
+    }
+    Line& line = current_->all[copy.peer];
+    if (status.ok()) status = makeLine(line);
+    if (status.ok()) status = statusOf(driver().streamWaitEvent(line.stream, current_->forked, 0), "cuStreamWaitEvent");
+    if (!status.ok()) return status;
+    line.used = true;
+  }
+  for (const Copy& copy : stage.copies) {
+    if (status.ok()) status = begin(copy, program.apart);
   }
   return status;
 }
 
-Status CopyEngines::beginStage(const CopyProgram& program, const CopyStage& stage, Stream stream) {
-  std::vector<MemoryOperation> batch;
-  for (const Arrival& arrival : stage.after) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);
-  if (Status status = run(batch, stream); !status.ok()) return status;
-  if (stage.copies.empty()) return {};
-  if (Status status = statusOf(driver().eventRecord(current_->forked, stream), "cuEventRecord"); !status.ok())
-    return status;
-  std::array<bool, kMaxPeers> follows{};
-  for (const Copy& copy : stage.copies) {
-    Line& line = current_->all[copy.peer];
-    Status status = makeLine(line);
-    if (status.ok() && !follows[copy.peer])
-      status = statusOf(driver().streamWaitEvent(line.stream, current_->forked, 0), "cuStreamWaitEvent");
-    follows[copy.peer] = true;
-    if (status.ok()) status = begin(copy, program.apart);
-    if (!status.ok()) return status;
-  }
-  return {};
-}
-
 Status CopyEngines::begin(const Copy& copy, bool apart) {
-  Line& line = current_->all[copy.peer];
-  line.used = true;
+  const Stream stream = isOnStream(copy) ? stream_ : current_->all[copy.peer].stream;
+  CopyWords& way = words(rank_, copy.peer);
   Status status;
-  if (apart && copy.peer != rank_) {
-    std::vector<MemoryOperation> batch;
-    await(batch, words(rank_, copy.peer).ready);
-    status = run(batch, line.stream);
-  }
+  if (isOnStream(copy)) status = runNext();
+  if (apart && copy.peer != rank_)
+    status = run({operation(kMemoryWait32, way.ready, 1), operation(kMemoryWrite32, way.ready, 0)}, stream);
   if (status.ok() && copy.bytes > 0)
-    status = statusOf(driver().memcpyAsync(copy.to, copy.from, copy.bytes, line.stream), "cuMemcpyAsync");
+    status = statusOf(driver().memcpyAsync(copy.to, copy.from, copy.bytes, stream), "cuMemcpyAsync");
   if (copy.peer == rank_ || !status.ok()) return status;
   bytes_[copy.peer].sent += copy.bytes;
   if (copy.part == kNotTold) return status;
-  return run({operation(kMemoryWrite32, words(rank_, copy.peer).arrived[copy.part], 1)}, line.stream);
+  const MemoryOperation tells = operation(kMemoryWrite32, way.arrived[copy.part], 1);
+  if (!isOnStream(copy)) return run({tells}, stream);
+  next_.push_back(tells);
+  return status;
 }
 
-Status CopyEngines::end(const CopyProgram& program, Stream stream) {
+Status CopyEngines::end(const CopyProgram& program) {
   Status status;
   for (Line& line : current_->all) {
-    if (!line.used) continue;
-    line.used = false;
+    if (!std::exchange(line.used, false)) continue;
     if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");
-    if (status.ok()) status = statusOf(driver().streamWaitEvent(stream, line.joined, 0), "cuStreamWaitEvent");
+    if (status.ok()) status = statusOf(driver().streamWaitEvent(stream_, line.joined, 0), "cuStreamWaitEvent");
   }
   if (!status.ok()) return status;
-  std::vector<MemoryOperation> batch;
-  for (const Arrival& arrival : program.last) await(batch, words(arrival.peer, rank_).arrived[arrival.part]);
-  batch.push_back(operation(kMemoryWrite32, busy(), 0));
-  return run(batch, stream);
+  for (const Arrival& arrival : program.last) await(words(arrival.peer, rank_).arrived[arrival.part]);
+  next_.push_back(operation(kMemoryWrite32, busy(), 0));
+  return runNext();
 }
 
 void CopyEngines::endWaits() const {

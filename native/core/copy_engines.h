@@ -27,11 +27,11 @@ class CopyEngines {
   CopyEngines(const CopyEngines&) = delete;
   CopyEngines& operator=(const CopyEngines&) = delete;
 
-  // Begins the program behind what the stream has. What comes on the stream until end() runs beside it. `capture`: of
-  // the stream; 0: none.
+  // Begins the program behind what the stream has. What comes on the stream until end() runs beside a program whose
+  // copies are `apart`; beside others nothing may come. `capture`: of the stream; 0: none.
   Status begin(const CopyProgram& program, Stream stream, uint64_t capture);
   // What comes on the stream from now on waits for all of the program.
-  Status end(const CopyProgram& program, Stream stream);
+  Status end(const CopyProgram& program);
 
   // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
   // that are queued too. From the first call on, until the object ends. True: this was the first. Tells the telemetry
@@ -59,9 +59,12 @@ class CopyEngines {
   static bool isCaptured(const Lines& lines);
   static Status makeLine(Line& line);
   MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
-  void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
+  void await(uint32_t& word);
   Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;
-  Status beginStage(const CopyProgram& program, const CopyStage& stage, Stream stream);
+  Status runNext();
+  uint32_t onlyPeer(const CopyProgram& program) const;
+  bool isOnStream(const Copy& copy) const { return copy.peer == onStream_ && copy.peer != rank_; }
+  Status begin(const CopyProgram& program, const CopyStage& stage);
   Status begin(const Copy& copy, bool apart);
   void endWaits() const;
   uint32_t& busy() const { return words(rank_, rank_).ready; }  // 1: a program is under way on this GPU
@@ -73,7 +76,12 @@ class CopyEngines {
   const PinnedPages& pinned_;
   std::array<uint32_t, kMaxPeers> locals_{};   // of each rank; the plan's text may be gone when waits have to end
   std::vector<std::unique_ptr<Lines>> lines_;  // the first ones of what is not captured
-  Lines* current_ = nullptr;                   // of the program under way
+  // Of the program under way: its lines, the caller's stream, who has the copies on that (the rank itself: nobody), and
+  // what is to be done with words there before anything else.
+  Lines* current_ = nullptr;
+  Stream stream_ = nullptr;
+  uint32_t onStream_ = 0;
+  std::vector<MemoryOperation> next_;
   std::array<Bytes, kMaxPeers> bytes_{};
   std::thread watch_;
   std::atomic<bool> ends_{false};

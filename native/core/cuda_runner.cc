@@ -50,7 +50,7 @@ Status Runner::run(std::span<const Task> tasks, const DirectCopies::Agreed& agre
 // At most one for each peer and direction. Those that kernels move run beside them.
 Status Runner::runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, const Where& where) {
   if (direct.empty()) return launcher_.run(others, where.stream);
-  CopyProgram program{.senders = {}, .stages = {{}}, .last = {}, .apart = true};
+  CopyProgram program{.senders = {}, .stages = {{}}, .last = {}};
   for (const auto& [task, targets] : direct) {
     const Operation& operation = task->operation;
     const uint32_t peer = operation.peer;
@@ -61,10 +61,12 @@ Status Runner::runMessages(const std::vector<Message>& direct, const std::vector
       program.last.push_back({peer, 0});
     }
   }
+  // One message has no other to wait for.
+  program.apart = program.stages[0].copies.size() > 1 || !others.empty();
   CopyEngines& engines = copies_->engines();
   Status status = engines.begin(program, where.stream, where.capture);
   if (status.ok()) status = launcher_.run(others, where.stream);
-  return status.ok() ? engines.end(program, where.stream) : status;
+  return status.ok() ? engines.end(program) : status;
 }
 
 Status Runner::runCollective(const Task& task, const DirectCopies::Targets& targets, const Where& where) {
@@ -77,7 +79,7 @@ Status Runner::runCollective(const Task& task, const DirectCopies::Targets& targ
   }
   const CopyProgram program = copies_->programFor(task, targets, bytes);
   Status status = copies_->engines().begin(program, where.stream, where.capture);
-  return status.ok() ? copies_->engines().end(program, where.stream) : status;
+  return status.ok() ? copies_->engines().end(program) : status;
 }
 
 // Of an all_reduce: this rank's part of it, and what is left over, at every rank.

@@ -39,7 +39,8 @@ void DirectCopies::announce(std::span<const Task> tasks) {
     const bool inTheWay = operation.collective == Collective::allToAll && operation.send == operation.receive;
     // A pair has one set of words, so its messages would follow each other; but none of a group may wait for another.
     const bool another = message && std::exchange(has[operation.peer][isSend(operation)], true);
-    const bool able = !inTheWay && !another && (!written || buffers_.describe(operation.receive, place));
+    const bool able = !queueUser_.holdsUpOthers() && !inTheWay && !another &&
+                      (!written || buffers_.describe(operation.receive, place));
     announced_.back().agreement.tell(able ? &place : nullptr);
   }
 }

@@ -9,6 +9,7 @@
 #include "core/agreement.h"
 #include "core/copy_engines.h"
 #include "core/launch.h"
+#include "core/queue_user.h"
 #include "transport/p2p/peer_buffers.h"
 
 namespace ncclrun::cuda {
@@ -22,6 +23,7 @@ class DirectCopies {
         interrupt_(interrupt),
         rank_(rank),
         ranks_(plan.header().ranks),
+        queueUser_(gpu.device),
         buffers_(gpu, segment),
         engines_(gpu, plan, segment, rank, words) {}
 
@@ -57,6 +59,7 @@ class DirectCopies {
   const AgreementTable agreements_;
   const Interrupt& interrupt_;
   const uint32_t rank_, ranks_;
+  const QueueUser queueUser_;
   PeerBuffers buffers_;
   CopyEngines engines_;
   uint64_t collectives_ = 0;  // agreements of all ranks so far

@@ -98,6 +98,17 @@ describeIf(
       ['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s, by copy engines', (line, says) => programs.expectLast(line, says, { ...environment, ...COPIES }));
 
+    // Ranks call their communicators in opposite orders. (The stand-in's own queues would hold up kernels, too.)
+    it('in the only queue of a GPU no communicator waits by copies where there is another', async () => {
+      const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '100000', NCCL_DEBUG: 'INFO' };
+      const copied = async (more: Record<string, string>): Promise<boolean> => {
+        const { stderr } = await programs.run('two_streams 2 6 8 collectives', { ...env, ...more });
+        return stderr.includes('by copy engines');
+      };
+      expect(await copied({})).toBe(true);
+      expect(await copied({ CUDA_DEVICE_MAX_CONNECTIONS: '1' })).toBe(false);
+    });
+
     it('threads that share a GPU share the queues of its streams', async () => {
       const shared = { NCCLRUN_STAND_IN_GPUS: '1', NCCLRUN_STAND_IN_CHANNELS: '32', NCCL_MULTI_RANK_GPU_ENABLE: '1' };
       await programs.expectLast('threads 4 60', 'threads: 4 ranks, 60 rounds: right', {

@@ -114,28 +114,28 @@ export interface Hand {
  */
 export const HANDS: Readonly<Record<Deed, Readonly<Partial<Record<InsideAlgorithm, ByProtocol<Hand>>>>>> = {
   allReduce: {
-    directOneShot: hands([2.93, 0.329, 0.2, 16], [3.28, 0.797, 0.8, 256], [11.66, 0.928, 19.9, 16384]),
-    directTwoShot: hands([3.84, 0.431, 0, 128], [4.14, 0.884, 7, 16384], [15.53, 0.942, 29, 32768]),
-    ring: hands([7.58, 0.45, 4.6, 16], [8.13, 0.507, 7.5, 16], [16.74, 0.932, 27.4, 32768]),
-    tree: hands([7.52, 0.261, 2.2, 32], [8.65, 0.751, 20, 4096], [17.7, 0.892, 20, 4096]),
+    directOneShot: hands([2.81, 0.329, 0.3, 16], [3.3, 0.787, 0.7, 256], [11.93, 0.911, 19.8, 16384]),
+    directTwoShot: hands([3.79, 0.422, 0, 128], [4.12, 0.825, 1.7, 8192], [16.42, 0.913, 20, 32768]),
+    ring: hands([7.51, 0.448, 4.8, 16], [8.2, 0.53, 7.4, 16], [16.83, 0.925, 26.5, 32768]),
+    tree: hands([7.08, 0.313, 3.5, 16], [8.75, 0.707, 19, 4096], [17.7, 0.892, 20, 4096]),
   },
   reduceScatter: {
-    directOneShot: hands([2.99, 0.305, 0, 16], [3.26, 0.927, 14.7, 8192], [12.46, 0.926, 20, 16384]),
-    ring: hands([7.47, 0.24, 2, 16], [9.3, 0.517, 7.4, 128], [13.2, 0.984, 49.9, 32768]),
+    directOneShot: hands([3, 0.306, 0, 16], [3.29, 0.84, 6.3, 4096], [12.46, 0.911, 19.1, 16384]),
+    ring: hands([7.47, 0.236, 2.1, 16], [9.31, 0.518, 7.5, 128], [13.35, 0.968, 47.9, 32768]),
   },
   reduce: {
-    directOneShot: hands([2.16, 0.442, 0.1, 2048], [2.49, 0.703, 0, 16], [8.64, 0.99, 0.7, 32]),
-    ring: hands([5.59, 0.389, 1.6, 16], [6.48, 0.712, 4.9, 32], [9.44, 0.953, 0, 16]),
-    tree: hands([4.9, 0.402, 1.6, 16], [5.42, 0.755, 4.7, 16], [8.57, 0.99, 0.8, 32]),
+    directOneShot: hands([2.16, 0.44, 0, 16], [2.49, 0.698, 0, 16], [8.63, 0.991, 0.9, 32]),
+    ring: hands([5.66, 0.384, 1.8, 16], [6.5, 0.702, 4.7, 16], [9.58, 0.952, 0, 16]),
+    tree: hands([4.96, 0.393, 1.6, 16], [5.96, 0.759, 4.4, 64], [8.71, 0.989, 0.7, 32]),
   },
   exchange: {
-    directOneShot: hands([2.77, 0.351, 0.4, 16], [3.1, 0.841, 4, 4096], [10.73, 0.914, 8.3, 8192]),
-    ring: hands([6.32, 0.275, 1.3, 16], [6.89, 0.716, 4.5, 32], [12.39, 0.912, 30.5, 32768]),
+    directOneShot: hands([2.75, 0.354, 0.3, 16], [3.07, 0.799, 3.1, 4096], [10.88, 0.912, 9.1, 8192]),
+    ring: hands([6.38, 0.277, 1.3, 16], [6.93, 0.713, 4.8, 64], [12.48, 0.915, 29.6, 32768]),
   },
   spread: {
-    directOneShot: hands([2.15, 0.425, 0, 32768], [2.41, 0.874, 0.4, 1024], [8.17, 0.967, 0.8, 32]),
-    ring: hands([4.5, 0.49, 2, 16], [4.75, 0.86, 2.6, 16], [9.66, 0.959, 11.5, 65536]),
-    tree: hands([4.05, 0.488, 1.7, 16], [4.38, 0.837, 2, 16], [8.23, 0.949, 1, 64]),
+    directOneShot: hands([2.17, 0.443, 0, 16], [2.43, 0.796, 0, 16], [8.94, 0.973, 0.4, 64]),
+    ring: hands([4.59, 0.478, 1.9, 16], [4.78, 0.792, 2.3, 16], [9.64, 0.967, 20.2, 65536]),
+    tree: hands([4.15, 0.482, 1.6, 16], [4.4, 0.842, 2.1, 16], [8.13, 0.945, 1.3, 32]),
   },
 };
 
@@ -162,8 +162,8 @@ function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
   return { ll: hand(ll), ll128: hand(ll128), simple: hand(simple) };
 }
 
-/** Copy engines, of what the NVLinks carry; and what a copy waits for before it starts. */
-export const COPY_ENGINES = { latency: 20, share: 1.055 } as const;
+/** Copy engines, of what the NVLinks carry; and what is waited for before a copy and behind it: less where it is the only one. */
+export const COPY_ENGINES = { latency: 20, messageLatency: 15, share: 1.055 } as const;
 /**
  * What copy engines alone do leaves the multiprocessors to the program: of as many bytes as a program computes beside, it may take so much longer than
  * the fastest.

@@ -21,7 +21,8 @@ export function predictInside(
   if (form === 'copyEngine') {
     if (protocol !== 'simple') return null;
     const bytesPerMicrosecond = (links * COPY_ENGINES.share * 1000) / sent;
-    return { microseconds: COPY_ENGINES.latency, bytesPerMicrosecond, fill: null };
+    const microseconds = collective === 'sendRecv' ? COPY_ENGINES.messageLatency : COPY_ENGINES.latency;
+    return { microseconds, bytesPerMicrosecond, fill: null };
   }
   const hand = HANDS[deedOf(collective)][form]?.[protocol];
   if (hand === undefined) return null;

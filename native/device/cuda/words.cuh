@@ -54,16 +54,18 @@ __device__ __noinline__ void copyWords(const WordFold<AllKinds> fold, const void
     void* const to = static_cast<char*>(target) + begin;
     const uint32_t length = uint32_t(lesser(kPiece, bytes - begin));
     const uint32_t whole = wholeWords(from, to, length);
-    uint32_t i = threadIdx.x;
-    for (; i + (kUnroll - 1) * blockDim.x < whole; i += kUnroll * blockDim.x) {
+    for (uint32_t first = threadIdx.x; first < whole; first += kUnroll * blockDim.x) {
+      const auto at = [&](uint32_t u) { return first + u * blockDim.x; };
       uint64_t words[kUnroll];
 #pragma unroll
-      for (uint32_t u = 0; u < kUnroll; u++) words[u] = loadWord(from, i + u * blockDim.x);
+      for (uint32_t u = 0; u < kUnroll; u++) words[u] = at(u) < whole ? loadWord(from, at(u)) : 0;
 #pragma unroll
-      for (uint32_t u = 0; u < kUnroll; u++) storeWord(to, i + u * blockDim.x, adjusted(words[u]));
+      for (uint32_t u = 0; u < kUnroll; u++) {
+        if (at(u) < whole) storeWord(to, at(u), adjusted(words[u]));
+      }
     }
-    for (; i < whole; i += blockDim.x) storeWord(to, i, adjusted(loadWord(from, i)));
-    for (; i * 8 < length; i += blockDim.x) storePart(to, i, length, adjusted(loadPart(from, i, length)));
+    for (uint32_t i = whole + threadIdx.x; i * 8 < length; i += blockDim.x)
+      storePart(to, i, length, adjusted(loadPart(from, i, length)));
   }
 }
 
