@@ -3,7 +3,8 @@
  * A rank that others lacked is the cause of their ends. Failures of one turn of the event loop are judged together, because they were under way before we could react to any.
  *
  * News of two hosts overtake each other: a rank that failed because it lost another one may be heard of first. Where its agent says so
- * (`suspect`), the verdict is open until it is known how the other one fared, or somebody's patience ends.
+ * (`suspect`), the verdict is open until it is known how the other one fared, or somebody's patience ends. So it is where a rank is to blame
+ * that aborted its communicator and has not ended: its end says with which status it failed, and whether it had lost somebody itself.
  */
 import type { Failure, RankMissingFailure } from './failure.ts';
 
@@ -12,6 +13,15 @@ interface Entry {
   /** Milliseconds since 1970, by the clock of its host. */
   readonly time: number;
 }
+
+interface Cause {
+  readonly failure: Failure;
+  /** A rank that was lost has not been heard of; the failure is the answer if that stays so. */
+  readonly open: boolean;
+}
+
+/** What an open verdict waits for: that a rank which others lost is heard of, or the end of the rank that is to blame so far. */
+export type Awaited = 'news' | 'end';
 
 export class FailurePolicy {
   #entries: Entry[] = [];
@@ -44,11 +54,14 @@ export class FailurePolicy {
     return this.#primary === null ? all : [this.#primary, ...all.filter((failure) => failure !== this.#primary)];
   }
 
-  /** All failures so far may come of one that has not been heard of yet. */
-  get open(): boolean {
-    if (this.#primary !== null || this.#entries.some(({ failure }) => !('host' in failure))) return false;
+  /** What may change the choice before it is made; null: nothing. `isOver`: a rank has ended, or its host has. */
+  awaits(isOver: (rank: number) => boolean): Awaited | null {
+    if (this.#primary !== null || this.#entries.some(({ failure }) => !('host' in failure))) return null;
     const first = this.#earliest();
-    return first !== undefined && this.#behind(first).type === 'open';
+    if (first === undefined) return null;
+    const { failure, open } = this.#causeOf(first);
+    if (open) return 'news';
+    return failure.type === 'rank-missing' && !isOver(failure.rank) ? 'end' : null;
   }
 
   record(failure: Failure, time: number): void {
@@ -83,36 +96,43 @@ export class FailurePolicy {
     this.#entries = this.#entries.map(({ failure, time }) => ({ failure: this.#complete(failure, time), time }));
     const first = this.#earliest();
     if (first === undefined) return null;
-    const cause = this.#behind(first);
-    if (cause.type === 'departed') this.record(cause.failure, first.time);
-    this.#primary = cause.type === 'open' ? first.failure : this.#lackedBy(cause.failure);
-    return this.#primary;
+    const { failure } = this.#causeOf(first);
+    if (!this.#has(failure)) this.record(failure, first.time); // a departed rank has none of its own
+    this.#primary = failure;
+    return failure;
   }
 
   /** Whatever was chosen: this decides. */
   overrule(failure: Failure, time: number): void {
-    if (!this.#entries.some((entry) => entry.failure === failure)) this.record(failure, time);
+    if (!this.#has(failure)) this.record(failure, time);
     this.#primary = failure;
+  }
+
+  #has(failure: Failure): boolean {
+    return this.#entries.some((entry) => entry.failure === failure);
   }
 
   #earliest(): Entry | undefined {
     return this.#entries.toSorted((one, other) => one.time - other.time || rankOf(one) - rankOf(other))[0];
   }
 
-  /** From rank to lost rank, to the one that lost nobody. Where all say that they lost each other it is the earliest. */
-  #behind(first: Entry): Cause {
+  #causeOf({ failure }: Entry): Cause {
+    const cause = this.#behind(failure);
+    const missing = cause.open ? undefined : this.#lackedBy(cause.failure);
+    return missing === undefined ? cause : this.#behind(missing);
+  }
+
+  /** From rank to lost rank, to the one that lost nobody. Where all say that they lost each other it is where we began. */
+  #behind(first: Failure): Cause {
     const passed = new Set<number>();
-    for (let { failure } = first; ; ) {
+    for (let failure = first; ; ) {
       const rank = 'rank' in failure ? failure.rank : null;
       const lost = rank === null ? undefined : this.#suspects.get(rank);
-      if (rank === null || lost === undefined) return { type: 'failed', failure };
-      if (passed.has(rank)) return { type: 'failed', failure: first.failure };
+      if (rank === null || lost === undefined) return { failure, open: false };
+      if (passed.has(rank)) return { failure: first, open: false };
       passed.add(rank);
-      const next = this.#failureOf(lost) ?? this.#lostHost();
-      if (next === undefined) {
-        const departed = this.#departed.get(lost);
-        return departed === undefined ? { type: 'open' } : { type: 'departed', failure: departed };
-      }
+      const next = this.#failureOf(lost) ?? this.#lostHost() ?? this.#departed.get(lost);
+      if (next === undefined) return { failure: first, open: true };
       failure = next;
     }
   }
@@ -127,20 +147,13 @@ export class FailurePolicy {
     return this.#entries.map((entry) => entry.failure).find(({ type }) => type === 'host-lost');
   }
 
-  /** A rank that others lacked precedes their ends, whatever the clocks of their hosts say. */
-  #lackedBy(failure: Failure): Failure {
-    if (failure.type !== 'rank-exit' && failure.type !== 'rank-signal') return failure;
-    const missing = this.#entries.map((entry) => entry.failure).filter(({ type }) => type === 'rank-missing');
-    if (missing.some((other) => 'rank' in other && other.rank === failure.rank)) return failure;
-    return missing[0] ?? failure;
+  /** A rank that others lacked precedes their ends, whatever the clocks of their hosts say. Undefined: there is none but itself. */
+  #lackedBy(failure: Failure): RankMissingFailure | undefined {
+    if (failure.type !== 'rank-exit' && failure.type !== 'rank-signal') return undefined;
+    const missing = this.#entries.flatMap((entry) => (entry.failure.type === 'rank-missing' ? [entry.failure] : []));
+    return missing.some(({ rank }) => rank === failure.rank) ? undefined : missing[0];
   }
 }
-
-type Cause =
-  | { readonly type: 'failed'; readonly failure: Failure }
-  | { readonly type: 'departed'; readonly failure: RankMissingFailure }
-  /** The rank that was lost has not been heard of. */
-  | { readonly type: 'open' };
 
 /** What is no rank's failure comes before what is. */
 function rankOf({ failure }: Entry): number {

@@ -61,7 +61,8 @@ export class Job {
     this.#parts = parts;
     this.#output = new OutputFlow(parts.reporter, outputWindow(hostCount), (error) => this.#outputFailed(error));
     this.#stdin = new StdinFlow(() => parts.reporter.typed?.());
-    this.#verdict = new Verdict(parts.policy, parts.clock, {
+    this.#verdict = new Verdict(parts.clock, {
+      awaits: () => parts.policy.awaits((rank) => this.#ranks.isRankOver(rank)),
       decide: () => this.#decide(),
       looked: () => this.#checkOver(),
     });
@@ -217,7 +218,7 @@ export class Job {
   /** A rank left others in the lurch; it is a failure if those fail for it. */
   departed(rank: number, message: string): void {
     this.#parts.policy.departed(this.#missing(rank, message));
-    if (this.#verdict.isOpen) this.#verdict.judge();
+    this.#verdict.reconsider();
   }
 
   /** The user's ^C: the ranks get it and take their time. */
@@ -344,6 +345,7 @@ export class Job {
     this.#rendezvous?.rankEnded(rank, describeEnd(exited));
     const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
     if (failure !== null) this.#ranksFailed(failure, exited.endedAt);
+    this.#verdict.reconsider();
     this.#checkRanksOver();
   }
 

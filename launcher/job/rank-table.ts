@@ -47,6 +47,11 @@ export class RankTable {
     return this.#toStart === 0;
   }
 
+  isRankOver(rank: number): boolean {
+    const state = this.#states[rank];
+    return state === undefined || isOver(state);
+  }
+
   hostOf(rank: number): Host | null {
     return this.#hosts[this.#map.ranks[rank]?.host ?? -1] ?? null;
   }

@@ -7,19 +7,31 @@
  *                                 └── patience is at its end: it decides ──► quiet
  */
 import type { Clock, Countdown } from '../../control/clock.ts';
-import type { FailurePolicy } from './failure-policy.ts';
+import type { Awaited } from './failure-policy.ts';
 import { HEARTBEAT_MS, LEASE_MS } from './order.ts';
 
-/** An open verdict waits this long for news of the rank that a failed one had lost: by then every silent host has been found out. */
+/** From the first failure on: by then every silent host has been found out. */
 const PATIENCE_MS = LEASE_MS + 2 * HEARTBEAT_MS;
+
+/** For each at most; a rank that is to blame and has not ended may well live on. */
+const LONGEST_MS: Readonly<Record<Awaited, number>> = { news: PATIENCE_MS, end: 300 };
+
+interface Waiting {
+  readonly for: Awaited;
+  /** By the clock: when the verdict was first open. */
+  readonly since: number;
+  readonly patience: Countdown;
+}
 
 type State =
   | { readonly name: 'quiet' }
-  /** All that is under way in this turn of the event loop is judged together. */
-  | { readonly name: 'due'; readonly patience: Countdown | null }
-  | { readonly name: 'open'; readonly patience: Countdown };
+  /** All that is under way in this turn of the event loop is judged together. `waiting`: it was open before. */
+  | { readonly name: 'due'; readonly waiting: Waiting | null }
+  | { readonly name: 'open'; readonly waiting: Waiting };
 
 export interface VerdictHandler {
+  /** What the policy waits for; null: it can decide. */
+  awaits(): Awaited | null;
   /** The policy is to decide now. */
   decide(): void;
   /** Nothing is due any more; the verdict may be open. */
@@ -27,13 +39,11 @@ export interface VerdictHandler {
 }
 
 export class Verdict {
-  readonly #policy: FailurePolicy;
   readonly #clock: Clock;
   readonly #handler: VerdictHandler;
   #state: State = { name: 'quiet' };
 
-  constructor(policy: FailurePolicy, clock: Clock, handler: VerdictHandler) {
-    this.#policy = policy;
+  constructor(clock: Clock, handler: VerdictHandler) {
     this.#clock = clock;
     this.#handler = handler;
   }
@@ -46,32 +56,44 @@ export class Verdict {
     return this.#state.name === 'open';
   }
 
-  /** There is a failure, or what may decide an open verdict. */
+  /** There is a failure. */
   judge(): void {
     if (this.#state.name === 'due') return;
-    this.#state = { name: 'due', patience: this.#state.name === 'open' ? this.#state.patience : null };
+    this.#state = { name: 'due', waiting: this.#state.name === 'open' ? this.#state.waiting : null };
     setImmediate(() => this.#look());
+  }
+
+  /** There is what may decide an open verdict. */
+  reconsider(): void {
+    if (this.isOpen) this.judge();
   }
 
   /** Waits for no news any more. */
   end(): void {
     if (this.#state.name === 'quiet') return;
-    this.#state.patience?.cancel();
-    this.#state = this.#state.name === 'due' ? { name: 'due', patience: null } : { name: 'quiet' };
+    this.#state.waiting?.patience.cancel();
+    this.#state = this.#state.name === 'due' ? { name: 'due', waiting: null } : { name: 'quiet' };
   }
 
   #look(): void {
-    const patience = this.#state.name === 'due' ? this.#state.patience : null;
-    if (this.#policy.open) {
-      this.#state = {
-        name: 'open',
-        patience: patience ?? this.#clock.after(PATIENCE_MS, () => this.#handler.decide()),
-      };
+    const waiting = this.#state.name === 'due' ? this.#state.waiting : null;
+    const awaited = this.#handler.awaits();
+    if (awaited !== null) {
+      this.#state = { name: 'open', waiting: waiting?.for === awaited ? waiting : this.#wait(awaited, waiting) };
     } else {
-      patience?.cancel();
+      waiting?.patience.cancel();
       this.#state = { name: 'quiet' };
       this.#handler.decide();
     }
     this.#handler.looked();
+  }
+
+  /** `before`: what was waited for until now. */
+  #wait(awaited: Awaited, before: Waiting | null): Waiting {
+    before?.patience.cancel();
+    const now = this.#clock.now();
+    const since = before?.since ?? now;
+    const longest = Math.min(LONGEST_MS[awaited], since + PATIENCE_MS - now);
+    return { for: awaited, since, patience: this.#clock.after(longest, () => this.#handler.decide()) };
   }
 }

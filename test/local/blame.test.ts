@@ -56,6 +56,15 @@ it('one that aborts and exits with a status of its own, which is then the job’
   expect({ exitCode, failures: [failures[0]] }).toMatchObject({ exitCode: 7, failures: [{ rank: 1 }] });
 });
 
+it('one that aborts and takes a moment to exit, when the others have failed for it: it is let', async () => {
+  const path = await program(
+    'aborts-and-exits-later',
+    "comm.abort('enough'); setTimeout(() => process.exit(7), 60); await new Promise(() => {});",
+  );
+  const { exitCode, failures } = await Command.result(['-n', '3', path]);
+  expect({ exitCode, failures: [failures[0]] }).toMatchObject({ exitCode: 7, failures: [{ rank: 1 }] });
+});
+
 it('nobody, when the others cope with an abort', async () => {
   const path = join(directory, 'copes.ts');
   const text = `import { init } from 'ncclrun';

@@ -6,7 +6,8 @@ import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, LeftHow } from '../../control/messages/rendezvous.ts';
 import type { Failure, RankMissingFailure } from '../../launcher/job/failure.ts';
-import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import { type Awaited, FailurePolicy } from '../../launcher/job/failure-policy.ts';
+import type { Job } from '../../launcher/job/job.ts';
 import { entry, merged, newKey, testHub } from '../rig/rendezvous.ts';
 import { scriptedJob, turn } from '../rig/scripted-host.ts';
 
@@ -37,19 +38,23 @@ function policyOf(suspects: Readonly<Record<number, number>>, ...failures: reado
   return policy;
 }
 
+/** What it waits for while all ranks live but those that are said to have ended. */
+const awaited = (policy: FailurePolicy, ...ended: readonly number[]): Awaited | null =>
+  policy.awaits((rank) => ended.includes(rank));
+
 describe('the policy', () => {
-  test('is open while the earliest had lost a rank of which nothing is known', () => {
-    expect(policyOf({ 1: 0 }, exitOf(1)).open).toBe(true);
-    expect(policyOf({ 1: 0, 2: 1 }, exitOf(2), exitOf(1)).open).toBe(true);
+  test('waits for news while the earliest had lost a rank of which nothing is known', () => {
+    expect(awaited(policyOf({ 1: 0 }, exitOf(1)))).toBe('news');
+    expect(awaited(policyOf({ 1: 0, 2: 1 }, exitOf(2), exitOf(1)))).toBe('news');
     expect(policyOf({ 1: 0 }, exitOf(1)).decide()).toEqual(exitOf(1));
   });
 
-  test('is not open where the earliest failed by itself, where nothing failed, or once it has decided', () => {
-    expect(policyOf({ 1: 0 }, exitOf(2), exitOf(1)).open).toBe(false);
-    expect(policyOf({ 1: 0 }).open).toBe(false);
+  test('waits for nothing where the earliest failed by itself, where nothing failed, or once it has decided', () => {
+    expect(awaited(policyOf({ 1: 0 }, exitOf(2), exitOf(1)))).toBeNull();
+    expect(awaited(policyOf({ 1: 0 }))).toBeNull();
     const decided = policyOf({ 1: 0 }, exitOf(1));
     decided.decide();
-    expect(decided.open).toBe(false);
+    expect(awaited(decided)).toBeNull();
   });
 
   test.each<[string, FailurePolicy, Failure]>([
@@ -58,8 +63,11 @@ describe('the policy', () => {
     ['the earliest of those that lost each other', policyOf({ 1: 0, 0: 1 }, exitOf(1), exitOf(0)), exitOf(1)],
     ['the host that was lost', policyOf({ 1: 0 }, exitOf(1), lostHost), lostHost],
     ['its own end before that others lacked it', policyOf({ 1: 0 }, exitOf(1), gone(0), exitOf(0)), exitOf(0)],
+    ['a rank that others lacked', policyOf({}, exitOf(1), gone(0), exitOf(0)), gone(0)],
+    ['whom one that others lacked had lost', policyOf({ 0: 2 }, exitOf(1), gone(0), exitOf(0), exitOf(2)), exitOf(2)],
+    ['the same one where it is the earliest', policyOf({ 0: 2 }, exitOf(2), exitOf(1), gone(0), exitOf(0)), exitOf(2)],
   ])('blames %s', (_, policy, cause) => {
-    expect(policy.open).toBe(false);
+    expect(awaited(policy, 0)).toBeNull();
     expect(policy.decide()).toEqual(cause);
     expect(policy.failures[0]).toEqual(cause);
   });
@@ -67,7 +75,7 @@ describe('the policy', () => {
   test('blames a rank that left without a failure of its own, and only if others failed for it', () => {
     const policy = policyOf({ 1: 0 }, exitOf(1));
     policy.departed(gone(0));
-    expect(policy.open).toBe(false);
+    expect(awaited(policy, 0)).toBeNull();
     expect(policy.decide()).toEqual(gone(0));
     expect(policy.failures).toEqual([gone(0), exitOf(1)]);
     const coped = policyOf({}, exitOf(1));
@@ -75,8 +83,22 @@ describe('the policy', () => {
     expect(coped.decide()).toEqual(exitOf(1));
   });
 
+  test('waits for the end of a rank that is to blame and lives, and for news of whom that one had lost', () => {
+    const left = policyOf({ 1: 0 }, exitOf(1));
+    left.departed(gone(0));
+    const lacked = policyOf({}, exitOf(1), gone(0));
+    for (const policy of [left, lacked]) {
+      expect(awaited(policy)).toBe('end');
+      policy.suspect(0, 2);
+      policy.record(exitOf(0), 10);
+      expect(awaited(policy, 0)).toBe('news');
+    }
+    expect(left.decide()).toEqual(exitOf(1));
+    expect(lacked.decide()).toEqual(gone(0));
+  });
+
   test('does not wait beyond what ends the job anyway', () => {
-    expect(policyOf({ 1: 0 }, exitOf(1), { type: 'timeout', seconds: 1 }).open).toBe(false);
+    expect(awaited(policyOf({ 1: 0 }, exitOf(1), { type: 'timeout', seconds: 1 }))).toBeNull();
   });
 });
 
@@ -94,18 +116,118 @@ describe('the job', () => {
     expect(await result()).toMatchObject({ exitCode: 139, failures: [{ type: 'rank-signal', rank: 0 }, { rank: 1 }] });
   });
 
-  test('ends the others as soon as a departed rank explains the failure', async () => {
-    const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+  test('ends the others as soon as a departed rank that is no more explains the failure', async () => {
+    const { job, agents, up, result } = scriptedJob(['a', 'b', 'c'], 1);
     await up();
     job.suspect(1, 0);
     agents[1]?.exited(1, 0x100);
     await turn();
     job.departed(0, 'left');
     await turn();
-    expect(agents[0]?.asked).toEqual([TERM, CONT]);
-    agents[0]?.exited(0, TERM);
+    expect(agents[2]?.asked).toEqual([]);
+    agents[0]?.exited(0, 0);
+    await turn();
+    expect(agents[2]?.asked).toEqual([TERM, CONT]);
+    agents[2]?.exited(2, TERM);
     for (const agent of agents) agent.ended();
-    expect(await result()).toMatchObject({ failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }] });
+    expect(await result()).toMatchObject({
+      exitCode: 125,
+      failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }],
+    });
+  });
+
+  const blames: [string, (job: Job) => void][] = [
+    [
+      'lost',
+      (job) => {
+        job.suspect(1, 0);
+        job.departed(0, 'aborted');
+      },
+    ],
+    ['lacked', (job) => job.missing(0, 'aborted')],
+  ];
+
+  test.each(blames)('lets a rank that aborted, and that another one %s, end with its own status', async (_, blame) => {
+    const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+    await up();
+    blame(job);
+    agents[1]?.exited(1, 0x100);
+    await turn();
+    expect(agents[0]?.asked).toEqual([]);
+    agents[0]?.exited(0, 0x700, 50);
+    await turn();
+    for (const agent of agents) agent.ended();
+    const { exitCode, failures } = await result();
+    expect({ exitCode, first: failures[0] }).toMatchObject({ exitCode: 7, first: { rank: 0 } });
+  });
+
+  test.each(blames)('blames whom a rank had lost that aborted, and that another one %s', async (_, blame) => {
+    const { job, agents, up, result } = scriptedJob(['a', 'b', 'c'], 1);
+    await up();
+    blame(job);
+    agents[1]?.exited(1, 0x100);
+    await turn();
+    job.suspect(0, 2);
+    agents[0]?.exited(0, 0x700, 50);
+    await turn();
+    expect(agents[2]?.asked).toEqual([]);
+    agents[2]?.exited(2, SEGV, 60);
+    await turn();
+    for (const agent of agents) agent.ended();
+    const { exitCode, failures } = await result();
+    expect({ exitCode, first: failures[0] }).toMatchObject({ exitCode: 139, first: { type: 'rank-signal', rank: 2 } });
+  });
+
+  test.each(blames)(
+    'does not wait long for a rank that aborted, and that another one %s, but lives',
+    async (_, blame) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      try {
+        const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+        await up();
+        blame(job);
+        agents[1]?.exited(1, 0x100);
+        await turn();
+        vi.advanceTimersByTime(250);
+        expect(agents[0]?.asked).toEqual([]);
+        vi.advanceTimersByTime(100);
+        expect(agents[0]?.asked).toEqual([TERM, CONT]);
+        agents[0]?.exited(0, TERM);
+        for (const agent of agents) agent.ended();
+        expect(await result()).toMatchObject({
+          exitCode: 125,
+          failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }],
+        });
+      } finally {
+        vi.useRealTimers();
+      }
+    },
+  );
+
+  test('waits no longer for all that comes of one failure than for news of one rank', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'hrtime'] });
+    try {
+      const { job, agents, up } = scriptedJob(['a', 'b', 'c'], 1);
+      await up();
+      job.suspect(1, 0);
+      agents[1]?.exited(1, 0x100);
+      await turn();
+      vi.advanceTimersByTime(6000);
+      job.departed(0, 'aborted');
+      await turn();
+      job.suspect(0, 2);
+      agents[0]?.exited(0, 0x700, 50);
+      await turn();
+      vi.advanceTimersByTime(900);
+      expect(agents[2]?.asked).toEqual([]);
+      vi.advanceTimersByTime(200);
+      expect(agents[2]?.asked).toEqual([TERM, CONT]);
+      agents[2]?.exited(2, TERM);
+      for (const agent of agents) agent.ended();
+      await job.over;
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('ends a job whose lost rank lives, in bounded time', async () => {
