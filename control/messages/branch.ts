@@ -72,13 +72,10 @@ export function decodePassed(payload: Uint8Array): Passed[] {
   const reader = new ByteReader(payload, 'frames of branches');
   const all: Passed[] = [];
   while (reader.left > 0) {
-    const branches = new Set<number>();
-    for (let left = reader.u32('a number of branches'); left > 0; left--) {
-      const branch = reader.u32('a branch');
-      if (branches.has(branch)) throw reader.malformed(`branch ${branch} twice`);
-      branches.add(branch);
-    }
-    all.push({ branches: [...branches], frame: decodeFrame(reader.block('a frame')) });
+    const branches: number[] = [];
+    for (let left = reader.u32('a number of branches'); left > 0; left--) branches.push(reader.u32('a branch'));
+    if (branches.length > 1 && new Set(branches).size < branches.length) throw reader.malformed('a branch twice');
+    all.push({ branches, frame: decodeFrame(reader.block('a frame')) });
   }
   return all;
 }
