@@ -139,6 +139,18 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', cause: 'launcher-silent' });
     }));
 
+  it('does so, too, where agents would wait for another attempt', () =>
+    running(
+      async (command) => {
+        command.signal('SIGSTOP');
+        await clean(all, 10_000);
+        killHard(command.pid);
+        await command.outcome;
+      },
+      '--max-restarts',
+      '1',
+    ));
+
   it('is stopped by ^Z for longer than a lease, and goes on', () =>
     running(async (command) => {
       command.signal('SIGTSTP');
