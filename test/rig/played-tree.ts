@@ -66,7 +66,8 @@ export class PlayedTree {
   readonly sent: Frame[] = [];
   /** Hosts whose link to the one that reaches them carries nothing. */
   readonly cut = new Set<string>();
-  isLauncherStopped = false;
+  /** What waits for a launcher that is stopped; null: it is not. */
+  #waiting: (() => void)[] | null = null;
 
   constructor(names: readonly string[], radix: number) {
     const slots = names.map((name) => hostNamed(name));
@@ -98,6 +99,16 @@ export class PlayedTree {
     }
   }
 
+  stopLauncher(): void {
+    this.#waiting = [];
+  }
+
+  continueLauncher(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = null;
+    for (const hear of waiting) hear();
+  }
+
   #direct(name: string) {
     const branch = this.#connect(name);
     const link: Link = {
@@ -105,13 +116,13 @@ export class PlayedTree {
         branch.open({
           closed: (problem) => handler.closed(problem),
           frame: (one) => {
-            if (this.isLauncherStopped) return;
+            if (this.#waiting !== null) this.#waiting.push(() => handler.frame(one));
+            else handler.frame(one);
             this.received.push(one);
-            handler.frame(one);
           },
         }),
       send: (frame) => {
-        if (this.isLauncherStopped) return;
+        if (this.#waiting !== null) return;
         this.sent.push(frame);
         branch.send(frame);
       },

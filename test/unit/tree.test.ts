@@ -79,7 +79,7 @@ describe('leases', () => {
   });
 
   test('a launcher that is stopped loses all hosts within a lease, at every depth', async () => {
-    tree.isLauncherStopped = true;
+    tree.stopLauncher();
     await pass(terms.leaseMs - terms.heartbeatMs);
     expect(leaving()).toEqual([]);
     await pass(MOST_SILENT_MS - terms.leaseMs + terms.heartbeatMs);
@@ -87,7 +87,7 @@ describe('leases', () => {
   });
 
   test('one that is stopped while hosts lose their links to each other, too', async () => {
-    tree.isLauncherStopped = true;
+    tree.stopLauncher();
     await pass(terms.leaseMs - terms.heartbeatMs);
     for (const name of ['h3', 'h4', 'h7']) tree.cut.add(name);
     await pass(MOST_SILENT_MS - terms.leaseMs + terms.heartbeatMs);
@@ -97,10 +97,10 @@ describe('leases', () => {
   test('suspended, none is judged: not by the launcher, not by agents', async () => {
     for (const { connection } of tree.hosts.values()) connection.send(suspension(true));
     await pass(terms.heartbeatMs);
-    tree.isLauncherStopped = true;
+    tree.stopLauncher();
     tree.cut.add('h7');
     await pass(60 * terms.heartbeatMs);
-    tree.isLauncherStopped = false;
+    tree.continueLauncher();
     tree.cut.clear();
     for (const { connection } of tree.hosts.values()) connection.send(suspension(false));
     await pass(terms.leaseMs);
