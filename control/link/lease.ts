@@ -1,16 +1,29 @@
 /**
- * Heartbeats and the judgement of the other side's silence. Any frame is a sign of life.
+ * Heartbeats and the judgement of the other side's silence. Any frame is a sign of life. A lease is kept with the next process on the way: the
+ * launcher's with the agents that it reaches itself, an agent's with those that it reaches for the launcher. Only the launcher's own heartbeats
+ * travel down, passed on by each agent as they come: who hears none knows that the launcher is gone, or the way to it, however far away it is.
  *
  * Silence is counted in ticks of our own clock that came on time: while our event loop was blocked, or this process was stopped,
  * nobody could have been heard, so such ticks do not count against the other side.
  */
 import { monotonicMs } from '../clock.ts';
+import { encodeJson, makeFrame } from '../messages/codec.ts';
+import { FrameKind, type Frame } from '../messages/frame.ts';
+import type { AgentReport } from '../messages/link.ts';
+
+/** A sign of life and nothing else. */
+export const HEARTBEAT = makeFrame(FrameKind.heartbeat);
+
+/** What the launcher hears instead of a host that was silent for too long. */
+export function silenceFrame(silentMs: number): Frame {
+  return makeFrame(FrameKind.failure, { payload: encodeJson({ type: 'silent', silentMs } satisfies AgentReport) });
+}
 
 export interface LeaseOptions {
   readonly heartbeatMs: number;
-  /** Silence of the other side longer than this is its end; Infinity never. */
+  /** Silence of the other side longer than this is its end. */
   readonly leaseMs: number;
-  readonly sendHeartbeat: () => void;
+  readonly sendHeartbeat?: () => void;
   readonly onSilent: (silentMs: number) => void;
   /** For tests. */
   readonly now?: () => number;
@@ -49,6 +62,12 @@ export class Lease {
     this.heard();
   }
 
+  /** Does what a frame of kind `suspend` asks for. */
+  follow({ flags }: Frame): void {
+    if (flags === 1) this.suspend();
+    else this.resume();
+  }
+
   stop(): void {
     clearInterval(this.#timer);
   }
@@ -58,7 +77,7 @@ export class Lease {
     const now = this.#now();
     const late = now - this.#tickAt > this.#options.heartbeatMs * 1.5;
     this.#tickAt = now;
-    this.#options.sendHeartbeat();
+    this.#options.sendHeartbeat?.();
     if (late || this.#suspended) return;
     this.#silentTicks += 1;
     if (this.#silentTicks * this.#options.heartbeatMs <= this.#options.leaseMs) return;

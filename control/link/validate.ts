@@ -131,6 +131,7 @@ const report = v.variant('type', [
   v.object({ type: v.literal('listening'), port }),
   v.object({ type: v.literal('reached'), found: v.pipe(v.array(addresses), v.maxLength(10)) }),
   v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
+  v.object({ type: v.literal('silent'), silentMs: count }),
   v.object({ type: v.literal('launcher-silent'), silentMs: count }),
   v.object({ type: v.literal('guardian-died'), message: v.string() }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),

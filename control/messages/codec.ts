@@ -45,13 +45,42 @@ export function encodeFrame(frame: Frame): Buffer {
 
 /** The one frame that the bytes are. @throws ProtocolError if they are anything else */
 export function decodeFrame(bytes: Uint8Array): Frame {
-  const frames: Frame[] = [];
-  const decoder = new FrameDecoder((frame) => frames.push(frame));
-  decoder.push(bytes);
-  decoder.end();
-  const [frame] = frames;
-  if (frame === undefined || frames.length > 1) throw new ProtocolError(`${frames.length} frames instead of one`);
-  return frame;
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (buffer.length < HEADER_BYTES) throw new ProtocolError(`a frame of ${buffer.length} bytes`);
+  const payloadBytes = buffer.readUInt32LE(0);
+  const kind = buffer.readUInt8(5);
+  const problem = judgeHeader(payloadBytes, kind, buffer, MAX_PAYLOAD_BYTES);
+  if (problem !== null || !isFrameKind(kind)) throw new ProtocolError(problem ?? `kind ${kind} is unknown`);
+  if (buffer.length !== HEADER_BYTES + payloadBytes)
+    throw new ProtocolError(`${buffer.length} bytes, where one frame has ${HEADER_BYTES + payloadBytes}`);
+  return readFrame(buffer, 0, kind, payloadBytes);
+}
+
+/** At `offset`, where a whole frame lies. */
+function readFrame(bytes: Buffer, offset: number, kind: FrameKind, payloadBytes: number): Frame {
+  const begin = offset + HEADER_BYTES;
+  return {
+    kind,
+    flags: bytes.readUInt16LE(offset + 6),
+    subject: bytes.readUInt32LE(offset + 8),
+    request: bytes.readUInt32LE(offset + 12),
+    payload: payloadBytes === 0 ? EMPTY : bytes.subarray(begin, begin + payloadBytes),
+  };
+}
+
+/** What is wrong with the frame that `bytes` begin with; null: nothing. */
+function judgeHeader(payloadBytes: number, kind: number, bytes: Buffer, maxPayloadBytes: number): string | null {
+  const version = bytes.readUInt8(4);
+  if (version !== FRAME_VERSION) {
+    const text = readableBeginning(bytes);
+    if (text !== '') return `it sent text, which is no frame: "${text}"`;
+    return `the frame's version is ${version}, ours is ${FRAME_VERSION}`;
+  }
+  if (!isFrameKind(kind)) return `the frame's kind, ${kind}, is unknown`;
+  if (payloadBytes > maxPayloadBytes) {
+    return `the frame announces ${payloadBytes} bytes; ${maxPayloadBytes} is the most`;
+  }
+  return null;
 }
 
 function writeHeader(frame: Frame, into: Buffer): void {
@@ -112,37 +141,18 @@ export class FrameDecoder {
     while (bytes.length - offset >= HEADER_BYTES) {
       const payloadBytes = bytes.readUInt32LE(offset);
       const kind = bytes.readUInt8(offset + 5);
-      const problem = this.#judge(payloadBytes, bytes.readUInt8(offset + 4), kind, bytes.subarray(offset));
+      const problem = judgeHeader(payloadBytes, kind, bytes.subarray(offset), this.#maxPayloadBytes);
       if (problem !== null || !isFrameKind(kind)) return this.#fail(problem ?? `kind ${kind} is unknown`);
       const end = offset + HEADER_BYTES + payloadBytes;
       if (end > bytes.length) {
         this.#needed = HEADER_BYTES + payloadBytes;
         return offset;
       }
-      this.#onFrame({
-        kind,
-        flags: bytes.readUInt16LE(offset + 6),
-        subject: bytes.readUInt32LE(offset + 8),
-        request: bytes.readUInt32LE(offset + 12),
-        payload: payloadBytes === 0 ? EMPTY : bytes.subarray(offset + HEADER_BYTES, end),
-      });
+      this.#onFrame(readFrame(bytes, offset, kind, payloadBytes));
       offset = end;
     }
     this.#needed = HEADER_BYTES;
     return offset;
-  }
-
-  #judge(payloadBytes: number, version: number, kind: number, bytes: Buffer): string | null {
-    if (version !== FRAME_VERSION) {
-      const text = readableBeginning(bytes);
-      if (text !== '') return `it sent text, which is no frame: "${text}"`;
-      return `the frame's version is ${version}, ours is ${FRAME_VERSION}`;
-    }
-    if (!isFrameKind(kind)) return `the frame's kind, ${kind}, is unknown`;
-    if (payloadBytes > this.#maxPayloadBytes) {
-      return `the frame announces ${payloadBytes} bytes; ${this.#maxPayloadBytes} is the most`;
-    }
-    return null;
   }
 
   #fail(problem: string): never {

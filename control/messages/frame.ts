@@ -30,7 +30,7 @@ export const FrameKind = {
   stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank
   signal: 0x18, // (link) subject = rank or ALL_RANKS; payload i32 signal number
   lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z)
-  heartbeat: 0x1a, // (link) both ways; no payload
+  heartbeat: 0x1a, // both ways; no payload. Agents pass on the launcher's to those that they reach, and none upwards
   end: 0x1b, // (link) launcher → agent → guardian: kill what is left, descendants included
   ended: 0x1c, // (link) guardian → agent → launcher: no process of the job is left on this host
 
@@ -43,7 +43,7 @@ export const FrameKind = {
   staging: 0x35, // both ways, before there is an agent: a host without ncclrun gets it (launcher/remote/staging/protocol.ts)
   invitation: 0x36, // launcher → agents that a resource manager has started: where to call, and the job's key; payload JSON Invitation
   whereabouts: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON WhereaboutsWanted; an AgentReport answers
-  branch: 0x38, // both ways: an agent on another host that this one reaches; subject = its number; flags: BranchWord (branch.ts)
+  branch: 0x38, // both ways: agents on other hosts that this one reaches; subject = the number of one; flags: BranchWord (branch.ts)
   reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
 
   // engine ↔ agent (bootstrap.ts has the payloads)

@@ -107,6 +107,8 @@ export interface AgentHello {
 export type AgentReport =
   /** The agent cannot serve; it ends. */
   | { readonly type: 'refusal'; readonly message: string; readonly remedy: string | null }
+  /** Of a host, by whoever keeps the lease with it: nothing was heard of its agent for longer than that. */
+  | { readonly type: 'silent'; readonly silentMs: number }
   /** Nothing was heard of the launcher for longer than the lease, so its ranks are ended. */
   | { readonly type: 'launcher-silent'; readonly silentMs: number }
   /** Its guardian died with ranks left; they were ended. */

@@ -53,9 +53,9 @@ export function deliverPlan(
   send: (host: number, frame: Frame) => void,
 ): void {
   const body = makeFrame(FrameKind.planBody, { payload: encodePlanBody(key, encoded.body) });
+  for (const host of hosts) send(host, body); // one after the other: hosts that are reached by way of one get it together
   hosts.forEach((host, place) => {
     const { bytes, segmentBytes } = encoded.host(place);
-    send(host, body);
     send(host, makeFrame(FrameKind.hostPlan, { payload: encodeHostPlan({ key, segmentBytes, part: bytes }) }));
   });
 }

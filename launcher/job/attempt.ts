@@ -6,7 +6,6 @@ import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import type { HostsOfProgram } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { installationRoot, installedVersion } from '../remote/local.ts';
-import { depthOf } from '../remote/tree/shape.ts';
 import { FailureError } from './failure-error.ts';
 import { type GivenPlan, planMisfit } from './given-plan.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
@@ -66,15 +65,15 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const known = common.topology ? null : early; // nothing that the hosts have to say changes it
   const placements = known === null ? [] : placementsOf(known, facts);
   const handler = { ...job.handler, step: (host: Host, step: string) => stepped(attempt, hosts, host, step) };
-  const host = (slots: HostSlots, placement: Placement | null, depth: number): Host =>
-    new Host(slots, { ...common, hostName: slots.name, placement }, handler, 2 * depth * common.heartbeatMs);
-  const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null, depthOf(index, request.radix)));
+  const host = (slots: HostSlots, placement: Placement | null): Host =>
+    new Host(slots, { ...common, hostName: slots.name, placement }, handler);
+  const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null));
   if (early !== null) announce(attempt, early);
   if (epoch === 0) tellMissingExports(attempt);
   job.enter('connect');
   job.connect(
     hosts,
-    spares.map((slots) => host(slots, null, 0)),
+    spares.map((slots) => host(slots, null)),
     startAgent,
   );
   await allUp(attempt, hosts);

@@ -1,11 +1,10 @@
 /**
- * One host's life as the launcher knows it: its agent's connection, hello, lease and end.
+ * One host's life as the launcher knows it: its agent's connection, hello and end.
  *
  *   connecting ── hello ──► up ── start ──► running ── end ──► ending ── ended ──► ended
  *        │                  │                  │                  │
  *        └──────────────────┴── link closed, silence, refusal ────┴──────────────► lost
  */
-import { Lease } from '../../control/link/lease.ts';
 import { parseHello, parseReport } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
@@ -62,21 +61,17 @@ export class Host {
   readonly slots: HostSlots;
   readonly #order: AgentOrder;
   readonly #handler: HostHandler;
-  readonly #patienceMs: number;
   #connection: AgentConnection | null = null;
-  #lease: Lease | null = null;
   #state: HostState = { name: 'connecting' };
   #isReached = false;
   #clockAheadMs = 0;
   #suspended: PromiseWithResolvers<void> | null = null;
   #asked: PromiseWithResolvers<ReachAnswer | null> | null = null;
 
-  /** `patienceMs`: so much longer than its lease it may be silent, as one may be that is reached by way of others: these are to be found out first. */
-  constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler, patienceMs = 0) {
+  constructor(slots: HostSlots, order: AgentOrder, handler: HostHandler) {
     this.slots = slots;
     this.#order = order;
     this.#handler = handler;
-    this.#patienceMs = patienceMs;
   }
 
   get name(): string {
@@ -176,7 +171,6 @@ export class Host {
 
   /** No lease is judged until `resume`. Resolves when the host has done so, and all that it was sent before; or there is nobody to do it. */
   suspend(): Promise<void> {
-    this.#lease?.suspend();
     if (this.#state.name !== 'up' && this.#state.name !== 'running') return Promise.resolve();
     this.#suspended ??= Promise.withResolvers();
     this.send(makeFrame(FrameKind.suspend, { flags: 1 }));
@@ -184,7 +178,6 @@ export class Host {
   }
 
   resume(): void {
-    this.#lease?.resume();
     this.send(makeFrame(FrameKind.suspend));
   }
 
@@ -196,7 +189,6 @@ export class Host {
   /** Gives the host up, and with it those that are reached by way of it. */
   lose(failure: Failure): void {
     if (this.isOver) return;
-    this.#lease?.stop();
     this.#suspensionDone();
     this.#answered(null);
     this.#state = { name: 'lost', failure };
@@ -206,13 +198,11 @@ export class Host {
 
   /** Resolves when no process of the connection is left on our side. */
   async close(): Promise<void> {
-    this.#lease?.stop();
     await this.#connection?.close(false);
   }
 
   #receive(frame: Frame): void {
     if (this.isOver) return;
-    this.#lease?.heard();
     try {
       this.#dispatch(frame);
     } catch (error) {
@@ -225,8 +215,6 @@ export class Host {
     switch (frame.kind) {
       case FrameKind.hello:
         return this.#hello(parseHello(frame.payload));
-      case FrameKind.heartbeat:
-        return undefined;
       case FrameKind.failure:
         return this.#report(parseReport(frame.payload));
       case FrameKind.suspend:
@@ -248,14 +236,6 @@ export class Host {
     }
     this.#clockAheadMs = hello.time - Date.now();
     this.#state = { name: 'up', hello };
-    this.#lease = new Lease({
-      heartbeatMs: this.#order.heartbeatMs,
-      leaseMs: this.slots.local ? Infinity : this.#order.leaseMs + this.#patienceMs,
-      sendHeartbeat: () => {
-        if (!this.slots.local) this.send(makeFrame(FrameKind.heartbeat));
-      },
-      onSilent: (silentMs) => this.lose(this.#silence(silentMs)),
-    });
     this.#handler.hello(this);
   }
 
@@ -282,6 +262,10 @@ export class Host {
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':
         return this.lose(this.#agentFailure(report.message, report.remedy));
+      case 'silent': {
+        const { silentMs } = report;
+        return this.lose({ type: 'host-lost', host: this.name, cause: 'silent', silentMs, detail: '' });
+      }
       case 'launcher-silent': {
         const { silentMs } = report;
         return this.lose({ type: 'host-lost', host: this.name, cause: 'launcher-silent', silentMs, detail: '' });
@@ -296,7 +280,6 @@ export class Host {
   }
 
   #end(hello: AgentHello | null): void {
-    this.#lease?.stop();
     this.#suspensionDone();
     this.#answered(null);
     this.#state = { name: 'ended', hello };
@@ -310,10 +293,6 @@ export class Host {
     } else {
       this.lose(this.#linkFailure(problem ?? 'the connection to its agent ended'));
     }
-  }
-
-  #silence(silentMs: number): HostLostFailure {
-    return { type: 'host-lost', host: this.name, cause: 'silent', silentMs, detail: '' };
   }
 
   #linkFailure(detail: string): HostLostFailure {

@@ -1,4 +1,6 @@
 /** An agent on another host, over the standard streams of a remote shell's command. */
+import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
+import type { Link } from '../../control/link/link.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, HEADER_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -46,7 +48,11 @@ export async function remoteAgentStarter(
   const copied = stage ? installedIdentity() : null;
   const way = await openWay(bySlurm ? BY_SLURM : rsh, hosts, copied);
   const shell = radix > 0 && hosts.length > radix ? await asTree(way, hosts, radix) : way;
-  const identity = bySlurm ? null : copied;
+  return agentStarterOver(shell, bySlurm ? null : copied);
+}
+
+/** `identity`: of what a host gets that lacks ncclrun; null: nothing. */
+export function agentStarterOver(shell: RemoteShell, identity: Identity | null): StartAgent {
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }
 
@@ -87,9 +93,12 @@ class RemoteAgent implements AgentConnection {
   readonly #host: HostSlots;
   readonly #identity: Identity | null;
   readonly #order: Frame;
+  readonly #terms: Pick<AgentOrder, 'leaseMs' | 'heartbeatMs'>;
   readonly #handler: ConnectionHandler;
   readonly #done: Promise<void>;
   #remote: RemoteProcess | null = null;
+  /** From the agent's first word to the end of its link; null where another agent keeps it. */
+  #lease: Lease | null = null;
   /** Until an agent speaks, what came after the order would be taken for a part of ncclrun by a host that lacks it. */
   #held: Frame[] | null = null;
   #closing = false;
@@ -103,11 +112,13 @@ class RemoteAgent implements AgentConnection {
     this.#identity = identity;
     this.#host = host;
     this.#order = makeFrame(FrameKind.order, { payload: encodeJson(order) });
+    this.#terms = order;
     this.#handler = handler;
     this.#done = this.#run();
   }
 
   send(frame: Frame): void {
+    if (frame.kind === FrameKind.suspend) this.#lease?.follow(frame);
     if (this.#held === null) this.#remote?.link.send(frame);
     else this.#held.push(frame);
   }
@@ -126,6 +137,17 @@ class RemoteAgent implements AgentConnection {
     if (this.#hasSpoken) this.#remote?.letGo(lost);
     else this.#remote?.kill();
     await this.#done;
+  }
+
+  #keepLease(link: Link): Lease {
+    return new Lease({
+      ...this.#terms,
+      sendHeartbeat: () => link.send(HEARTBEAT),
+      onSilent: (silentMs) => {
+        this.#handler.frame(silenceFrame(silentMs));
+        if (!this.#closing) void this.close(true); // nobody counted on its own ranks, but it may have others behind it
+      },
+    });
   }
 
   /** Attempts until the agent speaks, then as long as it does. */
@@ -209,11 +231,14 @@ class RemoteAgent implements AgentConnection {
           clearTimeout(silence);
           onSpoke();
           this.#release();
+          if (remote.isWatched !== true) this.#lease = this.#keepLease(link);
         }
-        this.#handler.frame(frame);
+        this.#lease?.heard();
+        if (frame.kind !== FrameKind.heartbeat) this.#handler.frame(frame);
       },
       closed: (why) => {
         end.problem = why;
+        this.#lease?.stop();
         if (why !== null) remote.kill();
       },
     });
@@ -221,6 +246,7 @@ class RemoteAgent implements AgentConnection {
     else link.send(this.#order);
     const exited = await exit;
     clearTimeout(silence);
+    this.#lease?.stop();
     const remarks = this.#identity === null ? exited.remarks : withoutScript(exited.remarks, command);
     return { ...end, exit: { ...exited, remarks }, staging };
   }

@@ -29,6 +29,8 @@ export interface RemoteProcess {
    * the host learns of it, which takes a moment; at once where the host is lost.
    */
   letGo(lost: boolean): void;
+  /** Another host's agent keeps the lease with the one at the other end, and tells of its silence. */
+  readonly isWatched?: boolean;
 }
 
 /** A step: we are in, and the command runs. */

@@ -1,12 +1,16 @@
 /** Agents that start agents: with more hosts than --radix, those that are reached reach the others. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { LEASE_MS } from '../../launcher/job/order.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, LOGIN_ADDRESS } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { agentOn, killHard } from '../rig/faults.ts';
+import { processEntry } from '../rig/processes.ts';
 import { parseResult } from '../rig/result.ts';
+import { until } from '../rig/until.ts';
 
 /** With --radix 2: h1 and h2 from the login node, h3 and h5 by way of h1, h4 and h6 of h2, h7 of h3. */
 const COUNT = 7;
@@ -69,8 +73,8 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     await clean(all);
   });
 
-  const running = async (use: (command: Command) => Promise<void>): Promise<void> => {
-    const words = [...anywhere(), '--json', 'sh', '-c', 'echo up >&2; exec sleep 1000'];
+  const running = async (use: (command: Command) => Promise<void>, ...options: string[]): Promise<void> => {
+    const words = [...anywhere(), '--json', ...options, 'sh', '-c', 'echo up >&2; exec sleep 1000'];
     await using command = Command.start(words, { cluster });
     for (const rank of all.keys()) await command.line('stderr', new RegExp(`^\\[${rank}\\] up`));
     await use(command);
@@ -92,6 +96,71 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       expect(status).toBe(125);
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', host: 'h1', cause: 'silent' });
       await clean(all, 12_000);
+    }));
+
+  it('names the host that falls silent behind others', () =>
+    running(async (command) => {
+      process.kill(agentOn(cluster, 'h7'), 'SIGSTOP');
+      const { status, stdout } = await command.endedWithin(10_000);
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures).toMatchObject([{ type: 'host-lost', host: 'h7', cause: 'silent' }]);
+      await clean(all.filter((name) => name !== 'h7'));
+      process.kill(agentOn(cluster, 'h7'), 'SIGCONT');
+      await clean(['h7'], 8000);
+    }));
+
+  it('goes on without a host in the middle that freezes, and those behind it', () =>
+    running(
+      async (command) => {
+        await cluster.host('h3').freeze();
+        await command.line('stderr', /h3 is lost/);
+        await command.line('stderr', /5 ranks go on without it/);
+        await clean(['h7'], 8000); // behind h3
+        for (const name of ['h1', 'h2', 'h4', 'h5', 'h6'])
+          expect(cluster.host(name).guests(), name).toContainEqual(
+            expect.objectContaining({ argv: ['sleep', '1000'] }),
+          );
+        command.signal('SIGTERM');
+        expect((await command.outcome).status).toBe(143);
+        await cluster.host('h3').thaw();
+        await clean(all, 8000);
+      },
+      '--on-failure',
+      'shrink',
+    ));
+
+  it('ends everywhere within a lease when the launcher is stopped, and says so when it goes on', () =>
+    running(async (command) => {
+      command.signal('SIGSTOP');
+      await clean(all, 10_000);
+      command.signal('SIGCONT');
+      const { status, stdout } = await command.outcome;
+      expect(status).toBe(125);
+      expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', cause: 'launcher-silent' });
+    }));
+
+  it('does so, too, where agents would wait for another attempt', () =>
+    running(
+      async (command) => {
+        command.signal('SIGSTOP');
+        await clean(all, 10_000);
+        killHard(command.pid);
+        await command.outcome;
+      },
+      '--max-restarts',
+      '1',
+    ));
+
+  it('is stopped by ^Z for longer than a lease, and goes on', () =>
+    running(async (command) => {
+      command.signal('SIGTSTP');
+      await until('it has stopped', () => processEntry(command.pid)?.state === 'T');
+      await delay(2 * LEASE_MS); // a lease that is not suspended runs out
+      command.signal('SIGCONT');
+      await delay(LEASE_MS);
+      command.signal('SIGINT');
+      expect((await command.outcome).status).toBe(130);
+      await clean(all);
     }));
 
   it('ends on ^C, and with the launcher', async () => {

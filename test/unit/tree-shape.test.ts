@@ -1,6 +1,12 @@
 /** Who reaches whom in a tree of agents. */
 import { expect, test } from 'vitest';
-import { depthOf, parentOf } from '../../launcher/remote/tree/shape.ts';
+import { parentOf } from '../../launcher/remote/tree/shape.ts';
+
+/** Hosts between the launcher and that one. */
+function depthOf(index: number, radix: number): number {
+  const parent = parentOf(index, radix);
+  return parent === null ? 0 : 1 + depthOf(parent, radix);
+}
 
 test('no host reaches more than radix others, all come after the one that reaches them, and the depth grows with the logarithm', () => {
   for (const radix of [1, 2, 3, 32]) {

@@ -79,7 +79,7 @@ const FAREWELL_MS = 2000;
 export interface AgentOptions {
   readonly link: Link;
   readonly order: AgentOrder;
-  /** Runs in the launcher: no lease on it, its death is ours. */
+  /** Runs in the launcher. */
   readonly local: boolean;
   readonly native: Native;
   readonly guardianPath: string;
@@ -101,9 +101,6 @@ export class Agent {
   readonly #order: AgentOrder;
   readonly #link: Link;
   readonly #guardian: Guardian;
-  /** On the launcher. */
-  readonly #lease: Lease;
-  /** On the guardian. */
   readonly #guardianLease: Lease;
   readonly #runtimeDirectory: string;
   readonly #rasPort: number;
@@ -138,12 +135,6 @@ export class Agent {
     if (trouble !== null) this.#report({ type: 'refusal', ...trouble });
     const { heartbeatMs, leaseMs } = this.#order;
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
-    this.#lease = new Lease({
-      heartbeatMs,
-      leaseMs: options.local ? Infinity : leaseMs,
-      sendHeartbeat: () => options.local || this.#link.send(heartbeat),
-      onSilent: (silentMs) => this.#launcherGone(silentMs),
-    });
     this.#guardianLease = new Lease({
       heartbeatMs,
       leaseMs,
@@ -154,7 +145,6 @@ export class Agent {
 
   /** Frames of the launcher. @throws ProtocolError for one that has no place here */
   receive(frame: Frame): void {
-    this.#lease.heard();
     switch (frame.kind) {
       case FrameKind.start:
         return this.#start(parseStart(frame.payload));
@@ -181,8 +171,6 @@ export class Agent {
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
         return undefined;
-      case FrameKind.heartbeat:
-        return undefined;
       case FrameKind.suspend:
         return this.#suspend(frame.flags === 1);
       case FrameKind.end:
@@ -196,6 +184,14 @@ export class Agent {
   linkClosed(): void {
     if (this.#state.name === 'ready' || this.#state.name === 'running') this.#state = { name: 'ending' };
     if (this.#state.name === 'ending') this.#guardian.close();
+  }
+
+  /** Nothing was heard of the launcher for longer than the lease. */
+  launcherSilent(silentMs: number): void {
+    process.stderr.write(`ncclrun agent: the launcher was silent for ${silentMs} ms; ending the ranks of this host\n`);
+    this.#hasLostLauncher = true;
+    this.#report({ type: 'launcher-silent', silentMs }); // it may only have been stopped
+    this.linkClosed();
   }
 
   /** It has ranks, or had. */
@@ -430,7 +426,6 @@ export class Agent {
     this.#state = { name: 'ended', patience };
     this.#link.send(makeFrame(FrameKind.ended));
     this.#link.flush(); // the launcher waits for nothing else
-    this.#lease.stop();
     this.#guardianLease.stop();
     this.#guardian.close();
     this.#hangs?.stop();
@@ -448,17 +443,8 @@ export class Agent {
   }
 
   #suspend(suspended: boolean): void {
-    if (suspended) this.#lease.suspend();
-    else this.#lease.resume();
     this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(suspended ? 0 : this.#order.leaseMs) }));
     if (suspended) this.#guardian.send(makeFrame(FrameKind.heartbeat, { subject: SUSPENDED }));
-  }
-
-  #launcherGone(silentMs: number): void {
-    process.stderr.write(`ncclrun agent: the launcher was silent for ${silentMs} ms; ending the ranks of this host\n`);
-    this.#hasLostLauncher = true;
-    this.#report({ type: 'launcher-silent', silentMs }); // it may only have been stopped
-    this.linkClosed();
   }
 
   #report(report: AgentReport): void {

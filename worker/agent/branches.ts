@@ -1,27 +1,59 @@
 /**
  * Agents of other hosts that the launcher reaches by way of this one: a remote shell for each, whose frames travel inside of frames of our own link.
- * They end with the launcher's word, and with that link.
+ * They end with the launcher's word, and with that link. The lease with them is kept here.
  */
+import { GatheredFrames } from '../../control/link/gathered-frames.ts';
+import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseBranchOrder } from '../../control/link/validate.ts';
-import { BranchWord, type BranchEnd, type BranchOrder, type BranchProblem } from '../../control/messages/branch.ts';
-import { decodeFrame, encodeFrame, encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import {
+  BranchWord,
+  decodePassed,
+  type BranchEnd,
+  type BranchOrder,
+  type BranchProblem,
+} from '../../control/messages/branch.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { exitOf } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { loadNative } from '../engine/load.ts';
-import { NativeLink } from '../engine/native-link.ts';
+import { type Death, NativeLink } from '../engine/native-link.ts';
 import { messageOf } from '../../control/message-of.ts';
+import type { LeaseTerms } from './uplink.ts';
+
+/** A running remote shell: what Branches needs of a NativeLink. */
+export interface BranchLink extends Link {
+  readonly died: Promise<Death>;
+  kill(): void;
+  letGo(): void;
+  release(): void;
+}
+
+/** @throws an Error that says why it cannot be started */
+export type StartBranch = (words: readonly string[]) => BranchLink;
+
+interface Branch {
+  readonly link: BranchLink;
+  /** From the agent's first word on. */
+  lease: Lease | null;
+}
 
 export class Branches {
   readonly #up: Link;
-  readonly #links = new Map<number, NativeLink>();
+  readonly #terms: LeaseTerms;
+  readonly #start: StartBranch;
+  readonly #gathered: GatheredFrames;
+  readonly #branches = new Map<number, Branch>();
   #none = Promise.resolve();
   #lastGone: (() => void) | null = null;
 
   /** `up`: the link to the launcher. */
-  constructor(up: Link) {
+  constructor(up: Link, terms: LeaseTerms, start: StartBranch = startTool) {
     this.#up = up;
+    this.#terms = terms;
+    this.#start = start;
+    this.#gathered = new GatheredFrames((frame) => up.send(frame));
   }
 
   /** Resolves when there is none, at once or later. */
@@ -30,12 +62,14 @@ export class Branches {
   }
 
   /** A frame of kind `branch`. @throws ProtocolError for one that makes no sense */
-  receive({ flags, subject: branch, payload }: Frame): void {
-    if (flags === BranchWord.begin) return this.#begin(branch, parseBranchOrder(payload));
-    const link = this.#links.get(branch);
+  receive({ flags, subject: number, payload }: Frame): void {
+    const link = this.#branches.get(number)?.link;
     switch (flags) {
-      case BranchWord.frame:
-        return link?.send(decodeFrame(payload));
+      case BranchWord.passed:
+        for (const { branches, frame } of decodePassed(payload)) for (const one of branches) this.#pass(one, frame);
+        return undefined;
+      case BranchWord.begin:
+        return this.#begin(number, parseBranchOrder(payload));
       case BranchWord.close:
         return link?.close();
       case BranchWord.letGo:
@@ -47,44 +81,73 @@ export class Branches {
     }
   }
 
+  /** The launcher lives. A host where no agent has spoken yet would take the news for something else. */
+  beat(): void {
+    for (const { link, lease } of this.#branches.values()) if (lease !== null) link.send(HEARTBEAT);
+  }
+
   /** The launcher is gone: those at the other ends see it by the end of their streams. */
   end(): void {
-    for (const link of this.#links.values()) link.letGo();
+    for (const { link } of this.#branches.values()) link.letGo();
   }
 
-  #begin(branch: number, { words }: BranchOrder): void {
-    if (this.#links.has(branch)) throw new ProtocolError(`branch ${branch} was begun twice`);
-    let link: NativeLink;
+  #pass(number: number, frame: Frame): void {
+    const branch = this.#branches.get(number);
+    if (frame.kind === FrameKind.suspend) branch?.lease?.follow(frame);
+    branch?.link.send(frame);
+  }
+
+  #begin(number: number, { words }: BranchOrder): void {
+    if (this.#branches.has(number)) throw new ProtocolError(`branch ${number} was begun twice`);
+    let link: BranchLink;
     try {
-      const native = loadNative();
-      link = new NativeLink(native, (onEvent) => native.toolStart(words, [], onEvent));
+      link = this.#start(words);
     } catch (error) {
-      const remarks = messageOf(error);
-      return this.#say(branch, BranchWord.gone, { status: null, remarks });
+      return this.#say(number, BranchWord.gone, { status: null, remarks: messageOf(error) });
     }
-    if (this.#links.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));
-    this.#links.set(branch, link);
+    if (this.#branches.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));
+    const branch: Branch = { link, lease: null };
+    this.#branches.set(number, branch);
     link.open({
-      frame: (frame) => this.#up.send(branchFrame(branch, BranchWord.frame, encodeFrame(frame))),
-      closed: (problem) => this.#say(branch, BranchWord.closed, { problem }),
+      frame: (frame) => this.#hear(number, branch, frame),
+      closed: (problem) => {
+        branch.lease?.stop();
+        this.#say(number, BranchWord.closed, { problem });
+      },
     });
-    void this.#untilGone(branch, link);
+    void this.#untilGone(number, branch);
   }
 
-  async #untilGone(branch: number, link: NativeLink): Promise<void> {
-    const { waitStatus, remarks } = await link.died;
-    link.release();
-    this.#links.delete(branch);
+  #hear(number: number, branch: Branch, frame: Frame): void {
+    if (frame.kind !== FrameKind.staging)
+      branch.lease ??= new Lease({ ...this.#terms, onSilent: (silentMs) => this.#silent(number, branch, silentMs) });
+    branch.lease?.heard();
+    if (frame.kind !== FrameKind.heartbeat) this.#gathered.add(number, frame);
+  }
+
+  /** Those behind it, too, are lost with its shell. */
+  #silent(number: number, { link }: Branch, silentMs: number): void {
+    this.#gathered.add(number, silenceFrame(silentMs));
+    link.kill();
+  }
+
+  async #untilGone(number: number, branch: Branch): Promise<void> {
+    const { waitStatus, remarks } = await branch.link.died;
+    branch.lease?.stop();
+    branch.link.release();
+    this.#branches.delete(number);
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
-    this.#say(branch, BranchWord.gone, { status, remarks });
-    if (this.#links.size === 0) this.#lastGone?.();
+    this.#say(number, BranchWord.gone, { status, remarks });
+    if (this.#branches.size === 0) this.#lastGone?.();
   }
 
-  #say(branch: number, word: number, what: BranchProblem | BranchEnd): void {
-    this.#up.send(branchFrame(branch, word, encodeJson(what)));
+  #say(subject: number, flags: number, what: BranchProblem | BranchEnd): void {
+    this.#gathered.flush();
+    this.#up.send(makeFrame(FrameKind.branch, { subject, flags, payload: encodeJson(what) }));
   }
 }
 
-function branchFrame(subject: number, flags: number, payload: Uint8Array): Frame {
-  return makeFrame(FrameKind.branch, { subject, flags, payload });
+function startTool(words: readonly string[]): BranchLink {
+  const native = loadNative();
+  return new NativeLink(native, (onEvent) => native.toolStart(words, [], onEvent));
 }

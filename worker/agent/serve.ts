@@ -11,10 +11,10 @@ import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Agent } from './agent.ts';
 import { beginAgent } from './begin.ts';
-import { Branches } from './branches.ts';
 import { openBootstrap } from './bootstrap-open.ts';
 import { leave } from '../engine/load.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
+import { Uplink } from './uplink.ts';
 
 /** A launcher that has connected sends its order with the same packet; a stranger may never. */
 const ORDER_DEADLINE_MS = 30_000;
@@ -27,7 +27,7 @@ export interface AgentLink extends Link {
 }
 
 let agent: Agent | null = null;
-let branches: Branches | null = null;
+let uplink: Uplink | null = null;
 let isClosed = false;
 
 /** The agent, once the order has come. */
@@ -44,10 +44,7 @@ export function serve(link: AgentLink): void {
         if (agent === null || (frame.kind === FrameKind.order && agent.hasEnded)) {
           clearTimeout(deadline);
           begin(frame, link);
-        } else if (frame.kind === FrameKind.branch) {
-          branches ??= new Branches(link);
-          branches.receive(frame);
-        } else {
+        } else if (uplink?.receive(frame) !== true) {
           agent.receive(frame);
         }
       } catch (error) {
@@ -73,6 +70,8 @@ function begin(frame: Frame, link: AgentLink): void {
     return;
   }
   const order: AgentOrder = parseOrder(frame.payload);
+  uplink ??= new Uplink(link, order, (silentMs) => agent?.launcherSilent(silentMs));
+  uplink.busy();
   let begun: Agent | null = null;
   begun = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => ended(link, begun) });
   agent = begun;
@@ -87,7 +86,7 @@ function refuse(wanted: string): AgentReport | null {
 
 function stop(): void {
   isClosed = true;
-  branches?.end();
+  uplink?.end();
   if (agent?.hasEnded === true && agent.staysAfter) leave(0);
   if (agent === null) giveUp('the launcher closed the connection before its order came');
   else agent.linkClosed();
@@ -104,10 +103,10 @@ export function giveUp(message: string): never {
 
 /** Null: it has refused. One whose launcher may order again stays, and so does one that was followed by another. */
 function ended(link: AgentLink, one: Agent | null): void {
-  const isLast = one === null || (one === agent && !one.staysAfter);
-  if (one?.hasLostLauncher === true) branches?.end();
+  const isLast = one === null || one.hasLostLauncher || (one === agent && !one.staysAfter);
+  if (one === null || one === agent) uplink?.idle();
   // Other hosts may end later, and what they say comes by way of us.
-  if (isLast || isClosed) void (branches?.none ?? Promise.resolve()).then(() => exitWhenSent(link));
+  if (isLast || isClosed) void (uplink?.none ?? Promise.resolve()).then(() => exitWhenSent(link));
 }
 
 /** The link's end is the process's. */

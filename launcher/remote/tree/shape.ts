@@ -15,9 +15,3 @@ export function parentOf(index: number, radix: number): number | null {
     size *= radix;
   }
 }
-
-/** Hosts between the launcher and that one. */
-export function depthOf(index: number, radix: number): number {
-  const parent = parentOf(index, radix);
-  return parent === null ? 0 : 1 + depthOf(parent, radix);
-}

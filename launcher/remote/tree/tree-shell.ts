@@ -2,6 +2,7 @@
  * Many hosts: the agents that are there start others, each by the remote shell of its own host. Whether hosts reach each other so is known once one has
  * tried; where they do not, the launcher reaches all of them by itself.
  */
+import { HEARTBEAT } from '../../../control/link/lease.ts';
 import type { Link } from '../../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
@@ -93,6 +94,7 @@ export class TreeShell implements RemoteShell {
         return false;
       },
       closed,
+      closing: () => trunk.settle(),
     });
     return { ...remote, link };
   }
@@ -107,6 +109,7 @@ export class TreeShell implements RemoteShell {
         return false;
       },
       closed: () => undefined,
+      closing: () => undefined,
     });
     const exit = branch.exit.then((end): RemoteExit => {
       if (answered) return end;
@@ -121,9 +124,11 @@ export class TreeShell implements RemoteShell {
 }
 
 interface Tap {
-  /** True: the frame is not for whoever reads the link. */
+  /** True: the frame is not for whoever reads the link, to whom it is a sign of life. */
   frame(frame: Frame): boolean;
   closed(): void;
+  /** Nothing can be sent after this. */
+  closing(): void;
 }
 
 /** The link, with somebody who hears all of it, too. */
@@ -132,7 +137,7 @@ function tapped(link: Link, tap: Tap): Link {
     open: (handler) =>
       link.open({
         frame: (frame) => {
-          if (!tap.frame(frame)) handler.frame(frame);
+          handler.frame(tap.frame(frame) ? HEARTBEAT : frame);
         },
         closed(problem) {
           handler.closed(problem);
@@ -141,7 +146,10 @@ function tapped(link: Link, tap: Tap): Link {
       }),
     send: (frame) => link.send(frame),
     flush: () => link.flush(),
-    close: () => link.close(),
+    close() {
+      tap.closing();
+      link.close();
+    },
   };
 }
 

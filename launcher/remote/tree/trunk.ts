@@ -1,8 +1,9 @@
 /** An agent at work that passes frames on to agents of other hosts, and these as remote processes. */
+import { GatheredFrames } from '../../../control/link/gathered-frames.ts';
 import type { Link, LinkHandler } from '../../../control/link/link.ts';
 import { parseBranchEnd, parseBranchProblem } from '../../../control/link/validate.ts';
-import { BranchWord } from '../../../control/messages/branch.ts';
-import { decodeFrame, encodeFrame, encodeJson, makeFrame } from '../../../control/messages/codec.ts';
+import { BranchWord, decodePassed } from '../../../control/messages/branch.ts';
+import { encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { RemoteExit, RemoteProcess } from '../shell.ts';
@@ -10,6 +11,7 @@ import type { RemoteExit, RemoteProcess } from '../shell.ts';
 export class Trunk {
   readonly #host: string;
   readonly #link: Link;
+  readonly #gathered: GatheredFrames;
   readonly #branches = new Map<number, Branch>();
   #next = 0;
 
@@ -17,6 +19,7 @@ export class Trunk {
   constructor(host: string, link: Link) {
     this.#host = host;
     this.#link = link;
+    this.#gathered = new GatheredFrames((frame) => link.send(frame));
   }
 
   get host(): string {
@@ -26,19 +29,36 @@ export class Trunk {
   /** Has that host run a remote shell with an agent at its other end. */
   grow(words: readonly string[]): RemoteProcess {
     const subject = this.#next++;
-    const say = (flags: number, payload: Uint8Array = new Uint8Array(0)): void =>
+    const say = (flags: number, payload: Uint8Array = new Uint8Array(0)): void => {
+      this.settle();
       this.#link.send(makeFrame(FrameKind.branch, { subject, flags, payload }));
-    const branch = new Branch(say, () => this.#link.flush());
+    };
+    const branch = new Branch({
+      send: (frame) => this.#gathered.add(subject, frame),
+      flush: () => {
+        this.settle();
+        this.#link.flush();
+      },
+      close: () => say(BranchWord.close),
+    });
     this.#branches.set(subject, branch);
     void branch.exit.then(() => this.#branches.delete(subject));
     say(BranchWord.begin, encodeJson({ words }));
     const letGo = (lost: boolean): void => say(lost ? BranchWord.kill : BranchWord.letGo);
-    return { link: branch, exit: branch.exit, kill: () => say(BranchWord.kill), letGo };
+    return { link: branch, exit: branch.exit, kill: () => say(BranchWord.kill), letGo, isWatched: true };
   }
 
   /** @throws ProtocolError for a frame of a branch that makes no sense */
   receive(frame: Frame): void {
-    this.#branches.get(frame.subject)?.receive(frame);
+    if (frame.flags !== BranchWord.passed) return this.#branches.get(frame.subject)?.receive(frame);
+    for (const { branches, frame: one } of decodePassed(frame.payload))
+      for (const branch of branches) this.#branches.get(branch)?.hear(one);
+    return undefined;
+  }
+
+  /** Hands to the link what branches were given so far. */
+  settle(): void {
+    this.#gathered.flush();
   }
 
   /** Nothing comes from it any more. */
@@ -48,16 +68,14 @@ export class Trunk {
 }
 
 class Branch implements Link {
-  readonly #say: (word: number, payload?: Uint8Array) => void;
-  readonly flush: () => void;
+  readonly #far: Pick<Link, 'send' | 'flush' | 'close'>;
   readonly #exit = Promise.withResolvers<RemoteExit>();
   #handler: LinkHandler | null = null;
   /** What came before anybody listened. */
   #early: ((handler: LinkHandler) => void)[] = [];
 
-  constructor(say: (word: number, payload?: Uint8Array) => void, flush: () => void) {
-    this.#say = say;
-    this.flush = flush;
+  constructor(far: Pick<Link, 'send' | 'flush' | 'close'>) {
+    this.#far = far;
   }
 
   get exit(): Promise<RemoteExit> {
@@ -71,15 +89,18 @@ class Branch implements Link {
   }
 
   send(frame: Frame): void {
-    this.#say(BranchWord.frame, encodeFrame(frame));
+    this.#far.send(frame);
+  }
+
+  flush(): void {
+    this.#far.flush();
   }
 
   close(): void {
-    this.#say(BranchWord.close);
+    this.#far.close();
   }
 
   receive({ flags, payload }: Frame): void {
-    if (flags === BranchWord.frame) return this.#hear(decodeFrame(payload));
     if (flags === BranchWord.closed) return this.#closed(parseBranchProblem(payload).problem);
     if (flags !== BranchWord.gone) throw new ProtocolError(`a frame of a branch with flags ${flags}`);
     this.#closed(null);
@@ -91,7 +112,7 @@ class Branch implements Link {
     this.#exit.resolve({ status: null, remarks: problem });
   }
 
-  #hear(frame: Frame): void {
+  hear(frame: Frame): void {
     if (this.#handler === null) this.#early.push((handler) => handler.frame(frame));
     else this.#handler.frame(frame);
   }

@@ -1,5 +1,6 @@
 /** What agents say to the launcher, each as it may be: the material of attacks that come near to it. */
 import { ByteWriter } from '../../../control/messages/bytes.ts';
+import { silenceFrame } from '../../../control/link/lease.ts';
 import { encodeCalls } from '../../../control/messages/calls.ts';
 import { encodeFrame, encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
@@ -38,6 +39,7 @@ const frames: Readonly<Record<string, Frame>> = {
     payload: encodeMachine({ topology: '<system version="1"/>', graphs: null }),
   }),
   failure: makeFrame(FrameKind.failure, { payload: encodeJson(report) }),
+  'failure, its own silence': silenceFrame(7000),
 };
 
 function about(kind: FrameKind, payload: Uint8Array): Frame {

@@ -1,0 +1,194 @@
+/** The launcher's end of a tree of agents and theirs, over links in memory: leases, trunks and branches are the real ones, hosts are not. */
+import { HEARTBEAT } from '../../control/link/lease.ts';
+import type { Link } from '../../control/link/link.ts';
+import { MemoryLink } from '../../control/link/memory-link.ts';
+import { parseReport } from '../../control/link/validate.ts';
+import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
+import { FrameKind, type Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder } from '../../control/messages/link.ts';
+import type { AgentConnection } from '../../launcher/remote/connection.ts';
+import { agentStarterOver } from '../../launcher/remote/remote-agent.ts';
+import type { RemoteExit } from '../../launcher/remote/shell.ts';
+import { TreeShell } from '../../launcher/remote/tree/tree-shell.ts';
+import type { BranchLink } from '../../worker/agent/branches.ts';
+import { Uplink } from '../../worker/agent/uplink.ts';
+import { hostNamed } from './host-slots.ts';
+
+export const terms = { heartbeatMs: 1000, leaseMs: 5000 };
+
+/** An agent, or rather what of it has to do with the tree. */
+class PlayedAgent {
+  readonly heard: Frame[] = [];
+  readonly uplink: Uplink;
+  readonly link: Link;
+  /** When nothing had been heard of the launcher for too long, or its streams ended. */
+  launcherGoneAt: number | null = null;
+
+  constructor(link: Link, startBranch: (name: string) => BranchLink) {
+    this.link = link;
+    this.uplink = new Uplink(
+      link,
+      terms,
+      () => this.#launcherGone(),
+      ([name = '']) => startBranch(name),
+    );
+    link.open({
+      frame: (frame) => {
+        if (!this.uplink.receive(frame)) this.heard.push(frame);
+      },
+      closed: () => {
+        this.#launcherGone();
+        this.uplink.end();
+      },
+    });
+    link.send(makeFrame(FrameKind.hello));
+  }
+
+  #launcherGone(): void {
+    this.launcherGoneAt ??= performance.now();
+  }
+}
+
+/** The launcher's end of the connection to one host. */
+interface PlayedHost {
+  readonly connection: AgentConnection;
+  readonly heard: Frame[];
+  /** Of `silent` reports. */
+  readonly silences: number[];
+  closed: string | null | undefined;
+}
+
+export class PlayedTree {
+  readonly agents = new Map<string, PlayedAgent>();
+  readonly hosts = new Map<string, PlayedHost>();
+  /** What travels over the launcher's own links from now on. */
+  readonly received: Frame[] = [];
+  readonly sent: Frame[] = [];
+  /** Hosts whose link to the one that reaches them carries nothing. */
+  readonly cut = new Set<string>();
+  /** What waits for a launcher that is stopped; null: it is not. */
+  #waiting: (() => void)[] | null = null;
+
+  constructor(names: readonly string[], radix: number) {
+    const slots = names.map((name) => hostNamed(name));
+    const direct = {
+      start: ({ name }: { name: string }) => Promise.resolve(this.#direct(name)),
+      branchWords: ({ name }: { name: string }) => [name],
+      trial: () => '',
+      isTransient: () => false,
+    };
+    const start = agentStarterOver(new TreeShell(direct, slots, radix), null);
+    for (const slot of slots) {
+      const played = { heard: [] as Frame[], silences: [] as number[], closed: undefined as string | null | undefined };
+      const connection = start(
+        slot,
+        { ...order, hostName: slot.name },
+        {
+          frame(frame) {
+            played.heard.push(frame);
+            const report = frame.kind === FrameKind.failure ? parseReport(frame.payload) : null;
+            if (report?.type === 'silent') played.silences.push(report.silentMs);
+          },
+          closed: ({ problem }) => (played.closed = problem),
+          staging: () => undefined,
+          way: () => undefined,
+          step: () => undefined,
+        },
+      );
+      this.hosts.set(slot.name, Object.assign(played, { connection }));
+    }
+  }
+
+  stopLauncher(): void {
+    this.#waiting = [];
+  }
+
+  continueLauncher(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = null;
+    for (const hear of waiting) hear();
+  }
+
+  #direct(name: string) {
+    const branch = this.#connect(name);
+    const link: Link = {
+      open: (handler) =>
+        branch.open({
+          closed: (problem) => handler.closed(problem),
+          frame: (one) => {
+            if (this.#waiting !== null) this.#waiting.push(() => handler.frame(one));
+            else handler.frame(one);
+            this.received.push(one);
+          },
+        }),
+      send: (frame) => {
+        if (this.#waiting !== null) return;
+        this.sent.push(frame);
+        branch.send(frame);
+      },
+      flush: () => undefined,
+      close: () => branch.close(),
+    };
+    const exit = branch.died.then(({ remarks }): RemoteExit => ({ status: 0, remarks }));
+    return { link, exit, kill: () => branch.kill(), letGo: () => branch.letGo() };
+  }
+
+  /** A remote shell to the host, at whose other end its agent starts. */
+  #connect(name: string): BranchLink {
+    const [near, far] = MemoryLink.pair();
+    const died = Promise.withResolvers<{ waitStatus: number | null; remarks: string }>();
+    const end = (): void => {
+      near.close();
+      died.resolve({ waitStatus: null, remarks: '' });
+    };
+    this.agents.set(name, new PlayedAgent(this.#cable(name, far), (child) => this.#connect(child)));
+    return Object.assign(this.#cable(name, near), {
+      died: died.promise,
+      kill: end,
+      letGo: end,
+      release: () => undefined,
+    });
+  }
+
+  #cable(name: string, link: Link): Link {
+    return {
+      open: (handler) =>
+        link.open({
+          frame: (frame) => handler.frame(frame),
+          closed: (problem) => this.cut.has(name) || handler.closed(problem),
+        }),
+      send: (frame) => this.cut.has(name) || link.send(frame),
+      flush: () => undefined,
+      close: () => link.close(),
+    };
+  }
+}
+
+const order: AgentOrder = {
+  schemaVersion: 1,
+  version: '1',
+  jobId: 'job1',
+  epoch: 0,
+  maxRestarts: 0,
+  uniqueId: '',
+  ...terms,
+  outputCredit: 1,
+  plansLocally: true,
+  installation: '/opt/ncclrun',
+  topology: false,
+  hangAfterMs: 0,
+  preload: false,
+  hostName: '',
+  placement: null,
+};
+
+export const isHeartbeat = ({ kind }: Frame): boolean => kind === HEARTBEAT.kind;
+
+/** Suspends leases, or resumes them. */
+export function suspension(isBeginning: boolean): Frame {
+  return makeFrame(FrameKind.suspend, { flags: isBeginning ? 1 : 0 });
+}
+
+export function notice(message: string): Frame {
+  return makeFrame(FrameKind.failure, { payload: encodeJson({ type: 'notice', message }) });
+}

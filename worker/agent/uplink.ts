@@ -1,0 +1,68 @@
+/**
+ * This process's lease with the launcher, and the agents of other hosts that the launcher reaches by way of it. It lasts as long as the link, from
+ * the first order to the end of the last agent behind it.
+ */
+import { HEARTBEAT, Lease } from '../../control/link/lease.ts';
+import type { Link } from '../../control/link/link.ts';
+import { FrameKind, type Frame } from '../../control/messages/frame.ts';
+import type { AgentOrder } from '../../control/messages/link.ts';
+import { Branches, type StartBranch } from './branches.ts';
+
+export type LeaseTerms = Pick<AgentOrder, 'leaseMs' | 'heartbeatMs'>;
+
+export class Uplink {
+  readonly #lease: Lease;
+  readonly #branches: Branches;
+
+  /** `silent`: nothing was heard of the launcher for longer than the lease. `startBranch`: for tests. */
+  constructor(link: Link, terms: LeaseTerms, silent: (silentMs: number) => void, startBranch?: StartBranch) {
+    const branches = new Branches(link, terms, startBranch);
+    this.#branches = branches;
+    this.#lease = new Lease({
+      ...terms,
+      sendHeartbeat: () => link.send(HEARTBEAT),
+      onSilent(silentMs) {
+        silent(silentMs);
+        branches.end(); // they will not hear of the launcher any more either, and need not wait for that
+      },
+    });
+  }
+
+  /** True: the frame is for nobody else. @throws ProtocolError for one that makes no sense */
+  receive(frame: Frame): boolean {
+    this.#lease.heard();
+    switch (frame.kind) {
+      case FrameKind.heartbeat:
+        this.#branches.beat();
+        return true;
+      case FrameKind.branch:
+        this.#branches.receive(frame);
+        return true;
+      case FrameKind.suspend:
+        this.#lease.follow(frame);
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  /** Nothing runs here that the launcher's end would have to end; those behind judge for themselves. */
+  idle(): void {
+    this.#lease.suspend();
+  }
+
+  /** There is another order. */
+  busy(): void {
+    this.#lease.resume();
+  }
+
+  /** Resolves when no agent is left behind this one, at once or later. */
+  get none(): Promise<void> {
+    return this.#branches.none;
+  }
+
+  /** The launcher is gone. */
+  end(): void {
+    this.#branches.end();
+  }
+}
