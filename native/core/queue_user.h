@@ -6,9 +6,10 @@
 
 namespace ncclrun::cuda {
 
-// One of them, as long as it lives. Where the driver has a single queue for all streams (CUDA_DEVICE_MAX_CONNECTIONS=1),
-// a stream's wait holds up what other streams have behind it: a communicator's copies then wait for a peer whose own
-// stand behind a kernel of another communicator, and that kernel for one that stands behind the copies here.
+// One of them, as long as it lives. Where the driver has a single queue for all streams
+// (CUDA_DEVICE_MAX_CONNECTIONS=1), a stream's wait holds up what other streams have behind it: a communicator's copies
+// then wait for a peer whose own stand behind a kernel of another communicator, and that kernel for one that stands
+// behind the copies here.
 class QueueUser {
  public:
   explicit QueueUser(Device device);

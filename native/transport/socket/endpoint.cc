@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -30,6 +31,13 @@ constexpr uint64_t kFarewellNanoseconds = 10'000'000'000;
 // How often a wait for room looks whether it is still wanted.
 constexpr int kInterruptMs = 20;
 
+// A network that is away for a moment is no reason not to begin: so long it is tried again, after so long each time.
+constexpr uint64_t kTriesNanoseconds = 30'000'000'000;
+constexpr long kPauseNanoseconds = 100'000'000;
+
+bool mayPass(int error) {
+  return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENETDOWN || error == ETIMEDOUT;
+}
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
@@ -86,23 +94,23 @@ void SocketEndpoint::broken(const std::string& why) {
 
 // --- setting up
 
-bool SocketEndpoint::beginConnecting(std::string_view address, uint32_t port) {
+bool SocketEndpoint::beginConnecting() {
   sockaddr_storage storage{};
-  const std::string text(address);
+  const std::string& text = address_;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
   socklen_t length = 0;
   if (inet_pton(AF_INET, text.c_str(), &v4->sin_addr) == 1) {
     v4->sin_family = AF_INET;
-    v4->sin_port = htons(uint16_t(port));
+    v4->sin_port = htons(uint16_t(port_));
     length = sizeof *v4;
   } else if (inet_pton(AF_INET6, text.c_str(), &v6->sin6_addr) == 1) {
     v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(uint16_t(port));
+    v6->sin6_port = htons(uint16_t(port_));
     length = sizeof *v6;
   }
-  if (length == 0 || port == 0) {
-    broken("the plan gives it no address to connect to (\"" + text + "\" port " + std::to_string(port) + ")");
+  if (length == 0 || port_ == 0) {
+    broken("the plan gives it no address to connect to (\"" + text + "\" port " + std::to_string(port_) + ")");
     return false;
   }
   socket_.reset(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -112,23 +120,41 @@ bool SocketEndpoint::beginConnecting(std::string_view address, uint32_t port) {
   }
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 && errno != EINPROGRESS) {
-    broken("connecting to " + text + " port " + std::to_string(port) + ": " + strerror(errno));
+  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 || errno == EINPROGRESS) return true;
+  return beginPause(errno);
+}
+
+// In the socket's place stands a timer.
+bool SocketEndpoint::beginPause(int error) {
+  if (!mayPass(error) || nowNanoseconds() - begunAt_ > kTriesNanoseconds) {
+    broken("connecting to " + address_ + " port " + std::to_string(port_) + ": " + strerror(error));
     return false;
   }
+  socket_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kPauseNanoseconds}};
+  if (!socket_.valid() || timerfd_settime(socket_.get(), 0, &once, nullptr) != 0) {
+    broken(std::string("no timer: ") + strerror(errno));
+    return false;
+  }
+  pauses_ = true;
   return true;
+}
+
+void SocketEndpoint::watchConnecting() {
+  if (Status status = proxy_->add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *this); !status.ok())
+    broken(status.sentence);
 }
 
 void SocketEndpoint::connect(std::string_view address, uint32_t port, const socket::Hello& hello) {
   {
     std::lock_guard lock(mutex_);
     hello_ = hello;
-    if (!beginConnecting(address, port)) return;
+    address_ = address;
+    port_ = port;
+    begunAt_ = nowNanoseconds();
+    if (beginConnecting()) watchConnecting();
   }
-  if (Status status = proxy_->add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *this); !status.ok()) {
-    std::lock_guard lock(mutex_);
-    broken(status.sentence);
-  }
+  move(false);  // the proxy's thread may have come while this one had the mutex
 }
 
 bool SocketEndpoint::adopt(Descriptor& connection) {
@@ -154,11 +180,23 @@ bool SocketEndpoint::adopt(Descriptor& connection) {
 
 // Sender: hello out, welcome in.
 void SocketEndpoint::introduce() {
+  if (pauses_) {
+    uint64_t expired = 0;
+    if (read(socket_.get(), &expired, sizeof expired) != ssize_t(sizeof expired)) return;
+    pauses_ = false;
+    proxy_->remove(socket_.get(), *this);
+    if (beginConnecting()) watchConnecting();
+    return;
+  }
   if (helloDone_ < sizeof hello_) {
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) return broken(std::string("connecting: ") + strerror(error));
+    if (error != 0) {
+      proxy_->remove(socket_.get(), *this);
+      if (beginPause(error)) watchConnecting();
+      return;
+    }
     const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&hello_) + helloDone_,
                               sizeof hello_ - helloDone_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && !again(errno) && errno != ENOTCONN)

@@ -53,7 +53,10 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   // All below with mutex_ held.
   void carry();
   void introduce();
-  bool beginConnecting(std::string_view address, uint32_t port);
+  // False: the connection is broken.
+  bool beginConnecting();
+  bool beginPause(int error);
+  void watchConnecting();
   void sendSlots();
   void receiveSlots();
   bool receiveHeader();
@@ -77,6 +80,10 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   std::atomic<bool> open_{false};
   std::atomic<bool> left_{false};  // the peer said farewell
   std::atomic<bool> over_{false};  // nothing more can be carried
+  std::string address_;
+  uint32_t port_ = 0;
+  uint64_t begunAt_ = 0;
+  bool pauses_ = false;  // before it connects again
   socket::Hello hello_{};
   size_t helloDone_ = 0;
   socket::SlotHeader header_{};  // of the slot under way, or what the receiver answers
