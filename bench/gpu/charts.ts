@@ -1,8 +1,9 @@
 /**
  * From results to pictures and tables:
  *
- *   node bench/gpu/charts.ts [--out DIRECTORY] FILE...
+ *   node bench/gpu/charts.ts [--out DIRECTORY] [--about WORDS] FILE...
  *
+ * WORDS: the machine and the day, say.
  * FILE: what `collectives --json` wrote (bench/gpu/collectives.c), or times of NVIDIA's library alone as {"what", "collectives": {collective:
  * {"plain-graph" …: {bytes: [microseconds, GB/s]}}}}. Of what several files have, the first counts. Into the directory (docs/charts) go an SVG for
  * each collective, in graphs and eager, and README.md with them and the tables.
@@ -18,9 +19,9 @@ import { tableOf } from './charts/table.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { out: { type: 'string', default: 'docs/charts' } },
+  options: { out: { type: 'string', default: 'docs/charts' }, about: { type: 'string' } },
 });
-if (positionals.length === 0) throw new Error('charts.ts [--out DIRECTORY] FILE...');
+if (positionals.length === 0) throw new Error('charts.ts [--out DIRECTORY] [--about WORDS] FILE...');
 
 const results = new Results();
 for (const path of positionals) read(results, readFileSync(path, 'utf8'), basename(path));
@@ -51,5 +52,6 @@ function head(): string {
         ];
   const legend =
     'Ratios are ours to NCCL’s, less is faster. GB/s: bus bandwidth as nccl-tests count it, ours on plain buffers.';
-  return [...about.map((words) => `- ${words}`), '', ...machine, legend].join('\n');
+  const words = new Set([...(values.about === undefined ? [] : [values.about]), ...about]); // every file says it
+  return [...Array.from(words, (line) => `- ${line}`), '', ...machine, legend].join('\n');
 }

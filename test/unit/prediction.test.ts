@@ -15,7 +15,7 @@ const MiB = 2 ** 20;
 
 describe('predicted times', () => {
   const gpus = planCommunicator(gpuInput(2));
-  // docs/performance.md, two H200 in a graph.
+  // Two H200, in a graph.
   test.each([
     ['allReduce', 8, 4.2],
     ['allReduce', 64 * KiB, 6.7],

@@ -31,7 +31,7 @@ const STEPS = 4;
 
 /**
  * The largest first, then what costs least is given up first: rings, which carry the largest reductions, keep their slots longest. Two ranks
- * have no others than those of the pair, and get the first of these (docs/performance.md: 256 KiB instead of 128 save a tenth; with 96 KiB of LL128
+ * have no others than those of the pair, and get the first of these (docs/performance-gpus.md: 256 KiB instead of 128 save a tenth; with 96 KiB of LL128
  * twice as large operations are launches of one turn, which take 10 µs instead of 14).
  */
 const LADDER: readonly Sizes[] = [

@@ -1,6 +1,6 @@
 /**
  * Times and bandwidths of the tuning model, by the generation of the GPUs. Between hosts and over PCI Express they are those of NCCL's model (NCCL 2.27
- * to 2.30, src/graph/tuning.cc); inside a host over NVLink they were measured with ncclrun's own kernels on two H100 (docs/performance.md),
+ * to 2.30, src/graph/tuning.cc); inside a host over NVLink they were measured with ncclrun's own kernels on two H100 (docs/performance-gpus.md),
  * and for other generations are those, with the bandwidth of their links: estimates.
  */
 import type { AlgorithmName, ProtocolName } from '../../plan/types.ts';
@@ -140,7 +140,7 @@ export const HANDS: Readonly<Record<Deed, Readonly<Partial<Record<InsideAlgorith
 };
 
 /**
- * Multiprocessors that reach those shares; fewer have less in proportion. Simple: as measured with 8 and 16 of them (docs/performance.md); the
+ * Multiprocessors that reach those shares; fewer have less in proportion. Simple: as measured with 8 and 16 of them (docs/performance-gpus.md); the
  * others, whose threads look at every line, are estimates.
  */
 export const FILLING_BLOCKS: ByProtocol<number> = { ll: 40, ll128: 40, simple: 24 };

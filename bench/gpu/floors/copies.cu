@@ -1,0 +1,153 @@
+// What a copy from one GPU into the other's buffer takes, by the ways of saying that the buffer is ready and that all
+// is there:  nvcc -O3 -std=c++20 -arch=sm_90 -o copies copies.cu && ./copies
+#include "two_gpus.cuh"
+
+namespace {
+
+using BatchMemoryOperation = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
+BatchMemoryOperation batchMemoryOperation;
+uint32_t* hostWords;
+
+enum { kReady = 0, kArrived = 16 };  // words of a side, a cache line apart
+
+uint32_t* word(bool inHost, int side, int which) {
+  return inHost ? hostWords + side * 64 + which : sides[side].words + which;
+}
+void run(cudaStream_t stream, std::vector<CUstreamBatchMemOpParams> batch) {
+  if (!batch.empty()) MUST(batchMemoryOperation(stream, unsigned(batch.size()), batch.data(), 0));
+}
+CUstreamBatchMemOpParams writes(uint32_t* to, uint32_t value) {
+  CUstreamBatchMemOpParams one{};
+  one.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  one.writeValue.address = CUdeviceptr(to);
+  one.writeValue.value = value;
+  return one;
+}
+CUstreamBatchMemOpParams waits(uint32_t* on) {
+  CUstreamBatchMemOpParams one{};
+  one.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  one.waitValue.address = CUdeviceptr(on);
+  one.waitValue.value = 1;
+  one.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  return one;
+}
+
+bool sends(int side, bool both) { return both || side == 0; }
+bool receives(int side, bool both) { return both || side == 1; }
+
+void copy(int side, cudaStream_t stream, size_t bytes) {
+  MUST(cudaMemcpyAsync(sides[1 - side].receive, sides[side].send, bytes, cudaMemcpyDeviceToDevice, stream));
+}
+void sayReady(int side, bool both, bool inHost) {
+  std::vector<CUstreamBatchMemOpParams> batch;
+  if (receives(side, both)) batch.push_back(writes(word(inHost, 1 - side, kReady), 1));
+  if (sends(side, both)) {
+    batch.push_back(waits(word(inHost, side, kReady)));
+    batch.push_back(writes(word(inHost, side, kReady), 0));
+  }
+  run(sides[side].stream, batch);
+}
+void sayArrived(int side, bool tells, bool awaits, bool inHost) {
+  std::vector<CUstreamBatchMemOpParams> batch;
+  if (tells) batch.push_back(writes(word(inHost, 1 - side, kArrived), 1));
+  if (awaits) {
+    batch.push_back(waits(word(inHost, side, kArrived)));
+    batch.push_back(writes(word(inHost, side, kArrived), 0));
+  }
+  run(sides[side].stream, batch);
+}
+
+void byWords(int side, size_t bytes, bool both, bool inHost) {
+  sayReady(side, both, inHost);
+  if (sends(side, both)) copy(side, sides[side].stream, bytes);
+  sayArrived(side, sends(side, both), receives(side, both), inHost);
+}
+void byWordsApart(int side, size_t bytes, bool both, bool inHost) {
+  Side& one = sides[side];
+  sayReady(side, both, inHost);
+  if (sends(side, both)) {
+    MUST(cudaEventRecord(one.forked, one.stream));
+    MUST(cudaStreamWaitEvent(one.line, one.forked));
+    copy(side, one.line, bytes);
+    run(one.line, {writes(word(inHost, 1 - side, kArrived), 1)});
+    MUST(cudaEventRecord(one.joined, one.line));
+    MUST(cudaStreamWaitEvent(one.stream, one.joined));
+  }
+  sayArrived(side, false, receives(side, both), inHost);
+}
+void byMeetings(int side, size_t bytes, bool both) {
+  meetOn(side, 4096);
+  if (sends(side, both)) copy(side, sides[side].stream, bytes);
+  meetOn(side, 8192);
+}
+
+// Each block says and hears for itself: word 0 of the block's is "arrived", 8 "ready", 32 counts.
+__global__ void __launch_bounds__(512, 1)
+    push(const uint4* from, uint4* to, size_t count, uint32_t* mine, uint32_t* theirs, bool isSender, bool isReceiver) {
+  __shared__ uint32_t number;
+  mine += blockIdx.x * 64;
+  theirs += blockIdx.x * 64;
+  if (threadIdx.x == 0) {
+    number = ++mine[32];
+    if (isReceiver) tell(theirs + 8, number);
+    if (isSender) await(mine + 8, number);
+  }
+  __syncthreads();
+  if (isSender) {
+    constexpr int kUnroll = 8;
+    const size_t part = (count + gridDim.x - 1) / gridDim.x;
+    const size_t begin = blockIdx.x * part, end = begin + part < count ? begin + part : count;
+    for (size_t i = begin + threadIdx.x; i < end; i += kUnroll * blockDim.x) {
+      uint4 loaded[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; u++) {
+        if (i + u * blockDim.x < end) loaded[u] = from[i + u * blockDim.x];
+      }
+#pragma unroll
+      for (int u = 0; u < kUnroll; u++) {
+        if (i + u * blockDim.x < end) to[i + u * blockDim.x] = loaded[u];
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) tell(theirs, number);
+  }
+  if (isReceiver && threadIdx.x == 0) await(mine, number);
+}
+void byStores(int side, size_t bytes, bool both, int blocks) {
+  const size_t words = 16384;
+  push<<<blocks, 512, 0, sides[side].stream>>>(
+      reinterpret_cast<const uint4*>(sides[side].send), reinterpret_cast<uint4*>(sides[1 - side].receive), bytes / 16,
+      sides[side].words + words, sides[1 - side].words + words, sends(side, both), receives(side, both));
+}
+
+}  // namespace
+
+int main() {
+  setUp();
+  cudaDriverEntryPointQueryResult found;
+  MUST(cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", reinterpret_cast<void**>(&batchMemoryOperation), 12000,
+                                        cudaEnableDefault, &found));
+  MUST(cudaHostAlloc(&hostWords, 4096, cudaHostAllocPortable | cudaHostAllocMapped));
+  std::fill_n(hostWords, 1024, 0u);
+  const auto sizes = {size_t(1) << 16, size_t(1) << 20, size_t(4) << 20, size_t(8) << 20, size_t(16) << 20, size_t(32) << 20};
+  std::printf("us; 64 KiB, 1, 4, 8, 16, 32 MiB each way, both ways at once; then one way\n");
+  const auto each = [&](const char* name, auto&& operation) {
+    row(name, sizes, [&](size_t bytes, bool both) { return measure([&](int side) { operation(side, bytes, both); }); });
+  };
+  each("a copy, nobody told", [](int side, size_t bytes, bool both) {
+    if (sends(side, both)) copy(side, sides[side].stream, bytes);
+  });
+  for (const bool inHost : {true, false}) {
+    const char* const where = inHost ? "the host's" : "GPUs'";
+    std::printf("words in %s memory\n", where);
+    each("  one stream", [&](int side, size_t bytes, bool both) { byWords(side, bytes, both, inHost); });
+    each("  the copy on a stream of its own",
+         [&](int side, size_t bytes, bool both) { byWordsApart(side, bytes, both, inHost); });
+  }
+  each("kernels that meet before and behind the copy", byMeetings);
+  for (const int blocks : {16, 32, 64, 128}) {
+    char name[64];
+    std::snprintf(name, sizeof name, "%d blocks that store, and say so", blocks);
+    each(name, [&](int side, size_t bytes, bool both) { byStores(side, bytes, both, blocks); });
+  }
+}

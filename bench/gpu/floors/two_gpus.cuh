@@ -1,0 +1,113 @@
+// Two GPUs of one process that reach each other's memory, and what an operation between them takes in a replayed graph.
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#define MUST(call)                                                                      \
+  do {                                                                                  \
+    const auto result_ = (call);                                                        \
+    if (int(result_) != 0) {                                                            \
+      std::printf("%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, int(result_));    \
+      std::exit(1);                                                                     \
+    }                                                                                   \
+  } while (0)
+
+inline constexpr size_t kBuffer = 400ull << 20, kWords = 1 << 20;
+inline constexpr int kOperations = 20, kRounds = 9, kWarmUps = 2;
+
+struct Side {
+  cudaStream_t stream, line;
+  cudaEvent_t forked, joined, begun, ended;
+  char *send, *receive;
+  uint32_t* words;  // in the GPU's memory, zero
+};
+inline Side sides[2];
+
+__device__ inline void tell(uint32_t* word, uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+__device__ inline void await(const uint32_t* word, uint32_t value) {
+  uint32_t seen;
+  do {
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(word) : "memory");
+  } while (int32_t(seen - value) < 0);
+}
+// `mine[8]` counts the meetings.
+__global__ void meet(uint32_t* mine, uint32_t* theirs) {
+  if (threadIdx.x > 0) return;
+  const uint32_t number = ++mine[8];
+  tell(theirs, number);
+  await(mine, number);
+}
+inline void meetOn(int side, size_t at) { meet<<<1, 32, 0, sides[side].stream>>>(sides[side].words + at, sides[1 - side].words + at); }
+
+inline void setUp() {
+  for (int side = 0; side < 2; side++) {
+    Side& one = sides[side];
+    MUST(cudaSetDevice(side));
+    MUST(cudaDeviceEnablePeerAccess(1 - side, 0));
+    for (cudaStream_t* stream : {&one.stream, &one.line})
+      MUST(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+    for (cudaEvent_t* event : {&one.forked, &one.joined})
+      MUST(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+    for (cudaEvent_t* event : {&one.begun, &one.ended}) MUST(cudaEventCreate(event));
+    MUST(cudaMalloc(&one.send, kBuffer));
+    MUST(cudaMalloc(&one.receive, kBuffer));
+    MUST(cudaMalloc(&one.words, kWords * sizeof(uint32_t)));
+    MUST(cudaMemset(one.words, 0, kWords * sizeof(uint32_t)));
+    MUST(cudaDeviceSynchronize());
+  }
+}
+
+// Microseconds of one, on the slower GPU; the median. operation(side): on the side's stream.
+template <class Operation>
+double measure(Operation&& operation) {
+  cudaGraphExec_t graphs[2];
+  for (int side = 0; side < 2; side++) {
+    cudaGraph_t graph;
+    MUST(cudaSetDevice(side));
+    MUST(cudaStreamBeginCapture(sides[side].stream, cudaStreamCaptureModeRelaxed));
+    for (int i = 0; i < kOperations; i++) operation(side);
+    MUST(cudaStreamEndCapture(sides[side].stream, &graph));
+    MUST(cudaGraphInstantiate(&graphs[side], graph, 0));
+    MUST(cudaGraphDestroy(graph));
+  }
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; round++) {
+    for (int side = 0; side < 2; side++) {
+      MUST(cudaSetDevice(side));
+      meetOn(side, kWords / 2);
+      MUST(cudaEventRecord(sides[side].begun, sides[side].stream));
+      MUST(cudaGraphLaunch(graphs[side], sides[side].stream));
+      MUST(cudaEventRecord(sides[side].ended, sides[side].stream));
+    }
+    float longest = 0;
+    for (const Side& side : sides) {
+      float milliseconds;
+      MUST(cudaEventSynchronize(side.ended));
+      MUST(cudaEventElapsedTime(&milliseconds, side.begun, side.ended));
+      longest = std::max(longest, milliseconds);
+    }
+    if (round >= kWarmUps) times.push_back(longest * 1000 / kOperations);
+  }
+  for (cudaGraphExec_t graph : graphs) MUST(cudaGraphExecDestroy(graph));
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// time(bytes, both): of so many bytes from the first GPU to the second, and, if both, also the other way.
+template <class Time>
+void row(const char* name, std::initializer_list<size_t> sizes, Time&& time) {
+  std::printf("%-52s", name);
+  for (const bool both : {true, false}) {
+    for (const size_t bytes : sizes) std::printf(" %8.2f", time(bytes, both));
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
