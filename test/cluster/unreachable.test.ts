@@ -86,12 +86,16 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     expect({ status, lines: stdout.split('\n').toSorted() }).toEqual({ status: 0, lines: ['', '[0] h1', '[1] h2'] });
   });
 
-  it('that is cut off while its login takes long: noticed within 10 s', async () => {
-    const [begun, goOn] = [join(cluster.state, 'begun'), join(cluster.state, 'go-on')];
-    const environment = await slowLogin(2223, `mkfifo ${goOn} && touch ${begun} && cat ${goOn}`);
+  it.each([
+    ['is cut off', 'cut', 'uncut'],
+    ['hangs', 'freeze', 'thaw'],
+  ] as const)('that %s while its login takes long: noticed within 10 s', async (_, begin, end) => {
+    const [begun, goOn] = [join(cluster.state, `begun-${begin}`), join(cluster.state, `go-on-${begin}`)];
+    const port = begin === 'cut' ? 2223 : 2224;
+    const environment = await slowLogin(port, `mkfifo ${goOn} && touch ${begun} && cat ${goOn}`);
     await using command = Command.start(['--json', '-H', 'h1:1,h2:1', 'hostname'], { cluster, environment });
     await until('a login at h2', () => existsSync(begun));
-    await cluster.host('h2').cut();
+    await cluster.host('h2')[begin]();
     try {
       const { status, stdout } = await command.endedWithin(10_000);
       expect(status).toBe(125);
@@ -99,7 +103,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
       expect(failure).toMatchObject({ type: 'host-unreachable', host: 'h2', phase: 'connect', cause: 'timeout' });
       expect(failure).toHaveProperty('detail', expect.stringMatching(/is connected, but does not answer/));
     } finally {
-      await cluster.host('h2').uncut();
+      await cluster.host('h2')[end]();
       await writeFile(goOn, '');
     }
     await cluster.host('h2').empty();

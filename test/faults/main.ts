@@ -10,7 +10,7 @@ import { draw } from './draw.ts';
 import { moments } from './kind.ts';
 import { kinds } from './kinds.ts';
 import { END_MS, type RoundResult } from './round.ts';
-import { failureLine, table } from './table.ts';
+import { failureText, table } from './table.ts';
 
 const text = { type: 'string' } as const;
 const { values } = parseArgs({
@@ -36,7 +36,7 @@ function chosen<Item>(list: string | undefined, all: readonly Item[], nameOf: (i
 function tell(result: RoundResult): void {
   const { draw: drawn, wrongs, endMs, outcome } = result;
   if (wrongs.length > 0) {
-    console.log(failureLine(result));
+    console.log(failureText(result));
     if (values.verbose === true) console.log(outcome?.stderr ?? '');
   } else if (values.verbose === true) console.log(`${drawn.kind.name} ${drawn.moment}: ${(endMs / 1000).toFixed(1)} s`);
 }

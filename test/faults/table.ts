@@ -30,8 +30,12 @@ export function table(results: readonly RoundResult[]): string {
     .join('\n');
 }
 
-/** One line: what is wrong, and how to play this round alone. */
-export function failureLine({ draw: { seed, kind, moment, host, rank, rsh }, wrongs }: RoundResult): string {
+const LAST_LINES = 12;
+
+/** What is wrong, how to play this round alone, and what the command said at last. */
+export function failureText({ draw: { seed, kind, moment, host, rank, rsh }, wrongs, outcome }: RoundResult): string {
   const where = `${kind.name} ${moment}, host h${host + 1}, rank ${rank}, ${rsh}`;
-  return `FAILED ${where}: ${wrongs.join(' AND ')}; again: npm run test:faults -- --count 1 --seed ${seed} --only ${kind.name} --moment ${moment}`;
+  const again = `npm run test:faults -- --count 1 --seed ${seed} --only ${kind.name} --moment ${moment}`;
+  const said = outcome?.stderr.trimEnd().split('\n').slice(-LAST_LINES) ?? [];
+  return [`FAILED ${where}: ${wrongs.join(' AND ')}; again: ${again}`, ...said.map((line) => `    ${line}`)].join('\n');
 }

@@ -17,6 +17,7 @@ import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
 import { loadParts } from './late-library.ts';
+import { LoginWatch } from './login-watch.ts';
 import type { HopSettings } from './settings.ts';
 import type { Passage } from './shared-hops.ts';
 
@@ -80,15 +81,17 @@ export class Hop {
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
     await via?.opened;
-    const socket = await (via === null
-      ? dial(this.settings, (dialled) => (this.#socket = dialled))
-      : via.hop.forward(this.settings));
+    const reach = (onSocket: (socket: Duplex) => void): Promise<Duplex> =>
+      via === null ? dial(this.settings, onSocket) : via.hop.forward(this.settings);
+    const socket = await reach((dialled) => (this.#socket = dialled));
     this.#socket = socket;
     socket.on('error', (error) => this.#fail(connectTrouble(this.settings, error, this.#progress)));
     this.#reach('handshake');
     const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
-    if (this.#failure === null) this.#speak(new SshClient(), socket, known);
-    else hangUp(socket);
+    if (this.#failure !== null) return hangUp(socket);
+    const client = new SshClient();
+    this.#watchSilence(client, socket, () => reach(() => undefined));
+    this.#speak(client, socket, known);
   }
 
   /**
@@ -162,19 +165,23 @@ export class Hop {
       hostVerifier: (key: Buffer) => this.#verify(records, key),
       authHandler: this.#authenticate(offers),
     });
-    this.#watchHandshake(client, socket);
   }
 
-  /** A login may take the host long (its directory or name service answers late), while its system still acknowledges; after it, the package asks now and then whether the host is there. */
-  #watchHandshake(client: Client, socket: Duplex): void {
-    const watch = new SilenceWatch(() => this.#fail(silentTrouble(this.settings)));
+  /** A login may take the host long, while its system still acknowledges, and its sshd answers others; after it, the package asks now and then whether the host is there. */
+  #watchSilence(client: Client, socket: Duplex, dialAgain: () => Promise<Duplex>): void {
+    const silent = (): void => this.#fail(silentTrouble(this.settings));
+    let watch: SilenceWatch | LoginWatch = new SilenceWatch(silent);
     socket.on('data', () => watch.heard());
     const stop = (): void => watch.stop();
     client.on('handshake', () => {
       stop();
+      watch = new LoginWatch(dialAgain, silent);
       bearSilence(socket, true);
     });
-    client.on('ready', () => bearSilence(socket, false));
+    client.on('ready', () => {
+      stop();
+      bearSilence(socket, false);
+    });
     this.#ready.promise.catch(stop);
   }
 

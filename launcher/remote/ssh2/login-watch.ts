@@ -1,0 +1,58 @@
+/**
+ * Whether a host is still there while a login takes long: its directory or name service may answer late. Another connection tells. An sshd greets whoever
+ * comes, or turns him away; a host whose programs stand still, while its system goes on acknowledging, does neither.
+ */
+import type { Duplex } from 'node:stream';
+import { ALIVE_SECONDS, SilenceWatch } from '../silence.ts';
+import { hangUp } from './dial.ts';
+
+export class LoginWatch {
+  readonly #dial: () => Promise<Duplex>;
+  readonly #watch: SilenceWatch;
+  readonly #timer: NodeJS.Timeout;
+  #isAsking = false;
+  #asked: Duplex | null = null;
+  #isOver = false;
+
+  /** `dial` makes another connection to the host; `silent` is called once, if for long nothing came by any. */
+  constructor(dial: () => Promise<Duplex>, silent: () => void) {
+    this.#dial = dial;
+    this.#watch = new SilenceWatch(silent);
+    this.#timer = setInterval(() => this.#ask(), ALIVE_SECONDS * 1000);
+  }
+
+  heard(): void {
+    this.#watch.heard();
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    this.#watch.stop();
+    clearInterval(this.#timer);
+    if (this.#asked !== null) hangUp(this.#asked);
+  }
+
+  #ask(): void {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    this.#dial().then(
+      (socket) => this.#listen(socket),
+      () => this.#answered(), // whatever it is, silence is something else
+    );
+  }
+
+  #listen(socket: Duplex): void {
+    if (this.#isOver) return hangUp(socket);
+    this.#asked = socket;
+    socket.once('data', () => hangUp(socket));
+    socket.once('end', () => hangUp(socket));
+    socket.on('error', () => hangUp(socket));
+    socket.once('close', () => this.#answered());
+  }
+
+  #answered(): void {
+    this.#isAsking = false;
+    this.#asked = null;
+    this.#watch.heard();
+  }
+}
