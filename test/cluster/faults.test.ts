@@ -4,7 +4,7 @@ import { playAll } from '../faults/campaign.ts';
 import { kinds } from '../faults/kinds.ts';
 import { draw } from '../faults/draw.ts';
 import { PATIENCE_MS } from '../faults/round.ts';
-import { failureLine } from '../faults/table.ts';
+import { failureText } from '../faults/table.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 
 const SEED = 1;
@@ -15,7 +15,7 @@ describeIf(clusterUnavailable(), 'a job that is struck by a fault', () => {
   it('ends as it should, and leaves nothing', { timeout: 300_000 }, async () => {
     const draws = kinds.map((kind, index) => draw(SEED + index, [kind]));
     const results = await playAll(draws, PACE, () => {});
-    expect(results.filter(({ wrongs }) => wrongs.length > 0).map(failureLine)).toEqual([]);
+    expect(results.filter(({ wrongs }) => wrongs.length > 0).map(failureText)).toEqual([]);
     expect(results).toHaveLength(kinds.length);
   });
 });
