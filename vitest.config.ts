@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 /** Suites run one after another, in this order. */
 const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu'];
 
-/** Their files share the machine: they are pure, or have hosts of their own, for which they wait most of the time. */
-const shared = ['unit', 'cluster', 'slurm'];
+/** Their files share the machine: they are pure, or have jobs and hosts of their own, for which they wait most of the time. */
+const shared = ['unit', 'local', 'cluster', 'slurm'];
 
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {

@@ -1,6 +1,6 @@
 /** Hosts that cannot be reached or cannot serve: each by name, with the phase and a sentence, and nothing left on the others. */
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { JobResult } from '../../launcher/job/types.ts';
@@ -107,6 +107,19 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
       await writeFile(goOn, '');
     }
     await cluster.host('h2').empty();
+  });
+
+  it('is left in peace once its login is over, also when keys are changed', async () => {
+    await startSshd(cluster, 'h2', 2225, ['RekeyLimit 1M']);
+    const extra = 'Host h2\n  Port 2225\n  HostKeyAlias h2';
+    const environment = cluster.environment(await cluster.sshClient('rekeys', { extra }));
+    // Longer than the pause between two questions whether it is still there.
+    const script = 'head -c 4000000 /dev/zero | tr "\\0" a | fold -w 1000; sleep 3';
+    const words = ['--rsh', 'ssh2', '-H', 'h2:1', 'sh', '-c', script];
+    const { status } = await Command.run(words, { cluster, environment });
+    expect(status).toBe(0);
+    const log = await readFile(join(cluster.state, 'h2/sshd-2225/log'), 'utf8');
+    expect(log.match(/^.*(preauth|exchange|Connection (closed|reset)).*$/gm) ?? []).toEqual([]);
   });
 
   it('that does not let this user in', async () => {

@@ -142,7 +142,7 @@ export class Hop {
   #speak(client: Client, socket: Duplex, { records, offers, orders }: HopKnowledge): void {
     const { settings } = this;
     this.#client = client;
-    client.on('handshake', () => this.#reach('authentication'));
+    client.once('handshake', () => this.#reach('authentication'));
     client.on('ready', () => {
       this.#reach('ready');
       this.#ready.resolve();
@@ -173,7 +173,8 @@ export class Hop {
     let watch: SilenceWatch | LoginWatch = new SilenceWatch(silent);
     socket.on('data', () => watch.heard());
     const stop = (): void => watch.stop();
-    client.on('handshake', () => {
+    // Later ones change keys.
+    client.once('handshake', () => {
       stop();
       watch = new LoginWatch(dialAgain, silent);
       bearSilence(socket, true);
