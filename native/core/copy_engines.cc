@@ -70,9 +70,9 @@ MemoryOperation CopyEngines::operation(int what, uint32_t& word, uint32_t value)
   return {what, pinned_.pointerTo(&word), value, 0, 0, 0};
 }
 
-void CopyEngines::await(uint32_t& word) {
-  next_.push_back(operation(kMemoryWait32, word, 1));
-  next_.push_back(operation(kMemoryWrite32, word, 0));
+void CopyEngines::await(std::vector<MemoryOperation>& batch, uint32_t& word) const {
+  batch.push_back(operation(kMemoryWait32, word, 1));
+  batch.push_back(operation(kMemoryWrite32, word, 0));
 }
 
 Status CopyEngines::runNext() {
@@ -111,12 +111,12 @@ Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t ca
   for (const CopyStage& stage : program.stages) {
     for (const Copy& copy : stage.copies) {
       if (program.apart || copy.peer == rank_ || std::exchange(awaited[copy.peer], true)) continue;
-      await(words(rank_, copy.peer).ready);
+      await(next_, words(rank_, copy.peer).ready);
     }
   }
   Status status;
   for (const CopyStage& stage : program.stages) {
-    for (const Arrival& arrival : stage.after) await(words(arrival.peer, rank_).arrived[arrival.part]);
+    for (const Arrival& arrival : stage.after) await(next_, words(arrival.peer, rank_).arrived[arrival.part]);
     if (status.ok()) status = begin(program, stage);
   }
   // Beside what comes on the stream until end(); else nothing comes there, and the last words join those of the end.
@@ -150,8 +150,11 @@ Status CopyEngines::begin(const Copy& copy, bool apart) {
   CopyWords& way = words(rank_, copy.peer);
   Status status;
   if (isOnStream(copy)) status = runNext();
-  if (apart && copy.peer != rank_)
-    status = run({operation(kMemoryWait32, way.ready, 1), operation(kMemoryWrite32, way.ready, 0)}, stream);
+  if (apart && copy.peer != rank_) {
+    std::vector<MemoryOperation> batch;
+    await(batch, way.ready);
+    status = run(batch, stream);
+  }
   if (status.ok() && copy.bytes > 0)
     status = statusOf(driver().memcpyAsync(copy.to, copy.from, copy.bytes, stream), "cuMemcpyAsync");
   if (copy.peer == rank_ || !status.ok()) return status;
@@ -171,7 +174,7 @@ Status CopyEngines::end(const CopyProgram& program) {
     if (status.ok()) status = statusOf(driver().streamWaitEvent(stream_, line.joined, 0), "cuStreamWaitEvent");
   }
   if (!status.ok()) return status;
-  for (const Arrival& arrival : program.last) await(words(arrival.peer, rank_).arrived[arrival.part]);
+  for (const Arrival& arrival : program.last) await(next_, words(arrival.peer, rank_).arrived[arrival.part]);
   next_.push_back(operation(kMemoryWrite32, busy(), 0));
   return runNext();
 }

@@ -59,7 +59,7 @@ class CopyEngines {
   static bool isCaptured(const Lines& lines);
   static Status makeLine(Line& line);
   MemoryOperation operation(int what, uint32_t& word, uint32_t value) const;
-  void await(uint32_t& word);
+  void await(std::vector<MemoryOperation>& batch, uint32_t& word) const;
   Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;
   Status runNext();
   uint32_t onlyPeer(const CopyProgram& program) const;

@@ -108,7 +108,7 @@ export interface Hand {
 
 /**
  * Inside a host over NVLink: fitted to some 600 measured times of two H100, 8 bytes to 512 MiB, operations of a graph, such that the worst is off least, a
- * form the less the slower it is: by 2 to 36 %, in the mean by 1 to 14 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-hands.ts fits them
+ * form the less the slower it is: by 3 to 34 %, in the mean by 1 to 15 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-hands.ts fits them
  * to other times). Of an all_reduce by trees under Simple only small ones were measured: those are of two H200. Microseconds, share, and the
  * fill in microseconds and KiB.
  */

@@ -81,16 +81,16 @@ export class Hop {
 
   async #begin(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
     await via?.opened;
-    const reach = (onSocket: (socket: Duplex) => void): Promise<Duplex> =>
+    const dialHost = (onSocket: (socket: Duplex) => void): Promise<Duplex> =>
       via === null ? dial(this.settings, onSocket) : via.hop.forward(this.settings);
-    const socket = await reach((dialled) => (this.#socket = dialled));
+    const socket = await dialHost((dialled) => (this.#socket = dialled));
     this.#socket = socket;
     socket.on('error', (error) => this.#fail(connectTrouble(this.settings, error, this.#progress)));
     this.#reach('handshake');
     const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
     if (this.#failure !== null) return hangUp(socket);
     const client = new SshClient();
-    this.#watchSilence(client, socket, () => reach(() => undefined));
+    this.#watchSilence(client, socket, () => dialHost(() => undefined));
     this.#speak(client, socket, known);
   }
 

@@ -96,21 +96,20 @@ void SocketEndpoint::broken(const std::string& why) {
 
 bool SocketEndpoint::beginConnecting() {
   sockaddr_storage storage{};
-  const std::string& text = address_;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
   socklen_t length = 0;
-  if (inet_pton(AF_INET, text.c_str(), &v4->sin_addr) == 1) {
+  if (inet_pton(AF_INET, address_.c_str(), &v4->sin_addr) == 1) {
     v4->sin_family = AF_INET;
     v4->sin_port = htons(uint16_t(port_));
     length = sizeof *v4;
-  } else if (inet_pton(AF_INET6, text.c_str(), &v6->sin6_addr) == 1) {
+  } else if (inet_pton(AF_INET6, address_.c_str(), &v6->sin6_addr) == 1) {
     v6->sin6_family = AF_INET6;
     v6->sin6_port = htons(uint16_t(port_));
     length = sizeof *v6;
   }
   if (length == 0 || port_ == 0) {
-    broken("the plan gives it no address to connect to (\"" + text + "\" port " + std::to_string(port_) + ")");
+    broken("the plan gives it no address to connect to (\"" + address_ + "\" port " + std::to_string(port_) + ")");
     return false;
   }
   socket_.reset(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
