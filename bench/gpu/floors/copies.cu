@@ -1,36 +1,10 @@
 // What a copy from one GPU into the other's buffer takes, by the ways of saying that the buffer is ready and that all
 // is there:  nvcc -O3 -std=c++20 -arch=sm_90 -o copies copies.cu && ./copies
-#include "two_gpus.cuh"
+#include "words.cuh"
 
 namespace {
 
-using BatchMemoryOperation = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
-BatchMemoryOperation batchMemoryOperation;
-uint32_t* hostWords;
-
 enum { kReady = 0, kArrived = 16 };  // words of a side, a cache line apart
-
-uint32_t* word(bool inHost, int side, int which) {
-  return inHost ? hostWords + side * 64 + which : sides[side].words + which;
-}
-void run(cudaStream_t stream, std::vector<CUstreamBatchMemOpParams> batch) {
-  if (!batch.empty()) MUST(batchMemoryOperation(stream, unsigned(batch.size()), batch.data(), 0));
-}
-CUstreamBatchMemOpParams writes(uint32_t* to, uint32_t value) {
-  CUstreamBatchMemOpParams one{};
-  one.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  one.writeValue.address = CUdeviceptr(to);
-  one.writeValue.value = value;
-  return one;
-}
-CUstreamBatchMemOpParams waits(uint32_t* on) {
-  CUstreamBatchMemOpParams one{};
-  one.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  one.waitValue.address = CUdeviceptr(on);
-  one.waitValue.value = 1;
-  one.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
-  return one;
-}
 
 bool sends(int side, bool both) { return both || side == 0; }
 bool receives(int side, bool both) { return both || side == 1; }
@@ -124,11 +98,7 @@ void byStores(int side, size_t bytes, bool both, int blocks) {
 
 int main() {
   setUp();
-  cudaDriverEntryPointQueryResult found;
-  MUST(cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", reinterpret_cast<void**>(&batchMemoryOperation), 12000,
-                                        cudaEnableDefault, &found));
-  MUST(cudaHostAlloc(&hostWords, 4096, cudaHostAllocPortable | cudaHostAllocMapped));
-  std::fill_n(hostWords, 1024, 0u);
+  setUpWords();
   const auto sizes = {size_t(1) << 16, size_t(1) << 20, size_t(4) << 20, size_t(8) << 20, size_t(16) << 20, size_t(32) << 20};
   std::printf("us; 64 KiB, 1, 4, 8, 16, 32 MiB each way, both ways at once; then one way\n");
   const auto each = [&](const char* name, auto&& operation) {
