@@ -90,7 +90,7 @@ Napi::Value xidEventsOpen(const Napi::CallbackInfo& call) {
 }
 
 Napi::Value xidEventsTake(const Napi::CallbackInfo& call) {
-  const Shared& events = eventsOf(call[0]);
+  const Shared events = eventsOf(call[0]);
   std::vector<Event> found;
   {
     const std::lock_guard lock(events->mutex);

@@ -1,5 +1,7 @@
 // ncclConfig_t as a caller of any version passes it.
 #pragma once
+#include <cstdint>
+
 #include "core/error.h"
 #include "nccl.h"
 

@@ -149,8 +149,8 @@ void measureForms(const Options& given) {
     std::printf("{\"device\":\"%s\",\"ranks\":%d,\"hosts\":%d}\n", session.device(), session.ranks(), session.hosts());
     std::fflush(stdout);
   }
-  const ElementType& type = elementTypesNamed("float").front();
-  const Operator& sum = operatorsNamed("sum").front();
+  const ElementType type = elementTypesNamed("float").front();
+  const Operator sum = operatorsNamed("sum").front();
   for (const Collective* collective : collectives) {
     const Subject subject = {*collective, type, sum};
     Sizes(options, session, measure, subject).run();
