@@ -80,7 +80,7 @@ __global__ void pullAndAdd(Sum all) {
 
 int main() {
   setUp();
-  const size_t bytes = 192 << 20;  // a multiple of 48 * kPiece
+  const size_t bytes = 192 << 20;  // each block has a whole number of pieces
   for (int side = 0; side < 2; side++) {
     MUST(cudaSetDevice(side));
     for (auto* kernel : {pushAndAdd, loadAndAdd, pullAndAdd})

@@ -8,7 +8,7 @@ struct Sum {
   const char *own, *theirs;  // theirs: where this GPU reads it, its own memory or the peer's
   const char* sent;          // what goes to the peer
   char *target, *out;
-  size_t bytes;  // of each; a multiple of blocks * kPiece
+  size_t bytes;  // of each
 };
 
 __device__ inline uint4 sum(uint4 a, uint4 b) {
@@ -44,6 +44,7 @@ __global__ void countWrong(const float* sums, size_t count, uint32_t* wrong) {
     if (sums[i] != 3 + 2 * float(i % 1024)) atomicAdd(wrong, 1);
   }
 }
+// Of the sums of both GPUs, which are zero then.
 inline void check(const char* name, size_t bytes) {
   for (int side = 0; side < 2; side++) {
     uint32_t wrong = 0;
