@@ -14,7 +14,7 @@ export type CollectiveName =
   | 'scatter'
   | 'sendRecv'
   | 'barrier';
-/** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is reduced before. */
+/** `copyEngine`: GPUs' copy engines store into the other ranks' buffers; what is reduced is read where it lies there, before. */
 export type AlgorithmName = 'directOneShot' | 'directTwoShot' | 'ring' | 'tree' | 'collnet' | 'copyEngine';
 export type ProtocolName = 'simple' | 'll' | 'll128';
 export type DeviceName = 'host' | 'cuda';

@@ -104,13 +104,13 @@ Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t ca
   onStream_ = onlyPeer(program);
   next_.push_back(operation(kMemoryWrite32, busy(), 1));
   for (const CopySender& sender : program.senders) {
-    next_.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
+    if (!program.met) next_.push_back(operation(kMemoryWrite32, words(sender.peer, rank_).ready, 1));
     bytes_[sender.peer].received += sender.bytes;
   }
   std::array<bool, kMaxPeers> awaited{};
   for (const CopyStage& stage : program.stages) {
     for (const Copy& copy : stage.copies) {
-      if (program.apart || copy.peer == rank_ || std::exchange(awaited[copy.peer], true)) continue;
+      if (program.apart || program.met || copy.peer == rank_ || std::exchange(awaited[copy.peer], true)) continue;
       await(next_, words(rank_, copy.peer).ready);
     }
   }
@@ -179,13 +179,31 @@ Status CopyEngines::end(const CopyProgram& program) {
   return runNext();
 }
 
+Status CopyEngines::meet(Stream stream, uint64_t bytes) {
+  std::vector<MemoryOperation> batch{operation(kMemoryWrite32, busy(), 1)};
+  forEachPeer([&](uint32_t peer) {
+    batch.push_back(operation(kMemoryWrite32, words(peer, rank_).ready, 1));
+    bytes_[peer].sent += bytes;
+    bytes_[peer].received += bytes;
+  });
+  forEachPeer([&](uint32_t peer) { await(batch, words(rank_, peer).ready); });
+  return run(batch, stream);
+}
+
+Status CopyEngines::part(Stream stream) const {
+  std::vector<MemoryOperation> batch;
+  forEachPeer([&](uint32_t peer) { batch.push_back(operation(kMemoryWrite32, words(rank_, peer).arrived[0], 1)); });
+  forEachPeer([&](uint32_t peer) { await(batch, words(peer, rank_).arrived[0]); });
+  batch.push_back(operation(kMemoryWrite32, busy(), 0));
+  return run(batch, stream);
+}
+
 void CopyEngines::endWaits() const {
   const auto raise = [](uint32_t& word) { std::atomic_ref(word).store(1, std::memory_order_release); };
-  for (uint32_t peer = 0; peer < ranks_; peer++) {
-    if (peer == rank_) continue;
+  forEachPeer([&](uint32_t peer) {
     raise(words(rank_, peer).ready);
     for (uint32_t& word : words(peer, rank_).arrived) raise(word);
-  }
+  });
 }
 
 // Whether a program is under way; one that was before, too, waits for somebody, who may have died.

@@ -32,6 +32,10 @@ class CopyEngines {
   Status begin(const CopyProgram& program, Stream stream, uint64_t capture);
   // What comes on the stream from now on waits for all of the program.
   Status end(const CopyProgram& program);
+  // What comes on the stream from now on may read the buffers of all other ranks as they are where they have come to
+  // this, and behind part() nobody reads ours any more. `bytes`: that each reads of each.
+  Status meet(Stream stream, uint64_t bytes);
+  Status part(Stream stream) const;
 
   // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
   // that are queued too. From the first call on, until the object ends. True: this was the first. Tells the telemetry
@@ -55,6 +59,12 @@ class CopyEngines {
     std::array<Line, kMaxPeers> all{};
   };
   CopyWords& words(uint32_t from, uint32_t to) const { return segment_.copyWords(locals_[from], locals_[to]); }
+  template <class Each>
+  void forEachPeer(Each&& each) const {
+    for (uint32_t peer = 0; peer < ranks_; peer++) {
+      if (peer != rank_) each(peer);
+    }
+  }
   Status takeLines(uint64_t capture);
   static bool isCaptured(const Lines& lines);
   static Status makeLine(Line& line);

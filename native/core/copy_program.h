@@ -37,6 +37,8 @@ struct CopyProgram {
   std::vector<Arrival> last;  // what has to be here at the end
   // Each copy waits for its own peer alone: of messages, whose peers need not be ready at the same time.
   bool apart = false;
+  // The ranks have met: nobody waits for another's buffer.
+  bool met = false;
 };
 
 // The buffers of an operation; `targets`: where each rank's receive buffer lies for this GPU.

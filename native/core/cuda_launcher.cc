@@ -1,6 +1,7 @@
 #include "core/cuda_launcher.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -359,6 +360,24 @@ Status Launcher::copy(const Task& task, Stream stream) {
   const size_t bytes = operation.count * elementBytes(operation.type);
   return statusOf(driver().memcpyAsync(pointer(operation.receive), pointer(operation.send), bytes, stream),
                   "cuMemcpyAsync");
+}
+
+Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream stream) {
+  copied_ = false;
+  Shape shape = shapeOf(task);
+  shape.routine = Routine::reducePulled;
+  Item item{};
+  item.send = static_cast<const char*>(task.operation.send);
+  item.receive = static_cast<char*>(task.operation.receive);
+  item.count = task.operation.count;
+  item.blocks = uint16_t(std::min<uint32_t>(task.form.channels, plan_.header().channels));
+  item.routine = shape.routine;
+  launch_.items[launch_.itemCount++] = item;
+  const auto regions = std::to_array(launch_.in);
+  for (size_t rank = 0; rank < sources.size(); rank++) launch_.in[rank] = reinterpret_cast<char*>(sources[rank]);
+  Status status = flush(shape, item.blocks, stream);
+  std::copy(regions.begin(), regions.end(), launch_.in);
+  return status;
 }
 
 Status Launcher::run(std::span<const Task> tasks, Stream stream) {

@@ -29,6 +29,9 @@ class Launcher {
   // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
   // context, which is current.
   Status run(std::span<const Task> tasks, Stream stream);
+  // Of a reduce_scatter whose operands are read where they lie: `sources`, of each other rank, where its elements for
+  // this one do.
+  Status pull(const Task& task, std::span<const Pointer> sources, Stream stream);
 
  private:
   // What all items of one launch have in common.

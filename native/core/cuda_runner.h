@@ -27,11 +27,13 @@ class Runner {
   // A message and where its receiver's buffer lies.
   struct Message {
     const Task* task;
-    const DirectCopies::Targets* targets;
+    const DirectCopies::Reached* reached;
   };
   Status runMessages(const std::vector<Message>& direct, const std::vector<Task>& others, const Where& where);
-  Status runCollective(const Task& task, const DirectCopies::Targets& targets, const Where& where);
-  Status reduceParts(const Task& task, size_t part, const Where& where);
+  Status runCollective(const Task& task, const DirectCopies::Reached& reached, const Where& where);
+  Status runScatter(const Task& task, const DirectCopies::Buffers& sources, const Where& where);
+  Status reduceParts(const Task& task, const DirectCopies::Reached& reached, size_t part, const Where& where);
+  Status pull(const Task& task, const DirectCopies::Buffers& sources, const Where& where);
 
   const PlanView& plan_;
   const uint32_t rank_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/host/fold.h"
+
 namespace ncclrun::cuda {
 namespace {
 
@@ -11,6 +13,11 @@ using plan::Collective;
 bool isSend(const Operation& operation) { return operation.send != nullptr; }
 
 Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
+
+// Whether kernels read the others' operands where they lie. Not what each rank multiplies by a scalar of its own first.
+bool reads(const Task& task) {
+  return reduces(task.operation.collective) && task.operation.op != kPreMulSum;
+}
 
 }  // namespace
 
@@ -31,7 +38,10 @@ void DirectCopies::announce(std::span<const Task> tasks) {
   for (size_t i = 0; i < tasks.size(); i++) {
     const Operation& operation = tasks[i].operation;
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
-    announced_.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i});
+    const auto announce = [&](bool able, bool reads, const BufferPlace& place) {
+      announced_.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i, reads});
+      announced_.back().agreement.tell(able && !queueUser_.holdsUpOthers() ? &place : nullptr);
+    };
     BufferPlace place{};
     const bool message = operation.collective == Collective::sendRecv;
     const bool written = message ? !isSend(operation) : receivesCopies(operation.collective, rank_, operation.peer);
@@ -39,32 +49,38 @@ void DirectCopies::announce(std::span<const Task> tasks) {
     const bool inTheWay = operation.collective == Collective::allToAll && operation.send == operation.receive;
     // A pair has one set of words, so its messages would follow each other; but none of a group may wait for another.
     const bool another = message && std::exchange(has[operation.peer][isSend(operation)], true);
-    const bool able = !queueUser_.holdsUpOthers() && !inTheWay && !another &&
-                      (!written || buffers_.describe(operation.receive, place));
-    announced_.back().agreement.tell(able ? &place : nullptr);
+    if (operation.collective != Collective::reduceScatter)
+      announce(!inTheWay && !another && (!written || buffers_.describe(operation.receive, place)), false, place);
+    if (reads(tasks[i])) announce(buffers_.describe(operation.send, place), true, place);
   }
 }
 
 void DirectCopies::consent(uint64_t deadline, const std::function<bool()>& idle) {
   for (Announced& one : announced_) {
     one.agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
-      return buffers_.reach(local, place, idle, one.targets[plan_.local(local).rank]);
+      return buffers_.reach(local, place, idle, one.buffers[plan_.local(local).rank]);
     });
   }
 }
 
 DirectCopies::Agreed DirectCopies::settle(uint64_t deadline) {
   Agreed agreed;
-  for (Announced& one : announced_) {
+  for (size_t i = 0; i < announced_.size(); i++) {
+    Announced& one = announced_[i];
     const bool direct = one.agreement.settle(deadline);
     failures_ = direct ? 0 : failures_ + 1;
-    if (direct) agreed.emplace(one.task, one.targets);
+    // An all_reduce whose operands may be read, but whose results cannot be stored, goes by kernels.
+    const bool further = i > 0 && announced_[i - 1].task == one.task;
+    if (!direct || (further && !agreed.contains(one.task))) continue;
+    Reached& reached = agreed[one.task];
+    (one.reads ? reached.sources : reached.targets) = one.buffers;
+    reached.reads = one.reads;
   }
   announced_.clear();
   return agreed;
 }
 
-CopyProgram DirectCopies::programFor(const Task& task, const Targets& targets, size_t bytes) const {
+CopyProgram DirectCopies::programFor(const Task& task, const Buffers& targets, size_t bytes) const {
   const Operation& operation = task.operation;
   const uint64_t parts = (bytes + task.form.chunkBytes - 1) / std::max<uint64_t>(task.form.chunkBytes, 1);
   const CopyBuffers buffers{pointer(operation.send), pointer(operation.receive), std::span(targets.data(), ranks_)};

@@ -1,5 +1,5 @@
-// Operations by which copy engines store into users' buffers directly: agrees on them with the other ranks, finds where
-// their buffers lie, and runs them.
+// Operations by which copy engines store into users' buffers directly, or kernels read them where they lie: agrees on
+// them with the other ranks, finds where their buffers lie, and runs them.
 #pragma once
 #include <array>
 #include <map>
@@ -32,17 +32,22 @@ class DirectCopies {
   // Consents to what was announced, as soon as all others have told of it, until `deadline`. `idle` as PeerBuffers has
   // it.
   void consent(uint64_t deadline, const std::function<bool()>& idle);
-  // What came of it: of the tasks that the copy engines carry out, by number, where the others' buffers lie for this
-  // GPU. Nothing is announced any more.
-  using Targets = std::array<Pointer, kMaxPeers>;
-  using Agreed = std::map<size_t, Targets>;
+  // What came of it: of the tasks that are carried out so, by number, where the others' buffers lie for this GPU.
+  // Nothing is announced any more.
+  using Buffers = std::array<Pointer, kMaxPeers>;
+  struct Reached {
+    Buffers targets{};  // that are stored into
+    Buffers sources{};  // that are read, if `reads`
+    bool reads = false;
+  };
+  using Agreed = std::map<size_t, Reached>;
   Agreed settle(uint64_t deadline);
   bool announced() const { return !announced_.empty(); }
   // Of what has been announced and settled since, so many in a row were not agreed on.
   uint32_t failures() const { return failures_; }
 
   // Of a collective; of an all_reduce how the parts of `bytes`, which are reduced, come to all.
-  CopyProgram programFor(const Task& task, const Targets& targets, size_t bytes) const;
+  CopyProgram programFor(const Task& task, const Buffers& targets, size_t bytes) const;
   CopyEngines& engines() { return engines_; }
   const CopyEngines& engines() const { return engines_; }
 
@@ -50,7 +55,8 @@ class DirectCopies {
   struct Announced {
     Agreement agreement;
     size_t task;
-    Targets targets{};
+    bool reads;
+    Buffers buffers{};
   };
   uint32_t localOf(uint32_t rank) const { return plan_.peer(rank).localIndex; }
   Agreement::Subject subjectOf(const Operation& operation);

@@ -22,8 +22,7 @@ bool possible(plan::Device device, plan::Collective collective, const plan::Form
   const bool direct = algorithm == plan::Algorithm::directOneShot;
   if (algorithm == plan::Algorithm::copyEngine) {
     return device == plan::Device::cuda && (form.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
-           collective != plan::Collective::reduceScatter && collective != plan::Collective::reduce &&
-           collective != plan::Collective::barrier;
+           collective != plan::Collective::reduce && collective != plan::Collective::barrier;
   }
   switch (collective) {
     case plan::Collective::allReduce:

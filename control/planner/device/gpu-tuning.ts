@@ -2,8 +2,9 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
 import type { Preferences, Way } from '../preferences.ts';
-import { bestOf, choicesFor, preferredChoices, timeOf } from '../tuning/choices.ts';
+import { bestOf, choicesFor, preferredChoices, pulls, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
+import { PULLS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import { rounded } from './host-prediction.ts';
 
@@ -98,7 +99,7 @@ function rowsOf(collective: CollectiveName, step: Step, from: number, among: Amo
   let begin = from;
   const add = (upToBytes: number | null, channels: number, threads: number): void => {
     const effort = { channels: Math.max(channels, least), threads };
-    rows.push(row(collective, { ...step, upToBytes, begin }, effort, among.ranks));
+    rows.push(row(collective, { ...step, upToBytes, begin }, effort, among));
     begin = upToBytes ?? begin;
   };
   const isInside = (upToBytes: number): boolean =>
@@ -126,7 +127,7 @@ export const formsOnGpus = {
       protocol,
       channels,
       chunkBytes: copies ? copiedBytes(ranks) : CHUNK_BYTES,
-      threads: copies ? LEAST_THREADS : threads,
+      threads,
       requires: [],
       predictedMicroseconds: 0,
       predictedMicrosecondsPerMebibyte: 0,
@@ -139,7 +140,8 @@ function copiedBytes(ranks: number): number {
 }
 
 function channelsFor(collective: CollectiveName, step: Way, { ranks, channels, copyChannels }: Among): number {
-  if (collective === 'barrier' || step.algorithm === 'copyEngine') return 1;
+  if (step.algorithm === 'copyEngine') return pulls(collective) ? Math.min(channels, PULLS.blocks) : 1;
+  if (collective === 'barrier') return 1;
   return isInPairs(collective, step, { ranks, channels, copyChannels })
     ? channelsOfMessage(collective, ranks, channels - copyChannels)
     : channels;
@@ -182,18 +184,20 @@ interface RowStep extends Step {
   readonly begin: number;
 }
 
-function row(collective: CollectiveName, step: RowStep, effort: Effort, ranks: number): TuningRow {
+function row(collective: CollectiveName, step: RowStep, effort: Effort, among: Among): TuningRow {
   return {
     collective,
     upToBytes: step.upToBytes,
-    forms: [...copiesOf(step, ranks), ...kernelsOf(step, effort, ranks)],
+    forms: [...copiesOf(collective, step, among), ...kernelsOf(step, effort, among.ranks)],
   };
 }
 
-function copiesOf({ copies, upToBytes, begin }: RowStep, ranks: number): Form[] {
+function copiesOf(collective: CollectiveName, { copies, upToBytes, begin }: RowStep, among: Among): Form[] {
   if (copies === null) return [];
   const step = { upToBytes, begin, algorithm: copies.form, protocol: copies.protocol, choice: copies, copies };
-  return [{ ...formOf(step, { channels: 1, threads: LEAST_THREADS }, ranks), requires: ['publishedAddresses'] }];
+  const channels = channelsFor(collective, step, among);
+  const effort = { channels, threads: pulls(collective) ? THREADS : LEAST_THREADS };
+  return [{ ...formOf(step, effort, among.ranks), requires: ['publishedAddresses'] }];
 }
 
 function kernelsOf(step: RowStep, effort: Effort, ranks: number): Form[] {

@@ -1,6 +1,6 @@
 /** For each size the form that is predicted to be fastest. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { COPIES_MAY_FROM_BYTES, COPIES_MAY_TAKE } from './constants.ts';
+import { COPIES_MAY_FROM_BYTES, COPIES_MAY_TAKE, PULLS_MAY_TAKE } from './constants.ts';
 import type { NetworkAlgorithm } from './constants.ts';
 import { isPreferred } from '../preferences.ts';
 import type { Preferences } from '../preferences.ts';
@@ -59,9 +59,15 @@ export function timeOf({ prediction }: Choice, bytes: number): number {
   return microseconds + bytes / bytesPerMicrosecond + filled;
 }
 
+/** Whether its form `copyEngine` has kernels too, which read what they reduce where it lies. */
+export function pulls(collective: CollectiveName): boolean {
+  return collective === 'allReduce' || collective === 'reduceScatter';
+}
+
 /** The fastest, or copy engines that take little longer; null where nothing is known. */
 export function bestOf(collective: CollectiveName, choices: readonly Choice[], bytes: number): Choice | null {
-  const mayTake = collective === 'allReduce' || bytes < COPIES_MAY_FROM_BYTES ? 1 : COPIES_MAY_TAKE;
+  const most = pulls(collective) ? PULLS_MAY_TAKE : COPIES_MAY_TAKE;
+  const mayTake = bytes < COPIES_MAY_FROM_BYTES ? 1 : most;
   const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.form === 'copyEngine' ? mayTake : 1);
   return choices.reduce<Choice | null>(
     (best, choice) => (best === null || cost(choice) < cost(best) ? choice : best),

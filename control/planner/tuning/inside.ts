@@ -1,6 +1,6 @@
 /** Predicted times of the forms by which the GPUs of one host reach each other. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, HANDS } from './constants.ts';
+import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, HANDS, PULLS } from './constants.ts';
 import type { Deed } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
@@ -20,6 +20,10 @@ export function predictInside(
   if (sent === null) return null;
   if (form === 'copyEngine') {
     if (protocol !== 'simple') return null;
+    if (collective === 'reduceScatter') {
+      const share = PULLS.share * Math.min(1, blocks / PULLS.fillingBlocks);
+      return { microseconds: PULLS.latency, bytesPerMicrosecond: (links * share * 1000) / sent, fill: null };
+    }
     const bytesPerMicrosecond = (links * COPY_ENGINES.share * 1000) / sent;
     const microseconds = collective === 'sendRecv' ? COPY_ENGINES.messageLatency : COPY_ENGINES.latency;
     return { microseconds, bytesPerMicrosecond, fill: null };
@@ -37,15 +41,15 @@ export function predictInside(
   };
 }
 
-/** A reduce-scatter by kernels, then copies of the parts. */
+/** Each rank's part is reduced where all others' lie, and then copied to all. */
 function predictHalves(situation: Situation): Prediction | null {
   const copies = predictInside('allGather', 'copyEngine', 'simple', situation);
-  const reduction = predictInside('reduceScatter', 'ring', 'simple', situation);
+  const reduction = predictInside('reduceScatter', 'copyEngine', 'simple', situation);
   if (copies === null || reduction === null) return null;
   return {
     microseconds: copies.microseconds + reduction.microseconds,
     bytesPerMicrosecond: 1 / (1 / copies.bytesPerMicrosecond + 1 / reduction.bytesPerMicrosecond),
-    fill: reduction.fill,
+    fill: null,
   };
 }
 
@@ -92,7 +96,7 @@ export function sentShare(collective: CollectiveName, form: AlgorithmName, ranks
     case 'allGather':
       return form === 'tree' || form === 'directTwoShot' ? null : others;
     case 'reduceScatter':
-      return form === 'ring' || form === 'directOneShot' ? others : null;
+      return form === 'ring' || form === 'directOneShot' || form === 'copyEngine' ? others : null;
     case 'sendRecv':
       return form === 'directOneShot' || form === 'copyEngine' ? 1 : null;
     default:

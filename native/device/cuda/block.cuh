@@ -32,6 +32,11 @@ __device__ __forceinline__ Work workOf(const Launch& launch, const Item& item, u
   return work;
 }
 
+template <class P>
+__device__ void pull(P& p, const Work& w) {
+  p.pull(w);
+}
+
 // Each on its own: the registers of one should not depend on the others.
 #define NCCLRUN_ROUTINE(algorithm)                                       \
   template <class P>                                                     \
@@ -57,6 +62,7 @@ NCCLRUN_ROUTINE(directGather)
 NCCLRUN_ROUTINE(directScatter)
 NCCLRUN_ROUTINE(sendTo)
 NCCLRUN_ROUTINE(receiveFrom)
+NCCLRUN_ROUTINE(pull)
 #undef NCCLRUN_ROUTINE
 
 template <class P>
@@ -80,6 +86,8 @@ __device__ __forceinline__ void reduce(P& p, const Work& w, Routine routine) {
       return ringReduceRoutine(p, w);
     case Routine::reduceTree:
       return treeReduceRoutine(p, w);
+    case Routine::reducePulled:
+      return pullRoutine(p, w);
     default:
       return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
   }

@@ -206,7 +206,8 @@ Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
 }
 
 uint32_t sharedBytesOf(plan::Protocol protocol, Routine routine) {
-  return protocol == plan::Protocol::simple || routine == Routine::mixed ? kBulkSpaceBytes : 0;
+  if (protocol != plan::Protocol::simple && routine != Routine::mixed) return 0;
+  return routine == Routine::reducePulled ? kPullSpaceBytes : kBulkSpaceBytes;
 }
 
 Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
@@ -250,7 +251,7 @@ Status loadAll(const Gpu& gpu) {
   for (int type = 0; type < ncclNumTypes; type++) {
     for (int op = 0; op <= ncclNumOps && status.ok(); op++) {  // the last: a pre-multiplied sum
       const auto kernel = kernelFor(ncclDataType_t(type), ncclRedOp_t(op));
-      status = loadRoutines(kernel, Routine::copy, Routine::reduceTree);
+      status = loadRoutines(kernel, Routine::copy, Routine::reducePulled);
     }
   }
   return status;

@@ -84,6 +84,15 @@ inline constexpr uint32_t kBulkBytes = 256;  // a stand-in's launches have less 
 inline constexpr uint32_t kBulkPlaces = 4;
 inline constexpr uint32_t kBulkSpaceBytes = 16384 * kBulkPlaces + 128;
 
+// What is folded where it lies in the ranks' buffers comes into a block's memory, too: into a place a piece of each.
+#ifdef __CUDACC__
+inline constexpr uint32_t kPulledBytes = 32768;
+#else
+inline constexpr uint32_t kPulledBytes = 2048;
+#endif
+inline constexpr uint32_t kPulledPlaces = 4;
+inline constexpr uint32_t kPullSpaceBytes = 32768 * kPulledPlaces + 8 * kPulledPlaces * kMaxPeers;
+
 // Steps counted since the beginning, modulo 2^32. They live in the GPU's memory and advance in the kernel, so that a
 // captured launch can be replayed.
 struct SendState {
@@ -116,6 +125,7 @@ enum class Routine : uint8_t {
   reduceDirect,
   reduceRing,
   reduceTree,
+  reducePulled,  // `in` of the launch: what this rank reads of each other one's buffer
   allGatherDirect,
   allGatherRing,
   broadcastDirect,

@@ -65,6 +65,10 @@ class Primitives {
                                         uint32_t tos, size_t count) {
     move(from, froms, to, tos, own, froms, target, count);
   }
+  // target = fold of all ranks' elements where they lie, in rank order; of protocol Simple.
+  __device__ void pull(const Work& w) {
+    if constexpr (requires { protocol_.pull(w); }) protocol_.pull(w);
+  }
   __device__ void sent() { protocol_.sent(); }
   // After the last step.
   __device__ void finish() { protocol_.finish(); }

@@ -10,6 +10,7 @@
 #include "device/cuda/ends.cuh"
 #include "device/cuda/kinds.cuh"
 #include "device/cuda/move.cuh"
+#include "device/cuda/pulls.cuh"
 #include "device/cuda/steps.cuh"
 
 namespace ncclrun::cuda {
@@ -40,6 +41,15 @@ class Simple {
   __device__ __noinline__ void copy(const void* source, void* target, size_t bytes) {
     if (!isWorker()) return;
     AllKinds::choose(launch_.kind, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
+  }
+
+  __device__ __noinline__ void pull(const Work& w) {
+    const Pulls pulls(launch_, w);
+    if (isBulkWarp()) {
+      loadPulled(pulls);
+    } else if (isWorker()) {
+      AllKinds::choose(launch_.kind, [&]<class T, class Op>() { foldPulled<T, Op>(pulls, w); });
+    }
   }
 
   __device__ void sent() { finish(); }
@@ -108,6 +118,38 @@ class Simple {
     const uint32_t scaled = move.own != nullptr ? move.place : kNone;
     fold<T, Op>(targets, targetCount, sources, sourceCount, uint32_t(move.count), adjustmentFor<T, Op>(launch_, move),
                 scaled);
+  }
+
+  // By the warp that asks for bulk copies: a piece is loaded once the one that had its place is folded.
+  __device__ void loadPulled(const Pulls& pulls) {
+    if (isAsker()) {
+      pulls.beginLoads();
+      for (uint32_t piece = 0; piece + 1 < kPulledPlaces; piece++) pulls.load(copies_, piece);
+    }
+    for (uint32_t piece = 0; piece < pulls.pieces(); piece++) {
+      if (isAsker()) pulls.awaitLoad(copies_, piece);
+      __syncwarp();
+      tell(kReady, piece, workers() + 32);
+      if (piece > 0) meet(kDone, piece - 1, workers() + 32);
+      if (isAsker()) pulls.load(copies_, piece + kPulledPlaces - 1);
+      __syncwarp();
+    }
+    if (pulls.pieces() > 0) meet(kDone, pulls.pieces() - 1, workers() + 32);
+    if (isAsker()) pulls.endLoads();
+    __syncwarp();
+  }
+  template <class T, class Op>
+  __device__ __noinline__ void foldPulled(const Pulls& pulls, const Work& w) {
+    const T* sources[kMaxPeers];
+    for (uint32_t piece = 0; piece < pulls.pieces(); piece++) {
+      for (uint32_t rank = 0; rank < w.ranks; rank++)
+        sources[rank] = reinterpret_cast<const T*>(pulls.source(piece, rank));
+      T* const targets[1] = {reinterpret_cast<T*>(w.receive + pulls.begin(piece))};
+      if (kHasBulkCopies) meet(kReady, piece, workers() + 32);
+      fold<T, Op>(targets, 1, sources, w.ranks, pulls.bytes(piece) / uint32_t(sizeof(T)), adjustmentOf<T, Op>(launch_),
+                  kNone);
+      if (kHasBulkCopies) tell(kDone, piece, workers() + 32);
+    }
   }
 
   template <class T, class Op>
