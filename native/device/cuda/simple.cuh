@@ -135,7 +135,10 @@ class Simple {
       __syncwarp();
     }
     if (pulls.pieces() > 0) meet(kDone, pulls.pieces() - 1, workers() + 32);
-    if (isAsker()) pulls.endLoads();
+    if (isAsker()) {
+      pulls.endLoads();
+      BulkSends::begin();  // what it keeps lay in the same memory
+    }
     __syncwarp();
   }
   template <class T, class Op>
