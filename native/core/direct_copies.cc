@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "device/cuda/kernels.h"
+#include "device/host/fold.h"
 
 namespace ncclrun::cuda {
 namespace {
@@ -14,13 +14,8 @@ bool isSend(const Operation& operation) { return operation.send != nullptr; }
 
 Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
 
-// Whether kernels read the others' operands where they lie. Not what each rank multiplies by a scalar first, as it does
-// for an average of floats, too.
-bool reads(const Task& task) {
-  const Operation& operation = task.operation;
-  return reduces(operation.collective) &&
-         Fold(kernelFor(operation.type, operation.op).kind % kFolds) != Fold::preMulSum;
-}
+// Whether kernels read the others' operands where they lie. Not what each rank multiplies by a scalar of its own.
+bool reads(const Task& task) { return reduces(task.operation.collective) && task.operation.op != kPreMulSum; }
 
 }  // namespace
 

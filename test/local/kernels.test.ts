@@ -4,7 +4,7 @@ import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildStandIn, fewThreads, noStandIn, standInEnvironment } from '../rig/stand-in.ts';
+import { buildStandIn, copiesAlways, fewThreads, noStandIn, standInEnvironment } from '../rig/stand-in.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...fewThreads };
 
@@ -34,6 +34,7 @@ describeIf(
       ['tree, LL', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll' }],
       ['tree, LL128', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll128' }],
       ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+      ['copy engines and what reads for them', 3, copiesAlways],
     ])('all collectives are exact %s, on %i ranks', (name, ranks, wishes) =>
       runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
         seed: name.length + ranks,
@@ -53,9 +54,13 @@ describeIf(
 
     // They happen as late as the kernel lets them: a step that is told before its data are there, or a buffer that is overwritten
     // before they have left, gives wrong elements.
-    it.each(['all_reduce', 'sendrecv'])('%s of two ranks is exact, in place too', async (name) => {
-      const words = `perf ${name} -n 2 --device cuda -b 64K -e 1M --iters 2 --check`.split(' ');
-      const wishes = { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' };
+    it.each([
+      ['all_reduce -n 2 -b 64K -e 1M', { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
+      ['sendrecv -n 2 -b 64K -e 1M', { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
+      ['all_reduce -n 3 -b 96K -e 96K', copiesAlways],
+      ['reduce_scatter -n 3 -b 96K -e 96K', copiesAlways],
+    ])('%s is exact, in place too: %o', async (line, wishes) => {
+      const words = `perf ${line} --device cuda --iters 2 --check`.split(' ');
       const run = await Command.run(words, { environment: { ...environment, ...wishes } });
       expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
     });

@@ -4,13 +4,13 @@ import { describeIf } from '../rig/capability.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildStandIn, noStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { buildStandIn, copiesAlways, noStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Of the matrix, as in kernels.test.ts. */
 const PART = 5;
-/** Ranks that share two processors come to an operation some milliseconds apart. */
-const COPIES = { NCCL_ALGO: 'copyengine', NCCLRUN_COPY_PATIENCE: '20000' };
+/** Some ranks come too late. */
+const COPIES = { ...copiesAlways, NCCLRUN_COPY_PATIENCE: '20000' };
 
 describeIf(
   noStandIn,
@@ -51,15 +51,18 @@ describeIf(
       },
     );
 
-    it('copy engines carry what they are to carry', async () => {
-      const words = 'perf all_gather -n 3 --device cuda -b 1M -e 1M --check --iters 5'.split(' ');
-      const run = await Command.run(words, {
-        environment: { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' },
-      });
+    it.each([
+      ['all_gather', 'allGather'],
+      ['reduce_scatter', 'reduceScatter'],
+      ['all_reduce', 'allReduce'],
+    ])('copy engines carry what they are to carry of %s', async (name, called) => {
+      const words = `perf ${name} -n 3 --device cuda -b 1M -e 1M --check --iters 5`.split(' ');
+      const run = await Command.run(words, { environment: { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' } });
       expect(run.status).toBe(0);
       expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
       // Each rank says of its first such operation that it is one.
-      expect(run.stderr.match(/allGather of \d+ bytes, and what follows it, by copy engines/g)).toHaveLength(3);
+      const said = new RegExp(`${called} of \\d+ bytes, and what follows it, by copy engines`, 'g');
+      expect(run.stderr.match(said)).toHaveLength(3);
     });
   },
   noStandIn !== null,
@@ -119,7 +122,7 @@ describeIf(
     });
 
     it('ranks of one thread agree on copies in a group', async () => {
-      const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '10000000', NCCL_DEBUG: 'INFO' };
+      const env = { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' };
       const { stderr } = await programs.run('one_thread 4 100000', env);
       expect(stderr.match(/allGather of 400000 bytes, and what follows it, by copy engines/g)).toHaveLength(4);
     });

@@ -25,3 +25,8 @@ export const standInEnvironment: Readonly<Record<string, string>> = {
 export const ownKernels: Readonly<Record<string, string>> = { NCCLRUN_STAND_IN_KERNELS: 'primitives' };
 /** For the others: few threads, which are still several warps and blocks. */
 export const fewThreads: Readonly<Record<string, string>> = { NCCL_MAX_NCHANNELS: '2', NCCL_NTHREADS: '64' };
+/** Copy engines for all that they can do, however late a rank comes: ranks that share two processors come some milliseconds apart. */
+export const copiesAlways: Readonly<Record<string, string>> = {
+  NCCL_ALGO: 'copyengine',
+  NCCLRUN_COPY_PATIENCE: '10000000',
+};

@@ -1,5 +1,6 @@
 #include "device/cuda/kernels.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -220,9 +221,9 @@ Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routi
   if (function == nullptr) {
     const std::string name = nameOf(kernel, protocol, routine, isOneTurn);
     Status status = load(gpu, kernel.module, name.c_str(), function);
-    const uint32_t sharedBytes = sharedBytesOf(protocol, routine);
-    if (status.ok() && sharedBytes > 0) {
-      status = statusOf(driver().funcSetAttribute(function, kFunctionMostDynamicSharedBytes, int(sharedBytes)),
+    if (status.ok() && sharedBytesOf(protocol, routine) > 0) {  // its kernel may be that of other routines, too
+      constexpr int kMost = int(std::max(kBulkSpaceBytes, kPullSpaceBytes));
+      status = statusOf(driver().funcSetAttribute(function, kFunctionMostDynamicSharedBytes, kMost),
                         "cuFuncSetAttribute");
     }
     if (!status.ok()) {

@@ -66,7 +66,8 @@ class Simple {
   }
 
  private:
-  static constexpr uint32_t kNone = ~0u;
+  // Which source is multiplied, beside the number of one.
+  static constexpr uint32_t kNone = ~0u, kAll = ~0u - 1;
 
   // Barriers of the block, two of each kind in turn.
   static constexpr uint32_t kReady = 1;  // all but the last kind: what the move waits for is there
@@ -150,7 +151,7 @@ class Simple {
       T* const targets[1] = {reinterpret_cast<T*>(w.receive + pulls.begin(piece))};
       if (kHasBulkCopies) meet(kReady, piece, workers() + 32);
       fold<T, Op>(targets, 1, sources, w.ranks, pulls.bytes(piece) / uint32_t(sizeof(T)), adjustmentOf<T, Op>(launch_),
-                  kNone);
+                  kAll);
       if (kHasBulkCopies) tell(kDone, piece, workers() + 32);
     }
   }
@@ -210,9 +211,10 @@ class Simple {
   static __device__ __forceinline__ Pack<T, kBytes> foldOne(uint32_t sourceCount, const Adjustment<T>& adjust,
                                                             uint32_t scaled, auto&& load) {
     Folding<T, Op, kBytes> folding(adjust);
-    folding.begin(load(0), scaled == 0);
+    const auto isScaled = [&](uint32_t s) { return scaled == s || scaled == kAll; };
+    folding.begin(load(0), isScaled(0));
 #pragma unroll
-    for (uint32_t s = 1; s < sourceCount; s++) folding.add(load(s), scaled == s);
+    for (uint32_t s = 1; s < sourceCount; s++) folding.add(load(s), isScaled(s));
     return folding.result();
   }
 
@@ -308,7 +310,7 @@ class Simple {
     return pieces * (sizeof(Piece) / sizeof(T));
   }
 
-  // By all workers. No barrier inside. scaled: number of the source to be multiplied.
+  // By all workers. No barrier inside. scaled: the source to be multiplied.
   template <class T, class Op>
   static __device__ __forceinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
                                               uint32_t sourceCount, uint32_t count, const Adjustment<T>& adjust,

@@ -78,6 +78,8 @@ void runRoutine(Primitives& p, const Work& w, Routine routine) {
       return ringReduce(p, w);
     case Routine::reduceTree:
       return treeReduce(p, w);
+    case Routine::reducePulled:
+      return p.pull(w);
     case Routine::allGatherDirect:
       return directAllGather(p, w);
     case Routine::allGatherRing:

@@ -189,17 +189,40 @@ void Primitives::move(const Move& move) {
   std::vector<void*> targets;
   for (uint32_t i = 0; i < move.tos; i++) targets.push_back(slotOf(sends_[move.to + i]) + skip);
   if (move.target != nullptr) targets.push_back(move.target);
-  const bool whole = sources.size() == 1;  // nothing is combined
-  if (whole) {
-    for (void* target : targets) std::memmove(target, sources[0], bytes);
-  } else {
-    std::vector<char> result(bytes);
-    void* into = result.data();
-    reduction_.fold(&into, 1, sources.data(), uint32_t(sources.size()), move.count, false);
-    if (move.target != nullptr && reduction_.divide != nullptr) reduction_.divide(into, move.count, reduction_.divisor);
-    for (void* target : targets) std::memcpy(target, into, bytes);
-  }
+  fold(sources, targets, move.count, move.target != nullptr);
   handOn(move);
+}
+
+void Primitives::fold(std::span<const void* const> sources, std::span<void* const> targets, size_t count,
+                      bool divides) const {
+  const size_t bytes = count * launch_.elementBytes;
+  if (sources.size() == 1) {  // nothing is combined
+    for (void* target : targets) std::memmove(target, sources[0], bytes);
+    return;
+  }
+  std::vector<char> result(bytes);
+  void* into = result.data();
+  reduction_.fold(&into, 1, sources.data(), uint32_t(sources.size()), count, false);
+  if (divides && reduction_.divide != nullptr) reduction_.divide(into, count, reduction_.divisor);
+  for (void* target : targets) std::memcpy(target, into, bytes);
+}
+
+// All ranks' operands, from where they lie.
+void Primitives::pull(const Work& w) {
+  const size_t part = (w.count + w.blocks - 1) / w.blocks, first = lesser(w.count, w.block * part);
+  const size_t count = lesser(part, w.count - first), begin = first * w.elementBytes;
+  if (count == 0) return;
+  std::vector<std::vector<char>> scaled(w.ranks);
+  std::vector<const void*> sources;
+  for (uint32_t rank = 0; rank < w.ranks; rank++) {
+    sources.push_back((rank == w.rank ? w.send : launch_.in[rank]) + begin);
+    if (reduction_.scale == nullptr) continue;
+    scaled[rank].resize(count * w.elementBytes);
+    reduction_.scale(scaled[rank].data(), sources[rank], count, &reduction_.scalar);
+    sources[rank] = scaled[rank].data();
+  }
+  void* const target = w.receive + begin;
+  fold(sources, std::span(&target, 1), count, true);
 }
 
 void Primitives::handOn(const Move& move) {

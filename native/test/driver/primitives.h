@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,7 @@ class Primitives {
   void merge(uint32_t from, uint32_t froms, const void* own, void* target, uint32_t to, uint32_t tos, size_t n) {
     move({from, froms, to, tos, own, froms, target, n});
   }
+  void pull(const ncclrun::Work& w);
   void sent() {}
   void signalAll();
   void awaitAll();
@@ -108,6 +110,8 @@ class Primitives {
   void* flagOf(const End& end) const { return protocol_ == 0 ? static_cast<void*>(end.tail) : slotOf(end); }
   bool awaitSlots(const Move& move);
   void move(const Move& move);
+  // Into all targets; scaled before.
+  void fold(std::span<const void* const> sources, std::span<void* const> targets, size_t count, bool divides) const;
   void handOn(const Move& move);
 
   Block& block_;
