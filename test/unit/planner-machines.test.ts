@@ -74,7 +74,6 @@ it('GPUs get the forms that the model says are fastest, as sizes grow', () => {
     'directOneShot ll',
     'directOneShot ll128',
     'directTwoShot ll128',
-    'directOneShot simple',
     'copyEngine simple',
   ]);
   expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'copyEngine simple']);

@@ -32,7 +32,7 @@ __global__ void pushAndAdd(Sum all) {
       }
       if (i < 2) continue;
       const uint32_t stored = i - 2;
-      copies.awaitLoad(&arrivals[stored % kPlaces], stored / kPlaces);
+      copies.await(&arrivals[stored % kPlaces], stored / kPlaces);
       copies.store(all.target + blockIdx.x * kSlots + size_t(stored) * kPush % kSlots, shared + stored % kPlaces * kPush,
                    kPush);
     }
@@ -68,7 +68,7 @@ __global__ void pullAndAdd(Sum all) {
   __syncthreads();
   for (uint32_t i = 0; i < kStages; i++) ask(i);
   for (uint32_t i = 0; i < pieces; i++) {
-    for (uint32_t which : {0, 1}) copies.awaitLoad(&arrivals[i % kStages * 2 + which], i / kStages);
+    for (uint32_t which : {0, 1}) copies.await(&arrivals[i % kStages * 2 + which], i / kStages);
     const char* const theirs = shared + i % kStages * 2 * kPiece;
     addAll<4>(theirs + kPiece, theirs, all.out + begin + size_t(i) * kPiece, kPiece, kThreads, kPiece);
     __syncthreads();

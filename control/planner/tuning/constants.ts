@@ -165,12 +165,12 @@ function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
 /** Copy engines, of what the NVLinks carry; and what is waited for before a copy and behind it: less where it is the only one. */
 export const COPY_ENGINES = { latency: 20, messageLatency: 15, share: 1.055 } as const;
 /**
- * Kernels that read the others' operands where they lie: of two H100, as above, and how many blocks read as much as more of them would
- * (bench/gpu/floors/sums.cu). Microseconds before the first byte: estimated.
+ * Kernels that read the others' operands where they lie: of two H100, as above; how many blocks read as much as more of them would, and how
+ * many there are at most.
  */
-export const PULLS = { latency: 22, share: 0.918, fillingBlocks: 9, blocks: 16 } as const;
+export const PULLS = { latency: 33, share: 0.918, fillingBlocks: 10, blocks: 16 } as const;
 /** They take a fourth of the multiprocessors: for so much longer than the fastest they may take. */
-export const PULLS_MAY_TAKE = 1.05;
+export const PULLS_MAY_TAKE = 1.02;
 /**
  * What copy engines alone do leaves the multiprocessors to the program: of as many bytes as a program computes beside, it may take so much longer than
  * the fastest.

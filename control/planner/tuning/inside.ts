@@ -41,13 +41,13 @@ export function predictInside(
   };
 }
 
-/** Each rank's part is reduced where all others' lie, and then copied to all. */
+/** Each rank's part is reduced where all others' lie, and then copied to all, who have met by then: that is half of what a copy waits for. */
 function predictHalves(situation: Situation): Prediction | null {
   const copies = predictInside('allGather', 'copyEngine', 'simple', situation);
   const reduction = predictInside('reduceScatter', 'copyEngine', 'simple', situation);
   if (copies === null || reduction === null) return null;
   return {
-    microseconds: copies.microseconds + reduction.microseconds,
+    microseconds: reduction.microseconds + copies.microseconds / 2,
     bytesPerMicrosecond: 1 / (1 / copies.bytesPerMicrosecond + 1 / reduction.bytesPerMicrosecond),
     fill: null,
   };

@@ -172,4 +172,19 @@ class Folding {
   bool alone_ = true;
 };
 
+// Which source of a fold is multiplied: the number of one, or
+inline constexpr uint32_t kNoSource = ~0u, kAllSources = ~0u - 1;
+
+// What the packs of `count` sources become. load(s): that of source s.
+template <class T, class Op, uint32_t kBytes>
+__device__ __forceinline__ Pack<T, kBytes> foldPacks(uint32_t count, const Adjustment<T>& adjust, uint32_t scaled,
+                                                     auto&& load) {
+  const auto isScaled = [&](uint32_t s) { return scaled == s || scaled == kAllSources; };
+  Folding<T, Op, kBytes> folding(adjust);
+  folding.begin(load(0), isScaled(0));
+#pragma unroll
+  for (uint32_t s = 1; s < count; s++) folding.add(load(s), isScaled(s));
+  return folding.result();
+}
+
 }  // namespace ncclrun::cuda

@@ -18,10 +18,11 @@ inline constexpr bool kHasBulkCopies = true;
 // Those of one thread.
 class BulkCopies {
  public:
-  // `arrival`, in the block's memory, tells of loads, one after the other: from begin() to end().
-  static __device__ __forceinline__ void begin(uint64_t* arrival) {
+  // `arrival`, in the block's memory, tells of loads, from begin() to end(): it is at its next turn whenever `count` of
+  // them have come.
+  static __device__ __forceinline__ void begin(uint64_t* arrival, uint32_t count = 1) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(inBlock(arrival)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(inBlock(arrival)), "r"(count) : "memory");
 #endif
   }
   static __device__ __forceinline__ void end(uint64_t* arrival) {
@@ -46,8 +47,14 @@ class BulkCopies {
         : "memory");
 #endif
   }
-  // Waits for the load number `turn` of the arrival, from 0.
-  __device__ __forceinline__ void awaitLoad(uint64_t* arrival, uint32_t turn) {
+  // As a load of nothing: by any thread, behind what it has read and written.
+  static __device__ __forceinline__ void arrive(uint64_t* arrival) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(inBlock(arrival)) : "memory");
+#endif
+  }
+  // Until the arrival's turn number `turn`, from 0, is over: by any thread, which is not a turn behind.
+  __device__ __forceinline__ void await(uint64_t* arrival, uint32_t turn) {
 #if __CUDA_ARCH__ >= 900
     uint32_t done = 0;
     while (done == 0) {

@@ -114,7 +114,7 @@ class BulkSends {
   // The oldest piece: one of the last move's, or the next of the one at `to`.
   static __device__ __forceinline__ void store(BulkSpace& space, BulkCopies& copies, Kept& kept, char*& to) {
     const uint32_t place = kept.stored % kBulkPlaces;
-    copies.awaitLoad(&space.arrivals[place], kept.stored / kBulkPlaces);
+    copies.await(&space.arrivals[place], kept.stored / kBulkPlaces);
     const uint32_t ofLastMove = kept.toldAt - kOnTheWay - kept.stored;  // how many are left
     if (kept.toldAt > 0 && int32_t(ofLastMove) > 0) {
       copies.store(kept.to, space.places[place], ofLastMove == 1 ? kept.lastBytes : kBulkBytes);

@@ -90,8 +90,8 @@ inline constexpr uint32_t kPulledBytes = 32768;
 #else
 inline constexpr uint32_t kPulledBytes = 2048;
 #endif
-inline constexpr uint32_t kPulledPlaces = 4;
-inline constexpr uint32_t kPullSpaceBytes = 32768 * kPulledPlaces + 8 * kPulledPlaces * kMaxPeers;
+inline constexpr uint32_t kPulledPlaces = 6;
+inline constexpr uint32_t kPullSpaceBytes = 32768 * kPulledPlaces + 128;
 
 // Steps counted since the beginning, modulo 2^32. They live in the GPU's memory and advance in the kernel, so that a
 // captured launch can be replayed.

@@ -43,12 +43,15 @@ class Simple {
     AllKinds::choose(launch_.kind, [&]<class T, class Op>() { copyAs<T, Op>(source, target, bytes / sizeof(T)); });
   }
 
+  // What each of the block's warps does.
   __device__ __noinline__ void pull(const Work& w) {
     const Pulls pulls(launch_, w);
     if (isBulkWarp()) {
-      loadPulled(pulls);
+      if (pulls.pieces() > 0) loadPulled(pulls);
     } else if (isWorker()) {
-      AllKinds::choose(launch_.kind, [&]<class T, class Op>() { foldPulled<T, Op>(pulls, w); });
+      if (pulls.pieces() > 0) meet(kReady, 0, workers() + 32);
+      AllKinds::choose(launch_.kind, [&]<class T, class Op>() { foldPulled<T, Op>(pulls); });
+      if (pulls.pieces() > 0) tell(kDone, 0, workers() + 32);
     }
   }
 
@@ -66,9 +69,6 @@ class Simple {
   }
 
  private:
-  // Which source is multiplied, beside the number of one.
-  static constexpr uint32_t kNone = ~0u, kAll = ~0u - 1;
-
   // Barriers of the block, two of each kind in turn.
   static constexpr uint32_t kReady = 1;  // all but the last kind: what the move waits for is there
   static constexpr uint32_t kDone = 3;   // workers and the warp that hands on: it is folded
@@ -116,43 +116,39 @@ class Simple {
     for (uint32_t i = 0; i < move.tos; i++)
       targets[targetCount++] = slotOf<T>(ends_.sends[move.to + i], steps_.send(move.to + i));
     if (move.target != nullptr) targets[targetCount++] = static_cast<T*>(move.target);
-    const uint32_t scaled = move.own != nullptr ? move.place : kNone;
+    const uint32_t scaled = move.own != nullptr ? move.place : kNoSource;
     fold<T, Op>(targets, targetCount, sources, sourceCount, uint32_t(move.count), adjustmentFor<T, Op>(launch_, move),
                 scaled);
   }
 
-  // By the warp that asks for bulk copies: a piece is loaded once the one that had its place is folded.
+  // By the warp that asks for bulk copies, of which a lane asks for each rank's.
   __device__ void loadPulled(const Pulls& pulls) {
-    if (isAsker()) {
-      pulls.beginLoads();
-      for (uint32_t piece = 0; piece + 1 < kPulledPlaces; piece++) pulls.load(copies_, piece);
-    }
-    for (uint32_t piece = 0; piece < pulls.pieces(); piece++) {
-      if (isAsker()) pulls.awaitLoad(copies_, piece);
-      __syncwarp();
-      tell(kReady, piece, workers() + 32);
-      if (piece > 0) meet(kDone, piece - 1, workers() + 32);
-      if (isAsker()) pulls.load(copies_, piece + kPulledPlaces - 1);
-      __syncwarp();
-    }
-    if (pulls.pieces() > 0) meet(kDone, pulls.pieces() - 1, workers() + 32);
+    if (isAsker()) pulls.beginLoads(workers());
+    __syncwarp();
+    tell(kReady, 0, workers() + 32);
+    const uint32_t lane = threadIdx.x % 32;
+    if (lane < pulls.ranks()) pulls.loadAll(copies_, lane);
+    __syncwarp();
+    meet(kDone, 0, workers() + 32);
     if (isAsker()) {
       pulls.endLoads();
       BulkSends::begin();  // what it keeps lay in the same memory
     }
     __syncwarp();
   }
+  // By the workers.
   template <class T, class Op>
-  __device__ __noinline__ void foldPulled(const Pulls& pulls, const Work& w) {
-    const T* sources[kMaxPeers];
-    for (uint32_t piece = 0; piece < pulls.pieces(); piece++) {
-      for (uint32_t rank = 0; rank < w.ranks; rank++)
-        sources[rank] = reinterpret_cast<const T*>(pulls.source(piece, rank));
-      T* const targets[1] = {reinterpret_cast<T*>(w.receive + pulls.begin(piece))};
-      if (kHasBulkCopies) meet(kReady, piece, workers() + 32);
-      fold<T, Op>(targets, 1, sources, w.ranks, pulls.bytes(piece) / uint32_t(sizeof(T)), adjustmentOf<T, Op>(launch_),
-                  kAll);
-      if (kHasBulkCopies) tell(kDone, piece, workers() + 32);
+  __device__ __noinline__ void foldPulled(const Pulls pulls) {
+    constexpr size_t kMost = size_t(1) << 28;  // bytes: fold counts elements in 32 bits
+    const Adjustment<T> adjust = adjustmentOf<T, Op>(launch_);
+    pulls.foldLoaded<T, Op>(copies_, adjust, workers());
+    for (size_t at = pulls.loadedBytes(), bytes; at < pulls.bytes(); at += bytes) {
+      bytes = lesser(kMost, pulls.bytes() - at);
+      const T* sources[kMaxPeers];
+      for (uint32_t rank = 0; rank < pulls.ranks(); rank++)
+        sources[rank] = reinterpret_cast<const T*>(pulls.source(rank, at));
+      T* const targets[1] = {reinterpret_cast<T*>(pulls.target(at))};
+      fold<T, Op>(targets, 1, sources, pulls.ranks(), uint32_t(bytes / sizeof(T)), adjust, kAllSources);
     }
   }
 
@@ -206,18 +202,6 @@ class Simple {
     return reinterpret_cast<T*>(end.slots + uint64_t(step & (ends_.steps - 1)) * ends_.stepBytes);
   }
 
-  // What one element or piece of every target becomes. load(s): that of source s.
-  template <class T, class Op, uint32_t kBytes>
-  static __device__ __forceinline__ Pack<T, kBytes> foldOne(uint32_t sourceCount, const Adjustment<T>& adjust,
-                                                            uint32_t scaled, auto&& load) {
-    Folding<T, Op, kBytes> folding(adjust);
-    const auto isScaled = [&](uint32_t s) { return scaled == s || scaled == kAll; };
-    folding.begin(load(0), isScaled(0));
-#pragma unroll
-    for (uint32_t s = 1; s < sourceCount; s++) folding.add(load(s), isScaled(s));
-    return folding.result();
-  }
-
   // In pieces that one access takes. kSources, kTargets: how many there are, known when compiled, so that the pointers
   // stay in registers. A worker has several pieces under way at once, in the last round too.
   template <class T, class Op, class Piece, uint32_t kSources, uint32_t kTargets>
@@ -238,7 +222,7 @@ class Simple {
         using Packed = Pack<T, sizeof(Piece)>;
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) {
-          const Packed packed = foldOne<T, Op, sizeof(Piece)>(
+          const Packed packed = foldPacks<T, Op, sizeof(Piece)>(
               kSources, adjust, scaled, [&](uint32_t s) { return *reinterpret_cast<const Packed*>(&loaded[s][u]); });
           loaded[0][u] = *reinterpret_cast<const Piece*>(&packed);
         }
@@ -261,7 +245,7 @@ class Simple {
     using Packed = Pack<T, kBytes>;
 #pragma unroll 1
     for (uint32_t i = threadIdx.x; i < pieces; i += workers()) {
-      const Packed packed = foldOne<T, Op, kBytes>(
+      const Packed packed = foldPacks<T, Op, kBytes>(
           sourceCount, adjust, scaled, [&](uint32_t s) { return reinterpret_cast<const Packed*>(sources[s])[i]; });
       for (uint32_t t = 0; t < targetCount; t++) reinterpret_cast<Packed*>(targets[t])[i] = packed;
     }
@@ -275,7 +259,7 @@ class Simple {
     using Element = Pack<T, sizeof(T)>;
 #pragma unroll 1
     for (uint32_t i = begin + threadIdx.x; i < end; i += workers()) {
-      const Element element = foldOne<T, Op, sizeof(T)>(sourceCount, adjust, scaled, [&](uint32_t s) {
+      const Element element = foldPacks<T, Op, sizeof(T)>(sourceCount, adjust, scaled, [&](uint32_t s) {
         Element loaded;
         memcpy(&loaded, reinterpret_cast<const char*>(sources[s]) + i * sizeof(T), sizeof(T));
         return loaded;
@@ -310,7 +294,7 @@ class Simple {
     return pieces * (sizeof(Piece) / sizeof(T));
   }
 
-  // By all workers. No barrier inside. scaled: the source to be multiplied.
+  // By all workers. No barrier inside. scaled: as foldPacks has it.
   template <class T, class Op>
   static __device__ __forceinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
                                               uint32_t sourceCount, uint32_t count, const Adjustment<T>& adjust,

@@ -12,31 +12,36 @@ inline constexpr bool kHasBulkCopies = true;
 
 class BulkCopies {
  public:
-  static void begin(uint64_t* arrival) { *arrival = 0; }
-  static void end(uint64_t*) {}
+  static void begin(uint64_t* arrival, uint32_t count = 1) {
+    *arrival = reinterpret_cast<uint64_t>(new Arrival{count});
+  }
+  static void end(uint64_t* arrival) { delete &at(arrival); }
   static void order() {}
 
   void load(char* to, const char* from, uint32_t bytes, uint64_t* arrival) {
-    loads_.push_back({to, from, bytes, arrival});
+    at(arrival).loads.push_back({to, from, bytes});
     simt::delay();
-    if (simt::chance(2)) carryOut(loads_, 0);
+    if (simt::chance(2)) at(arrival).carryOut();
   }
-  void awaitLoad(uint64_t* arrival, uint32_t turn) {
-    while (*arrival <= turn) carryOut(loads_, loads_.size() - 1);
+  static void arrive(uint64_t* arrival) { at(arrival).add(); }
+  void await(uint64_t* arrival, uint32_t turn) {
+    while (at(arrival).turns <= turn) {
+      if (!at(arrival).carryOut()) simt::standAside();
+    }
     simt::delay();
   }
   void store(char* to, const char* from, uint32_t bytes) {
-    stores_.push_back({to, from, bytes, nullptr});
+    stores_.push_back({to, from, bytes});
     simt::delay();
-    if (simt::chance(2)) carryOut(stores_, 0);
+    if (simt::chance(2)) carryOutStores(0);
   }
   template <uint32_t kLatest>
   void awaitStores() {
-    carryOut(stores_, kLatest);
+    carryOutStores(kLatest);
   }
   template <uint32_t kLatest>
   void awaitStoresRead() {
-    carryOut(stores_, kLatest);
+    carryOutStores(kLatest);
   }
 
  private:
@@ -44,18 +49,36 @@ class BulkCopies {
     char* to;
     const char* from;
     uint32_t bytes;
-    uint64_t* arrival;
+
+    void carryOut() const { std::memcpy(to, from, bytes); }
   };
-  // All but the latest `left`.
-  static void carryOut(std::deque<Copy>& copies, size_t left) {
-    for (; copies.size() > left; copies.pop_front()) {
-      const Copy& copy = copies.front();
-      std::memcpy(copy.to, copy.from, copy.bytes);
-      if (copy.arrival != nullptr) ++*copy.arrival;
+  // What an arrival, as large as the hardware's, points to.
+  struct Arrival {
+    uint32_t count;
+    uint32_t came = 0, turns = 0;
+    std::deque<Copy> loads{};  // that have not been carried out
+
+    void add() {
+      if (++came < count) return;
+      came = 0;
+      turns++;
     }
+    bool carryOut() {
+      if (loads.empty()) return false;
+      loads.front().carryOut();
+      loads.pop_front();
+      add();
+      return true;
+    }
+  };
+  static Arrival& at(const uint64_t* arrival) { return *reinterpret_cast<Arrival*>(*arrival); }
+
+  // All stores but the latest `left`.
+  void carryOutStores(size_t left) {
+    for (; stores_.size() > left; stores_.pop_front()) stores_.front().carryOut();
   }
 
-  std::deque<Copy> loads_, stores_;
+  std::deque<Copy> stores_;
 };
 
 }  // namespace ncclrun::cuda
