@@ -70,13 +70,14 @@ class Pulls {
   // By the workers: whose warps are as far apart as there are places.
   template <class T, class Op>
   __device__ __forceinline__ void foldLoaded(BulkCopies& copies, const Adjustment<T>& adjust, uint32_t workers) const {
+    constexpr uint32_t kUnroll = sizeof(T) == 1 ? 1 : 3;  // a piece of two ranks has 1024 packs, for some 416 workers
     const uint32_t count = pieces();
     for (uint32_t piece = 0; piece < count; piece++) {
       const size_t at = size_t(piece) * pieceBytes_;
       const uint32_t place = piece % kPulledPlaces, packs = uint32_t(lesser(pieceBytes_, loadedBytes_ - at)) / 16;
       copies.await(&pullSpace().loaded[place], piece / kPulledPlaces);
       if (ranks_ == 2) {
-        foldPlace<T, Op, 2, 5>(place, target(at), packs, adjust, workers);
+        foldPlace<T, Op, 2, kUnroll>(place, target(at), packs, adjust, workers);
       } else {
         foldPlace<T, Op, 0, 1>(place, target(at), packs, adjust, workers);
       }

@@ -294,11 +294,11 @@ class Simple {
     return pieces * (sizeof(Piece) / sizeof(T));
   }
 
-  // By all workers. No barrier inside. scaled: as foldPacks has it.
+  // By all workers. No barrier inside. scaled: as foldPacks has it. Long code, so once for all who call it.
   template <class T, class Op>
-  static __device__ __forceinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
-                                              uint32_t sourceCount, uint32_t count, const Adjustment<T>& adjust,
-                                              uint32_t scaled) {
+  static __device__ __noinline__ void fold(T* const* targets, uint32_t targetCount, const T* const* sources,
+                                           uint32_t sourceCount, uint32_t count, const Adjustment<T>& adjust,
+                                           uint32_t scaled) {
     uintptr_t bits = 0;
     for (uint32_t t = 0; t < targetCount; t++) bits |= reinterpret_cast<uintptr_t>(targets[t]);
     for (uint32_t s = 0; s < sourceCount; s++) bits |= reinterpret_cast<uintptr_t>(sources[s]);
