@@ -223,8 +223,8 @@ Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routi
     Status status = load(gpu, kernel.module, name.c_str(), function);
     if (status.ok() && sharedBytesOf(protocol, routine) > 0) {  // its kernel may be that of other routines, too
       constexpr int kMost = int(std::max(kBulkSpaceBytes, kPullSpaceBytes));
-      status = statusOf(driver().funcSetAttribute(function, kFunctionMostDynamicSharedBytes, kMost),
-                        "cuFuncSetAttribute");
+      status =
+          statusOf(driver().funcSetAttribute(function, kFunctionMostDynamicSharedBytes, kMost), "cuFuncSetAttribute");
     }
     if (!status.ok()) {
       function = nullptr;
