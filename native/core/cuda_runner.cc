@@ -86,20 +86,19 @@ Status Runner::runCollective(const Task& task, const DirectCopies::Reached& reac
 }
 
 Status Runner::runScatter(const Task& task, const DirectCopies::Buffers& sources, const Where& where) {
-  const size_t bytes = bytesOf(task.operation);
-  Task own = task;
-  own.operation.send = static_cast<const char*>(task.operation.send) + rank_ * bytes;
-  Status status = pull(own, sources, where);
+  Status status = pull(task, sources, where);
   return status.ok() ? copies_->engines().part(where.stream) : status;
 }
 
-// This rank's part of what all have, from where it lies: `sources`, of whole buffers; the task is about that part.
+// This rank's part of what all have, from where it lies: the task's operand and `sources`, of whole buffers.
 Status Runner::pull(const Task& task, const DirectCopies::Buffers& sources, const Where& where) {
-  const size_t bytes = bytesOf(task.operation);
+  const size_t bytes = bytesOf(task.operation), begin = rank_ * bytes;
+  Task own = task;
+  own.operation.send = static_cast<const char*>(task.operation.send) + begin;
   DirectCopies::Buffers parts = sources;
-  for (Pointer& part : parts) part += rank_ * bytes;
+  for (Pointer& part : parts) part += begin;
   Status status = copies_->engines().meet(where.stream, bytes);
-  return status.ok() ? launcher_.pull(task, std::span(parts.data(), plan_.header().ranks), where.stream) : status;
+  return status.ok() ? launcher_.pull(own, std::span(parts.data(), plan_.header().ranks), where.stream) : status;
 }
 
 // Of an all_reduce: this rank's part of it, and what is left over, at every rank.
@@ -115,7 +114,6 @@ Status Runner::reduceParts(const Task& task, const DirectCopies::Reached& reache
   left.operation.count -= done;
   std::vector<Task> tasks;
   if (reached.reads) {
-    own.operation.send = static_cast<const char*>(own.operation.send) + rank_ * part * element;
     if (Status status = pull(own, reached.sources, where); !status.ok()) return status;
   } else {
     tasks.push_back(own);

@@ -56,7 +56,7 @@ describeIf(
       ['reduce_scatter', 'reduceScatter'],
       ['all_reduce', 'allReduce'],
     ])('copy engines carry what they are to carry of %s', async (name, called) => {
-      const words = `perf ${name} -n 3 --device cuda -b 256K -e 256K --check --iters 3`.split(' ');
+      const words = `perf ${name} -n 3 --device cuda -b 1M -e 1M --check --iters 5`.split(' ');
       const run = await Command.run(words, { environment: { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' } });
       expect(run.status).toBe(0);
       expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
