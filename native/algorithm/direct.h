@@ -89,15 +89,21 @@ NCCLRUN_FN void directReduceScatter(P& p, const Work& w) {
 }
 
 // Part p of everybody's data goes to rank p. In place, what is sent and what is received lie at the same place: all is
-// sent before anything is received.
+// sent before anything is received. Else a rank's own part is copied beside what it sends first: the link is what that
+// waits for.
 template <class P>
 NCCLRUN_FN void directAllToAll(P& p, const Work& w) {
-  const auto part = [&](uint32_t rank, size_t begin) { return rank * w.count + begin; };
+  if (isAlone<P>(w)) return p.copyAll(w.send, w.receive, w.count, w.block, w.blocks);
+  const bool inPlace = w.send == w.receive;
   forEachStep(p, w, [&](size_t begin, size_t count) {
-    sendToOthers(p, w, [&](uint32_t peer) { return Stretch{part(peer, begin), count}; });
-    if (w.send == w.receive) p.sent();
-    p.copy(at(w.send, w, part(w.rank, begin)), at(w.receive, w, part(w.rank, begin)), count);
-    receiveFromOthers(p, w, [&](uint32_t peer) { return Stretch{part(peer, begin), count}; });
+    const auto part = [&](uint32_t rank) { return rank * w.count + begin; };
+    for (uint32_t i = 1; i < w.ranks; i++) {
+      const uint32_t peer = rankAt(w, w.rank + i);
+      char* const target = i > 1 || inPlace ? nullptr : at(w.receive, w, part(w.rank));
+      p.sendAndCopy(connectionTo(w, peer), at(w.send, w, part(peer)), at(w.send, w, part(w.rank)), target, count);
+    }
+    if (inPlace) p.sent();
+    receiveFromOthers(p, w, [&](uint32_t peer) { return Stretch{part(peer), count}; });
   });
 }
 

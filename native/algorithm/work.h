@@ -10,6 +10,7 @@
 //   p.send(to, source, n)                                      slot[to] = source
 //   p.sendAll(source, n, first)                                slots of all sending connections = source, beginning
 //                                                              with `first` where one comes after the other
+//   p.sendAndCopy(to, source, own, target, n)                  slot[to] = source; target (if not null) = own
 //   p.copySend(source, target, to, n)                          target = slot[to] = source
 //   p.receive(from, target, n)                                 target = slot[from]
 //   p.receiveSend(from, to, target, n)                         target = slot[to] = slot[from]

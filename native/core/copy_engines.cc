@@ -87,14 +87,17 @@ Status CopyEngines::run(const std::vector<MemoryOperation>& batch, Stream stream
                   "cuStreamBatchMemOp");
 }
 
-// The one whom all copies go to, if nothing has to run beside them: to another stream and back takes a GPU
-// microseconds.
+// The one whom all copies to others go to, if no kernels have to run beside them: to another stream and back takes a
+// GPU microseconds, which the rank's own copy, a shorter one, can spend beside it.
 uint32_t CopyEngines::onlyPeer(const CopyProgram& program) const {
-  if (program.apart || program.stages.size() != 1 || program.stages[0].copies.empty()) return rank_;
-  const auto& copies = program.stages[0].copies;
-  const uint32_t peer = copies[0].peer;
-  const bool isOnly = std::all_of(copies.begin(), copies.end(), [&](const Copy& copy) { return copy.peer == peer; });
-  return isOnly ? peer : rank_;
+  if (program.apart || program.stages.size() != 1) return rank_;
+  uint32_t only = rank_;
+  for (const Copy& copy : program.stages[0].copies) {
+    if (copy.peer == rank_ || copy.peer == only) continue;
+    if (only != rank_) return rank_;
+    only = copy.peer;
+  }
+  return only;
 }
 
 Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t capture) {
@@ -167,7 +170,9 @@ Status CopyEngines::begin(const Copy& copy, bool apart) {
 }
 
 Status CopyEngines::end(const CopyProgram& program) {
-  Status status;
+  // What tells of a copy on the stream stands right behind it, not behind what ran beside it.
+  const bool isForked = std::any_of(current_->all.begin(), current_->all.end(), [](const Line& line) { return line.used; });
+  Status status = isForked ? runNext() : Status();
   for (Line& line : current_->all) {
     if (!std::exchange(line.used, false)) continue;
     if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");

@@ -12,6 +12,10 @@ bool receives(int side, bool both) { return both || side == 1; }
 void copy(int side, cudaStream_t stream, size_t bytes) {
   MUST(cudaMemcpyAsync(sides[1 - side].receive, sides[side].send, bytes, cudaMemcpyDeviceToDevice, stream));
 }
+void copyOwn(int side, cudaStream_t stream, size_t bytes) {
+  Side& one = sides[side];
+  MUST(cudaMemcpyAsync(one.receive + kBuffer / 2, one.send + kBuffer / 2, bytes, cudaMemcpyDeviceToDevice, stream));
+}
 void sayReady(int side, bool both, bool inHost) {
   std::vector<CUstreamBatchMemOpParams> batch;
   if (receives(side, both)) batch.push_back(writes(word(inHost, 1 - side, kReady), 1));
@@ -55,6 +59,35 @@ void byMeetings(int side, size_t bytes, bool both) {
   meetOn(side, 8192);
 }
 
+// The same, with a copy of as much within each GPU beside it (as in alltoall): on streams of their own, or one call of
+// the driver for both, which may be run at once.
+void ownBeside(int side, size_t bytes) {
+  Side& one = sides[side];
+  sayReady(side, true, true);
+  MUST(cudaEventRecord(one.forked, one.stream));
+  for (cudaStream_t line : {one.line, one.other}) MUST(cudaStreamWaitEvent(line, one.forked));
+  copy(side, one.line, bytes);
+  run(one.line, {writes(word(true, 1 - side, kArrived), 1)});
+  copyOwn(side, one.other, bytes);
+  for (const auto& [line, joined] : {std::pair{one.line, one.joined}, std::pair{one.other, one.joinedToo}}) {
+    MUST(cudaEventRecord(joined, line));
+    MUST(cudaStreamWaitEvent(one.stream, joined));
+  }
+  sayArrived(side, false, true, true);
+}
+void ownInBatch(int side, size_t bytes) {
+  Side& one = sides[side];
+  sayReady(side, true, true);
+  void* to[] = {sides[1 - side].receive, one.receive + kBuffer / 2};
+  const void* from[] = {one.send, one.send + kBuffer / 2};
+  const size_t counts[] = {bytes, bytes};
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  size_t all = 0;
+  MUST(cudaMemcpyBatchAsync(to, from, counts, 2, &attributes, &all, 1, one.stream));
+  sayArrived(side, true, true, true);
+}
+
 // Each block says and hears for itself: word 0 of the block's is "arrived", 8 "ready", 32 counts.
 __global__ void __launch_bounds__(512, 1)
     push(const uint4* from, uint4* to, size_t count, uint32_t* mine, uint32_t* theirs, bool isSender, bool isReceiver) {
@@ -94,6 +127,25 @@ void byStores(int side, size_t bytes, bool both, int blocks) {
       sides[side].words + words, sides[1 - side].words + words, sends(side, both), receives(side, both));
 }
 
+// Whether a graph can have such a call in it.
+bool batchIsCaptured() {
+  MUST(cudaSetDevice(0));
+  cudaGraph_t graph = nullptr;
+  void* to[] = {sides[1].receive, sides[0].receive};
+  const void* from[] = {sides[0].send, sides[0].send + 4096};
+  const size_t counts[] = {4096, 4096};
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  size_t all = 0;
+  MUST(cudaStreamBeginCapture(sides[0].stream, cudaStreamCaptureModeRelaxed));
+  const cudaError_t status = cudaMemcpyBatchAsync(to, from, counts, 2, &attributes, &all, 1, sides[0].stream);
+  const cudaError_t ended = cudaStreamEndCapture(sides[0].stream, &graph);
+  std::printf("  one call of the driver, captured: %s\n", cudaGetErrorName(status));
+  if (graph != nullptr) MUST(cudaGraphDestroy(graph));
+  (void)cudaGetLastError();
+  return status == cudaSuccess && ended == cudaSuccess;
+}
+
 }  // namespace
 
 int main() {
@@ -119,5 +171,18 @@ int main() {
     char name[64];
     std::snprintf(name, sizeof name, "%d blocks that store, and say so", blocks);
     each(name, [&](int side, size_t bytes, bool both) { byStores(side, bytes, both, blocks); });
+  }
+  std::printf("with a copy of as much within each GPU (both ways at once alone)\n");
+  const auto eachOwn = [&](const char* name, bool eager, auto&& operation) {
+    rowOf(name, sizes, {true}, [&](size_t bytes, bool) { return measure([&](int side) { operation(side, bytes); }, eager); });
+  };
+  const auto alone = [](int side, size_t bytes) { byWords(side, bytes, true, true); };
+  const auto own = [](int side, size_t bytes) { copyOwn(side, sides[side].stream, bytes); };
+  for (const bool eager : {false, true}) {
+    std::printf("%s\n", eager ? "eager" : "in a graph");
+    eachOwn("  that copy alone", eager, own);
+    eachOwn("  the peer's alone, one stream", eager, alone);
+    eachOwn("  streams of their own", eager, ownBeside);
+    if (eager || batchIsCaptured()) eachOwn("  one call of the driver", eager, ownInBatch);
   }
 }

@@ -5,6 +5,9 @@
 namespace {
 
 enum class Way { sentFirst, blocksApart, warpsApart, partsInTurn };
+// As many bytes as are sent, from the GPU's own memory to its own memory: as in alltoall.
+enum class OwnCopy { none, behindSends, amongSends, byBlocksOfItsOwn };
+constexpr int kCopyingBlocks = 32;  // of its own
 
 struct Launch {
   const uint64_t* own;
@@ -14,9 +17,13 @@ struct Launch {
   uint32_t* count;  // of launches
   size_t groups;    // of four lines
   Way way;
+  OwnCopy ownCopy;
+  const uint64_t* copied;
+  uint64_t* copy;
   bool sends, receives;
 };
 constexpr size_t kSlot = 18 << 20;
+constexpr size_t kOwn = 4 << 20;  // words, behind what is sent and what is received
 constexpr int kUnroll = 4;
 
 // Groups first, first + step, … below end.
@@ -26,20 +33,50 @@ struct Range {
 
 __device__ void send(const Launch& launch, uint64_t flag, uint64_t* slot, Range range) {
   const int lane = threadIdx.x % 8, line = threadIdx.x % 32 / 8;
+  const bool copies = launch.ownCopy == OwnCopy::amongSends;
   for (size_t group = range.first; group < range.end; group += kUnroll * range.step) {
-    uint64_t a[kUnroll], b[kUnroll];
+    uint64_t a[kUnroll], b[kUnroll], c[kUnroll], d[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; u++) {
       if (group + u * range.step >= range.end) continue;
-      const uint64_t* const from = launch.own + ((group + u * range.step) * 4 + line) * 15 + lane * 2;
-      a[u] = from[0];
-      b[u] = lane == 7 ? flag : from[1];
+      const size_t at = ((group + u * range.step) * 4 + line) * 15 + lane * 2;
+      a[u] = launch.own[at];
+      b[u] = lane == 7 ? flag : launch.own[at + 1];
+      if (copies) c[u] = launch.copied[at];
+      if (copies && lane != 7) d[u] = launch.copied[at + 1];
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; u++) {
       if (group + u * range.step >= range.end) continue;
       uint64_t* const to = slot + ((group + u * range.step) * 4 + line) * 16 + lane * 2;
       asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(to), "l"(a[u]), "l"(b[u]) : "memory");
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) {
+      if (!copies || group + u * range.step >= range.end) continue;
+      uint64_t* const to = launch.copy + ((group + u * range.step) * 4 + line) * 15 + lane * 2;
+      to[0] = c[u];
+      if (lane != 7) to[1] = d[u];
+    }
+  }
+}
+
+// The block's share of the own copy.
+__device__ void copyOwn(const Launch& launch, size_t block, size_t blocks) {
+  constexpr int kLoads = 8;
+  const size_t count = launch.groups * 30, share = (count + blocks - 1) / blocks;
+  const size_t begin = block * share, end = begin + share < count ? begin + share : count;
+  const auto* const from = reinterpret_cast<const uint4*>(launch.copied);
+  auto* const to = reinterpret_cast<uint4*>(launch.copy);
+  for (size_t i = begin + threadIdx.x; i < end; i += kLoads * blockDim.x) {
+    uint4 loaded[kLoads];
+#pragma unroll
+    for (int u = 0; u < kLoads; u++) {
+      if (i + u * blockDim.x < end) loaded[u] = from[i + u * blockDim.x];
+    }
+#pragma unroll
+    for (int u = 0; u < kLoads; u++) {
+      if (i + u * blockDim.x < end) to[i + u * blockDim.x] = loaded[u];
     }
   }
 }
@@ -77,8 +114,10 @@ __global__ void __launch_bounds__(512, 1) exchange(Launch launch) {
   __syncthreads();
   auto* const out = reinterpret_cast<uint64_t*>(launch.out + number % kOperations * kSlot);
   const auto* const in = reinterpret_cast<const uint64_t*>(launch.in + number % kOperations * kSlot);
-  const bool apart = launch.way == Way::blocksApart;
-  const size_t blocks = apart ? gridDim.x / 2 : gridDim.x, block = blockIdx.x % blocks;
+  const bool apart = launch.way == Way::blocksApart, copiesApart = launch.ownCopy == OwnCopy::byBlocksOfItsOwn;
+  const size_t exchanging = gridDim.x - (copiesApart ? kCopyingBlocks : 0);
+  if (blockIdx.x >= exchanging) return copyOwn(launch, blockIdx.x - exchanging, kCopyingBlocks);
+  const size_t blocks = apart ? exchanging / 2 : exchanging, block = blockIdx.x % blocks;
   const bool sends = launch.sends && (!apart || blockIdx.x < blocks);
   const bool receives = launch.receives && (!apart || blockIdx.x >= blocks);
   const size_t share = (launch.groups + blocks - 1) / blocks, begin = block * share;
@@ -96,11 +135,12 @@ __global__ void __launch_bounds__(512, 1) exchange(Launch launch) {
     }
   } else {
     if (sends) send(launch, number, out, {begin + warp, warps, end});
+    if (launch.ownCopy == OwnCopy::behindSends) copyOwn(launch, block, blocks);
     if (receives) receive(launch, number, in, {begin + warp, warps, end});
   }
 }
 
-double timeOf(Way way, int blocks, size_t bytes, bool both) {
+double timeOf(Way way, OwnCopy ownCopy, int blocks, size_t bytes, bool both) {
   for (int side = 0; side < 2; side++) {
     MUST(cudaSetDevice(side));
     MUST(cudaMemset(sides[side].words, 0, kWords * sizeof(uint32_t)));
@@ -111,9 +151,10 @@ double timeOf(Way way, int blocks, size_t bytes, bool both) {
     const Side &own = sides[side], &peer = sides[1 - side];
     // The targets lie behind what is sent.
     auto* const target = reinterpret_cast<uint64_t*>(own.send + kBuffer / 2);
-    const Launch launch{reinterpret_cast<const uint64_t*>(own.send), target, peer.receive, own.receive, own.words,
-                        bytes / 480, way, both || side == 0, both || side == 1};
-    exchange<<<blocks, 512, 0, own.stream>>>(launch);
+    const auto* const send = reinterpret_cast<const uint64_t*>(own.send);
+    const Launch launch{send,    target, peer.receive, own.receive, own.words, bytes / 480, way, ownCopy,
+                        send + kOwn, target + kOwn, both || side == 0, both || side == 1};
+    exchange<<<blocks + (ownCopy == OwnCopy::byBlocksOfItsOwn ? kCopyingBlocks : 0), 512, 0, own.stream>>>(launch);
   });
 }
 
@@ -123,8 +164,8 @@ int main() {
   setUp();
   const auto sizes = {size_t(1) << 20, size_t(4) << 20, size_t(8) << 20, size_t(16) << 20};
   std::printf("us; 1, 4, 8, 16 MiB each way, both ways at once; then one way\n");
-  const auto each = [&](const char* name, Way way, int blocks) {
-    row(name, sizes, [&](size_t bytes, bool both) { return timeOf(way, blocks, bytes, both); });
+  const auto each = [&](const char* name, Way way, int blocks, OwnCopy ownCopy = OwnCopy::none) {
+    row(name, sizes, [&](size_t bytes, bool both) { return timeOf(way, ownCopy, blocks, bytes, both); });
   };
   each("64 blocks, all sent first", Way::sentFirst, 64);
   each("64 blocks, parts in turn", Way::partsInTurn, 64);
@@ -133,4 +174,8 @@ int main() {
   each("128 blocks, all sent first", Way::sentFirst, 128);
   each("128 blocks, half of the warps send", Way::warpsApart, 128);
   each("128 blocks, half of them send", Way::blocksApart, 128);
+  std::printf("with a copy of as much within each GPU\n");
+  each("64 blocks, it comes behind all sends", Way::sentFirst, 64, OwnCopy::behindSends);
+  each("64 blocks, it comes among sends", Way::sentFirst, 64, OwnCopy::amongSends);
+  each("64 blocks, and 32 more for it", Way::sentFirst, 64, OwnCopy::byBlocksOfItsOwn);
 }

@@ -22,8 +22,8 @@ inline constexpr size_t kBuffer = 400ull << 20, kWords = 1 << 20;
 inline constexpr int kOperations = 20, kRounds = 9, kWarmUps = 2;
 
 struct Side {
-  cudaStream_t stream, line;
-  cudaEvent_t forked, joined, begun, ended;
+  cudaStream_t stream, line, other;
+  cudaEvent_t forked, joined, joinedToo, begun, ended;
   char *send, *receive;
   uint32_t* words;  // in the GPU's memory, zero
 };
@@ -52,9 +52,9 @@ inline void setUp() {
     Side& one = sides[side];
     MUST(cudaSetDevice(side));
     MUST(cudaDeviceEnablePeerAccess(1 - side, 0));
-    for (cudaStream_t* stream : {&one.stream, &one.line})
+    for (cudaStream_t* stream : {&one.stream, &one.line, &one.other})
       MUST(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
-    for (cudaEvent_t* event : {&one.forked, &one.joined})
+    for (cudaEvent_t* event : {&one.forked, &one.joined, &one.joinedToo})
       MUST(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     for (cudaEvent_t* event : {&one.begun, &one.ended}) MUST(cudaEventCreate(event));
     MUST(cudaMalloc(&one.send, kBuffer));
@@ -65,11 +65,12 @@ inline void setUp() {
   }
 }
 
-// Microseconds of one, on the slower GPU; the median. operation(side): on the side's stream.
+// Microseconds of one, on the slower GPU; the median. operation(side): on the side's stream. Eager: the calling thread
+// serves both GPUs in turn, so this says little of what takes less than its calls.
 template <class Operation>
-double measure(Operation&& operation) {
-  cudaGraphExec_t graphs[2];
-  for (int side = 0; side < 2; side++) {
+double measure(Operation&& operation, bool eager = false) {
+  cudaGraphExec_t graphs[2]{};
+  for (int side = 0; side < 2 && !eager; side++) {
     cudaGraph_t graph;
     MUST(cudaSetDevice(side));
     MUST(cudaStreamBeginCapture(sides[side].stream, cudaStreamCaptureModeRelaxed));
@@ -84,7 +85,14 @@ double measure(Operation&& operation) {
       MUST(cudaSetDevice(side));
       meetOn(side, kWords / 2);
       MUST(cudaEventRecord(sides[side].begun, sides[side].stream));
-      MUST(cudaGraphLaunch(graphs[side], sides[side].stream));
+      if (!eager) MUST(cudaGraphLaunch(graphs[side], sides[side].stream));
+    }
+    for (int i = 0; i < kOperations * 2 && eager; i++) {
+      MUST(cudaSetDevice(i % 2));
+      operation(i % 2);
+    }
+    for (int side = 0; side < 2; side++) {
+      MUST(cudaSetDevice(side));
       MUST(cudaEventRecord(sides[side].ended, sides[side].stream));
     }
     float longest = 0;
@@ -96,18 +104,24 @@ double measure(Operation&& operation) {
     }
     if (round >= kWarmUps) times.push_back(longest * 1000 / kOperations);
   }
-  for (cudaGraphExec_t graph : graphs) MUST(cudaGraphExecDestroy(graph));
+  for (cudaGraphExec_t graph : graphs) {
+    if (graph != nullptr) MUST(cudaGraphExecDestroy(graph));
+  }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
 }
 
 // time(bytes, both): of so many bytes from the first GPU to the second, and, if both, also the other way.
 template <class Time>
-void row(const char* name, std::initializer_list<size_t> sizes, Time&& time) {
+void rowOf(const char* name, std::initializer_list<size_t> sizes, std::initializer_list<bool> ways, Time&& time) {
   std::printf("%-52s", name);
-  for (const bool both : {true, false}) {
+  for (const bool both : ways) {
     for (const size_t bytes : sizes) std::printf(" %8.2f", time(bytes, both));
   }
   std::printf("\n");
   std::fflush(stdout);
+}
+template <class Time>
+void row(const char* name, std::initializer_list<size_t> sizes, Time&& time) {
+  rowOf(name, sizes, {true, false}, time);
 }

@@ -29,8 +29,7 @@ class Lines128 {
     steps_.awaitCredits(move);
     Patience patience(launch_, ends_);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
-    const uint32_t lines = (bytes + kWords * 8 - 1) / (kWords * 8);
-    const Span span{bytes, wholeWords(move.own, move.target, bytes), lines};
+    const Span span = spanOf(bytes, wholeWords(move.own, move.target, bytes));
     if (!isFolded(move, fold_)) {
       forEachGroup<kOneTurn ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
         pass<kUnroll, kWhole>(move, span, group, patience);
@@ -46,7 +45,25 @@ class Lines128 {
         });
       }
     }
-    renew(move, lines);
+    renew(move, span.lines);
+    steps_.handOn(move, bytes);
+  }
+
+  // The move only sends; beside it, unless `target` is null, as much is copied: with what a link takes its time for,
+  // loads and stores of the GPU's own memory take none.
+  __device__ __forceinline__ void sendAndCopy(const Move& move, const void* source, void* target) {
+    steps_.awaitCredits(move);
+    const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
+    const uint32_t copied = target == nullptr ? ~0u : wholeWords(source, target, bytes);
+    const Span span = spanOf(bytes, min(copied, wholeWords(move.own, nullptr, bytes)));
+    forEachGroup<kOneTurn ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+      Pair sent[kUnroll], own[kUnroll];
+      loadOwn<kUnroll, kWhole>(move.own, span, group, sent);
+      if (target != nullptr) loadOwn<kUnroll, kWhole>(source, span, group, own);
+      put<kUnroll, kWhole>(move, span, group, sent);
+      if (target != nullptr) keep<kUnroll, kWhole>(target, span, group, own);
+    });
+    renew(move, span.lines);
     steps_.handOn(move, bytes);
   }
 
@@ -59,6 +76,9 @@ class Lines128 {
     uint32_t whole;  // words that one access each can take
     uint32_t lines;
   };
+  static __device__ __forceinline__ Span spanOf(uint32_t bytes, uint32_t whole) {
+    return {bytes, whole, (bytes + kWords * 8 - 1) / (kWords * 8)};
+  }
   // Two words of a line, of which the last lane has one and the flag.
   struct Pair {
     uint64_t a, b;
@@ -128,16 +148,21 @@ class Lines128 {
         storeAll(storeApart);
       }
     }
-    if (move.target == nullptr) return;
+    if (move.target != nullptr) keep<kUnroll, kWhole>(move.target, span, group, pairs);
+  }
+
+  template <uint32_t kUnroll, bool kWhole>
+  static __device__ __forceinline__ void keep(void* target, const Span& span, uint32_t group,
+                                              const Pair (&pairs)[kUnroll]) {
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; u++) {
       const uint32_t word = wordOf(group + u * warps());
       if (kWhole || word + 2 <= span.whole) {
-        storeWord(move.target, word, pairs[u].a);
-        if (!hasFlag()) storeWord(move.target, word + 1, pairs[u].b);
+        storeWord(target, word, pairs[u].a);
+        if (!hasFlag()) storeWord(target, word + 1, pairs[u].b);
       } else if (word * 8 < span.bytes) {
-        storePart(move.target, word, span.bytes, pairs[u].a);
-        if (!hasFlag()) storePart(move.target, word + 1, span.bytes, pairs[u].b);
+        storePart(target, word, span.bytes, pairs[u].a);
+        if (!hasFlag()) storePart(target, word + 1, span.bytes, pairs[u].b);
       }
     }
   }
@@ -178,10 +203,10 @@ class Lines128 {
   }
 
   template <uint32_t kUnroll, bool kWhole>
-  __device__ __forceinline__ void loadOwn(const Move& move, const Span& span, uint32_t group,
-                                          Pair (&pairs)[kUnroll]) const {
+  static __device__ __forceinline__ void loadOwn(const void* own, const Span& span, uint32_t group,
+                                                 Pair (&pairs)[kUnroll]) {
 #pragma unroll
-    for (uint32_t u = 0; u < kUnroll; u++) pairs[u] = load<kWhole>(move.own, group + u * warps(), span);
+    for (uint32_t u = 0; u < kUnroll; u++) pairs[u] = load<kWhole>(own, group + u * warps(), span);
   }
 
   // One contribution at most, as it is.
@@ -189,7 +214,7 @@ class Lines128 {
   __device__ __forceinline__ void pass(const Move& move, const Span& span, uint32_t group, Patience& patience) {
     Pair pairs[1][kUnroll]{};
     if (move.own != nullptr) {
-      loadOwn<kUnroll, kWhole>(move, span, group, pairs[0]);
+      loadOwn<kUnroll, kWhole>(move.own, span, group, pairs[0]);
     } else if (move.froms > 0) {
       receive<1, kUnroll, kWhole>(Contributions(move), 0, span, group, pairs, patience);
     }
@@ -205,7 +230,7 @@ class Lines128 {
       Pair pairs[kTogether][kUnroll]{};
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
-        if (contributions.isOwn(first + k)) loadOwn<kUnroll, kWhole>(move, span, group, pairs[k]);
+        if (contributions.isOwn(first + k)) loadOwn<kUnroll, kWhole>(move.own, span, group, pairs[k]);
       }
       receive<kTogether, kUnroll, kWhole>(contributions, first, span, group, pairs, patience);
 #pragma unroll

@@ -39,6 +39,16 @@ class Primitives {
   __device__ __forceinline__ void sendAll(const void* source, size_t count, uint32_t) {
     move(0, 0, 0, sends_, source, 0, nullptr, count);
   }
+  __device__ __forceinline__ void sendAndCopy(uint32_t to, const void* source, const void* own, void* target,
+                                              size_t count) {
+    const Move move{0, 0, to, 1, source, 0, nullptr, count};
+    if constexpr (!requires { protocol_.sendAndCopy(move, own, target); }) {
+      send(to, source, count);
+      if (target != nullptr) copy(own, target, count);
+    } else if (count > 0) {
+      protocol_.sendAndCopy(move, own, target);
+    }
+  }
   __device__ __forceinline__ void copySend(const void* source, void* target, uint32_t to, size_t count) {
     move(0, 0, to, 1, source, 0, target == source ? nullptr : target, count);
   }

@@ -39,6 +39,10 @@ class HostPrimitives {
   void sendAll(const void* source, size_t count, uint32_t first) {
     for (size_t i = 0; i < sends_.size(); i++) send(uint32_t((first + i) % sends_.size()), source, count);
   }
+  void sendAndCopy(uint32_t to, const void* source, const void* own, void* target, size_t count) {
+    send(to, source, count);
+    if (target != nullptr) copy(own, target, count);
+  }
   void copySend(const void* source, void* target, uint32_t to, size_t count) {
     move({}, sends_.subspan(to, 1), source, 0, target == source ? nullptr : target, count);
   }

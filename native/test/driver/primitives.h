@@ -54,6 +54,10 @@ class Primitives {
   void sendAll(const void* source, size_t n, uint32_t) {
     move({0, 0, 0, uint32_t(sends_.size()), source, 0, nullptr, n});
   }
+  void sendAndCopy(uint32_t to, const void* source, const void* own, void* target, size_t n) {
+    send(to, source, n);
+    if (target != nullptr) copy(own, target, n);
+  }
   void copySend(const void* source, void* target, uint32_t to, size_t n) {
     move({0, 0, to, 1, source, 0, target == source ? nullptr : target, n});
   }
