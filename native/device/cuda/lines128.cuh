@@ -54,8 +54,8 @@ class Lines128 {
   __device__ __forceinline__ void sendAndCopy(const Move& move, const void* source, void* target) {
     steps_.awaitCredits(move);
     const uint32_t bytes = uint32_t(move.count) * launch_.elementBytes;
-    const uint32_t copied = target == nullptr ? ~0u : wholeWords(source, target, bytes);
-    const Span span = spanOf(bytes, min(copied, wholeWords(move.own, nullptr, bytes)));
+    const uint32_t sends = wholeWords(move.own, target, bytes);
+    const Span span = spanOf(bytes, target == nullptr || sends == 0 ? sends : wholeWords(source, target, bytes));
     forEachGroup<kOneTurn ? 2 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
       Pair sent[kUnroll], own[kUnroll];
       loadOwn<kUnroll, kWhole>(move.own, span, group, sent);
