@@ -126,13 +126,17 @@ Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t ca
   return status.ok() && program.apart ? runNext() : status;
 }
 
+bool CopyEngines::isForked() const {
+  return std::any_of(current_->all.begin(), current_->all.end(), [](const Line& line) { return line.used; });
+}
+
 Status CopyEngines::begin(const CopyProgram& program, const CopyStage& stage) {
   std::array<bool, kMaxPeers> follows{};
-  bool isForked = false;
+  bool forks = false;
   Status status;
   for (const Copy& copy : stage.copies) {
     if (isOnStream(copy) || std::exchange(follows[copy.peer], true)) continue;
-    if (!std::exchange(isForked, true)) {
+    if (!std::exchange(forks, true)) {
       status = runNext();
       if (status.ok()) status = statusOf(driver().eventRecord(current_->forked, stream_), "cuEventRecord");
     }
@@ -165,14 +169,13 @@ Status CopyEngines::begin(const Copy& copy, bool apart) {
   if (copy.part == kNotTold) return status;
   const MemoryOperation tells = operation(kMemoryWrite32, way.arrived[copy.part], 1);
   if (!isOnStream(copy)) return run({tells}, stream);
+  // Beside another copy nothing may come in between: a graph's copies run one after the other then.
   next_.push_back(tells);
-  return status;
+  return isForked() ? runNext() : status;
 }
 
 Status CopyEngines::end(const CopyProgram& program) {
-  // What tells of a copy on the stream stands right behind it, not behind what ran beside it.
-  const bool isForked = std::any_of(current_->all.begin(), current_->all.end(), [](const Line& line) { return line.used; });
-  Status status = isForked ? runNext() : Status();
+  Status status;
   for (Line& line : current_->all) {
     if (!std::exchange(line.used, false)) continue;
     if (status.ok()) status = statusOf(driver().eventRecord(line.joined, line.stream), "cuEventRecord");

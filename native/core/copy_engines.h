@@ -73,6 +73,7 @@ class CopyEngines {
   Status run(const std::vector<MemoryOperation>& batch, Stream stream) const;
   Status runNext();
   uint32_t onlyPeer(const CopyProgram& program) const;
+  bool isForked() const;  // something runs beside what is on the caller's stream
   bool isOnStream(const Copy& copy) const { return copy.peer == onStream_ && copy.peer != rank_; }
   Status begin(const CopyProgram& program, const CopyStage& stage);
   Status begin(const Copy& copy, bool apart);

@@ -12,9 +12,52 @@ bool receives(int side, bool both) { return both || side == 1; }
 void copy(int side, cudaStream_t stream, size_t bytes) {
   MUST(cudaMemcpyAsync(sides[1 - side].receive, sides[side].send, bytes, cudaMemcpyDeviceToDevice, stream));
 }
-void copyOwn(int side, cudaStream_t stream, size_t bytes) {
-  Side& one = sides[side];
-  MUST(cudaMemcpyAsync(one.receive + kBuffer / 2, one.send + kBuffer / 2, bytes, cudaMemcpyDeviceToDevice, stream));
+// How a GPU copies within its own memory.
+enum class Own { driver, peerCall, rows, overlapping, blocks8, blocks16 };
+__global__ void __launch_bounds__(512, 1) copyBlocks(const uint4* from, uint4* to, size_t count) {
+  constexpr int kUnroll = 8;
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += kUnroll * step) {
+    uint4 loaded[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) {
+      if (i + u * step < count) loaded[u] = from[i + u * step];
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) {
+      if (i + u * step < count) to[i + u * step] = loaded[u];
+    }
+  }
+}
+void copyOwn(int side, cudaStream_t stream, size_t bytes, Own how) {
+  char* const to = sides[side].receive + kBuffer / 2;
+  const char* const from = sides[side].send + kBuffer / 2;
+  switch (how) {
+    case Own::driver:
+      MUST(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+      return;
+    case Own::peerCall:
+      MUST(cudaMemcpyPeerAsync(to, side, from, side, bytes, stream));
+      return;
+    case Own::rows: {
+      constexpr size_t kRow = 1 << 18, kPitch = kRow + 512;
+      MUST(cudaMemcpy2DAsync(to, kPitch, from, kPitch, kRow, bytes / kRow, cudaMemcpyDeviceToDevice, stream));
+      return;
+    }
+    case Own::overlapping: {
+      cudaMemcpyAttributes attributes{};
+      attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+      attributes.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+      size_t all = 0;
+      void* const targets[] = {to};
+      const void* const sources[] = {from};
+      MUST(cudaMemcpyBatchAsync(targets, sources, &bytes, 1, &attributes, &all, 1, stream));
+      return;
+    }
+    default:
+      copyBlocks<<<how == Own::blocks8 ? 8 : 16, 512, 0, stream>>>(reinterpret_cast<const uint4*>(from),
+                                                                   reinterpret_cast<uint4*>(to), bytes / 16);
+  }
 }
 void sayReady(int side, bool both, bool inHost) {
   std::vector<CUstreamBatchMemOpParams> batch;
@@ -59,33 +102,19 @@ void byMeetings(int side, size_t bytes, bool both) {
   meetOn(side, 8192);
 }
 
-// The same, with a copy of as much within each GPU beside it (as in alltoall): on streams of their own, or one call of
-// the driver for both, which may be run at once.
-void ownBeside(int side, size_t bytes) {
+// The same, with a copy of as much within each GPU beside it (as in alltoall). What tells of the peer's stands right
+// behind it: else a graph runs one copy after the other.
+void withOwn(int side, size_t bytes, Own how) {
   Side& one = sides[side];
   sayReady(side, true, true);
   MUST(cudaEventRecord(one.forked, one.stream));
-  for (cudaStream_t line : {one.line, one.other}) MUST(cudaStreamWaitEvent(line, one.forked));
-  copy(side, one.line, bytes);
-  run(one.line, {writes(word(true, 1 - side, kArrived), 1)});
-  copyOwn(side, one.other, bytes);
-  for (const auto& [line, joined] : {std::pair{one.line, one.joined}, std::pair{one.other, one.joinedToo}}) {
-    MUST(cudaEventRecord(joined, line));
-    MUST(cudaStreamWaitEvent(one.stream, joined));
-  }
+  MUST(cudaStreamWaitEvent(one.line, one.forked));
+  copy(side, one.stream, bytes);
+  sayArrived(side, true, false, true);
+  copyOwn(side, one.line, bytes, how);
+  MUST(cudaEventRecord(one.joined, one.line));
+  MUST(cudaStreamWaitEvent(one.stream, one.joined));
   sayArrived(side, false, true, true);
-}
-void ownInBatch(int side, size_t bytes) {
-  Side& one = sides[side];
-  sayReady(side, true, true);
-  void* to[] = {sides[1 - side].receive, one.receive + kBuffer / 2};
-  const void* from[] = {one.send, one.send + kBuffer / 2};
-  const size_t counts[] = {bytes, bytes};
-  cudaMemcpyAttributes attributes{};
-  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-  size_t all = 0;
-  MUST(cudaMemcpyBatchAsync(to, from, counts, 2, &attributes, &all, 1, one.stream));
-  sayArrived(side, true, true, true);
 }
 
 // Each block says and hears for itself: word 0 of the block's is "arrived", 8 "ready", 32 counts.
@@ -127,25 +156,6 @@ void byStores(int side, size_t bytes, bool both, int blocks) {
       sides[side].words + words, sides[1 - side].words + words, sends(side, both), receives(side, both));
 }
 
-// Whether a graph can have such a call in it.
-bool batchIsCaptured() {
-  MUST(cudaSetDevice(0));
-  cudaGraph_t graph = nullptr;
-  void* to[] = {sides[1].receive, sides[0].receive};
-  const void* from[] = {sides[0].send, sides[0].send + 4096};
-  const size_t counts[] = {4096, 4096};
-  cudaMemcpyAttributes attributes{};
-  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-  size_t all = 0;
-  MUST(cudaStreamBeginCapture(sides[0].stream, cudaStreamCaptureModeRelaxed));
-  const cudaError_t status = cudaMemcpyBatchAsync(to, from, counts, 2, &attributes, &all, 1, sides[0].stream);
-  const cudaError_t ended = cudaStreamEndCapture(sides[0].stream, &graph);
-  std::printf("  one call of the driver, captured: %s\n", cudaGetErrorName(status));
-  if (graph != nullptr) MUST(cudaGraphDestroy(graph));
-  (void)cudaGetLastError();
-  return status == cudaSuccess && ended == cudaSuccess;
-}
-
 }  // namespace
 
 int main() {
@@ -172,17 +182,25 @@ int main() {
     std::snprintf(name, sizeof name, "%d blocks that store, and say so", blocks);
     each(name, [&](int side, size_t bytes, bool both) { byStores(side, bytes, both, blocks); });
   }
-  std::printf("with a copy of as much within each GPU (both ways at once alone)\n");
+  std::printf("8, 16, 32, 128 MiB both ways at once, and as much within each GPU\n");
+  const auto large = {size_t(8) << 20, size_t(16) << 20, size_t(32) << 20, size_t(128) << 20};
   const auto eachOwn = [&](const char* name, bool eager, auto&& operation) {
-    rowOf(name, sizes, {true}, [&](size_t bytes, bool) { return measure([&](int side) { operation(side, bytes); }, eager); });
+    rowOf(name, large, {true}, [&](size_t bytes, bool) { return measure([&](int side) { operation(side, bytes); }, eager); });
   };
-  const auto alone = [](int side, size_t bytes) { byWords(side, bytes, true, true); };
-  const auto own = [](int side, size_t bytes) { copyOwn(side, sides[side].stream, bytes); };
+  constexpr std::pair<Own, const char*> kWays[] = {{Own::driver, "copied by cudaMemcpyAsync"},
+                                                   {Own::peerCall, "copied by cudaMemcpyPeerAsync"},
+                                                   {Own::rows, "copied by cudaMemcpy2DAsync"},
+                                                   {Own::blocks8, "copied by 8 blocks"},
+                                                   {Own::blocks16, "copied by 16 blocks"},
+                                                   {Own::overlapping, "copied by cudaMemcpyBatchAsync, beside kernels"}};
   for (const bool eager : {false, true}) {
     std::printf("%s\n", eager ? "eager" : "in a graph");
-    eachOwn("  that copy alone", eager, own);
-    eachOwn("  the peer's alone, one stream", eager, alone);
-    eachOwn("  streams of their own", eager, ownBeside);
-    if (eager || batchIsCaptured()) eachOwn("  one call of the driver", eager, ownInBatch);
+    eachOwn("  nothing within", eager, [](int side, size_t bytes) { byWords(side, bytes, true, true); });
+    for (const auto& [how, name] : kWays) {
+      if ((how == Own::overlapping || how == Own::peerCall) && !eager) continue;  // a graph cannot have it
+      std::printf("  %s\n", name);
+      eachOwn("    this alone", eager, [&](int side, size_t bytes) { copyOwn(side, sides[side].stream, bytes, how); });
+      eachOwn("    beside the peer's", eager, [&](int side, size_t bytes) { withOwn(side, bytes, how); });
+    }
   }
 }

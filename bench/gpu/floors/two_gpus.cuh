@@ -22,8 +22,8 @@ inline constexpr size_t kBuffer = 400ull << 20, kWords = 1 << 20;
 inline constexpr int kOperations = 20, kRounds = 9, kWarmUps = 2;
 
 struct Side {
-  cudaStream_t stream, line, other;
-  cudaEvent_t forked, joined, joinedToo, begun, ended;
+  cudaStream_t stream, line;
+  cudaEvent_t forked, joined, begun, ended;
   char *send, *receive;
   uint32_t* words;  // in the GPU's memory, zero
 };
@@ -52,9 +52,9 @@ inline void setUp() {
     Side& one = sides[side];
     MUST(cudaSetDevice(side));
     MUST(cudaDeviceEnablePeerAccess(1 - side, 0));
-    for (cudaStream_t* stream : {&one.stream, &one.line, &one.other})
+    for (cudaStream_t* stream : {&one.stream, &one.line})
       MUST(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
-    for (cudaEvent_t* event : {&one.forked, &one.joined, &one.joinedToo})
+    for (cudaEvent_t* event : {&one.forked, &one.joined})
       MUST(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     for (cudaEvent_t* event : {&one.begun, &one.ended}) MUST(cudaEventCreate(event));
     MUST(cudaMalloc(&one.send, kBuffer));
