@@ -9,6 +9,31 @@
 #include "core/thread.h"
 
 namespace ncclrun::cuda {
+namespace {
+
+Status copyRows(Pointer to, Pointer from, size_t width, size_t rows, Stream stream) {
+  RowsCopy copy{};
+  copy.from.memory = copy.to.memory = kMemoryUnified;
+  copy.from.pointer = from;
+  copy.to.pointer = to;
+  copy.from.pitch = copy.to.pitch = copy.width = width;
+  copy.rows = rows;
+  return statusOf(driver().memcpyRowsAsync(&copy, stream), "cuMemcpy2DAsync");
+}
+
+// Within a GPU's own memory. What lies in a row the driver has a kernel copy, on all multiprocessors; meanwhile nothing
+// that a copy engine has under way gets on. Several rows are a copy engine's.
+Status copyWithin(Pointer to, Pointer from, size_t bytes, Stream stream) {
+  constexpr size_t kRow = 256 << 10;
+  const size_t rows = bytes / kRow, rest = bytes % kRow;
+  if (rows < 2) return statusOf(driver().memcpyAsync(to, from, bytes, stream), "cuMemcpyAsync");
+  Status status = copyRows(to, from, kRow, rows, stream);
+  if (!status.ok() || rest == 0) return status;
+  const size_t half = (rest + 1) / 2, begin = bytes - 2 * half;  // a byte may come twice
+  return copyRows(to + begin, from + begin, half, 2, stream);
+}
+
+}  // namespace
 
 CopyEngines::CopyEngines(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank,
                          const PinnedPages& words)
@@ -154,17 +179,18 @@ Status CopyEngines::begin(const CopyProgram& program, const CopyStage& stage) {
 
 Status CopyEngines::begin(const Copy& copy, bool apart) {
   const Stream stream = isOnStream(copy) ? stream_ : current_->all[copy.peer].stream;
+  if (copy.peer == rank_) return copyWithin(copy.to, copy.from, copy.bytes, stream);
   CopyWords& way = words(rank_, copy.peer);
   Status status;
   if (isOnStream(copy)) status = runNext();
-  if (apart && copy.peer != rank_) {
+  if (apart) {
     std::vector<MemoryOperation> batch;
     await(batch, way.ready);
     status = run(batch, stream);
   }
   if (status.ok() && copy.bytes > 0)
     status = statusOf(driver().memcpyAsync(copy.to, copy.from, copy.bytes, stream), "cuMemcpyAsync");
-  if (copy.peer == rank_ || !status.ok()) return status;
+  if (!status.ok()) return status;
   bytes_[copy.peer].sent += copy.bytes;
   if (copy.part == kNotTold) return status;
   const MemoryOperation tells = operation(kMemoryWrite32, way.arrived[copy.part], 1);

@@ -38,6 +38,22 @@ static_assert(sizeof(MemoryOperation) == 48);
 inline constexpr int kMemoryWait32 = 1;  // until the word is not less than the value, modulo 2^32
 inline constexpr int kMemoryWrite32 = 2;
 
+// Rows of bytes, each a pitch behind the one before.
+struct RowsAt {
+  size_t offset, firstRow;
+  unsigned memory;
+  const void* onHost;
+  Pointer pointer;
+  const void* array;
+  size_t pitch;
+};
+struct RowsCopy {
+  RowsAt from, to;
+  size_t width, rows;
+};
+static_assert(sizeof(RowsCopy) == 128);
+inline constexpr unsigned kMemoryUnified = 4;  // whatever a pointer points to
+
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kPeerAccessAlreadyEnabled = 704;
@@ -92,6 +108,7 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(memHostGetDevicePointer, "cuMemHostGetDevicePointer_v2", (Pointer*, void*, unsigned))                             \
   F(memsetD8Async, "cuMemsetD8Async", (Pointer, unsigned char, size_t, Stream))                                       \
   F(memcpyAsync, "cuMemcpyAsync", (Pointer, Pointer, size_t, Stream))                                                 \
+  F(memcpyRowsAsync, "cuMemcpy2DAsync_v2", (const RowsCopy*, Stream))                                                 \
   F(memGetAddressRange, "cuMemGetAddressRange_v2", (Pointer*, size_t*, Pointer))                                      \
   F(pointerGetAttribute, "cuPointerGetAttribute", (void*, int, Pointer))                                              \
   F(ipcGetMemHandle, "cuIpcGetMemHandle", (IpcHandle*, Pointer))                                                      \

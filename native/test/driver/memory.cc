@@ -216,6 +216,16 @@ STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Str
   return kSuccess;
 }
 
+STAND_IN_EXPORT Result cuMemcpy2DAsync_v2(const RowsCopy* rows, Stream stream) {
+  if (rows->width > rows->from.pitch || rows->width > rows->to.pitch) return kInvalidValue;
+  stand_in::enqueue(stream, [copy = *rows] {
+    for (size_t row = 0; row < copy.rows; row++)
+      std::memmove(address(copy.to.pointer + row * copy.to.pitch), address(copy.from.pointer + row * copy.from.pitch),
+                   copy.width);
+  });
+  return kSuccess;
+}
+
 STAND_IN_EXPORT Result cuIpcGetMemHandle(IpcHandle* handle, Pointer pointer) {
   std::lock_guard lock(allocations().mutex);
   const auto found = allocations().all.find(pointer);
