@@ -26,7 +26,8 @@ struct RingPiece {
 template <class P, class Steps>
 NCCLRUN_FN void forEachPair(const P& p, const Work& w, bool perRank, Steps&& steps) {
   const size_t slot = p.slotElements();
-  forEachPiece(w, perRank ? w.ranks : 1, (p.slots() > 2 ? 2 : 1) * slot, [&](size_t begin, size_t span, size_t chunk) {
+  const auto pair = [&](size_t) { return (p.slots() > 2 ? 2 : 1) * slot; };
+  forEachPiece(w, perRank ? w.ranks : 1, pair, [&](size_t begin, size_t span, size_t chunk) {
     steps([&](auto&& step) {
       for (size_t done = 0; done < span; done += slot) {
         step(RingPiece{w, begin + done, lesser(slot, span - done), perRank ? chunk : 0});

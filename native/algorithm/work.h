@@ -82,10 +82,19 @@ NCCLRUN_FN size_t turnChunk(const Work& w, size_t left, size_t parts) {
   return (part + w.grain - 1) / w.grain * w.grain;
 }
 
+// What `all` elements are cut into: at most so many, and no last part that is much smaller, nor blocks that have one
+// more than others. Parts are multiples of the grain.
+NCCLRUN_FN size_t evenPart(const Work& w, size_t all, size_t most) {
+  if (all <= most) return most;
+  const size_t parts = (all + most - 1) / most;
+  const size_t part = (all + parts - 1) / parts;
+  return lesser(most, (part + w.grain - 1) / w.grain * w.grain);
+}
+
 // What shares are cut into, of which each fits the smallest slot that a block has. Not a block's own business: it takes
 // divisions, and small messages no longer than these.
 NCCLRUN_FN size_t stepOf(const Work& w, size_t slotElements) {
-  return lesser(turnChunk(w, w.count, w.blocks), slotElements);
+  return evenPart(w, (w.count + w.blocks - 1) / w.blocks, lesser(turnChunk(w, w.count, w.blocks), slotElements));
 }
 
 // Some work is one turn: every block sends at most one step of each of `parts` shares to each peer. There P::kOneTurn
@@ -118,22 +127,24 @@ NCCLRUN_FN void forEachStep(const P&, const Work& w, Step&& step) {
 }
 
 // The data in turns that give every block `parts` chunks, which shrink with what is left; each chunk is cut into pieces
-// of `most` elements: step(begin, span, chunk) is about [begin, begin + span) of the block's first chunk of the turn,
-// and the others lie `chunk` elements apart. All may reach beyond the data: within() says how far.
-template <class Step>
-NCCLRUN_FN void forEachPiece(const Work& w, size_t parts, size_t most, Step&& step) {
+// of pieceOf(chunk) elements: step(begin, span, chunk) is about [begin, begin + span) of the block's first chunk of the
+// turn, and the others lie `chunk` elements apart. All may reach beyond the data: within() says how far.
+template <class PieceOf, class Step>
+NCCLRUN_FN void forEachPiece(const Work& w, size_t parts, PieceOf&& pieceOf, Step&& step) {
   size_t chunk = 0;
   for (size_t turn = 0; turn < w.count; turn += w.blocks * parts * chunk) {
     chunk = turnChunk(w, w.count - turn, w.blocks * parts);
     const size_t begin = turn + w.block * parts * chunk;
-    for (size_t done = 0; done < chunk; done += most) step(begin + done, lesser(most, chunk - done), chunk);
+    const size_t piece = pieceOf(chunk);
+    for (size_t done = 0; done < chunk; done += piece) step(begin + done, lesser(piece, chunk - done), chunk);
   }
 }
-// In pieces of a slot.
+// In pieces that a slot holds.
 template <class P, class Step>
 NCCLRUN_FN void forEachTurn(const P& p, const Work& w, size_t parts, Step&& step) {
   if constexpr (P::kOneTurn) return step(w.block * parts * w.step, w.step, w.step);
-  forEachPiece(w, parts, p.slotElements(), step);
+  forEachPiece(
+      w, parts, [&](size_t chunk) { return evenPart(w, chunk, p.slotElements()); }, step);
 }
 
 }  // namespace ncclrun
