@@ -35,12 +35,12 @@ class Lines128 {
         pass<kUnroll, kWhole>(move, span, group, patience);
       });
     } else if constexpr (WordFold<AllKinds>::kFolds) {
-      if (kOneTurn || move.froms == 1) {
-        forEachGroup<kOneTurn ? 1 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
-          fold<kOneTurn ? 4 : 2, kUnroll, kWhole>(move, span, group, patience);
+      if (move.froms == 1) {
+        forEachGroup<4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+          fold<2, kUnroll, kWhole>(move, span, group, patience);
         });
       } else {
-        forEachGroup<2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+        forEachGroup<kOneTurn ? 1 : 2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
           fold<4, kUnroll, kWhole>(move, span, group, patience);
         });
       }
@@ -96,12 +96,17 @@ class Lines128 {
   // long as the hardware likes, also behind __syncwarp().
   static __device__ __forceinline__ bool inStep() { return (__activemask() & lanesOfLine()) == lanesOfLine(); }
 
-  // A warp's groups of four lines: kMost at once as long as all their lines are whole.
+  // A warp's groups of four lines: kMost at once as long as there are so many whose lines are whole.
   template <uint32_t kMost>
   static __device__ __forceinline__ void forEachGroup(const Span& span, auto&& step) {
     uint32_t group = threadIdx.x / 32;
-    for (; ((group + (kMost - 1) * warps()) * 4 + 4) * kWords <= span.whole; group += kMost * warps())
-      step.template operator()<kMost, true>(group);
+    const auto areWhole = [&](uint32_t count) {
+      return ((group + (count - 1) * warps()) * 4 + 4) * kWords <= span.whole;
+    };
+    for (; areWhole(kMost); group += kMost * warps()) step.template operator()<kMost, true>(group);
+    if constexpr (kMost > 1) {
+      for (; areWhole(1); group += warps()) step.template operator()<1, true>(group);
+    }
     for (; group * 4 < span.lines; group += warps()) step.template operator()<1, false>(group);
   }
 
