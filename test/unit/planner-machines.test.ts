@@ -74,6 +74,7 @@ it('GPUs get the forms that the model says are fastest, as sizes grow', () => {
     'directOneShot ll',
     'directOneShot ll128',
     'directTwoShot ll128',
+    'directOneShot ll128',
     'copyEngine simple',
   ]);
   expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'copyEngine simple']);

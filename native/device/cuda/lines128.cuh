@@ -40,7 +40,7 @@ class Lines128 {
           fold<2, kUnroll, kWhole>(move, span, group, patience);
         });
       } else {
-        forEachGroup<kOneTurn ? 1 : 2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+        forEachGroup<2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
           fold<4, kUnroll, kWhole>(move, span, group, patience);
         });
       }
