@@ -64,6 +64,22 @@ describeIf(
       const said = new RegExp(`${called} of \\d+ bytes, and what follows it, by copy engines`, 'g');
       expect(run.stderr.match(said)).toHaveLength(3);
     });
+
+    // Its own part a GPU copies in rows of 256 KiB, and what is left of them in two.
+    it.each([
+      ['two rows and 13 bytes', 'alltoall', 2, 524301],
+      ['three rows and a byte', 'all_gather', 3, 786433],
+      ['rows alone', 'alltoall', 3, 1048576],
+      ['less than two rows', 'all_gather', 2, 524287],
+    ])('copy engines move a rank’s own part, %s, %s of %i ranks', async (_, name, ranks, bytes) => {
+      const size = String(ranks * bytes);
+      const words = ['perf', name, '-n', String(ranks), '--device', 'cuda', '-b', size, '-e', size, '-d', 'int8'];
+      const run = await Command.run([...words, '--check', '--iters', '2'], {
+        environment: { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' },
+      });
+      expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
+      expect(run.stderr).toContain('by copy engines');
+    });
   },
   noStandIn !== null,
 );
