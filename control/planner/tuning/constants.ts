@@ -109,9 +109,9 @@ export interface Hand {
 /**
  * Inside a host over NVLink: fitted to some 600 measured times of two H100, 8 bytes to 512 MiB, operations of a graph, such that the worst is off least, a
  * form the less the slower it is: by 3 to 34 %, in the mean by 1 to 15 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-hands.ts fits them
- * to other times). Two differ by hand: what a one-shot all_reduce under LL128 takes more where it is no launch of one turn stands in its fill, so that
- * two-shot is chosen where that still is one; and sums at a root are slower there than a line can say. Of an all_reduce by trees under Simple only small ones were measured: those are of two H200. Microseconds, share, and the
- * fill in microseconds and KiB.
+ * to other times). Three differ by hand, all under LL128: what a one-shot all_reduce and a reduce_scatter take more where they are no launches of one
+ * turn stands in their fill, so that two-shot is chosen where that still is one, and a reduce is slower there than a line can say. Of an all_reduce by
+ * trees under Simple only small ones were measured: those are of two H200. Microseconds, share, and the fill in microseconds and KiB.
  */
 export const HANDS: Readonly<Record<Deed, Readonly<Partial<Record<InsideAlgorithm, ByProtocol<Hand>>>>>> = {
   allReduce: {
