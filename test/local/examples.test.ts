@@ -141,9 +141,9 @@ describeIf(noPython, 'examples in Python', () => {
 describeIf(noCompiler, 'examples in C', () => {
   it('shrink.c', async () => {
     const program = await compileWithEngine('examples/shrink.c', directory);
-    const { status, stdout } = await Command.run(['--on-failure', 'shrink', '-n', '4', program]);
+    const { status, stdout, stderr } = await Command.run(['--on-failure', 'shrink', '-n', '4', program]);
     const expected = [0, 1, 2].map((rank) => `[${rank}] rank ${rank}: 1000 steps done, 3 ranks are left`);
-    expect({ status, lines: stdout.trimEnd().split('\n').toSorted() }).toEqual({ status: 0, lines: expected });
+    expect({ status, lines: stdout.trimEnd().split('\n').toSorted() }, stderr).toEqual({ status: 0, lines: expected });
   });
 
   it('hello.c', async () => {
