@@ -6,6 +6,8 @@ const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu'];
 
 /** Their files share the machine: they are pure, or have jobs and hosts of their own, for which they wait most of the time. */
 const shared = ['unit', 'local', 'cluster', 'slurm'];
+/** Of these nearly all time is spent waiting: one more of them at once. */
+const waiting = ['cluster', 'slurm'];
 
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {
@@ -14,6 +16,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
     fileParallelism: shared.includes(name),
+    maxWorkers: availableParallelism() + (waiting.includes(name) ? 1 : 0),
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },
@@ -25,7 +28,6 @@ const resultsFile = process.env['NCCLRUN_TEST_RESULTS'];
 export default defineConfig({
   test: {
     pool: 'forks',
-    maxWorkers: availableParallelism(),
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
     projects: [
       suite('unit', 20), // pure and fast
