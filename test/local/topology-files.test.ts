@@ -1,4 +1,5 @@
 /** NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE on real jobs. */
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,6 +36,18 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
     const { status } = await run({}, ['-x', `NCCL_TOPO_FILE=${file}`, '-x', `NCCL_TOPO_DUMP_FILE=${dump}`]);
     expect(status).toBe(0);
     expect(await readFile(dump, 'utf8')).toContain('vendor="Mine"');
+  });
+
+  it('is there when the job is over, however short that is', async () => {
+    const several = async (series: number): Promise<void> => {
+      for (let number = 0; number < 10; number++) {
+        const name = join(directory, `short-${series}-${number}.xml`);
+        const { status } = await Command.run(['-n', '2', 'true'], { environment: { NCCL_TOPO_DUMP_FILE: name } });
+        expect(status).toBe(0);
+        expect(existsSync(name)).toBe(true);
+      }
+    };
+    await Promise.all([1, 2, 3, 4, 5, 6].map(several));
   });
 
   it('that cannot be written is told, and the job runs', async () => {

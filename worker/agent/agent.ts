@@ -93,6 +93,8 @@ type State =
   | { readonly name: 'running' }
   | { readonly name: 'ending' }
   | { readonly name: 'sweeping' }
+  /** Nobody is left but, unless this is `alone`, the guardian. */
+  | { readonly name: 'dumping'; readonly alone: boolean }
   /** `patience`: with a guardian that has ended its ranks and does not leave. */
   | { readonly name: 'ended'; readonly patience: NodeJS.Timeout };
 
@@ -112,6 +114,8 @@ export class Agent {
   #memoryKills: MemoryKills | null = null;
   #hangs: HangWatch | null = null;
   #reach: Reach | null = null;
+  /** This host's topology is on its way into a file. */
+  #dumping: Promise<unknown> | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -289,7 +293,9 @@ export class Agent {
       if (this.#state.name !== 'ready') return; // the end came meanwhile
       this.#startRanks(start, placement);
       this.#machine = findOwnMachine(native, files, given, notice);
-      const message = await dumpHostTopology(native, files, given, placement);
+      const dumping = dumpHostTopology(native, files, given, placement);
+      this.#dumping = dumping.catch(() => null);
+      const message = await dumping;
       if (message !== null) notice(message);
     } catch (error) {
       const message = messageOf(error);
@@ -386,8 +392,7 @@ export class Agent {
       case FrameKind.heartbeat:
         return frame.subject === SUSPENDED ? this.#link.send(makeFrame(FrameKind.suspend, { flags: 1 })) : undefined;
       case FrameKind.ended:
-        this.#ended();
-        return undefined;
+        return void this.#ranksOver();
       default:
         return this.#guardian.kill();
     }
@@ -410,8 +415,20 @@ export class Agent {
     this.#guardian.send(makeFrame(FrameKind.end));
   }
 
+  /** Ranks may have ended before their host's topology was written, which takes some 100 ms. */
+  async #ranksOver(): Promise<void> {
+    if (this.#dumping === null) return void this.#ended();
+    this.#state = { name: 'dumping', alone: false };
+    const patience = new Promise((resolve) => setTimeout(resolve, FAREWELL_MS).unref());
+    await Promise.race([this.#dumping, patience]);
+    const { alone } = this.#state;
+    const farewell = this.#ended();
+    if (alone) this.#leave(farewell);
+  }
+
   async #guardianGone(how: string): Promise<void> {
     if (this.#state.name === 'ended') return this.#leave(this.#state.patience);
+    if (this.#state.name === 'dumping') return void (this.#state = { name: 'dumping', alone: true });
     this.#state = { name: 'sweeping' };
     const killed = await killOrphans(this.#order.jobId, this.#ownChildren);
     const left =
