@@ -17,6 +17,16 @@ afterAll(() => rm(directory, { recursive: true }));
 const run = (environment: Readonly<Record<string, string>>, words: readonly string[] = []) =>
   Command.run([...words, '-n', '2', '--wdir', directory, 'echo', 'started'], { environment });
 
+/** Jobs that end at once, one after the other. */
+const several = async (series: number): Promise<void> => {
+  for (let number = 0; number < 10; number++) {
+    const name = join(directory, `short-${series}-${number}.xml`);
+    const { status } = await Command.run(['-n', '2', 'true'], { environment: { NCCL_TOPO_DUMP_FILE: name } });
+    expect(status).toBe(0);
+    expect(existsSync(name)).toBe(true);
+  }
+};
+
 describe('NCCL_TOPO_DUMP_FILE', () => {
   it('gets this host, once', async () => {
     const { status, stdout } = await run({ NCCL_TOPO_DUMP_FILE: 'dump.xml', NCCL_SOCKET_IFNAME: 'lo' });
@@ -39,14 +49,6 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
   });
 
   it('is there when the job is over, however short that is', async () => {
-    const several = async (series: number): Promise<void> => {
-      for (let number = 0; number < 10; number++) {
-        const name = join(directory, `short-${series}-${number}.xml`);
-        const { status } = await Command.run(['-n', '2', 'true'], { environment: { NCCL_TOPO_DUMP_FILE: name } });
-        expect(status).toBe(0);
-        expect(existsSync(name)).toBe(true);
-      }
-    };
     await Promise.all([1, 2, 3, 4, 5, 6].map(several));
   });
 
