@@ -15,19 +15,7 @@ void copy(int side, cudaStream_t stream, size_t bytes) {
 // How a GPU copies within its own memory.
 enum class Own { driver, peerCall, rows, overlapping, blocks8, blocks16 };
 __global__ void __launch_bounds__(512, 1) copyBlocks(const uint4* from, uint4* to, size_t count) {
-  constexpr int kUnroll = 8;
-  const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += kUnroll * step) {
-    uint4 loaded[kUnroll];
-#pragma unroll
-    for (int u = 0; u < kUnroll; u++) {
-      if (i + u * step < count) loaded[u] = from[i + u * step];
-    }
-#pragma unroll
-    for (int u = 0; u < kUnroll; u++) {
-      if (i + u * step < count) to[i + u * step] = loaded[u];
-    }
-  }
+  copyWords(from, to, size_t(blockIdx.x) * blockDim.x + threadIdx.x, size_t(gridDim.x) * blockDim.x, count);
 }
 void copyOwn(int side, cudaStream_t stream, size_t bytes, Own how) {
   char* const to = sides[side].receive + kBuffer / 2;
@@ -130,20 +118,9 @@ __global__ void __launch_bounds__(512, 1)
   }
   __syncthreads();
   if (isSender) {
-    constexpr int kUnroll = 8;
     const size_t part = (count + gridDim.x - 1) / gridDim.x;
     const size_t begin = blockIdx.x * part, end = begin + part < count ? begin + part : count;
-    for (size_t i = begin + threadIdx.x; i < end; i += kUnroll * blockDim.x) {
-      uint4 loaded[kUnroll];
-#pragma unroll
-      for (int u = 0; u < kUnroll; u++) {
-        if (i + u * blockDim.x < end) loaded[u] = from[i + u * blockDim.x];
-      }
-#pragma unroll
-      for (int u = 0; u < kUnroll; u++) {
-        if (i + u * blockDim.x < end) to[i + u * blockDim.x] = loaded[u];
-      }
-    }
+    copyWords(from, to, begin + threadIdx.x, blockDim.x, end);
     __syncthreads();
     if (threadIdx.x == 0) tell(theirs, number);
   }

@@ -63,22 +63,10 @@ __device__ void send(const Launch& launch, uint64_t flag, uint64_t* slot, Range 
 
 // The block's share of the own copy.
 __device__ void copyOwn(const Launch& launch, size_t block, size_t blocks) {
-  constexpr int kLoads = 8;
   const size_t count = launch.groups * 30, share = (count + blocks - 1) / blocks;
   const size_t begin = block * share, end = begin + share < count ? begin + share : count;
-  const auto* const from = reinterpret_cast<const uint4*>(launch.copied);
-  auto* const to = reinterpret_cast<uint4*>(launch.copy);
-  for (size_t i = begin + threadIdx.x; i < end; i += kLoads * blockDim.x) {
-    uint4 loaded[kLoads];
-#pragma unroll
-    for (int u = 0; u < kLoads; u++) {
-      if (i + u * blockDim.x < end) loaded[u] = from[i + u * blockDim.x];
-    }
-#pragma unroll
-    for (int u = 0; u < kLoads; u++) {
-      if (i + u * blockDim.x < end) to[i + u * blockDim.x] = loaded[u];
-    }
-  }
+  copyWords(reinterpret_cast<const uint4*>(launch.copied), reinterpret_cast<uint4*>(launch.copy), begin + threadIdx.x,
+            blockDim.x, end);
 }
 
 __device__ void receive(const Launch& launch, uint64_t flag, const uint64_t* slot, Range range) {

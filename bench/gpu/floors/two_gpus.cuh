@@ -38,6 +38,21 @@ __device__ inline void await(const uint32_t* word, uint32_t value) {
     asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(word) : "memory");
   } while (int32_t(seen - value) < 0);
 }
+// Words first, first + step, … below end, eight of them under way at once.
+__device__ inline void copyWords(const uint4* from, uint4* to, size_t first, size_t step, size_t end) {
+  constexpr int kUnroll = 8;
+  for (size_t i = first; i < end; i += kUnroll * step) {
+    uint4 loaded[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) {
+      if (i + u * step < end) loaded[u] = from[i + u * step];
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; u++) {
+      if (i + u * step < end) to[i + u * step] = loaded[u];
+    }
+  }
+}
 // `mine[8]` counts the meetings.
 __global__ void meet(uint32_t* mine, uint32_t* theirs) {
   if (threadIdx.x > 0) return;
