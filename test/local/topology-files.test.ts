@@ -18,7 +18,7 @@ const run = (environment: Readonly<Record<string, string>>, words: readonly stri
   Command.run([...words, '-n', '2', '--wdir', directory, 'echo', 'started'], { environment });
 
 /** Jobs that end at once, one after the other. */
-const several = async (series: number): Promise<void> => {
+const shortJobs = async (series: number): Promise<void> => {
   for (let number = 0; number < 10; number++) {
     const name = join(directory, `short-${series}-${number}.xml`);
     const { status } = await Command.run(['-n', '2', 'true'], { environment: { NCCL_TOPO_DUMP_FILE: name } });
@@ -49,7 +49,7 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
   });
 
   it('is there when the job is over, however short that is', async () => {
-    await Promise.all([1, 2, 3, 4, 5, 6].map(several));
+    await Promise.all([1, 2, 3, 4, 5, 6].map(shortJobs));
   });
 
   it('that cannot be written is told, and the job runs', async () => {

@@ -294,7 +294,7 @@ export class Agent {
       this.#startRanks(start, placement);
       this.#machine = findOwnMachine(native, files, given, notice);
       const dumping = dumpHostTopology(native, files, given, placement);
-      this.#dumping = dumping.catch(() => null);
+      if (files.dump !== null) this.#dumping = dumping.catch(() => null);
       const message = await dumping;
       if (message !== null) notice(message);
     } catch (error) {
