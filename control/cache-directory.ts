@@ -1,7 +1,11 @@
 /** Where ncclrun keeps what it can make again: copies of itself for other hosts, and what it has measured. */
-import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { homeDirectory } from './home-directory.ts';
 
-export function cacheDirectory(environment: Readonly<Record<string, string | undefined>>): string {
-  return join(environment['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'ncclrun');
+/** Null for a user without a home directory: nothing is kept. */
+export function cacheDirectory(environment: Readonly<Record<string, string | undefined>>): string | null {
+  const given = environment['XDG_CACHE_HOME'] ?? '';
+  if (given !== '') return join(given, 'ncclrun');
+  const home = homeDirectory();
+  return home === null ? null : join(home, '.cache', 'ncclrun');
 }

@@ -32,7 +32,8 @@ export const FrameKind = {
   lease: 0x19, // agent → guardian; payload u32 ms; 0 suspends the lease (the job is stopped by ^Z)
   heartbeat: 0x1a, // both ways; no payload. Agents pass on the launcher's to those that they reach, and none upwards
   end: 0x1b, // (link) launcher → agent → guardian: kill what is left, descendants included
-  ended: 0x1c, // (link) guardian → agent → launcher: no process of the job is left on this host
+  ended: 0x1c, // (link) guardian → agent → launcher: no process of the job is left on this host, or none that can be ended
+  notice: 0x1d, // guardian → agent: payload a sentence in UTF-8 for the user
 
   // launcher ↔ agent
   order: 0x30, // launcher → agent, first frame, sent with the exec; payload JSON AgentOrder

@@ -84,7 +84,7 @@ bool makePipe(Descriptor& reader, Descriptor& writer) {
 
 }  // namespace
 
-int startGuardian(const std::string& path, const std::string& argument, ChildProcess& out) {
+int startGuardian(const std::vector<std::string>& words, ChildProcess& out) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno;
   Descriptor ours(pair[0]);
@@ -94,7 +94,7 @@ int startGuardian(const std::string& path, const std::string& argument, ChildPro
   conditions.give(0, 1);
   conditions.give(theirs.get(), kSocket);
   conditions.changeDirectory("/");
-  const int error = conditions.start({path, argument}, out.pid);
+  const int error = conditions.start(words, out.pid);
   if (error == 0) out.input = std::move(ours);
   return error;
 }

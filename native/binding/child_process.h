@@ -19,7 +19,7 @@ struct ChildProcess {
 
 // In a session of its own (a terminal's ^C and hang-up are ours to judge) and in /, with stderr inherited and nothing
 // else. 0 or errno.
-int startGuardian(const std::string& path, const std::string& argument, ChildProcess& out);
+int startGuardian(const std::vector<std::string>& words, ChildProcess& out);
 
 // A program that the PATH has, in a session of its own, its three standard streams piped to us; `changes` (NAME=value)
 // to our environment are its alone. 0 or errno.

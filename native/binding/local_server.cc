@@ -171,13 +171,13 @@ Napi::Value localServerAdopt(const Napi::CallbackInfo& call) {
 }
 
 Napi::Value guardianStart(const Napi::CallbackInfo& call) {
-  const std::string path = stringArgument(call[0], "path");
-  const std::string argument = stringArgument(call[1], "argument");
-  return openNew(call.Env(), kMaxPayloadBytes, call[2], true, "cannot start " + path, [&](ServerThread& thread) {
-    ChildProcess child;
-    const int error = startGuardian(path, argument, child);
-    return error != 0 ? error : thread.serveChild(std::move(child));
-  });
+  const std::vector<std::string> words = wordsArgument(call[0], "words");
+  return openNew(call.Env(), kMaxPayloadBytes, call[1], true, "cannot start " + words.front(),
+                 [&](ServerThread& thread) {
+                   ChildProcess child;
+                   const int error = startGuardian(words, child);
+                   return error != 0 ? error : thread.serveChild(std::move(child));
+                 });
 }
 
 Napi::Value toolStart(const Napi::CallbackInfo& call) {

@@ -34,6 +34,7 @@ enum class FrameKind : uint8_t {
   heartbeat = 0x1a,
   end = 0x1b,
   ended = 0x1c,
+  notice = 0x1d,
 
   staging = 0x35,
   invitation = 0x36,

@@ -1,18 +1,23 @@
-// The end of the job on this host: no process of it survives us, whatever the reason.
+// The end of the job on this host: no process of it survives us, whatever the reason, but those that nobody can end.
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 #include "guardian/clock.h"
 #include "guardian/guardian.h"
 #include "guardian/processes.h"
+#include "guardian/removal.h"
 
 namespace ncclrun::guardian {
 namespace {
 
-// A process may be stuck in the kernel, or belong to another user since it started.
-constexpr uint64_t kKillMs = 10'000;
+// Survivors named one by one.
+constexpr size_t kMostNamed = 8;
+// While we wait for credit, the warden hears of us this often.
+constexpr int kGoodbyeTickMs = 250;
 
 // How long an agent may take to see that we have said all.
 constexpr uint64_t kFarewellMs = 1000;
@@ -30,38 +35,78 @@ void closeGently(int socket) {
   }
 }
 
+std::string describe(const Survivor& survivor) {
+  const bool another = survivor.user != geteuid();
+  const std::string user = survivor.user == 0 ? "root" : "user id " + std::to_string(survivor.user);
+  const char* why = another ? "it belongs to another user; end it there as that user or as root"
+                            : "SIGKILL is pending; it ends when it is no longer stuck in the kernel or frozen";
+  return "could not end process " + std::to_string(survivor.pid) + " (" + survivor.command + ", " + user + ", state " +
+         survivor.state + "): " + why;
+}
+
 }  // namespace
 
 Outcome Guardian::finish(Outcome why) {
   ordered_ = true;  // nothing starts any more
-  const bool noneLeft = killAll();
+  killAll();
   for (Rank& rank : ranks_) {
     rank.output.writersDied();
     rank.error.writersDied();
   }
-  if (!runtimeDirectory_.empty()) removeDirectory(runtimeDirectory_.c_str());
+  removeRuntimeDirectory();
   // Who asked us to end gets everything that the ranks wrote; an agent that is gone or mad gets what its socket takes.
   const bool patient = why == Outcome::ended;
-  if (agentThere_ && !sayGoodbye(noneLeft, patient) && why == Outcome::ended) why = Outcome::agentGone;
+  if (agentThere_ && !sayGoodbye(patient) && why == Outcome::ended) why = Outcome::agentGone;
   closeGently(socket_);
-  return noneLeft ? why : Outcome::survivors;
+  return why;
 }
 
-bool Guardian::killAll() {
-  const uint64_t deadline = monotonicMs() + kKillMs;
+void Guardian::killAll() {
+  Ending ending(monotonicMs());
   while (reap()) {
-    killDescendants();  // what they forked meanwhile comes to us with their death, and the next turn ends it
-    if (monotonicMs() > deadline) {
-      dprintf(2,
-              "ncclrun-guardian: processes of this job do not die of SIGKILL: stuck in the kernel, or another user's "
-              "by now\n");
-      return false;
+    // What they forked meanwhile comes to us with their death, and the next look ends it.
+    if (!ending.over(monotonicMs(), killDescendants())) {
+      stayInTouch(kEndingTickMs);
+      continue;
     }
-    pollfd death = {.fd = signals_, .events = POLLIN, .revents = 0};
-    poll(&death, 1, 20);
-    takeSignals();
+    const std::vector<Survivor> survivors = survivingDescendants();
+    for (size_t i = 0; i < survivors.size() && i < kMostNamed; ++i) notice(describe(survivors[i]));
+    if (survivors.size() > kMostNamed) {
+      notice("could not end " + std::to_string(survivors.size() - kMostNamed) + " more processes");
+    }
+    return;
   }
-  return true;
+}
+
+void Guardian::removeRuntimeDirectory() {
+  if (runtimeDirectory_.empty()) return;
+  Removal removal(runtimeDirectory_.c_str());
+  const uint64_t deadline = monotonicMs() + kRemovalMs;
+  while (removal.step()) {
+    stayInTouch(0);
+    if (monotonicMs() < deadline) continue;
+    notice("could not remove all of " + runtimeDirectory_ + " in " + std::to_string(kRemovalMs / 1000) +
+           " s: it holds too much; remove the rest by hand");
+    return;
+  }
+  const std::string complaint = removal.complaint();
+  if (!complaint.empty()) notice("could not remove " + runtimeDirectory_ + ": " + complaint);
+}
+
+// The end takes its time: the agent still gets answers, and the warden hears of us.
+void Guardian::stayInTouch(int milliseconds) {
+  warden_.pulse(static_cast<uint32_t>(leaseMs_));
+  pollfd ready[2] = {{.fd = signals_, .events = POLLIN, .revents = 0},
+                     {.fd = agentThere_ ? socket_ : -1, .events = POLLIN, .revents = 0}};
+  poll(ready, 2, milliseconds);
+  takeSignals();
+  if (agentThere_ && ready[1].revents != 0) agentThere_ = channel_.receive() && handleFrames();
+  settle();
+  if (agentThere_) agentThere_ = channel_.flush();
+}
+
+void Guardian::notice(const std::string& message) {
+  channel_.send(FrameKind::notice, 0, 0, message.data(), message.size());
 }
 
 // True when all that the ranks wrote is on its way.
@@ -81,12 +126,12 @@ bool Guardian::closeOutputs() {
 
 // Sends the rest, if need be as slowly as the agent gives credit. False: the agent went away meanwhile, or we were not
 // patient enough.
-bool Guardian::sayGoodbye(bool ended, bool patient) {
+bool Guardian::sayGoodbye(bool patient) {
   bool said = false;
   promptsAtMs_ = 0;  // the outputs are closed with all they hold
   for (;;) {
     if (!said && closeOutputs()) {
-      if (ended) channel_.send(FrameKind::ended, 0, 0);
+      channel_.send(FrameKind::ended, 0, 0);
       said = true;
     }
     if (!channel_.flush()) return false;
@@ -94,7 +139,9 @@ bool Guardian::sayGoodbye(bool ended, bool patient) {
     if (!patient) return false;
     const short events = channel_.queued() > 0 ? POLLIN | POLLOUT : POLLIN;
     pollfd socket = {.fd = socket_, .events = events, .revents = 0};
-    poll(&socket, 1, timeout());
+    warden_.pulse(static_cast<uint32_t>(leaseMs_));
+    const int due = timeout();
+    poll(&socket, 1, due < 0 || due > kGoodbyeTickMs ? kGoodbyeTickMs : due);
     if ((socket.revents & ~POLLOUT) != 0 && (!channel_.receive() || !handleFrames())) return false;
     if (leaseRanOut()) return false;
   }

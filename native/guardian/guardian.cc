@@ -17,7 +17,7 @@ namespace ncclrun::guardian {
 namespace {
 
 // What epoll says is ready. Input pipes need no number: there are few, and all that wait are tried.
-enum Ready : uint64_t { kSocket, kSignals, kOutputs, kInputs };
+enum Ready : uint64_t { kSocket, kWarden, kSignals, kOutputs, kInputs };
 
 // Output that waits for the socket beyond this makes us stop reading the pipes, which stops the ranks.
 constexpr size_t kQueuedBytes = 1 << 20;
@@ -32,17 +32,20 @@ void control(int epoll, int operation, int fd, uint32_t events, uint64_t tag) {
 
 }  // namespace
 
-Guardian::Guardian(int socket, int signals, const char* runtimeDirectory)
+Guardian::Guardian(int socket, int warden, int signals, const char* runtimeDirectory, uint32_t leaseMs)
     : channel_(socket),
       socket_(socket),
+      warden_(warden),
       signals_(signals),
       everything_(epoll_create1(EPOLL_CLOEXEC)),
       outputs_(epoll_create1(EPOLL_CLOEXEC)),
       socketEvents_(EPOLLIN),
       runtimeDirectory_(runtimeDirectory),
+      leaseMs_(leaseMs),
       heardAtMs_(monotonicMs()) {
   if (runtimeDirectory[0] != '\0') lockRuntimeDirectory(runtimeDirectory);
   control(everything_, EPOLL_CTL_ADD, socket_, socketEvents_, kSocket);
+  if (warden >= 0) control(everything_, EPOLL_CTL_ADD, warden, EPOLLIN, kWarden);
   control(everything_, EPOLL_CTL_ADD, signals_, EPOLLIN, kSignals);
   control(everything_, EPOLL_CTL_ADD, outputs_, EPOLLIN, kOutputs);
 }
@@ -50,6 +53,7 @@ Guardian::Guardian(int socket, int signals, const char* runtimeDirectory)
 Outcome Guardian::run() {
   for (;;) {
     watch();
+    warden_.pulse(static_cast<uint32_t>(leaseMs_));
     epoll_event ready[8];
     const int count = epoll_wait(everything_, ready, 8, timeout());
     for (int i = 0; i < count; ++i) {
@@ -58,6 +62,9 @@ Outcome Guardian::run() {
           agentThere_ = channel_.receive();
           if (!handleFrames()) return finish(Outcome::garbage);
           break;
+        case kWarden:
+          warden_.lost();
+          return finish(Outcome::wardenGone);
         case kSignals:
           takeSignals();
           reap();
@@ -182,13 +189,13 @@ void Guardian::settle() {
   }
 }
 
-// Until something is due, in ms; -1: nothing is.
 void Guardian::sweep() {
   if (sweepsAtMs_ == 0 || monotonicMs() < sweepsAtMs_) return;
   sweepsAtMs_ = 0;
   removeLeftovers(runtimeDirectory_.c_str());
 }
 
+// Until something is due, in ms; -1: nothing is.
 int Guardian::timeout() const {
   uint64_t end = leaseMs_ == 0 ? UINT64_MAX : heardAtMs_ + leaseMs_;
   if (promptsAtMs_ != 0 && promptsAtMs_ < end) end = promptsAtMs_;

@@ -8,23 +8,27 @@
 #include "guardian/channel.h"
 #include "guardian/output.h"
 #include "guardian/rank.h"
+#include "guardian/warden.h"
 
 namespace ncclrun::guardian {
 
+inline constexpr int kAgentSocket = 3;
+
 // Exit status of the guardian, and why it ended the ranks.
 enum class Outcome : int {
-  ended = 0,      // the agent asked for it
-  agentGone = 1,  // the socket's other end is closed
-  garbage = 2,    // bytes that are no frames of ours, or a frame that makes no sense
-  silence = 3,    // the lease ran out
-  survivors = 4,  // a process could not be killed
+  ended = 0,       // the agent asked for it
+  agentGone = 1,   // the socket's other end is closed
+  garbage = 2,     // bytes that are no frames of ours, or a frame that makes no sense
+  silence = 3,     // the lease ran out
+  wardenGone = 4,  // its warden was killed
 };
 
 class Guardian {
  public:
-  // `socket` leads to the agent; `signals` is a signalfd for SIGCHLD; all signals are blocked.
-  Guardian(int socket, int signals, const char* runtimeDirectory);
-  // Returns when no process of the job is left.
+  // `socket` leads to the agent, `warden` to the warden (-1: there is none); `signals` is a signalfd for SIGCHLD; all
+  // signals are blocked. `leaseMs` holds until the order to spawn brings another; 0: none.
+  Guardian(int socket, int warden, int signals, const char* runtimeDirectory, uint32_t leaseMs);
+  // Returns when no process of the job is left, or none that can be ended.
   Outcome run();
 
  private:
@@ -55,14 +59,18 @@ class Guardian {
 
   // The end (ending.cc).
   Outcome finish(Outcome why);
-  bool killAll();
+  void killAll();
+  void removeRuntimeDirectory();
+  void stayInTouch(int milliseconds);
+  void notice(const std::string& message);
   bool closeOutputs();
-  bool sayGoodbye(bool ended, bool patient);
+  bool sayGoodbye(bool patient);
 
   Channel channel_;
   int socket_;
+  WardenLink warden_;
   int signals_;
-  int everything_;  // epoll: socket, signals, outputs_, inputs
+  int everything_;  // epoll: socket, warden, signals, outputs_, inputs
   int outputs_;     // epoll: all output pipes, so that one call stops or resumes the reading of all
   uint32_t socketEvents_ = 0;
   bool outputsWatched_ = true;

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <string>
 
-#include "guardian/processes.h"
+#include "guardian/removal.h"
 
 namespace ncclrun::guardian {
 namespace {
@@ -20,7 +20,7 @@ constexpr time_t kOldSeconds = 3600;
 
 // A crowded /tmp is not our business, and a rank may want its output read.
 constexpr int kMaxEntries = 4096;
-constexpr int kMaxRemoved = 32;
+constexpr int kMaxRemoved = 32;  // directories, or some hundred entries of one
 
 int openAndLock(const char* path) {
   const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -67,7 +67,8 @@ void removeLeftovers(const char* runtimeDirectory) {
     const int fd = openAndLock(other.c_str());
     if (fd < 0) continue;
     if (isOldAndOurs(fd)) {
-      removeDirectory(other.c_str());
+      Removal removal(other.c_str());
+      while (removed < kMaxRemoved && removal.step()) ++removed;
       ++removed;
     }
     close(fd);

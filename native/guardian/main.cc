@@ -1,5 +1,6 @@
-// ncclrun-guardian: started by the agent with a socket as descriptor 3, it starts the ranks of one host, hands on what
-// they write, and ends them and all that descends from them when told so, when the agent goes away or falls silent.
+// ncclrun-guardian, and its warden: started by the agent with a socket as descriptor 3, it starts the ranks of one
+// host, hands on what they write, and ends them and all that descends from them when told so, when the agent goes away
+// or falls silent.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,12 +11,15 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "guardian/guardian.h"
+#include "guardian/warden.h"
 
 namespace {
 
-constexpr int kAgentSocket = 3;
+using ncclrun::guardian::kAgentSocket;
 
 // The ranks shall find signals as a login shell leaves them, whatever our parents ignored. We ourselves read of our
 // children from a descriptor, and heed nothing else: a resource manager sends its SIGTERM to every process of a job,
@@ -45,7 +49,10 @@ void takeOverDescriptors() {
 
 }  // namespace
 
-// The only argument, if any: the agent's runtime directory, ours to remove even if no order ever comes.
+// Arguments, none of which is needed:
+//   the agent's runtime directory, ours to remove even if no order ever comes;
+//   the lease until an order comes, in milliseconds; 0 or none: no lease;
+//   "agent" if the agent is a process of its own, which is to end when it is silent for longer than the lease.
 int main(int argc, char** argv) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -63,5 +70,9 @@ int main(int argc, char** argv) {
   }
   const int signals = takeOverSignals();
   const char* runtimeDirectory = argc > 1 ? argv[1] : "";
-  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, signals, runtimeDirectory).run());
+  const uint32_t leaseMs = argc > 2 ? static_cast<uint32_t>(strtoul(argv[2], nullptr, 10)) : 0;
+  const bool endsAgent = argc > 3 && strcmp(argv[3], "agent") == 0;
+  const ncclrun::guardian::Ward ward = {.runtimeDirectory = runtimeDirectory, .agent = endsAgent ? getppid() : 0};
+  const int warden = ncclrun::guardian::becomeGuardianOfWarden(ward, signals, argv[0]);
+  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, warden, signals, runtimeDirectory, leaseMs).run());
 }

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "guardian/byte_queue.h"
@@ -99,39 +101,52 @@ std::vector<pid_t> descendants() {
   return found;
 }
 
-void removeContent(int directory) {
-  DIR* entries = fdopendir(directory);
-  if (entries == nullptr) {
-    close(directory);
-    return;
+bool readStatus(pid_t pid, Survivor& out) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d", pid);
+  struct stat owner = {};
+  if (stat(path, &owner) < 0) return false;
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char text[512];
+  const ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (got <= 0) return false;
+  text[got] = 0;
+  const char* begin = strchr(text, '(');
+  const char* end = strrchr(text, ')');  // the name may hold anything, a parenthesis too
+  int threads = 0;
+  char state = 0;
+  // Fields 3 and 20 of proc(5).
+  if (begin == nullptr || end == nullptr ||
+      sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &state, &threads) != 2) {
+    return false;
   }
-  while (const dirent* entry = readdir(entries)) {
-    const char* name = entry->d_name;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-    if (unlinkat(dirfd(entries), name, 0) == 0) continue;
-    const int inner = openat(dirfd(entries), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (inner < 0) continue;
-    removeContent(inner);
-    unlinkat(dirfd(entries), name, AT_REMOVEDIR);
-  }
-  closedir(entries);
+  out = {.pid = pid, .user = owner.st_uid, .state = state, .command = std::string(begin + 1, end)};
+  return (state != 'Z' && state != 'X') || threads > 1;  // a process whose first thread has ended looks like a zombie
 }
 
 }  // namespace
 
-int killDescendants() {
-  int accepted = 0;
+Killed killDescendants() {
+  Killed killed;
   // A pid read a moment ago can only be somebody else's by now if the kernel went once round all its numbers in
   // between.
-  for (const pid_t pid : descendants()) accepted += kill(pid, SIGKILL) == 0 ? 1 : 0;
-  return accepted;
+  for (const pid_t pid : descendants()) {
+    ++killed.found;
+    if (kill(pid, SIGKILL) < 0 && errno == EPERM) ++killed.refused;
+  }
+  return killed;
 }
 
-void removeDirectory(const char* path) {
-  const int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (directory < 0) return;
-  removeContent(directory);
-  rmdir(path);
+std::vector<Survivor> survivingDescendants() {
+  std::vector<Survivor> found;
+  for (const pid_t pid : descendants()) {
+    Survivor one = {};
+    if (readStatus(pid, one)) found.push_back(one);
+  }
+  return found;
 }
 
 }  // namespace ncclrun::guardian

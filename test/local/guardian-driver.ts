@@ -49,8 +49,10 @@ export class GuardianDriver implements AsyncDisposable {
   #waiters: Waiter[] = [];
   #output = new Map<string, Buffer[]>();
 
-  constructor() {
-    this.process = spawn(GUARDIAN, [], { stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  /** `words`: the guardian's arguments; `user`: who runs it, else who runs the tests. */
+  constructor(words: readonly string[] = [], user: number | null = null) {
+    const identity = user === null ? {} : { uid: user, gid: user };
+    this.process = spawn(GUARDIAN, words, { stdio: ['ignore', 'ignore', 'pipe', 'pipe'], ...identity });
     const socket = this.process.stdio[3];
     if (!(socket instanceof Duplex)) throw new Error('the guardian has no socket');
     this.#socket = socket;

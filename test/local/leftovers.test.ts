@@ -3,7 +3,7 @@ import { existsSync, utimesSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../rig/command.ts';
-import { killHard, localGuardian } from '../rig/faults.ts';
+import { killHard, localGuardian, localWarden } from '../rig/faults.ts';
 import { type SteerableRank, Steering } from '../rig/steering.ts';
 import { until } from '../rig/until.ts';
 
@@ -82,13 +82,13 @@ describe('children, daemons and setsid grandchildren are gone', () => {
       const ranks = await steering.ranks(2);
       killHard(guardian);
       killHard(command.pid);
-      // Nobody is left to look for what hid; the ranks themselves end with the guardian.
       await Promise.all(ranks.map((rank) => rank.gone));
+      await command.nothingLeft(2000);
     });
   });
 });
 
-describe('the directory of a job whose launcher and guardian were killed at once', () => {
+describe('the directory of a job whose launcher, warden and guardian were killed at once', () => {
   it('is removed by a later job that lasts, that of a living job is not', async () => {
     await using doomed = await Steering.open();
     await using lasting = await Steering.open();
@@ -98,7 +98,9 @@ describe('the directory of a job whose launcher and guardian were killed at once
     const [left, used] = [await runtimeDirectoryOf(rank), await runtimeDirectoryOf(ranks[0] ?? rank)];
     // Stopped, the launcher cannot find its guardian gone and tidy up itself.
     process.kill(killed.pid, 'SIGSTOP');
-    killHard(localGuardian(killed));
+    const guardian = localGuardian(killed);
+    killHard(localWarden(killed));
+    killHard(guardian);
     killHard(killed.pid);
     await rank.gone;
     const thatLasts = ['-n', '1', 'sleep', '1.5'];

@@ -8,6 +8,7 @@ import type { Command } from './command.ts';
 const execFileAsync = promisify(execFile);
 
 const isGuardian = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-guardian');
+const isWarden = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-warden');
 const isAgent = (entry: ProcessEntry): boolean => entry.argv.some((word) => /\bagent\.cjs$/.test(word));
 
 function one(entries: readonly ProcessEntry[], what: string): number {
@@ -21,6 +22,11 @@ export function localGuardian(command: Command): number {
   return one(descendants(command.pid).filter(isGuardian), 'the local guardian');
 }
 
+/** The parent of that guardian. */
+export function localWarden(command: Command): number {
+  return one(descendants(command.pid).filter(isWarden), 'the local warden');
+}
+
 /** The guardian of the only job on a host. */
 export function guardianOn(cluster: Cluster, host: string): number {
   return one(cluster.host(host).guests().filter(isGuardian), `the guardian on ${host}`);
@@ -32,7 +38,7 @@ export function agentOn(cluster: Cluster, host: string): number {
 }
 
 /** Those of a job on a host, and sshd's processes for its connection. */
-export type Part = 'agent' | 'guardian' | 'rank' | 'sshd';
+export type Part = 'agent' | 'warden' | 'guardian' | 'rank' | 'sshd';
 
 /** The parts of the only job on a host that are there now. A rank is what the guardian has started. */
 export function partsOn(host: ClusterHost, part: Part): ProcessEntry[] {
@@ -40,6 +46,8 @@ export function partsOn(host: ClusterHost, part: Part): ProcessEntry[] {
   switch (part) {
     case 'agent':
       return all.filter(isAgent);
+    case 'warden':
+      return all.filter(isWarden);
     case 'guardian':
       return all.filter(isGuardian);
     case 'rank': {

@@ -1,6 +1,6 @@
 /**
  * The processes of this machine, nested pid namespaces included, as /proc shows them. Orphans are adopted by an init that may reap late:
- * "gone" is no entry or state Z, and kill(pid, 0) would lie.
+ * "gone" is no entry, or state Z without another thread (a process whose first thread has ended has state Z, too), and kill(pid, 0) would lie.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
@@ -9,6 +9,7 @@ export interface ProcessEntry {
   readonly parent: number;
   /** One letter of /proc/PID/stat: R, S, D, T, Z… */
   readonly state: string;
+  readonly threads: number;
   readonly argv: readonly string[];
 }
 
@@ -24,14 +25,19 @@ function read(path: string): string | null {
 export function processEntry(pid: number): ProcessEntry | null {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state = '?', parent] = fields;
   const argv = (read(`/proc/${pid}/cmdline`) ?? '').split('\0').slice(0, -1);
-  return { pid, parent: Number(parent), state: state ?? '?', argv };
+  return { pid, parent: Number(parent), state, threads: Number(fields[17]), argv };
+}
+
+function lives({ state, threads }: ProcessEntry): boolean {
+  return (state !== 'Z' && state !== 'X') || threads > 1;
 }
 
 export function alive(pid: number): boolean {
   const entry = processEntry(pid);
-  return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
+  return entry !== null && lives(entry);
 }
 
 function allPids(): number[] {
@@ -42,7 +48,7 @@ function allPids(): number[] {
 
 /** Living processes whose environment at their start had this NAME=value. */
 export function withEnvironment(assignment: string): ProcessEntry[] {
-  return living((pid) => (read(`/proc/${pid}/environ`) ?? '').split('\0').includes(assignment));
+  return living((pid) => environment(pid).includes(assignment));
 }
 
 /** Living processes one of whose arguments contains `text`. */
@@ -74,8 +80,16 @@ export function descendants(ancestor: number): ProcessEntry[] {
 
 /** The value of a variable in the environment a process was started with, or null. */
 export function environmentOf(pid: number, name: string): string | null {
-  const entry = (read(`/proc/${pid}/environ`) ?? '').split('\0').find((line) => line.startsWith(`${name}=`));
+  const entry = environment(pid).find((line) => line.startsWith(`${name}=`));
   return entry === undefined ? null : entry.slice(name.length + 1);
+}
+
+/** A process whose first thread has ended shows it with its other threads alone. */
+function environment(pid: number): string[] {
+  const first = read(`/proc/${pid}/environ`) ?? '';
+  if (first !== '') return first.split('\0');
+  const threads = (processEntry(pid)?.threads ?? 0) > 1 ? readdirSync(`/proc/${pid}/task`) : [];
+  return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/environ`) ?? '').split('\0'));
 }
 
 /** The number a process has in its own pid namespace. */
@@ -103,8 +117,8 @@ function living(accept: (pid: number) => boolean): ProcessEntry[] {
   return allPids()
     .filter((pid) => pid !== process.pid && accept(pid))
     .map(processEntry)
-    .filter((entry) => entry !== null && entry.state !== 'Z' && entry.state !== 'X')
-    .filter((entry) => entry !== null);
+    .filter((entry) => entry !== null)
+    .filter(lives);
 }
 
 function pidNamespace(pid: number): string | null {

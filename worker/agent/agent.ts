@@ -7,7 +7,6 @@
  *     └───────────────────┴─── the guardian is gone ──────────┴──► sweeping ───────────┘
  */
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseReachQuestion, parseStart, parseWhereaboutsWanted } from '../../control/link/validate.ts';
@@ -44,7 +43,7 @@ import {
   rankEnvironment,
   usualEnvironment,
 } from './environment.ts';
-import { Guardian } from './guardian.ts';
+import { Guardian, type GuardianHandler } from './guardian.ts';
 import { HangWatch } from './hang-watch.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
@@ -52,7 +51,7 @@ import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import type { Reach } from './reach.ts';
-import { makeRuntimeDirectory, removeRuntimeDirectory } from './runtime-directory.ts';
+import { makeRuntimeDirectory, removeUnguarded } from './runtime-directory.ts';
 import {
   dumpHostTopology,
   findOwnMachine,
@@ -65,6 +64,7 @@ import {
 import { findTables } from './tuning.ts';
 import { RankGpuWatch } from './rank-gpu-watch.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
+import { homeDirectory } from '../../control/home-directory.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
@@ -130,7 +130,7 @@ export class Agent {
     const report = (one: AgentReport): void => this.#report(one);
     this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
-    this.#guardian = new Guardian(options.native, options.guardianPath, this.#runtimeDirectory, {
+    this.#guardian = this.#startGuardian({
       frame: (frame) => this.#fromGuardian(frame),
       gone: (how) => void this.#guardianGone(how),
     });
@@ -145,6 +145,22 @@ export class Agent {
       sendHeartbeat: () => this.#guardian.send(heartbeat),
       onSilent: () => this.#guardian.kill(),
     });
+  }
+
+  #startGuardian(handler: GuardianHandler): Guardian {
+    const { native, guardianPath: path, local, order } = this.#options;
+    const runtimeDirectory = this.#runtimeDirectory;
+    try {
+      // A launcher that is stopped before it has ranks here may go on later.
+      return new Guardian(
+        native,
+        { path, runtimeDirectory, leaseMs: local ? 0 : order.leaseMs, endsAgent: !local },
+        handler,
+      );
+    } catch (error) {
+      removeUnguarded(runtimeDirectory, this.#socketPath);
+      throw error;
+    }
   }
 
   /** Frames of the launcher. @throws ProtocolError for one that has no place here */
@@ -367,10 +383,11 @@ export class Agent {
 
   #workingDirectory({ workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram): string {
     if (given || this.#options.local || existsSync(wanted)) return wanted;
-    const message = `there is no ${wanted}; the ranks run in ${homedir()} (--wdir names another directory)`;
+    const instead = homeDirectory() ?? '/';
+    const message = `there is no ${wanted}; the ranks run in ${instead} (--wdir names another directory)`;
     if (!this.#homeTold) this.#report({ type: 'notice', message });
     this.#homeTold = true;
-    return homedir();
+    return instead;
   }
 
   #fromGuardian(frame: Frame): void {
@@ -391,6 +408,8 @@ export class Agent {
         return this.#link.send(frame);
       case FrameKind.heartbeat:
         return frame.subject === SUSPENDED ? this.#link.send(makeFrame(FrameKind.suspend, { flags: 1 })) : undefined;
+      case FrameKind.notice:
+        return this.#report({ type: 'notice', message: Buffer.from(frame.payload).toString('utf8') });
       case FrameKind.ended:
         return void this.#ranksOver();
       default:
@@ -430,7 +449,9 @@ export class Agent {
     if (this.#state.name === 'ended') return this.#leave(this.#state.patience);
     if (this.#state.name === 'dumping') return void (this.#state = { name: 'dumping', alone: true });
     this.#state = { name: 'sweeping' };
-    const killed = await killOrphans(this.#order.jobId, this.#ownChildren);
+    const { killed, survivors } = await killOrphans(this.#order.jobId, this.#ownChildren);
+    for (const message of survivors) this.#report({ type: 'notice', message });
+    await this.#removeRuntimeDirectory();
     const left =
       killed === 0 ? 'no process of the job was left' : `${killed} processes of the job were left and were killed`;
     if (!this.#hasLostLauncher) this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
@@ -449,8 +470,21 @@ export class Agent {
     this.#gpus.stop();
     this.#bootstrap?.close();
     this.#reach?.close();
-    removeRuntimeDirectory(this.#runtimeDirectory);
     return patience;
+  }
+
+  /** Guardian and warden are gone without having done it. Another guardian, which has no ranks, does nothing else. */
+  async #removeRuntimeDirectory(): Promise<void> {
+    if (!existsSync(this.#runtimeDirectory)) return;
+    try {
+      const { promise: gone, resolve } = Promise.withResolvers<void>();
+      const remover = this.#startGuardian({ frame: () => undefined, gone: () => resolve() });
+      remover.close();
+      await gone;
+      remover.release();
+    } catch {
+      // No process could be started, and what could be removed without one was.
+    }
   }
 
   #leave(patience: NodeJS.Timeout): void {
@@ -459,8 +493,10 @@ export class Agent {
     this.#options.onEnded();
   }
 
+  /** An agent in the launcher is about to be stopped with it; any other goes on, and so does its guardian's lease. */
   #suspend(suspended: boolean): void {
-    this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(suspended ? 0 : this.#order.leaseMs) }));
+    const leaseMs = suspended && this.#options.local ? 0 : this.#order.leaseMs;
+    this.#guardian.send(makeFrame(FrameKind.lease, { payload: encodeLease(leaseMs) }));
     if (suspended) this.#guardian.send(makeFrame(FrameKind.heartbeat, { subject: SUSPENDED }));
   }
 

@@ -11,12 +11,28 @@ export interface GuardianHandler {
   gone(how: string): void;
 }
 
+export interface GuardianOptions {
+  /** Of the program. */
+  readonly path: string;
+  /** Removed by the guardian when it ends, even if no order ever came. */
+  readonly runtimeDirectory: string;
+  /** From its start to the order to spawn, which brings the lease for the rest; 0: none. */
+  readonly leaseMs: number;
+  /** This process is ended when it is silent for longer than the lease. */
+  readonly endsAgent: boolean;
+}
+
 export class Guardian {
   readonly #link: NativeLink;
 
-  /** The guardian removes `runtimeDirectory` when it ends, even if no order ever came. Throws NativeError if it cannot be started. */
-  constructor(native: Native, path: string, runtimeDirectory: string, handler: GuardianHandler) {
-    this.#link = new NativeLink(native, (onEvent) => native.guardianStart(path, runtimeDirectory, onEvent));
+  /** Throws NativeError if it cannot be started. */
+  constructor(
+    native: Native,
+    { path, runtimeDirectory, leaseMs, endsAgent }: GuardianOptions,
+    handler: GuardianHandler,
+  ) {
+    const words = [path, runtimeDirectory, String(leaseMs), endsAgent ? 'agent' : 'launcher'];
+    this.#link = new NativeLink(native, (onEvent) => native.guardianStart(words, onEvent));
     this.#link.open({
       frame: (frame) => handler.frame(frame),
       // A clean end comes before its death; who sends what is no frame is no guardian of ours any more.

@@ -26,7 +26,9 @@ export async function serveInvited(): Promise<void> {
     const died = new Promise((resolve) => {
       socket.once('close', resolve);
     });
-    serve(Object.assign(new StreamLink(socket, socket), { died }) satisfies AgentLink);
+    const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket;
+    const connection = { localAddress, localPort, remoteAddress, remotePort };
+    serve(Object.assign(new StreamLink(socket, socket), { died, connection }) satisfies AgentLink);
   } catch (error) {
     giveUp(messageOf(error));
   }

@@ -6,14 +6,16 @@ import type { AgentReport } from '../../control/messages/link.ts';
 import { loadNative } from '../engine/load.ts';
 import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
-import { serve } from './serve.ts';
+import { type AgentLink, serve } from './serve.ts';
+import { sshConnection } from './tcp-silence.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** See NativeLink. Nobody notices so short a delay; the ends of a job and of its start are flushed. */
 const GATHER_MS = 2;
 
 const native = loaded();
-serve(new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS));
+const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS);
+serve(Object.assign(link, { connection: sshConnection(process.env) }) satisfies AgentLink);
 
 /** Without the addon there is no link either: the one frame that says so goes out by hand. */
 function loaded(): Native {

@@ -1,28 +1,41 @@
 /**
- * What is left of a job when its guardian was killed with SIGKILL. The ranks themselves die with it (PR_SET_PDEATHSIG); their
+ * What is left of a job when guardian and warden were killed with SIGKILL. The ranks themselves die with the guardian (PR_SET_PDEATHSIG); their
  * descendants became our children, and most carry the job's id in their environment.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { monotonicMs } from '../../control/clock.ts';
 
 const RETRY_MS = 5;
-const DEADLINE_MS = 5000;
+const DEADLINE_MS = 4000;
+/** Survivors named one by one. */
+const MOST_NAMED = 8;
+
+export interface Swept {
+  /** Processes that were killed. */
+  readonly killed: number;
+  /** A sentence for each process that SIGKILL does not end. */
+  readonly survivors: readonly string[];
+}
 
 /** The children of this process now: those that are not orphans. Node makes them on its main thread. */
 export function childrenNow(): ReadonlySet<number> {
   return new Set(childrenOfThread(process.pid, String(process.pid)));
 }
 
-/** Kills until a look at /proc finds nothing more. `keep`: children that are ours. Resolves to the number of processes killed. */
-export async function killOrphans(jobId: string, keep: ReadonlySet<number>): Promise<number> {
+/** Kills until a look at /proc finds nothing more. `keep`: children that are ours. */
+export async function killOrphans(jobId: string, keep: ReadonlySet<number>): Promise<Swept> {
   const killed = new Set<number>();
   const deadline = monotonicMs() + DEADLINE_MS;
   for (;;) {
     const found = findOrphans(jobId, keep);
-    if (found.size === 0 || monotonicMs() > deadline) return killed.size;
+    if (found.size === 0) return { killed: killed.size, survivors: [] };
     for (const pid of found) {
       killed.add(pid);
       kill(pid);
+    }
+    if (monotonicMs() > deadline) {
+      const named = [...found].slice(0, MOST_NAMED).map(describe);
+      return { killed: killed.size - found.size, survivors: named };
     }
     await new Promise((resolve) => {
       setTimeout(resolve, RETRY_MS);
@@ -55,20 +68,65 @@ function childrenOfThread(pid: number, thread: string): number[] {
 
 /** It was started by that job, or by one of its processes. */
 export function hasJobId(pid: number, jobId: string): boolean {
-  return `\0${read(`/proc/${pid}/environ`)}`.includes(`\0NCCLRUN_JOB_ID=${jobId}\0`);
+  return `\0${environmentOf(pid)}`.includes(`\0NCCLRUN_JOB_ID=${jobId}\0`);
 }
 
-/** A zombie is gone already; its parent will learn of it. */
+/** A process whose first thread has ended shows its environment with its other threads alone. */
+function environmentOf(pid: number): string {
+  const whole = read(`/proc/${pid}/environ`);
+  if (whole !== '' || (statusOf(pid)?.threads ?? 0) < 2) return whole;
+  for (const thread of list(`/proc/${pid}/task`)) {
+    const text = read(`/proc/${pid}/task/${thread}/environ`);
+    if (text !== '') return text;
+  }
+  return '';
+}
+
+interface Status {
+  readonly command: string;
+  /** One letter of proc(5)'s stat. */
+  readonly state: string;
+  readonly threads: number;
+}
+
+/** Null: there is no such process. */
+function statusOf(pid: number): Status | null {
+  const text = read(`/proc/${pid}/stat`);
+  const [begin, end] = [text.indexOf('('), text.lastIndexOf(')')]; // the name may hold anything, a parenthesis too
+  if (begin < 0 || end < begin) return null;
+  const fields = text.slice(end + 2).split(' ');
+  return { command: text.slice(begin + 1, end), state: fields[0] ?? '?', threads: Number(fields[17]) };
+}
+
+/** A zombie is gone already; its parent will learn of it. One with other threads is a process whose first thread has ended. */
 function isAlive(pid: number): boolean {
-  const status = read(`/proc/${pid}/stat`);
-  return status !== '' && !/^.*\) [ZX] /s.test(status);
+  const status = statusOf(pid);
+  return status !== null && (!/[ZX]/.test(status.state) || status.threads > 1);
+}
+
+function describe(pid: number): string {
+  const { command = '?', state = '?' } = statusOf(pid) ?? {};
+  const user = userOf(pid);
+  const why =
+    user === process.getuid?.()
+      ? 'SIGKILL is pending; it ends when it is no longer stuck in the kernel or frozen'
+      : 'it belongs to another user; end it there as that user or as root';
+  return `could not end process ${pid} (${command}, ${user === 0 ? 'root' : `user id ${user}`}, state ${state}): ${why}`;
+}
+
+function userOf(pid: number): number {
+  try {
+    return statSync(`/proc/${pid}`).uid;
+  } catch {
+    return -1; // it has ended after all
+  }
 }
 
 function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // Gone since we looked.
+    // Gone since we looked, or another user's.
   }
 }
 

@@ -14,6 +14,7 @@ import { beginAgent } from './begin.ts';
 import { openBootstrap } from './bootstrap-open.ts';
 import { leave } from '../engine/load.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
+import type { TcpConnection } from './tcp-silence.ts';
 import { Uplink } from './uplink.ts';
 
 /** A launcher that has connected sends its order with the same packet; a stranger may never. */
@@ -24,6 +25,8 @@ const FLUSH_DEADLINE_MS = 5000;
 /** `died`: all that was sent has left, and the link is no more. */
 export interface AgentLink extends Link {
   readonly died: Promise<unknown>;
+  /** What it lies in, where that is known. */
+  readonly connection: TcpConnection | null;
 }
 
 let agent: Agent | null = null;
@@ -70,11 +73,17 @@ function begin(frame: Frame, link: AgentLink): void {
     return;
   }
   const order: AgentOrder = parseOrder(frame.payload);
-  uplink ??= new Uplink(link, order, (silentMs) => agent?.launcherSilent(silentMs));
+  uplink ??= uplinkOver(link, order);
   uplink.busy();
   let begun: Agent | null = null;
   begun = beginAgent({ link, order, local: false, guardianPath, openBootstrap, onEnded: () => ended(link, begun) });
   agent = begun;
+}
+
+function uplinkOver(link: AgentLink, order: AgentOrder): Uplink {
+  const made = new Uplink(link, order, (silentMs) => agent?.launcherSilent(silentMs));
+  if (link.connection !== null) made.liesIn(link.connection);
+  return made;
 }
 
 function refuse(wanted: string): AgentReport | null {

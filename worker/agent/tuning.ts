@@ -25,7 +25,9 @@ function tablesOf(environment: NodeJS.ProcessEnv, listener: TuningListener): Pro
   const wish = environment['NCCLRUN_TUNE'];
   if (wish === '0') return null;
   const measures = wish === 'measure';
-  const directory = `${cacheDirectory(environment)}/tuning`;
+  const cache = cacheDirectory(environment);
+  if (cache === null) return null;
+  const directory = `${cache}/tuning`;
   return measures || exists(directory) ? load(directory, measures, listener) : null;
 }
 

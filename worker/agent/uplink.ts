@@ -7,25 +7,33 @@ import type { Link } from '../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import { Branches, type StartBranch } from './branches.ts';
+import { type TcpConnection, TcpSilence } from './tcp-silence.ts';
 
 export type LeaseTerms = Pick<AgentOrder, 'leaseMs' | 'heartbeatMs'>;
 
 export class Uplink {
   readonly #lease: Lease;
   readonly #branches: Branches;
+  readonly #terms: LeaseTerms;
+  readonly #lost: (silentMs: number) => void;
+  #whileStopped: TcpSilence | null = null;
 
   /** `silent`: nothing was heard of the launcher for longer than the lease. `startBranch`: for tests. */
   constructor(link: Link, terms: LeaseTerms, silent: (silentMs: number) => void, startBranch?: StartBranch) {
     const branches = new Branches(link, terms, startBranch);
     this.#branches = branches;
-    this.#lease = new Lease({
-      ...terms,
-      sendHeartbeat: () => link.send(HEARTBEAT),
-      onSilent(silentMs) {
-        silent(silentMs);
-        branches.end(); // they will not hear of the launcher any more either, and need not wait for that
-      },
-    });
+    this.#terms = terms;
+    this.#lost = (silentMs) => {
+      silent(silentMs);
+      branches.end(); // they will not hear of the launcher any more either, and need not wait for that
+    };
+    this.#lease = new Lease({ ...terms, sendHeartbeat: () => link.send(HEARTBEAT), onSilent: this.#lost });
+  }
+
+  /** The link lies in this connection: while the job is stopped, its kernels are what can still be heard. */
+  liesIn(connection: TcpConnection): void {
+    const { heartbeatMs, leaseMs } = this.#terms;
+    this.#whileStopped = new TcpSilence({ connection, everyMs: heartbeatMs, leaseMs, onSilent: this.#lost });
   }
 
   /** True: the frame is for nobody else. @throws ProtocolError for one that makes no sense */
@@ -40,6 +48,8 @@ export class Uplink {
         return true;
       case FrameKind.suspend:
         this.#lease.follow(frame);
+        if (frame.flags === 1) this.#whileStopped?.watch();
+        else this.#whileStopped?.stop();
         return false;
       default:
         return false;
@@ -48,6 +58,7 @@ export class Uplink {
 
   /** Nothing runs here that the launcher's end would have to end; those behind judge for themselves. */
   idle(): void {
+    this.#whileStopped?.stop();
     this.#lease.suspend();
   }
 

@@ -203,10 +203,10 @@ export interface Native {
     onEvent: (event: LocalServerEvent) => void,
   ): LocalServer;
   /**
-   * Starts a guardian with one argument and serves its socket (descriptor 3) as connection 1 of a server of its own. Its `died` comes with
-   * the wait status.
+   * Starts a guardian (`words`: its path and arguments) and serves its socket (descriptor 3) as connection 1 of a server of its own. Its
+   * `died` comes with the wait status.
    */
-  guardianStart(path: string, argument: string, onEvent: (event: LocalServerEvent) => void): LocalServer;
+  guardianStart(words: readonly string[], onEvent: (event: LocalServerEvent) => void): LocalServer;
   /**
    * Starts a program of the PATH in a session of its own and serves the frames on its stdin and stdout as connection 1 of a server of its
    * own; `changes` (NAME=value) to our environment are its alone. Its `died` comes with the wait status and the end of what it said on

@@ -103,7 +103,10 @@ function formsArguments(settings: Settings<TuneOptionName>): string[] {
 function storeIn(output: string | null): TuneReporterOptions['store'] {
   return (rows, planned, isHere): Stored => {
     const table = tableOf({ rows, key: planned.key, measuredAt: new Date(), version: installedVersion() });
-    const directory = tablesBelow(cacheDirectory(process.env));
+    const cache = cacheDirectory(process.env);
+    if (cache === null && output === null)
+      throw usageError('there is no home directory to keep the table in', 'name a file: --output FILE');
+    const directory = tablesBelow(cache ?? '');
     const name = basename(planned.file);
     const file = output ?? join(directory, name);
     try {

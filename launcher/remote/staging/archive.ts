@@ -54,11 +54,13 @@ export function archive(compression: Compression, identity: Identity): Promise<A
 }
 
 async function findOrMake(compression: Compression, identity: Identity): Promise<Archive> {
-  const directory = join(cacheDirectory(process.env), 'bundles');
-  const kept = await find(directory, compression, identity);
+  const cache = cacheDirectory(process.env);
+  const directory = cache === null ? null : join(cache, 'bundles');
+  const kept = directory === null ? null : await find(directory, compression, identity);
   if (kept !== null) return kept;
   const bytes = await make(compression, identity);
   const hash = await sha256(bytes);
+  if (directory === null) return { compression, bytes, sha256: hash, file: null };
   const file = join(directory, fileName(identity.key, hash, compression));
   const isKept = await keep(file, bytes).then(
     () => true,

@@ -1,0 +1,222 @@
+/** The end of a host's ranks when something stands in its way: processes that cannot be ended, directories that are slow to remove, two faults at once. */
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FrameKind } from '../../control/messages/frame.ts';
+import { describeIf } from '../rig/capability.ts';
+import { repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+import { compile } from '../rig/compile.ts';
+import { killHard, localGuardian, localWarden } from '../rig/faults.ts';
+import { alive, descendants, processEntry, withEnvironment } from '../rig/processes.ts';
+import { until } from '../rig/until.ts';
+import { GUARDIAN, GuardianDriver, rankOf } from './guardian-driver.ts';
+
+const notRoot = process.getuid?.() === 0 ? null : 'to become another user needs root';
+/** Nobody's in the password database. */
+const USER = 45_678;
+const LEASE_MS = 1000;
+/** Until processes that were left must be gone, two leases and a second look included. */
+const GONE_MS = 8000;
+
+let directory = '';
+let linger = '';
+let deep = '';
+
+beforeAll(async () => {
+  directory = mkdtempSync('/var/tmp/ncclrun-ending-');
+  chmodSync(directory, 0o777);
+  linger = await compile('test/rig/programs/linger.c', directory);
+  deep = await compile('test/rig/programs/deep.c', directory);
+});
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+let files = 0;
+const fresh = (): string => join(directory, `pid-${files++}`);
+const pidIn = (file: string): number => Number(readFileSync(file, 'utf8'));
+
+function notices(guardian: GuardianDriver): string[] {
+  return guardian.of(FrameKind.notice).map(({ payload }) => Buffer.from(payload).toString('utf8'));
+}
+
+/** The guardian that this warden has. */
+function wardOf(warden: number): number {
+  const found = descendants(warden).find(({ argv }) => argv[0] === GUARDIAN);
+  if (found === undefined) throw new Error('the warden has no guardian');
+  return found.pid;
+}
+
+describeIf(notRoot, 'a process that has become root', () => {
+  let setuid = '';
+  beforeAll(() => {
+    setuid = linger;
+    chownSync(setuid, 0, 0);
+    chmodSync(setuid, 0o4755);
+  });
+
+  it('is named, and the guardian answers heartbeats until it leaves in order', async () => {
+    const file = fresh();
+    await using guardian = new GuardianDriver([], USER);
+    guardian.start([rankOf(0, setuid, 'root', file)], { leaseMs: LEASE_MS });
+    await guardian.allExited(1);
+    const pid = pidIn(file);
+    try {
+      guardian.send(FrameKind.end);
+      const beats = setInterval(() => guardian.send(FrameKind.heartbeat), LEASE_MS / 4);
+      const status = await guardian.closed().finally(() => clearInterval(beats));
+      expect(status).toBe(0);
+      expect(guardian.of(FrameKind.heartbeat).length).toBeGreaterThan(0);
+      expect(notices(guardian)).toEqual([
+        `could not end process ${pid} (linger, root, state S): it belongs to another user; end it there as that user or as root`,
+      ]);
+      expect(guardian.frames.at(-1)?.kind).toBe(FrameKind.ended);
+    } finally {
+      killHard(pid);
+    }
+  });
+
+  it('does not change the status of a job, and is named to the user', async () => {
+    const file = fresh();
+    const words = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups'];
+    const job = [join(repository, 'bin/ncclrun'), '-n', '2', 'sh', '-c', `[ $RANK = 1 ] || ${setuid} root ${file}`];
+    const { status, stderr, milliseconds } = await Command.run([...words.slice(1), ...job], {
+      program: words[0] ?? '',
+      environment: { HOME: directory },
+    });
+    const pid = pidIn(file);
+    try {
+      expect({ status, stderr }).toEqual({
+        status: 0,
+        stderr: expect.stringContaining(`could not end process ${pid} (linger, root, state S)`),
+      });
+      expect(milliseconds).toBeLessThan(10_000);
+    } finally {
+      if (alive(pid)) killHard(pid);
+    }
+  });
+});
+
+describe('a process whose first thread has ended', () => {
+  it('is killed with the job when guardian and warden were killed', async () => {
+    const file = fresh();
+    await using command = Command.start(['-n', '1', 'sh', '-c', `${linger} thread ${file}; exec sleep 1000`]);
+    await until('the process is so far', () => existsSync(file), 20_000);
+    const pid = pidIn(file);
+    await until('its first thread has ended', () => processEntry(pid)?.state === 'Z', 5000);
+    expect(alive(pid)).toBe(true);
+    const [guardian, warden] = [localGuardian(command), localWarden(command)];
+    killHard(warden);
+    killHard(guardian);
+    expect((await command.outcome).status).toBe(125);
+    await command.nothingLeft(0);
+    expect(alive(pid)).toBe(false);
+  });
+});
+
+describe('a runtime directory', () => {
+  it('that is 2,000 levels deep is removed, with heartbeats answered meanwhile', async () => {
+    const runtime = mkdtempSync(join(directory, 'runtime-'));
+    await using guardian = new GuardianDriver([runtime]);
+    guardian.start([{ ...rankOf(0, deep, '2000'), workingDirectory: runtime }], {
+      leaseMs: 30_000,
+      runtimeDirectory: runtime,
+    });
+    await guardian.allExited(1);
+    expect(guardian.exit(0)).toMatchObject({ exitCode: 0 });
+    expect(await guardian.end()).toBe(0);
+    expect(notices(guardian)).toEqual([]);
+    expect(existsSync(runtime)).toBe(false);
+  });
+
+  it.skipIf(notRoot !== null)('with a directory that its owner has locked is removed', async () => {
+    const runtime = mkdtempSync(join(directory, 'runtime-'));
+    chownSync(runtime, USER, USER);
+    await using guardian = new GuardianDriver([runtime], USER);
+    guardian.start([{ ...rankOf(0, deep, 'locked'), workingDirectory: runtime }], { runtimeDirectory: runtime });
+    await guardian.allExited(1);
+    expect(guardian.exit(0)).toMatchObject({ exitCode: 0 });
+    expect(await guardian.end()).toBe(0);
+    expect(existsSync(runtime)).toBe(false);
+  });
+
+  it.skipIf(notRoot !== null)(
+    "with another user's file that cannot be removed is named, and the guardian leaves in order",
+    async () => {
+      const runtime = mkdtempSync(join(directory, 'runtime-'));
+      const inner = mkdtempSync(join(runtime, 'roots-'));
+      writeFileSync(join(inner, 'file'), '');
+      chownSync(runtime, USER, USER);
+      await using guardian = new GuardianDriver([runtime], USER);
+      expect(await guardian.end()).toBe(0);
+      expect(notices(guardian)).toEqual([expect.stringMatching(`^could not remove ${runtime}: .*Permission denied`)]);
+    },
+  );
+});
+
+/** Processes of a guardian of its own, all of which carry a mark. */
+async function started(
+  words: readonly string[] = [],
+): Promise<{ guardian: GuardianDriver; ward: number; left: () => number }> {
+  const value = `ending-${process.pid}-${Math.random()}`;
+  const guardian = new GuardianDriver(words);
+  const file = fresh();
+  guardian.start(
+    [rankOf(0, 'sh', '-c', `${linger} plain ${file}; echo ready; exec sleep 1000`)],
+    { leaseMs: LEASE_MS },
+    { MARK: value },
+  );
+  await guardian.until(() => guardian.output(0) === 'ready\n');
+  return { guardian, ward: wardOf(guardian.process.pid ?? 0), left: () => withEnvironment(`MARK=${value}`).length };
+}
+
+describe('two faults at once', () => {
+  it('leave nothing when guardian and agent are killed', async () => {
+    const { guardian, ward, left } = await started();
+    killHard(ward);
+    guardian.vanish();
+    await until('nothing left', () => left() === 0, GONE_MS);
+    await guardian.closed();
+  });
+
+  it('leave nothing when warden and agent are killed', async () => {
+    const { guardian, left } = await started();
+    guardian.process.kill('SIGKILL');
+    guardian.vanish();
+    await until('nothing left', () => left() === 0, GONE_MS);
+    await guardian.closed();
+  });
+
+  it('leave nothing when the guardian is stopped and the agent killed', async () => {
+    const { guardian, ward, left } = await started();
+    process.kill(ward, 'SIGSTOP');
+    guardian.vanish();
+    await until('nothing left', () => left() === 0 && !alive(ward), GONE_MS);
+    await guardian.closed();
+  });
+
+  it('leave nothing when the guardian is stopped and the agent silent', async () => {
+    const { guardian, ward, left } = await started();
+    process.kill(ward, 'SIGSTOP');
+    await until('nothing left', () => left() === 0 && !alive(ward), GONE_MS);
+    expect(guardian.complaint).toContain('no sign of life from the guardian');
+    await guardian.closed();
+  });
+});
+
+describe('launcher and guardian killed at once', () => {
+  it('leave no hidden process and no directory', async () => {
+    const file = fresh();
+    await using command = Command.start(['-n', '1', 'sh', '-c', `${linger} plain ${file}; exec sleep 1000`]);
+    await until('the hidden process is there', () => existsSync(file), 20_000);
+    const pid = pidIn(file);
+    const [, runtime = ''] = processEntry(localWarden(command))?.argv.filter((word) => word !== '') ?? [];
+    expect(existsSync(runtime)).toBe(true);
+    const guardian = localGuardian(command);
+    killHard(guardian);
+    killHard(command.pid);
+    await command.nothingLeft(GONE_MS);
+    expect(alive(pid)).toBe(false);
+    expect(existsSync(runtime)).toBe(false);
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { sshConnection, TcpSilence } from '../../worker/agent/tcp-silence.ts';
+
+const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
+/** As proc(5) has it: 10.77.0.12:22 ← 10.77.0.1:40000. */
+const row = (queued: string, timer: string, again: string): string =>
+  `   1: 0C004D0A:0016 01004D0A:9C40 01 ${queued}:00000000 ${timer}:00000014 ${again}     0        0 4711 2 0`;
+const connection = sshConnection({ SSH_CONNECTION: '10.77.0.1 40000 10.77.0.12 22' });
+
+function silentAfter(tables: readonly string[], through = connection): number | null {
+  if (through === null) throw new Error('there is no connection');
+  let silent: number | null = null;
+  let table = '';
+  const watch = new TcpSilence({
+    connection: through,
+    everyMs: 1000,
+    leaseMs: 3000,
+    onSilent: (ms) => (silent = ms),
+    table: () => table,
+  });
+  for (table of tables) if (silent === null) watch.tick();
+  return silent;
+}
+
+const many = (line: string): string[] => Array.from({ length: 10 }, () => `${head}\n${line}\n`);
+
+describe('the other end of a connection is silent', () => {
+  it('when what was sent stays unacknowledged and is sent again for longer than the lease', () => {
+    expect(silentAfter(many(row('00000040', '01', '00000003')))).toBe(4000);
+  });
+
+  it('not when nothing waits, nor when its window is full, nor when the connection is not known', () => {
+    expect(silentAfter(many(row('00000000', '02', '00000000')))).toBe(null);
+    expect(silentAfter(many(row('00000040', '04', '00000003')))).toBe(null);
+    expect(silentAfter(many(row('00000040', '01', '00000000')))).toBe(null);
+    expect(silentAfter(many('   1: 0D004D0A:0016 01004D0A:9C40 01 00000040:00000000 01:00000014 00000003 0 0 1'))).toBe(
+      null,
+    );
+  });
+
+  it('not when it answers in between', () => {
+    const unanswered = many(row('00000040', '01', '00000003')).slice(0, 3);
+    expect(silentAfter([...unanswered, ...many(row('00000000', '00', '00000000')), ...unanswered])).toBe(null);
+  });
+
+  it('also over IPv6, and over IPv4 that is mapped into it', () => {
+    const words = '0000000000000000FFFF0000';
+    const mapped = `   1: ${words}0C004D0A:0016 ${words}01004D0A:9C40 01 00000040:00000000 01:00000014 00000003 0 0 1`;
+    expect(silentAfter(many(mapped))).toBe(4000);
+    const six = sshConnection({ SSH_CONNECTION: '2001:db8::1 40000 fe80::2%eth0 22' });
+    const line =
+      '1: 000080FE000000000000000002000000:0016 B80D0120000000000000000001000000:9C40 01 00000040:00000000 01:00000014 00000003 0 0 1';
+    expect(silentAfter(many(line), six)).toBe(4000);
+  });
+});
+
+it('a process that sshd has not started has no such connection', () => {
+  expect(sshConnection({})).toBe(null);
+});
