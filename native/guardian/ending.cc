@@ -58,6 +58,8 @@ Outcome Guardian::finish(Outcome why) {
   const bool patient = why == Outcome::ended;
   if (agentThere_ && !sayGoodbye(patient) && why == Outcome::ended) why = Outcome::agentGone;
   closeGently(socket_);
+  warden_.wake();
+  if (warden_.isLost()) endStoppedAgent(agent_, static_cast<uint32_t>(leaseMs_));
   return why;
 }
 

@@ -32,7 +32,7 @@ void control(int epoll, int operation, int fd, uint32_t events, uint64_t tag) {
 
 }  // namespace
 
-Guardian::Guardian(int socket, int warden, int signals, const char* runtimeDirectory, uint32_t leaseMs)
+Guardian::Guardian(int socket, int warden, int signals, const Ward& ward, uint32_t leaseMs)
     : channel_(socket),
       socket_(socket),
       warden_(warden),
@@ -40,10 +40,11 @@ Guardian::Guardian(int socket, int warden, int signals, const char* runtimeDirec
       everything_(epoll_create1(EPOLL_CLOEXEC)),
       outputs_(epoll_create1(EPOLL_CLOEXEC)),
       socketEvents_(EPOLLIN),
-      runtimeDirectory_(runtimeDirectory),
+      runtimeDirectory_(ward.runtimeDirectory),
+      agent_(ward.agent),
       leaseMs_(leaseMs),
       heardAtMs_(monotonicMs()) {
-  if (runtimeDirectory[0] != '\0') lockRuntimeDirectory(runtimeDirectory);
+  if (!runtimeDirectory_.empty()) lockRuntimeDirectory(runtimeDirectory_.c_str());
   control(everything_, EPOLL_CTL_ADD, socket_, socketEvents_, kSocket);
   if (warden >= 0) control(everything_, EPOLL_CTL_ADD, warden, EPOLLIN, kWarden);
   control(everything_, EPOLL_CTL_ADD, signals_, EPOLLIN, kSignals);

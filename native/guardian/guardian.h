@@ -27,7 +27,7 @@ class Guardian {
  public:
   // `socket` leads to the agent, `warden` to the warden (-1: there is none); `signals` is a signalfd for SIGCHLD; all
   // signals are blocked. `leaseMs` holds until the order to spawn brings another; 0: none.
-  Guardian(int socket, int warden, int signals, const char* runtimeDirectory, uint32_t leaseMs);
+  Guardian(int socket, int warden, int signals, const Ward& ward, uint32_t leaseMs);
   // Returns when no process of the job is left, or none that can be ended.
   Outcome run();
 
@@ -82,6 +82,7 @@ class Guardian {
   bool agentThere_ = true;
   bool ending_ = false;
   std::string runtimeDirectory_;
+  pid_t agent_;               // to be ended if it is stopped and no warden is there to do it; 0: it is not ours to end
   uint64_t promptsAtMs_ = 0;  // when a begun line of an interactive rank is due; 0: there is none
   uint64_t sweepsAtMs_ = 0;   // when we look for leftovers of dead jobs; 0: not yet, or done
   uint64_t leaseMs_ = 0;

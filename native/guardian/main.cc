@@ -74,5 +74,5 @@ int main(int argc, char** argv) {
   const bool endsAgent = argc > 3 && strcmp(argv[3], "agent") == 0;
   const ncclrun::guardian::Ward ward = {.runtimeDirectory = runtimeDirectory, .agent = endsAgent ? getppid() : 0};
   const int warden = ncclrun::guardian::becomeGuardianOfWarden(ward, signals, argv[0]);
-  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, warden, signals, runtimeDirectory, leaseMs).run());
+  return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, warden, signals, ward, leaseMs).run());
 }

@@ -101,6 +101,8 @@ std::vector<pid_t> descendants() {
   return found;
 }
 
+}  // namespace
+
 bool readStatus(pid_t pid, Survivor& out) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d", pid);
@@ -126,8 +128,6 @@ bool readStatus(pid_t pid, Survivor& out) {
   out = {.pid = pid, .user = owner.st_uid, .state = state, .command = std::string(begin + 1, end)};
   return (state != 'Z' && state != 'X') || threads > 1;  // a process whose first thread has ended looks like a zombie
 }
-
-}  // namespace
 
 Killed killDescendants() {
   Killed killed;

@@ -25,6 +25,9 @@ struct Survivor {
   std::string command;
 };
 
+// False if the process is gone, or a zombie.
+bool readStatus(pid_t pid, Survivor& out);
+
 // Every descendant that is no zombie.
 std::vector<Survivor> survivingDescendants();
 

@@ -53,7 +53,9 @@ bool Removal::step() {
   return true;
 }
 
-std::string Removal::complaint() const { return removed_ ? "" : complaint_.empty() ? path_ + ": not empty" : complaint_; }
+std::string Removal::complaint() const {
+  return removed_ ? "" : complaint_.empty() ? path_ + ": not empty" : complaint_;
+}
 
 bool Removal::stepTop() {
   const dirent* entry = readdir(top_);
@@ -130,8 +132,6 @@ bool Removal::removeEntry(int directory, const char* name) {
   return false;
 }
 
-void Removal::fail(const std::string& what, int error) {
-  complaint_ = what + ": " + strerror(error);
-}
+void Removal::fail(const std::string& what, int error) { complaint_ = what + ": " + strerror(error); }
 
 }  // namespace ncclrun::guardian

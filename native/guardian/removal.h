@@ -35,10 +35,10 @@ class Removal {
 
   std::string path_;
   DIR* top_ = nullptr;
-  DIR* inner_ = nullptr;      // within the top, being emptied
+  DIR* inner_ = nullptr;  // within the top, being emptied
   std::string innerName_;
-  uint64_t moved_ = 0;        // names what is moved up
-  bool progress_ = false;     // since the top was last read from its beginning
+  uint64_t moved_ = 0;     // names what is moved up
+  bool progress_ = false;  // since the top was last read from its beginning
   bool removed_ = false;
   std::string complaint_;
 };

@@ -26,6 +26,14 @@ constexpr int kSliceMs = 500;
 // The guardian and the agent judge each other first.
 constexpr uint32_t kMarginMs = 1000;
 
+// As long as a process is our parent, its number is its own.
+bool isParent(pid_t pid) { return pid > 0 && getppid() == pid; }
+
+bool isStopped(pid_t pid) {
+  Survivor process = {};
+  return readStatus(pid, process) && (process.state == 'T' || process.state == 't');
+}
+
 class Warden {
  public:
   Warden(const Ward& ward, pid_t guardian, int link, int signals)
@@ -35,36 +43,34 @@ class Warden {
     const bool silenced = !awaitEnd();
     if (silenced) kill(guardian_, SIGKILL);
     if (silenced || !exitsByItself()) endAll();
-    const bool agentSilent = silenced || (WIFEXITED(status_) && WEXITSTATUS(status_) == int(Outcome::silence));
-    // A stopped agent would stay for ever. Its number is still its own as long as it is our parent.
-    if (agentSilent && ward_.agent > 0 && getppid() == ward_.agent) kill(ward_.agent, SIGKILL);
+    const bool exited = reaped_ && WIFEXITED(status_);
+    const bool agentSilent = silenced || (exited && WEXITSTATUS(status_) == int(Outcome::silence));
+    if (agentSilent && isParent(ward_.agent)) kill(ward_.agent, SIGKILL);  // a stopped one would stay for ever
+    if (!exited) endStoppedAgent(ward_.agent, leaseMs_);
     exitAlike();
   }
 
  private:
   // True when the guardian has closed its end, which its death does too; false when it was silent for too long.
   bool awaitEnd() {
-    uint32_t leaseMs = 0;
     uint64_t silentMs = 0;
     for (;;) {
       pollfd word = {.fd = link_, .events = POLLIN, .revents = 0};
       const uint64_t begin = monotonicMs();
-      if (poll(&word, 1, leaseMs == 0 ? -1 : kSliceMs) > 0) {
-        if (!readLease(leaseMs)) return true;
+      if (poll(&word, 1, leaseMs_ == 0 ? -1 : kSliceMs) > 0) {
+        if (!readLease()) return true;
         silentMs = 0;
       } else if (monotonicMs() - begin < 2 * kSliceMs) {
         silentMs += kSliceMs;
       }
-      if (leaseMs == 0 || silentMs <= leaseMs + kMarginMs) continue;
+      if (leaseMs_ == 0 || silentMs <= leaseMs_ + kMarginMs) continue;
       dprintf(2, "ncclrun-warden: no sign of life from the guardian for %llu ms; ending the ranks\n",
               static_cast<unsigned long long>(silentMs));
       return false;
     }
   }
 
-  bool readLease(uint32_t& leaseMs) const {
-    return recv(link_, &leaseMs, sizeof leaseMs, MSG_DONTWAIT) == sizeof leaseMs;
-  }
+  bool readLease() { return recv(link_, &leaseMs_, sizeof leaseMs_, MSG_DONTWAIT) == sizeof leaseMs_; }
 
   // Waits for the guardian, which has closed its end. An exit of its own means that it has ended the ranks, or named
   // those that it could not.
@@ -116,6 +122,7 @@ class Warden {
   pid_t guardian_;
   int link_;
   int signals_;
+  uint32_t leaseMs_ = 0;  // the guardian must be heard of again within it; 0: whenever it likes
   int status_ = 0;
   bool reaped_ = false;
 };
@@ -132,6 +139,24 @@ void rename(char* processName) {
 }
 
 }  // namespace
+
+void endStoppedAgent(pid_t agent, uint32_t leaseMs) {
+  const uint64_t deadline = monotonicMs() + leaseMs;
+  while (isParent(agent) && isStopped(agent)) {
+    if (monotonicMs() > deadline) {
+      kill(agent, SIGKILL);
+      return;
+    }
+    poll(nullptr, 0, kSliceMs);
+  }
+}
+
+WardenLink::WardenLink(int fd) : fd_(fd), warden_(getppid()) {}
+
+void WardenLink::wake() const {
+  // Its number is still its own as long as it is our parent.
+  if (fd_ >= 0 && getppid() == warden_) kill(warden_, SIGCONT);
+}
 
 void WardenLink::pulse(uint32_t leaseMs) {
   const uint64_t now = monotonicMs();

@@ -17,21 +17,30 @@ struct Ward {
   pid_t agent;                   // ended when it is silent for longer than the lease; 0: it is not ours to end
 };
 
+// Ends the agent if somebody has stopped it (SIGSTOP) and it stays so for longer than the lease; waits no longer than
+// that. For whoever is left of warden and guardian.
+void endStoppedAgent(pid_t agent, uint32_t leaseMs);
+
 // The guardian's side of the connection to its warden.
 class WardenLink {
  public:
-  // `fd` is -1 where no warden could be started.
-  explicit WardenLink(int fd) : fd_(fd) {}
+  // Of the parent of this process; `fd` is -1 where no warden could be started.
+  explicit WardenLink(int fd);
 
   // Tells the warden that we live, and that it must hear of us again within `leaseMs`; 0: whenever we like.
   void pulse(uint32_t leaseMs);
 
+  // Call it at the end: a warden that somebody has stopped would stay for ever.
+  void wake() const;
+
   int fd() const { return fd_; }
   // Call it when the descriptor is ready: the warden never writes.
   void lost();
+  bool isLost() const { return fd_ < 0; }
 
  private:
   int fd_;
+  pid_t warden_;
   uint32_t toldLeaseMs_ = 0;
   uint64_t toldAtMs_ = 0;
 };

@@ -2,10 +2,13 @@
 import type { Kind } from './kind.ts';
 import { hostKinds } from './kinds/hosts.ts';
 import { linkKinds } from './kinds/links.ts';
+import { pairKinds } from './kinds/pairs.ts';
 import { processKinds } from './kinds/processes.ts';
 import { rankKinds } from './kinds/ranks.ts';
 import { resourceKinds } from './kinds/resources.ts';
 import { stoppedKinds } from './kinds/stopped.ts';
+import { survivorKinds } from './kinds/survivors.ts';
+import { suspendedKinds } from './kinds/suspended.ts';
 
 export const kinds: readonly Kind[] = [
   ...processKinds,
@@ -14,4 +17,7 @@ export const kinds: readonly Kind[] = [
   ...resourceKinds,
   ...linkKinds,
   ...stoppedKinds,
+  ...pairKinds,
+  ...survivorKinds,
+  ...suspendedKinds,
 ];

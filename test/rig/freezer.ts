@@ -80,6 +80,20 @@ export async function freeze(state: string, host: string, init: number): Promise
   };
 }
 
+/** Freezes one process; `name` is that of a new group. Null where the machine has no freezer. */
+export function freezeProcess(pid: number, name: string): (() => Promise<void>) | null {
+  const group = groupOf(name);
+  if (group === null) return null;
+  mkdirSync(group.directory);
+  move(pid, group.directory);
+  group.freeze(true);
+  return async () => {
+    group.freeze(false);
+    move(pid, group.home);
+    await until(`the freezer ${name} empty`, () => remove(group.directory));
+  };
+}
+
 /** A process that waits in the kernel for one that is frozen (vfork) never counts as frozen itself. */
 function standsStill(init: number): boolean {
   return inPidNamespaceOf(init).every(({ state }) => state === 'D');

@@ -3,8 +3,8 @@ import { sshConnection, TcpSilence } from '../../worker/agent/tcp-silence.ts';
 
 const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
 /** As proc(5) has it: 10.77.0.12:22 ← 10.77.0.1:40000. */
-const row = (queued: string, timer: string, again: string): string =>
-  `   1: 0C004D0A:0016 01004D0A:9C40 01 ${queued}:00000000 ${timer}:00000014 ${again}     0        0 4711 2 0`;
+const row = (queued: string, timer: string, again: string, probes = '0'): string =>
+  `   1: 0C004D0A:0016 01004D0A:9C40 01 ${queued}:00000000 ${timer}:00000014 ${again}     0        ${probes} 4711 2 0`;
 const connection = sshConnection({ SSH_CONNECTION: '10.77.0.1 40000 10.77.0.12 22' });
 
 function silentAfter(tables: readonly string[], through = connection): number | null {
@@ -27,6 +27,10 @@ const many = (line: string): string[] => Array.from({ length: 10 }, () => `${hea
 describe('the other end of a connection is silent', () => {
   it('when what was sent stays unacknowledged and is sent again for longer than the lease', () => {
     expect(silentAfter(many(row('00000040', '01', '00000003')))).toBe(4000);
+  });
+
+  it('when it answers no probe either', () => {
+    expect(silentAfter(many(row('00000040', '04', '00000000', '3')))).toBe(4000);
   });
 
   it('not when nothing waits, nor when its window is full, nor when the connection is not known', () => {

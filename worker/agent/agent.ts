@@ -449,7 +449,7 @@ export class Agent {
     if (this.#state.name === 'ended') return this.#leave(this.#state.patience);
     if (this.#state.name === 'dumping') return void (this.#state = { name: 'dumping', alone: true });
     this.#state = { name: 'sweeping' };
-    const { killed, survivors } = await killOrphans(this.#order.jobId, this.#ownChildren);
+    const { killed, survivors } = await killOrphans(this.#order.jobId, this.#ownChildren, this.#options.guardianPath);
     for (const message of survivors) this.#report({ type: 'notice', message });
     await this.#removeRuntimeDirectory();
     const left =

@@ -5,6 +5,8 @@ import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
 import { describeExit } from './describe-exit.ts';
 
+const WARDEN_MS = 500;
+
 export interface GuardianHandler {
   frame(frame: Frame): void;
   /** The process is gone and all its frames have been delivered. `how` is a phrase: "was killed by SIGKILL". */
@@ -35,12 +37,17 @@ export class Guardian {
     this.#link = new NativeLink(native, (onEvent) => native.guardianStart(words, onEvent));
     this.#link.open({
       frame: (frame) => handler.frame(frame),
-      // A clean end comes before its death; who sends what is no frame is no guardian of ours any more.
-      closed: (problem) => problem !== null && this.#link.kill(),
+      closed: (problem) => this.#closed(problem),
     });
     void this.#link.died.then(({ waitStatus }) =>
       handler.gone(waitStatus === null ? 'is gone' : describeExit(exitOf(waitStatus))),
     );
+  }
+
+  /** A clean end comes before the death of the process. Its warden, which somebody may have stopped, has a moment to end what is left. */
+  #closed(problem: string | null): void {
+    const dies = setTimeout(() => this.#link.kill(), problem === null ? WARDEN_MS : 0);
+    void this.#link.died.then(() => clearTimeout(dies));
   }
 
   send(frame: Frame): void {

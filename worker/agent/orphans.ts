@@ -7,6 +7,7 @@ import { monotonicMs } from '../../control/clock.ts';
 
 const RETRY_MS = 5;
 const DEADLINE_MS = 4000;
+const GUARDIAN_MS = 1000;
 /** Survivors named one by one. */
 const MOST_NAMED = 8;
 
@@ -22,18 +23,23 @@ export function childrenNow(): ReadonlySet<number> {
   return new Set(childrenOfThread(process.pid, String(process.pid)));
 }
 
-/** Kills until a look at /proc finds nothing more. `keep`: children that are ours. */
-export async function killOrphans(jobId: string, keep: ReadonlySet<number>): Promise<Swept> {
+/**
+ * Kills until a look at /proc finds nothing more. `keep`: children that are ours. `guardianPath`: a guardian whose warden was killed ends its ranks
+ * by itself, and removes their directory; it has a moment for that.
+ */
+export async function killOrphans(jobId: string, keep: ReadonlySet<number>, guardianPath: string): Promise<Swept> {
   const killed = new Set<number>();
-  const deadline = monotonicMs() + DEADLINE_MS;
+  const begun = monotonicMs();
   for (;;) {
     const found = findOrphans(jobId, keep);
     if (found.size === 0) return { killed: killed.size, survivors: [] };
+    const isLate = monotonicMs() > begun + GUARDIAN_MS;
     for (const pid of found) {
+      if (!isLate && runs(pid, guardianPath)) continue;
       killed.add(pid);
       kill(pid);
     }
-    if (monotonicMs() > deadline) {
+    if (monotonicMs() > begun + DEADLINE_MS) {
       const named = [...found].slice(0, MOST_NAMED).map(describe);
       return { killed: killed.size - found.size, survivors: named };
     }
@@ -102,6 +108,10 @@ function statusOf(pid: number): Status | null {
 function isAlive(pid: number): boolean {
   const status = statusOf(pid);
   return status !== null && (!/[ZX]/.test(status.state) || status.threads > 1);
+}
+
+function runs(pid: number, path: string): boolean {
+  return read(`/proc/${pid}/cmdline`).startsWith(`${path}\0`);
 }
 
 function describe(pid: number): string {

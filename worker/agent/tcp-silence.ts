@@ -60,17 +60,26 @@ export class TcpSilence {
   }
 }
 
-/** The retransmission timer of proc(5)'s column "tr". */
+/** Timers of proc(5)'s column "tr": of what was sent, and of a window that is closed or a packet that this host could not send at all. */
 const RETRANSMITS = '01';
+const PROBES = '04';
 
-/** Bytes wait for an acknowledgement and were sent again. False also where the connection is not in the table: nothing can be said then. */
+/**
+ * Bytes wait for an acknowledgement and were sent again, or asked for in vain. An answer to a probe, as a closed window gets, sets their number back
+ * to 0. False also where the connection is not in the table: nothing can be said then.
+ */
 function isUnacknowledged(table: string, connection: TcpConnection): boolean {
   const locals = endings(connection.localAddress, connection.localPort);
   const remotes = endings(connection.remoteAddress, connection.remotePort);
   for (const line of table.split('\n')) {
-    const [, local = '', remote = '', , queues = '', timer = '', retransmissions = ''] = line.trim().split(/\s+/);
+    const [, local = '', remote = '', , queues = '', timer = '', again = '', , probes = ''] = line.trim().split(/\s+/);
     if (!locals.includes(local) || !remotes.includes(remote)) continue;
-    return Number.parseInt(queues, 16) > 0 && timer.startsWith(RETRANSMITS) && Number.parseInt(retransmissions, 16) > 0;
+    const unanswered = timer.startsWith(RETRANSMITS)
+      ? Number.parseInt(again, 16)
+      : timer.startsWith(PROBES)
+        ? Number(probes)
+        : 0;
+    return Number.parseInt(queues, 16) > 0 && unanswered > 0;
   }
   return false;
 }
@@ -89,14 +98,16 @@ function endings(address: string, port: number): string[] {
 }
 
 function bytesOfIPv6(address: string): number[] {
-  const groups = (part: string): number[] =>
-    part === ''
-      ? []
-      : part.split(':').flatMap((group) => (group.includes('.') ? pairs(group) : [Number.parseInt(group, 16)]));
   const [head = '', tail] = address.split('::');
-  const [first, last] = [groups(head), groups(tail ?? '')];
+  const [first, last] = [groupsOf(head), groupsOf(tail ?? '')];
   const between = tail === undefined ? [] : Array.from({ length: 8 - first.length - last.length }, () => 0);
   return [...first, ...between, ...last].flatMap((group) => [group >> 8, group & 0xff]);
+}
+
+/** Of 16 bits each. */
+function groupsOf(part: string): number[] {
+  if (part === '') return [];
+  return part.split(':').flatMap((group) => (group.includes('.') ? pairs(group) : [Number.parseInt(group, 16)]));
 }
 
 /** The two groups of 16 bits that an IPv4 address at the end of an IPv6 address stands for. */

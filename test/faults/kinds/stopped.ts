@@ -18,7 +18,7 @@ function signalRank({ host, rank }: Pick<Scene, 'host' | 'rank'>, signal: NodeJS
   return Promise.resolve(pid !== null);
 }
 
-function signalPart({ host }: Scene, part: 'agent' | 'guardian', signal: NodeJS.Signals): boolean {
+function signalPart({ host }: Scene, part: 'agent' | 'warden' | 'guardian', signal: NodeJS.Signals): boolean {
   const [found] = partsOn(host, part);
   if (found !== undefined) process.kill(found.pid, signal);
   return found !== undefined;
@@ -83,15 +83,20 @@ export const stoppedKinds: readonly Kind[] = [
   },
   {
     name: 'agent-stopped',
-    class: 'is reported',
+    class: 'ends',
     verdicts: { spawning: [hostLost], started: [hostLost], streaming: [hostLost] },
     inject: (scene) => Promise.resolve(signalPart(scene, 'agent', 'SIGSTOP')),
-    lift: (scene) => Promise.resolve(void signalPart(scene, 'agent', 'SIGCONT')),
   },
   {
     name: 'guardian-stopped',
-    class: 'is reported',
+    class: 'ends',
     verdicts: { spawning: [hostLost], started: [hostLost], streaming: [hostLost] },
     inject: (scene) => Promise.resolve(signalPart(scene, 'guardian', 'SIGSTOP')),
+  },
+  {
+    name: 'warden-stopped',
+    class: 'goes on',
+    verdicts: { spawning: [fine], started: [fine], streaming: [fine] },
+    inject: (scene) => Promise.resolve(signalPart(scene, 'warden', 'SIGSTOP')),
   },
 ];

@@ -13,7 +13,9 @@
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   if (strcmp(argv[1], "locked") == 0)
-    return mkdir("locked", 0700) == 0 && open("locked/file", O_CREAT | O_WRONLY, 0600) >= 0 && chmod("locked", 0) == 0 ? 0 : 3;
+    return mkdir("locked", 0700) == 0 && open("locked/file", O_CREAT | O_WRONLY, 0600) >= 0 && chmod("locked", 0) == 0
+               ? 0
+               : 3;
   for (long level = atol(argv[1]); level > 0; level--) {
     if (mkdir("d", 0700) != 0 || chdir("d") != 0) return 3;
   }

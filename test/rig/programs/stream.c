@@ -7,9 +7,11 @@
  * (MOMENT "start"), after so many operations ("stream"), or when it has left ("end"), and says "deed" just before. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "must.h"
@@ -40,6 +42,40 @@ static void hide(void) {
   for (int signal = 1; signal < 32; signal++) sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
   for (int fd = 0; fd < 1024; fd++) close(fd);
   for (;;) pause();
+}
+
+static void* outlive(void* first) {
+  pthread_join(*(pthread_t*)first, NULL);
+  for (;;) pause();
+  return NULL;
+}
+
+/* The same, and its first thread has ended: /proc shows it as a zombie. */
+static void hideThread(void) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child > 0) {
+    CHECK(waitpid(child, NULL, 0) == child);
+    return;
+  }
+  setsid();
+  if (fork() > 0) _exit(0);
+  for (int fd = 0; fd < 1024; fd++) close(fd);
+  static pthread_t first, other;
+  first = pthread_self();
+  if (pthread_create(&other, NULL, outlive, &first) != 0) _exit(1);
+  pthread_exit(NULL);
+}
+
+/* Directories, each within the other, where the agent has its socket. */
+static void dig(long levels) {
+  char runtime[512];
+  snprintf(runtime, sizeof runtime, "%s", getenv("NCCLRUN_AGENT"));
+  *strrchr(runtime, '/') = 0;
+  const int here = open(".", O_RDONLY | O_DIRECTORY);
+  CHECK(here >= 0 && chdir(runtime) == 0);
+  for (long level = 0; level < levels; level++) CHECK(mkdir("d", 0700) == 0 && chdir("d") == 0);
+  CHECK(fchdir(here) == 0 && close(here) == 0);
 }
 
 /* Writes a file here until the disk is full. */
@@ -82,6 +118,8 @@ static void perform(const char* deed, long number) {
   if (strcmp(deed, "exit") == 0) exit((int)number);
   if (strcmp(deed, "signal") == 0) raise((int)number);
   if (strcmp(deed, "hide") == 0) hide();
+  if (strcmp(deed, "thread") == 0) hideThread();
+  if (strcmp(deed, "dig") == 0) dig(number);
   if (strcmp(deed, "fill") == 0) fill();
   if (strcmp(deed, "exhaust") == 0) exhaust();
   if (strcmp(deed, "flood") == 0) flood(number);
