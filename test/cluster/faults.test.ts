@@ -1,14 +1,18 @@
 /** The fault campaign in short: every kind once, always with the same draws. npm run test:faults plays hundreds. */
+import { mkdtemp, rm } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { playAll } from '../faults/campaign.ts';
 import { kinds } from '../faults/kinds.ts';
 import { draw } from '../faults/draw.ts';
+import { plantedFaults } from '../faults/planted.ts';
 import { PATIENCE_MS } from '../faults/round.ts';
 import { failureText } from '../faults/table.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { compile } from '../rig/compile.ts';
 
 const SEED = 1;
 /** Here nobody holds a job to the time that it takes to end; the campaign does. */
+const SHORT_MS = 6000;
 const PACE = { jobs: 4, endMs: PATIENCE_MS };
 
 describeIf(clusterUnavailable(), 'a job that is struck by a fault', () => {
@@ -17,5 +21,25 @@ describeIf(clusterUnavailable(), 'a job that is struck by a fault', () => {
     const results = await playAll(draws, PACE, () => {});
     expect(results.filter(({ wrongs }) => wrongs.length > 0).map(failureText)).toEqual([]);
     expect(results).toHaveLength(kinds.length);
+  });
+
+  it('is not taken for clean where a fault of ours was planted', { timeout: 300_000 }, async () => {
+    const directory = await mkdtemp('/var/tmp/ncclrun-planted-');
+    try {
+      const planted = plantedFaults(await compile('test/rig/programs/planted.c', directory));
+      const draws = planted.map(({ kind }, index) => draw(SEED + index, [kind]));
+      const results = await playAll(draws, { ...PACE, endMs: SHORT_MS }, () => {});
+      const seen = planted.map(({ kind, complaint }) => {
+        const found = results.find((result) => result.draw.kind === kind);
+        return {
+          name: kind.name,
+          complains: (found?.wrongs ?? []).some((wrong) => complaint.test(wrong)),
+          wrongs: found?.wrongs,
+        };
+      });
+      expect(seen.filter(({ complains }) => !complains)).toEqual([]);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 });
