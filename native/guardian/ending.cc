@@ -1,5 +1,6 @@
 // The end of the job on this host: no process of it survives us, whatever the reason, but those that nobody can end.
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -75,6 +76,10 @@ void Guardian::killAll() {
     for (size_t i = 0; i < survivors.size() && i < kMostNamed; ++i) notice(describe(survivors[i]));
     if (survivors.size() > kMostNamed) {
       notice("could not end " + std::to_string(survivors.size() - kMostNamed) + " more processes");
+    }
+    // The job ends without them: a rank among them counts as what it is about to be.
+    for (Rank& rank : ranks_) {
+      if (rank.state == Rank::State::running) died(rank, SIGKILL);
     }
     return;
   }

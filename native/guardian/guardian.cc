@@ -172,15 +172,18 @@ bool Guardian::reap() {
     const pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid <= 0) return pid == 0;
     for (Rank& rank : ranks_) {
-      if (rank.pid != pid || rank.state != Rank::State::running) continue;
-      rank.state = Rank::State::dead;
-      rank.waitStatus = status;
-      rank.endedAt = realtimeNs();
-      rank.output.writersDied();
-      rank.error.writersDied();
-      rank.input.close(channel_);
+      if (rank.pid == pid && rank.state == Rank::State::running) died(rank, status);
     }
   }
+}
+
+void Guardian::died(Rank& rank, int waitStatus) {
+  rank.state = Rank::State::dead;
+  rank.waitStatus = waitStatus;
+  rank.endedAt = realtimeNs();
+  rank.output.writersDied();
+  rank.error.writersDied();
+  rank.input.close(channel_);
 }
 
 // Reports the dead whose last words are sent.

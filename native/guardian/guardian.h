@@ -48,6 +48,7 @@ class Guardian {
   void sweep();
   void writeInputs();
   bool reap();
+  void died(Rank& rank, int waitStatus);
   void settle();
   void report(Rank& rank);
 

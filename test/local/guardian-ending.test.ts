@@ -1,5 +1,6 @@
 /** The end of a host's ranks when something stands in its way: processes that cannot be ended, directories that are slow to remove, two faults at once. */
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FrameKind } from '../../control/messages/frame.ts';
@@ -13,6 +14,7 @@ import { until } from '../rig/until.ts';
 import { GUARDIAN, GuardianDriver, rankOf } from './guardian-driver.ts';
 
 const notRoot = process.getuid?.() === 0 ? null : 'to become another user needs root';
+const { SIGKILL } = constants.signals;
 /** Nobody's in the password database. */
 const USER = 45_678;
 const LEASE_MS = 1000;
@@ -76,6 +78,21 @@ describeIf(notRoot, 'a process that has become root', () => {
     }
   });
 
+  it('is taken for killed where it is a rank', async () => {
+    const file = fresh();
+    await using guardian = new GuardianDriver([], USER);
+    guardian.start([rankOf(0, setuid, 'rank', file)]);
+    await until('the rank is root', () => existsSync(file), 20_000);
+    const pid = pidIn(file);
+    try {
+      expect(await guardian.end()).toBe(0);
+      expect(guardian.exit(0)).toMatchObject({ signalNumber: SIGKILL });
+      expect(notices(guardian)).toEqual([expect.stringContaining(`could not end process ${pid} (linger, root`)]);
+    } finally {
+      killHard(pid);
+    }
+  });
+
   it('does not change the status of a job, and is named to the user', async () => {
     const file = fresh();
     const words = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups'];
@@ -115,10 +132,10 @@ describe('a process whose first thread has ended', () => {
 });
 
 describe('a runtime directory', () => {
-  it('that is 2,000 levels deep is removed, with heartbeats answered meanwhile', async () => {
+  it('that is 500 levels deep is removed, with heartbeats answered meanwhile', async () => {
     const runtime = mkdtempSync(join(directory, 'runtime-'));
     await using guardian = new GuardianDriver([runtime]);
-    guardian.start([{ ...rankOf(0, deep, '2000'), workingDirectory: runtime }], {
+    guardian.start([{ ...rankOf(0, deep, '500'), workingDirectory: runtime }], {
       leaseMs: 30_000,
       runtimeDirectory: runtime,
     });
@@ -199,8 +216,8 @@ describe('two faults at once', () => {
     const { guardian, ward, left } = await started();
     process.kill(ward, 'SIGSTOP');
     await until('nothing left', () => left() === 0 && !alive(ward), GONE_MS);
-    expect(guardian.complaint).toContain('no sign of life from the guardian');
     await guardian.closed();
+    expect(guardian.complaint).toContain('no sign of life from the guardian');
   });
 });
 

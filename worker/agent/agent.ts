@@ -43,7 +43,7 @@ import {
   rankEnvironment,
   usualEnvironment,
 } from './environment.ts';
-import { Guardian, type GuardianHandler } from './guardian.ts';
+import { type Guardian, type GuardianOptions, removeByGuardian, startGuardian } from './guardian.ts';
 import { HangWatch } from './hang-watch.ts';
 import { hostFacts } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
@@ -51,7 +51,7 @@ import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import type { Reach } from './reach.ts';
-import { makeRuntimeDirectory, removeUnguarded } from './runtime-directory.ts';
+import { makeRuntimeDirectory } from './runtime-directory.ts';
 import {
   dumpHostTopology,
   findOwnMachine,
@@ -102,6 +102,7 @@ export class Agent {
   readonly #options: AgentOptions;
   readonly #order: AgentOrder;
   readonly #link: Link;
+  readonly #keeper: GuardianOptions;
   readonly #guardian: Guardian;
   readonly #guardianLease: Lease;
   readonly #runtimeDirectory: string;
@@ -130,14 +131,20 @@ export class Agent {
     const report = (one: AgentReport): void => this.#report(one);
     this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
-    this.#guardian = this.#startGuardian({
+    const { leaseMs, heartbeatMs } = this.#order;
+    this.#keeper = {
+      path: options.guardianPath,
+      runtimeDirectory: this.#runtimeDirectory,
+      leaseMs: options.local ? 0 : leaseMs, // a launcher that is stopped before it has ranks here may go on later
+      endsAgent: !options.local,
+    };
+    this.#guardian = startGuardian(options.native, this.#keeper, this.#socketPath, {
       frame: (frame) => this.#fromGuardian(frame),
       gone: (how) => void this.#guardianGone(how),
     });
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
     const trouble = this.#order.preload ? preloadTrouble() : null;
     if (trouble !== null) this.#report({ type: 'refusal', ...trouble });
-    const { heartbeatMs, leaseMs } = this.#order;
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
     this.#guardianLease = new Lease({
       heartbeatMs,
@@ -145,22 +152,6 @@ export class Agent {
       sendHeartbeat: () => this.#guardian.send(heartbeat),
       onSilent: () => this.#guardian.kill(),
     });
-  }
-
-  #startGuardian(handler: GuardianHandler): Guardian {
-    const { native, guardianPath: path, local, order } = this.#options;
-    const runtimeDirectory = this.#runtimeDirectory;
-    try {
-      // A launcher that is stopped before it has ranks here may go on later.
-      return new Guardian(
-        native,
-        { path, runtimeDirectory, leaseMs: local ? 0 : order.leaseMs, endsAgent: !local },
-        handler,
-      );
-    } catch (error) {
-      removeUnguarded(runtimeDirectory, this.#socketPath);
-      throw error;
-    }
   }
 
   /** Frames of the launcher. @throws ProtocolError for one that has no place here */
@@ -451,7 +442,7 @@ export class Agent {
     this.#state = { name: 'sweeping' };
     const { killed, survivors } = await killOrphans(this.#order.jobId, this.#ownChildren, this.#options.guardianPath);
     for (const message of survivors) this.#report({ type: 'notice', message });
-    await this.#removeRuntimeDirectory();
+    await removeByGuardian(this.#options.native, this.#keeper);
     const left =
       killed === 0 ? 'no process of the job was left' : `${killed} processes of the job were left and were killed`;
     if (!this.#hasLostLauncher) this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
@@ -471,20 +462,6 @@ export class Agent {
     this.#bootstrap?.close();
     this.#reach?.close();
     return patience;
-  }
-
-  /** Guardian and warden are gone without having done it. Another guardian, which has no ranks, does nothing else. */
-  async #removeRuntimeDirectory(): Promise<void> {
-    if (!existsSync(this.#runtimeDirectory)) return;
-    try {
-      const { promise: gone, resolve } = Promise.withResolvers<void>();
-      const remover = this.#startGuardian({ frame: () => undefined, gone: () => resolve() });
-      remover.close();
-      await gone;
-      remover.release();
-    } catch {
-      // No process could be started, and what could be removed without one was.
-    }
   }
 
   #leave(patience: NodeJS.Timeout): void {

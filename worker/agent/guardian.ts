@@ -1,9 +1,11 @@
 /** The agent's side of its guardian: the process, and the frames to and from it. */
+import { existsSync } from 'node:fs';
 import type { Frame } from '../../control/messages/frame.ts';
 import { exitOf } from '../../control/messages/payload.ts';
 import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
 import { describeExit } from './describe-exit.ts';
+import { removeUnguarded } from './runtime-directory.ts';
 
 const WARDEN_MS = 500;
 
@@ -67,5 +69,34 @@ export class Guardian {
   /** The last call, once it is gone. Until then it keeps the event loop, and so this process, running. */
   release(): void {
     this.#link.release();
+  }
+}
+
+/** Throws NativeError if it cannot be started, and then removes the directory, where there is at most the agent's own socket. */
+export function startGuardian(
+  native: Native,
+  options: GuardianOptions,
+  socketPath: string,
+  handler: GuardianHandler,
+): Guardian {
+  try {
+    return new Guardian(native, options, handler);
+  } catch (error) {
+    removeUnguarded(options.runtimeDirectory, socketPath);
+    throw error;
+  }
+}
+
+/** Where guardian and warden are gone without having removed the directory: another guardian, which has no ranks, does nothing else. */
+export async function removeByGuardian(native: Native, options: GuardianOptions): Promise<void> {
+  if (!existsSync(options.runtimeDirectory)) return;
+  const { promise: gone, resolve } = Promise.withResolvers<void>();
+  try {
+    const remover = new Guardian(native, options, { frame: () => undefined, gone: () => resolve() });
+    remover.close();
+    await gone;
+    remover.release();
+  } catch {
+    // No process can be started: the directory stays, and a later job of the user removes it.
   }
 }

@@ -1,10 +1,10 @@
 /* Leaves a process behind and ends with 0.
  *
- *     linger thread|root|plain FILE
+ *     linger thread|root|plain|rank FILE
  *
  * The process has a session of its own, no descriptors, and is nobody's child. It ends its first thread while another
  * lives on ("thread"), or becomes root where this program is root's with the setuid bit ("root"). The FILE gets its
- * process id once it is so. */
+ * process id once it is so. "rank": this process itself becomes root and stays. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -41,7 +41,8 @@ static void stay(const char* how) {
     if (pthread_create(&other, NULL, outlive, &first) != 0) _exit(3);
     pthread_exit(NULL);
   }
-  if (strcmp(how, "root") == 0 && (setgid(0) != 0 || setuid(0) != 0)) _exit(4);
+  const int becomes = strcmp(how, "root") == 0 || strcmp(how, "rank") == 0;
+  if (becomes && (setgid(0) != 0 || setuid(0) != 0)) _exit(4);
   sayReady();
   for (;;) pause();
 }
@@ -49,6 +50,7 @@ static void stay(const char* how) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   file = argv[2];
+  if (strcmp(argv[1], "rank") == 0) stay(argv[1]);
   const pid_t child = fork();
   if (child < 0) return 3;
   if (child == 0) {
