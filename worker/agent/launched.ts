@@ -13,6 +13,7 @@ import { messageOf } from '../../control/message-of.ts';
 const GATHER_MS = 2;
 
 const native = loaded();
+native.blockSigusr1(true); // for a Node without --disable-sigusr1
 serve(new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS));
 
 /** Without the addon there is no link either: the one frame that says so goes out by hand. */

@@ -13,7 +13,8 @@ const NOT_EXECUTABLE = 126;
  * end the others. Slurm's signals are the agent's.
  */
 const RUN = `
-  trap : TERM INT HUP USR1 USR2;
+  trap : TERM INT HUP USR2;
+  trap "" USR1;
   n_run() {
     "$1" ${INVITED_AGENT};
     n_status=$?;

@@ -31,7 +31,10 @@ export const FIND_COPY = `
   n_home=$n_cache/$n_key;
   n_whole() { for n_file in ${vital.join(' ')}; do [ -s "$n_home/$n_file" ] || return 1; done; };`;
 
-/** n_new, where to unpack, for as long as the shell lives, if this is the n_machine that ours runs on. Calls n_fail REFUSAL. n_node: as unpacked. */
+/**
+ * n_new, where to unpack, for as long as the shell lives, if this is the n_machine that ours runs on. Calls n_fail REFUSAL. n_run_node: the
+ * unpacked Node, without what makes it load other code or open a debugger.
+ */
 export const MAKE_ROOM = `
   [ "$(uname -sm)" = "$n_machine" ] || { uname -sm >&2; n_fail ${StagingRefusal.machine}; };
 
@@ -47,11 +50,12 @@ export const MAKE_ROOM = `
   trap "exit 125" HUP INT TERM PIPE;
   n_damaged=;
   [ -d "$n_home" ] && n_damaged=yes;
-  n_node=$n_new/$n_key/${BUNDLED_NODE};`;
+  n_node=$n_new/$n_key/${BUNDLED_NODE};
+  n_run_node() { NODE_OPTIONS= NODE_PATH= OPENSSL_CONF= "$n_node" --disable-sigusr1 "$@"; };`;
 
 /** What was unpacked becomes the copy, if it runs. Calls n_fail REFUSAL. */
 export const TAKE_PLACE = `
-  "$n_node" -e "process.dlopen({exports:{}},process.argv[1])" "$n_new/$n_key/build/ncclrun.node" || n_fail ${StagingRefusal.start};
+  n_run_node -e "process.dlopen({exports:{}},process.argv[1])" "$n_new/$n_key/build/ncclrun.node" || n_fail ${StagingRefusal.start};
 
   # Another host that shares the directory may be as far: mv puts ours into theirs then.
   [ "$n_damaged" = yes ] && mv "$n_home" "$n_new/old";

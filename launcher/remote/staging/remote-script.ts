@@ -75,7 +75,7 @@ const script = oneLine(`
       n_next "$n_last";
     };
     n_hasher=;
-    n_take() { "$n_node" -e "$n_hash"; };
+    n_take() { n_run_node -e "$n_hash"; };
     if command -v openssl >/dev/null 2>&1; then
       n_hasher=openssl;
       n_take() { openssl dgst -sha256 -r; };
