@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/trusted_path.h"
+
 namespace ncclrun {
 namespace {
 
@@ -58,38 +60,54 @@ std::vector<std::string> nodeHolders(const std::string& home) {
 
 bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-std::string fromPath() {
+// The first that runs and is nobody else's; of the others is noted what was tried.
+std::string fromPath(std::string& tried) {
   const char* value = std::getenv("PATH");
   std::string_view rest = value == nullptr ? "" : value;
   while (!rest.empty()) {
     const size_t colon = rest.find(':');
     const std::string candidate = std::string(rest.substr(0, colon)) + "/node";
-    if (candidate.front() == '/' && canRun(candidate)) return candidate;
+    if (candidate.front() == '/' && canRun(candidate)) {
+      const std::string why = distrustOf(candidate);
+      if (why.empty()) return candidate;
+      tried += candidate + " (" + why + "), ";
+    }
     rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
   }
   return {};
 }
 
-Status findNode(const std::string& home, Installation& out) {
+Status findGivenNode(const char* given, Installation& out) {
+  const char* remedy = "Name a Node 20 or newer, unset it, or start the program with: ncclrun -n N PROGRAM";
+  out.node = given;
   out.noDebugger = kNoDebuggerOfAny;
+  if (!canRun(out.node)) {
+    return {ncclSystemError, formatSentence("NCCLRUN_NODE=%s: there is no program that can be run. %s", given, remedy)};
+  }
+  const std::string why = out.node.front() == '/' ? distrustOf(out.node) : "its path does not begin with /";
+  if (why.empty()) return {};
+  return {ncclSystemError, formatSentence("NCCLRUN_NODE=%s is not executed, it may be another user's: %s. %s", given,
+                                          why.c_str(), remedy)};
+}
+
+Status findNode(const std::string& home, Installation& out) {
   if (const char* given = std::getenv("NCCLRUN_NODE"); given != nullptr && *given != '\0') {
-    out.node = given;
-    if (canRun(out.node)) return {};
-    return {ncclSystemError, formatSentence("NCCLRUN_NODE=%s: there is no program that can be run. Name a Node 20 or "
-                                            "newer, unset it, or start the program "
-                                            "with: ncclrun -n N PROGRAM",
-                                            given)};
+    return findGivenNode(given, out);
   }
   std::string tried;
+  out.noDebugger = kNoDebugger;
   for (const std::string& holder : nodeHolders(home)) {
     out.node = holder + kNodePackage;
+    tried += out.node;
     if (canRun(out.node)) {
-      out.noDebugger = kNoDebugger;
-      return {};
+      const std::string why = distrustOf(out.node);
+      if (why.empty()) return {};
+      tried += " (" + why + ")";
     }
-    tried += out.node + ", ";
+    tried += ", ";
   }
-  out.node = fromPath();
+  out.noDebugger = kNoDebuggerOfAny;
+  out.node = fromPath(tried);
   if (!out.node.empty()) return {};
   return {ncclSystemError,
           formatSentence("no Node was found to run the agent: tried %snode in the PATH. Name a Node 20 or newer with "
@@ -109,6 +127,14 @@ Status findInstallation(Installation& out) {
         formatSentence("there is no %s beside this library (%s). Use the library where ncclrun is installed, or start "
                        "the program with: ncclrun --engine ncclrun -n N PROGRAM",
                        out.agent.c_str(), out.library.c_str())};
+  }
+  for (const std::string& why : {distrustOfAll(home + "/dist/bundle"), distrustOf(home + "/build/ncclrun.node")}) {
+    if (why.empty()) continue;
+    return {ncclSystemError,
+            formatSentence("the agent of this library's installation (%s) is not executed, it may be another user's: "
+                           "%s. Let it belong to you or root, writable by nobody else, or start the program with: "
+                           "ncclrun --engine ncclrun -n N PROGRAM",
+                           home.c_str(), why.c_str())};
   }
   return findNode(home, out);
 }
