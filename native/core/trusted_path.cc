@@ -65,9 +65,9 @@ std::string distrustOfPart(const std::string& path, bool isAbove) {
   if (S_ISLNK(found.st_mode)) return {};
   if (isAbove && S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0) return {};
   const mode_t mode = found.st_mode & kPermissions;
-  if ((mode & S_IWOTH) != 0) return formatSentence("%s is writable by everybody (mode %o)", path.c_str(), mode);
+  if ((mode & S_IWOTH) != 0) return formatSentence("others may write to %s (mode %o)", path.c_str(), mode);
   if ((mode & S_IWGRP) == 0 || isOwnGroup(found.st_uid, found.st_gid)) return {};
-  return formatSentence("%s is writable by group id %u (mode %o)", path.c_str(), found.st_gid, mode);
+  return formatSentence("group id %u may write to %s (mode %o)", found.st_gid, path.c_str(), mode);
 }
 
 std::string distrustOfParts(const std::string& path) {

@@ -45,20 +45,20 @@ int main() {
   expectWords(distrustOf(top + "/missing"), "No such file");
 
   chmod(file.c_str(), 0646);
-  expectWords(distrustOf(file), file + " is writable by everybody (mode 646)");
-  expectWords(distrustOfAll(directory), file + " is writable by everybody");
+  expectWords(distrustOf(file), "others may write to " + file + " (mode 646)");
+  expectWords(distrustOfAll(directory), "others may write to " + file);
   chmod(file.c_str(), 0644);
   chmod(directory.c_str(), 0757);
-  expectWords(distrustOf(file), directory + " is writable by everybody (mode 757)");
+  expectWords(distrustOf(file), "others may write to " + directory + " (mode 757)");
   chmod(directory.c_str(), 01777);
   EXPECT(distrustOf(file).empty());
-  expectWords(distrustOfAll(directory), directory + " is writable by everybody (mode 1777)");
+  expectWords(distrustOfAll(directory), "others may write to " + directory + " (mode 1777)");
   chmod(directory.c_str(), 0755);
 
   if (geteuid() == 0) {
     EXPECT(chown(directory.c_str(), 0, kStranger) == 0);
     chmod(directory.c_str(), 0775);
-    expectWords(distrustOf(file), directory + " is writable by group id 12345 (mode 775)");
+    expectWords(distrustOf(file), "group id 12345 may write to " + directory + " (mode 775)");
     EXPECT(chown(directory.c_str(), 0, 0) == 0);
     EXPECT(distrustOf(file).empty());  // root's own group
     chmod(directory.c_str(), 0755);

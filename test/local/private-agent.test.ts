@@ -218,7 +218,7 @@ describe('an agent that cannot be started is named with what was looked for', ()
     await cp(join(repository, 'dist/bundle'), join(root, 'dist/bundle'), { recursive: true });
     await chmod(join(root, 'dist/bundle/agent.code'), 0o666);
     expect(await alone({ LD_PRELOAD: join(root, 'build/libnccl.so.2') })).toMatch(
-      /is not executed, it may be another user's: \/.*\/dist\/bundle\/agent\.code is writable by everybody \(mode 666\)/,
+      /is not executed, it may be another user's: others may write to \/.*\/dist\/bundle\/agent\.code \(mode 666\)/,
     );
     await chmod(join(root, 'dist/bundle/agent.code'), 0o644);
     const whole = { RANK: '0', WORLD_SIZE: '1', LD_PRELOAD: join(root, 'build/libnccl.so.2') };

@@ -85,11 +85,11 @@ describeIf(unavailable, 'an installation', () => {
     await chown(path, 0, GROUP);
     for (const [mode, whom] of [
       [0o775, `group id ${GROUP}`],
-      [0o757, 'everybody'],
+      [0o757, 'others'],
     ] as const) {
       await chmod(path, mode);
       expect(await verdict()).toMatch(
-        new RegExp(`^did not use ${root}: ${path} is writable by ${whom} \\(mode .{10}\\)$`),
+        new RegExp(`^did not use ${root}: ${whom} may write to ${path} \\(mode .{10}\\)$`),
       );
     }
   });
@@ -98,7 +98,7 @@ describeIf(unavailable, 'an installation', () => {
     await chmod(parent, 0o1777);
     expect(await verdict()).toBe(trusted());
     await chmod(root, 0o1777);
-    expect(await verdict()).toContain(`${root} is writable by everybody (mode drwxrwxrwt)`);
+    expect(await verdict()).toContain(`others may write to ${root} (mode drwxrwxrwt)`);
   });
 
   it('of a user with a group of its own may be writable by that group', async () => {
@@ -106,7 +106,9 @@ describeIf(unavailable, 'an installation', () => {
     await run('chmod', ['-R', 'g+w', parent]);
     expect(await verdict(root, USER)).toBe(trusted());
     await run('chgrp', ['-R', String(GROUP), join(root, 'dist')]);
-    expect(await verdict(root, USER)).toContain(`is writable by group id ${GROUP} (mode drwxrwxr-x)`);
+    expect(await verdict(root, USER)).toContain(
+      `group id ${GROUP} may write to ${join(root, 'dist')} (mode drwxrwxr-x)`,
+    );
   });
 
   it('is judged by where symbolic links lead, and by whose they are', async () => {
@@ -159,6 +161,6 @@ describeIf(unavailable, 'an installation', () => {
   it('cannot be hidden by what the environment tells ls', async () => {
     await chmod(root, 0o1777);
     const environment = { TIME_STYLE: '+a b c d e f', QUOTING_STYLE: 'c', LS_COLORS: 'di=1', POSIXLY_CORRECT: '1' };
-    expect(await verdict(root, 0, environment)).toContain(`${root} is writable by everybody`);
+    expect(await verdict(root, 0, environment)).toContain(`others may write to ${root}`);
   });
 });
