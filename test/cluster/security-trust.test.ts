@@ -135,7 +135,9 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
     const runs = async (): Promise<Outcome> => {
       await host().exec('mount', '--bind', cluster.state, state);
       await host().exec('mount', '--rbind', other, '/var/tmp');
-      return run().finally(() => host().exec('umount', '-l', '/var/tmp', state));
+      const outcome = await run();
+      await host().exec('umount', '-l', '/var/tmp', state);
+      return outcome;
     };
     await cached(cache, () =>
       installed(root, async () => {

@@ -41,7 +41,7 @@ describeIf(unavailable, 'an installation', () => {
     const who = uid === 0 ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
     const verdicts = await Promise.all(
       shells.map(async (shell) => {
-        const [program = '', ...words] = [...who, ...shell, '-c', script, 'sh', path];
+        const [program, ...words] = [...who, ...shell, '-c', script, 'sh', path];
         const options = { cwd: '/', env: { ...process.env, ...environment } };
         return (await run(program, words, options)).stdout.trim();
       }),

@@ -8,15 +8,13 @@
  */
 
 /** What of an installation is executed, or tells what is, as patterns. npm puts our Node beside ncclrun, too. */
-const executed = [
-  ...['package.json', 'bin', 'bin/*', 'dist', 'dist/identity', 'dist/bundle', 'dist/bundle/*'],
-  ...['build', 'build/*.node', 'build/*.so.2', 'build/ncclrun-*'],
-];
+const executed =
+  'package.json bin bin/* dist dist/identity dist/bundle dist/bundle/* build build/*.node build/*.so.2 build/ncclrun-*';
 const holders = ['', '/../..', '/../../..'].map((up) => `"$PWD"${up}/node_modules`);
 const nodes = holders.map((holder) => `${holder}/node-linux-*/bin/node`);
 const aboveNodes = ['', '/node-linux-*', '/node-linux-*/bin'];
 const files = [
-  ...executed.map((pattern) => `"$PWD"/${pattern}`),
+  ...executed.split(' ').map((pattern) => `"$PWD"/${pattern}`),
   ...holders.flatMap((holder) => aboveNodes.map((part) => `${holder}${part}`)),
   ...nodes,
 ];
