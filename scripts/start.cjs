@@ -5,6 +5,14 @@ const { readFileSync, renameSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 const { Script, constants } = require('node:vm');
 
+// What bin/start-node.sh has kept from Node is the ranks'.
+for (const name of process.env.NCCLRUN_HELD?.split(' ') ?? []) {
+  if (name === '') continue;
+  process.env[name] = process.env[`NCCLRUN_HELD_${name}`];
+  delete process.env[`NCCLRUN_HELD_${name}`];
+}
+delete process.env.NCCLRUN_HELD;
+
 const bundle = __filename.replace(/cjs$/, 'bundle.cjs');
 const recorded = __filename.replace(/cjs$/, 'code');
 

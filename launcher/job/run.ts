@@ -5,6 +5,7 @@ import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import { KeptAgents } from '../remote/kept.ts';
+import { blockSigusr1 } from '../remote/local.ts';
 import { agentStarter } from '../remote/start.ts';
 import { type AttemptParts, startRanks } from './attempt.ts';
 import { FailureError } from './failure-error.ts';
@@ -64,6 +65,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     request.forwardSignals,
   );
   signals.install();
+  blockSigusr1(false);
   const limits = startLimits(request, () => now.job, restarts, clock);
   const parts: AttemptParts = {
     request,
@@ -113,6 +115,7 @@ export async function runJob({ request, reporter, ...given }: JobOptions): Promi
     }
   } finally {
     for (const limit of limits) limit.cancel();
+    blockSigusr1(true); // without a listener it would end us before the result is told
     signals.remove();
   }
 }

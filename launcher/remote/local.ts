@@ -82,6 +82,15 @@ export function widenPipe(descriptor: number, bytes: number): void {
   }
 }
 
+/** As Native.blockSigusr1. Without native code it stays as it is: no job starts. */
+export function blockSigusr1(blocked: boolean): void {
+  try {
+    loadNative().blockSigusr1(blocked);
+  } catch (error) {
+    if (!(error instanceof NativeLoadError)) throw error;
+  }
+}
+
 /** As Native.tcpUserTimeout. */
 export function tcpUserTimeout(descriptor: number, milliseconds: number): void {
   loadNative().tcpUserTimeout(descriptor, milliseconds);

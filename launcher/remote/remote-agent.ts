@@ -10,13 +10,13 @@ import type { HostSlots, JobRequest } from '../job/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './connection.ts';
 import { agentPath, installationRoot } from './local.ts';
 import { Limiter } from './limiter.ts';
-import { AGENT_START, quote } from './shell.ts';
+import { AGENT_START } from './shell.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { sayLast } from './say-last.ts';
 import { explainSsh } from './ssh-complaint.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
 import { StagingWord } from './staging/protocol.ts';
-import { remoteCommand } from './staging/remote-script.ts';
+import { installedCommand, remoteCommand, UNTRUSTED } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
 import { BY_SLURM, openWay } from './ways.ts';
@@ -247,7 +247,7 @@ class RemoteAgent implements AgentConnection {
     const exited = await exit;
     clearTimeout(silence);
     this.#lease?.stop();
-    const remarks = this.#identity === null ? exited.remarks : withoutScript(exited.remarks, command);
+    const remarks = withoutScript(exited.remarks, command);
     return { ...end, exit: { ...exited, remarks }, staging };
   }
 
@@ -258,7 +258,7 @@ class RemoteAgent implements AgentConnection {
   }
 
   #command(anew: boolean): string {
-    if (this.#identity === null) return `exec ${quote(agentPath)}`;
+    if (this.#identity === null) return installedCommand(installationRoot);
     const orderBytes = HEADER_BYTES + this.#order.payload.length;
     return remoteCommand({ root: installationRoot, identity: this.#identity, orderBytes, anew });
   }
@@ -275,6 +275,14 @@ class RemoteAgent implements AgentConnection {
         ...base,
         message,
         remedy: `let it be copied there (--stage auto), or install ncclrun on ${host} at the same path as here`,
+      };
+    }
+    if (exit.status === UNTRUSTED) {
+      return {
+        ...base,
+        message: `ncclrun on ${host} may be another user's: ${sayLast(exit.remarks) ?? agentPath}`,
+        remedy:
+          'let it belong to you or root, writable by nobody else (chown, chmod go-w), or let ncclrun be copied there (--stage auto)',
       };
     }
     if (silent) {

@@ -19,6 +19,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(tcpEnd);
   EXPORT(kernelLogOpen);
   EXPORT(toolRun);
+  EXPORT(blockSigusr1);
 
   EXPORT(prefixLines);
   EXPORT(widenPipe);

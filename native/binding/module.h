@@ -11,6 +11,7 @@ Napi::Value tcpUserTimeout(const Napi::CallbackInfo& call);
 Napi::Value tcpEnd(const Napi::CallbackInfo& call);
 Napi::Value kernelLogOpen(const Napi::CallbackInfo& call);
 Napi::Value toolRun(const Napi::CallbackInfo& call);
+Napi::Value blockSigusr1(const Napi::CallbackInfo& call);
 
 // output.cc
 Napi::Value prefixLines(const Napi::CallbackInfo& call);

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,6 +70,14 @@ Napi::Value tcpEnd(const Napi::CallbackInfo& call) {
   shutdown(descriptor, SHUT_WR);
   char dropped[4096];
   while (recv(descriptor, dropped, sizeof dropped, MSG_DONTWAIT) > 0) continue;
+  return call.Env().Undefined();
+}
+
+Napi::Value blockSigusr1(const Napi::CallbackInfo& call) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(call[0].ToBoolean() ? SIG_BLOCK : SIG_UNBLOCK, &signals, nullptr);
   return call.Env().Undefined();
 }
 

@@ -49,6 +49,7 @@ int runProcess(void* given) {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; number++) sigaction(number, &usual, nullptr);
+  signal(SIGUSR1, SIG_IGN);  // until Node blocks it
   setsid();
   if (start.processorBytes > 0) sched_setaffinity(0, start.processorBytes, start.processors);
   const int input = fcntl(start.input, F_DUPFD, kBeyondGiven);

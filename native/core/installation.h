@@ -9,7 +9,8 @@ namespace ncclrun {
 struct Installation {
   std::string library;  // this one, HOME/build/libnccl.so.2
   std::string node;     // the Node that runs ncclrun there, as bin/ncclrun finds it; NCCLRUN_NODE stands above it
-  std::string agent;    // HOME/dist/bundle/agent.cjs
+  const char* noDebugger = "";  // what keeps that Node from opening a debugger for SIGUSR1
+  std::string agent;            // HOME/dist/bundle/agent.cjs
 };
 
 // An error names every path that was tried.

@@ -6,9 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "core/detached_process.h"
@@ -71,11 +73,18 @@ bool isNamed(std::string_view assignment, std::string_view name) {
   return assignment.starts_with(name) && assignment.substr(name.size()).starts_with('=');
 }
 
-// Ours, but that Node is to be no more than Node, and to use this very library, whatever LD_LIBRARY_PATH names.
+// What makes Node load other code or open a port, as in bin/start-node.sh; and the engine is this very library,
+// whatever LD_LIBRARY_PATH names.
+constexpr const char* kKept[] = {"LD_PRELOAD",   "NODE_OPTIONS",    "NODE_PATH",      "NODE_COMPILE_CACHE",
+                                 "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES"};
+
+// Ours, without those.
 std::vector<std::string> agentEnvironment(const std::string& library) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!isNamed(*entry, "LD_PRELOAD") && !isNamed(*entry, "NODE_OPTIONS")) all.emplace_back(*entry);
+    const bool isKept =
+        std::any_of(std::begin(kKept), std::end(kKept), [&](const char* name) { return isNamed(*entry, name); });
+    if (!isKept) all.emplace_back(*entry);
   }
   if (library.find_first_of(" :;\t\n") == std::string::npos) all.push_back("LD_PRELOAD=" + library);
   return all;
@@ -90,7 +99,8 @@ Status startAgent(const Descriptor& listener, PrivateAgent& agent) {
   if (!agent.remarks.valid()) return systemError(agent.name, "memfd_create");
   agent.command = installation.node + " " + installation.agent;
   const DetachedProcess process = {
-      .words = {installation.node, "--disable-warning=ExperimentalWarning", installation.agent, "private"},
+      .words = {installation.node, installation.noDebugger, "--disable-warning=ExperimentalWarning", installation.agent,
+                "private"},
       .environment = agentEnvironment(installation.library),
       .input = listener.get(),
       .remarks = agent.remarks.get(),

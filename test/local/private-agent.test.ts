@@ -1,6 +1,6 @@
 /** Processes that ncclrun has not started: a private agent serves them and ends with them. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { chmod, chown, copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeIf, findProgram } from '../rig/capability.ts';
@@ -195,8 +195,34 @@ describe('an agent that cannot be started is named with what was looked for', ()
     const old = join(directory, 'old-node');
     await writeFile(old, '#!/bin/sh\necho "$0: bad option: $1" >&2; exit 9\n', { mode: 0o755 });
     expect(await alone({ NCCLRUN_NODE: old })).toMatch(
-      /the private agent \(\/.*\/old-node \/.*\/agent\.cjs\) ended before it answered: .*bad option: --disable-warning.*NCCLRUN_NODE/,
+      /the private agent \(\/.*\/old-node \/.*\/agent\.cjs\) ended before it answered: .*bad option: --inspect-port.*NCCLRUN_NODE/,
     );
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('NCCLRUN_NODE that is another user’s, which is not executed', async () => {
+    const planted = join(directory, 'planted-node');
+    const evidence = join(directory, 'executed');
+    await writeFile(planted, `#!/bin/sh\ntouch ${evidence}\n`, { mode: 0o755 });
+    await chown(planted, 12345, 12345);
+    expect(await alone({ NCCLRUN_NODE: planted })).toMatch(
+      /NCCLRUN_NODE=\/.*\/planted-node is not executed, it may be another user's: \/.*\/planted-node belongs to user id 12345/,
+    );
+    expect(existsSync(evidence)).toBe(false);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('an agent that others may have written, which is not executed', async () => {
+    const root = join(await meeting(), 'root');
+    await mkdir(join(root, 'build'), { recursive: true });
+    await copyFile(engine, join(root, 'build/libnccl.so.2'));
+    await copyFile(join(repository, 'build/ncclrun.node'), join(root, 'build/ncclrun.node'));
+    await cp(join(repository, 'dist/bundle'), join(root, 'dist/bundle'), { recursive: true });
+    await chmod(join(root, 'dist/bundle/agent.code'), 0o666);
+    expect(await alone({ LD_PRELOAD: join(root, 'build/libnccl.so.2') })).toMatch(
+      /is not executed, it may be another user's: others may write to \/.*\/dist\/bundle\/agent\.code \(mode 666\)/,
+    );
+    await chmod(join(root, 'dist/bundle/agent.code'), 0o644);
+    const whole = { RANK: '0', WORLD_SIZE: '1', LD_PRELOAD: join(root, 'build/libnccl.so.2') };
+    expect(await Command.run(['sum', await meeting()], { program, environment: whole })).toMatchObject({ status: 0 });
   });
 
   it('a library that was taken from its installation', async () => {

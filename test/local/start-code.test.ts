@@ -35,3 +35,19 @@ it('runs the bundle the same without recorded code, with it, and with a file tha
   writeFileSync(recorded, 'not what V8 wrote');
   expect(await output()).toBe(expected);
 });
+
+it('gives the bundle what the start has kept from Node', async () => {
+  writeFileSync(
+    join(directory, 'main.bundle.cjs'),
+    `(function () {
+       const ofOurs = Object.keys(process.env).filter((name) => name.startsWith('NCCLRUN_HELD'));
+       console.log(process.env.NODE_OPTIONS, process.env.OPENSSL_CONF === '', process.env.NODE_PATH, ofOurs.length);
+     })`,
+  );
+  const held = {
+    NCCLRUN_HELD: ' NODE_OPTIONS OPENSSL_CONF',
+    NCCLRUN_HELD_NODE_OPTIONS: '--no-such option',
+    NCCLRUN_HELD_OPENSSL_CONF: '',
+  };
+  expect(await output(held)).toBe('--no-such option true undefined 0');
+});

@@ -36,6 +36,7 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
 import type { BootstrapService, OpenBootstrap, OwnMachine } from './bootstrap-service.ts';
+import { takeDistrust } from './distrust.ts';
 import {
   gpuEnvironment,
   jobEnvironment,
@@ -127,6 +128,8 @@ export class Agent {
     const [masterPort = 0, rasPort = 0] = options.native.freePorts(2);
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
+    const distrust = takeDistrust();
+    if (distrust !== null) this.#report({ type: 'notice', message: distrust });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
     this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });

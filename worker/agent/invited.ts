@@ -8,6 +8,7 @@ import type { Invitation } from '../../control/link/secret.ts';
 import { StreamLink } from '../../control/link/stream-link.ts';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
+import { loadNative } from '../engine/load.ts';
 import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
 import { messageOf } from '../../control/message-of.ts';
 
@@ -18,8 +19,9 @@ const CALL_LIMIT_MS = 30_000;
 export async function serveInvited(): Promise<void> {
   process.on('SIGTERM', () => ends('SIGTERM'));
   process.on('SIGINT', () => ends('SIGINT'));
-  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => undefined); // the ranks get them from Slurm, too
+  process.on('SIGUSR2', () => undefined); // the ranks get it from Slurm, too
   try {
+    loadNative().blockSigusr1(true); // as well
     const invitation = await readInvitation();
     const host = process.env['SLURMD_NODENAME'] ?? '';
     const socket = await call(withManagersAddress(invitation), host, CALL_LIMIT_MS);

@@ -14,6 +14,7 @@ import { messageOf } from '../../control/message-of.ts';
 const GATHER_MS = 2;
 
 const native = loaded();
+native.blockSigusr1(true); // for a Node without --disable-sigusr1
 const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS);
 serve(Object.assign(link, { connection: sshConnection(process.env) }) satisfies AgentLink);
 

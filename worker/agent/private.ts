@@ -39,6 +39,7 @@ function serve(): void {
   const planner = new Planner(null, environment);
   const spread = spreadOf(environment);
   const native = loadNative();
+  native.blockSigusr1(true); // for a Node without --disable-sigusr1
   const files = topologyFiles({ programs: [{ environment: {}, workingDirectory: process.cwd() }] }, environment);
   const finding = files === null ? null : findMachines(native, files);
   const measured = findTables(environment, { used: () => undefined, trouble: () => undefined })();

@@ -13,6 +13,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'tcpEnd',
   'kernelLogOpen',
   'toolRun',
+  'blockSigusr1',
   'prefixLines',
   'widenPipe',
   'localServerOpen',

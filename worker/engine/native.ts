@@ -183,6 +183,11 @@ export interface Native {
   kernelLogOpen(): number;
   /** Runs a program of the PATH that reads nothing to its end; `said` is what it wrote, on stdout and stderr alike. */
   toolRun(words: readonly string[]): Promise<{ readonly waitStatus: number; readonly said: string }>;
+  /**
+   * Whether this thread leaves SIGUSR1 pending. Node does so from its start to its end where the signal must not open a debugger
+   * (--disable-sigusr1), and then listens in vain.
+   */
+  blockSigusr1(blocked: boolean): void;
 
   // output.cc
   /**

@@ -1,8 +1,10 @@
 /** What srun runs on each host, as words: the agent, or a copy of ncclrun for hosts that lack it. */
-import { agentPath, INVITED_AGENT, installationRoot } from '../local.ts';
+import { INVITED_AGENT, installationRoot } from '../local.ts';
 import type { Identity } from '../staging/identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
 import { StagingRefusal } from '../staging/protocol.ts';
+import { UNTRUSTED } from '../staging/remote-script.ts';
+import { TRUST } from '../staging/trust.ts';
 
 /** Status of a shell that does not find the agent. */
 const NOT_FOUND = 127;
@@ -13,27 +15,40 @@ const NOT_EXECUTABLE = 126;
  * end the others. Slurm's signals are the agent's.
  */
 const RUN = `
-  trap : TERM INT HUP USR1 USR2;
+  trap : TERM INT HUP USR2;
+  trap "" USR1;
   n_run() {
-    "$1" ${INVITED_AGENT};
+    [ -z "$n_distrust" ] || export NCCLRUN_DISTRUST="$n_distrust";
+    "$1/bin/ncclrun-agent" ${INVITED_AGENT};
     n_status=$?;
     case $n_status in ${NOT_EXECUTABLE} | ${NOT_FOUND}) exit $n_status ;; *) exit 0 ;; esac;
   };`;
 
 /** Parameters: root, version, key. */
 const runOrCopy = oneLine(`
+  ${TRUST}
   ${RUN}
   ${IS_INSTALLED}
   n_key=$3;
   ${FIND_COPY}
-  n_is_installed "$1" "$2" && n_run "$1/bin/ncclrun-agent";
-  n_whole && n_run "$n_home/bin/ncclrun-agent";
+  n_is_installed "$1" "$2" && n_trusts "$1" all && n_run "$n_real";
+  n_find_copy && n_run "$n_real";
   exit ${NOT_FOUND};
+`);
+
+/** Parameter: root. */
+const runInstalled = oneLine(`
+  ${TRUST}
+  ${RUN}
+  [ -r "$1/bin/ncclrun-agent" ] || exit ${NOT_FOUND};
+  n_trusts "$1" all && n_run "$n_real";
+  echo "$n_distrust" >&2;
+  exit ${UNTRUSTED};
 `);
 
 /** The agent: the installed one, else that of the copy; with `identity` null the installed one, whichever it is. */
 export function agentTask(identity: Identity | null): string[] {
-  if (identity === null) return ['sh', '-c', oneLine(`${RUN} n_run "$0";`), agentPath];
+  if (identity === null) return ['sh', '-c', runInstalled, 'ncclrun', installationRoot];
   return ['sh', '-c', runOrCopy, 'ncclrun', installationRoot, identity.version, identity.key];
 }
 
@@ -52,11 +67,12 @@ const REFUSED = 200;
 const keep = oneLine(`
   n_key=$3 n_machine=$4;
   n_end() { cat >/dev/null; exit "$1"; };
-  n_fail() { n_end $((${REFUSED} + $1)); };
+  n_fail() { echo "$n_distrust" >&2; n_end $((${REFUSED} + $1)); };
+  ${TRUST}
   ${IS_INSTALLED}
   ${FIND_COPY}
-  n_is_installed "$1" "$2" && n_end 0;
-  n_whole && n_end 0;
+  n_is_installed "$1" "$2" && n_trusts "$1" all && n_end 0;
+  n_find_copy && n_end 0;
   ${MAKE_ROOM}
   LC_ALL=C tar -xzf - -C "$n_new" || n_fail ${StagingRefusal.unpack};
   ${TAKE_PLACE}

@@ -21,6 +21,12 @@ export function stagingFailure(host: string, refusal: number, remarks: string): 
       };
     case StagingRefusal.hash:
       return { ...base, message: `ncclrun came to ${host} damaged: ${said}`, remedy: 'start the job again' };
+    case StagingRefusal.untrusted:
+      return {
+        ...base,
+        message: `others may write to every place for a copy of ncclrun on ${host}: ${said}`,
+        remedy: `let the directory belong to you or root, writable by nobody else (chown, chmod go-w), or install ncclrun on ${host} at the same path as here`,
+      };
     default:
       return {
         ...base,

@@ -4,6 +4,7 @@ export const neededFiles: readonly string[] = [
   'LICENSE',
   'bin/ncclrun',
   'bin/ncclrun-agent',
+  'bin/start-node.sh',
   'build/ncclrun-guardian',
   'build/ncclrun-dial',
   'build/ncclrun-perf',

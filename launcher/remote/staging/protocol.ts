@@ -33,6 +33,8 @@ export const StagingRefusal = {
   unpack: 3,
   hash: 4,
   start: 5,
+  /** There is no place that others may not write to; stderr tells. */
+  untrusted: 6,
 } as const;
 
 /** The shell copies each piece through a pipe; the launcher holds one for each host that it serves. */

@@ -9,8 +9,9 @@
 import { FRAME_VERSION, FrameKind } from '../../../control/messages/frame.ts';
 import { quote } from '../shell.ts';
 import type { Identity } from './identity.ts';
-import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from './keep-copy.ts';
+import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, START, TAKE_PLACE } from './keep-copy.ts';
 import { ArchiveForm, StagingRefusal, StagingWord, UnpackerStatus } from './protocol.ts';
+import { TRUST } from './trust.ts';
 
 export interface RemoteCommand {
   /** Of the launcher's installation; the host's is looked for at the same path. */
@@ -29,6 +30,23 @@ export function remoteCommand({ root, identity, orderBytes, anew }: RemoteComman
   return ['exec', 'sh', '-c', quote(script), 'ncclrun', ...parameters.map(quote)].join(' ');
 }
 
+/** Status of a host where an agent is, but not to be trusted; stderr tells why. */
+export const UNTRUSTED = 124;
+
+/** The same where nothing may be copied: the installed agent, whichever version. */
+export function installedCommand(root: string): string {
+  return ['exec', 'sh', '-c', quote(installedOnly), 'ncclrun', quote(root)].join(' ');
+}
+
+const installedOnly = oneLine(`
+  ${TRUST}
+  ${START}
+  [ -d "$1" ] && n_trusts "$1" all && n_start "$n_real";
+  [ -z "$n_distrust" ] && exit 127;
+  echo "$n_distrust" >&2;
+  exit ${UNTRUSTED};
+`);
+
 const octal = (value: number): string => `\\${value.toString(8).padStart(3, '0')}`;
 /** A frame without payload: the shell's printf fills in flags and subject, both below 8. */
 const headerBegin = [0, 0, 0, 0, FRAME_VERSION, FrameKind.staging].map(octal).join('');
@@ -45,18 +63,19 @@ const hashProgram = [
  * keep-copy.ts.
  */
 const script = oneLine(`
-  n_start() { ncclrun_self=$1/bin/ncclrun-agent; [ -r "$ncclrun_self" ] && . "$ncclrun_self"; };
+  ${TRUST}
+  ${START}
   ${IS_INSTALLED}
-  n_is_installed "$1" "$2" && n_start "$1";
+  n_is_installed "$1" "$2" && n_trusts "$1" all && n_start "$n_real";
 
   n_key=$3 n_order=$4 n_mode=$5 n_machine=$6 n_hash=$7;
   ${FIND_COPY}
   n_say() { printf "${headerBegin}\\00$1\\000\\00$2${headerEnd}"; };
-  [ "$n_mode" = usual ] && n_whole && n_say ${StagingWord.cached} 0 && n_start "$n_home";
+  [ "$n_mode" = usual ] && n_find_copy && n_say ${StagingWord.cached} 0 && n_start "$n_real";
 
   # Nothing to start. Descriptor 3 stays the launcher's where stdout is a pipe between tools.
   exec 3>&1;
-  n_fail() { n_say ${StagingWord.failed} "$1" >&3; exit 125; };
+  n_fail() { echo "$n_distrust" >&2; n_say ${StagingWord.failed} "$1" >&3; exit 125; };
   head -c "$n_order" >/dev/null;
   ${MAKE_ROOM}
 
@@ -75,7 +94,7 @@ const script = oneLine(`
       n_next "$n_last";
     };
     n_hasher=;
-    n_take() { "$n_node" -e "$n_hash"; };
+    n_take() { n_run_node -e "$n_hash"; };
     if command -v openssl >/dev/null 2>&1; then
       n_hasher=openssl;
       n_take() { openssl dgst -sha256 -r; };

