@@ -13,10 +13,11 @@ const FIELD = '\0';
  */
 export function whyOutside(directory: string, parts: readonly PatternPart[]): string | null {
   const path = parts.map((part) => ('text' in part ? part.text.replaceAll(FIELD, '') : FIELD)).join('');
-  const shown = JSON.stringify(path.replaceAll(FIELD, '%'));
-  if (path.startsWith('/')) return `${shown} is an absolute path`;
+  if (path.startsWith('/')) return 'this is an absolute path';
   const names = path.split('/').filter((name) => name !== '' && name !== '.');
-  if (names.includes('..')) return `${shown} leads out of it`;
+  if (names.includes('..')) return 'this leads out of it';
+  // Such as .git, whose files decide what runs.
+  if (names.some((name) => name.startsWith('.'))) return 'this is a hidden file';
   return whyLeaving(directory, directory, names);
 }
 
@@ -69,7 +70,7 @@ function target(path: string): { readonly path: string } | { readonly problem: s
   try {
     return { path: realpathSync(path) };
   } catch (error) {
-    return { problem: messageOf(error) };
+    return { problem: error instanceof Error && 'code' in error ? String(error.code) : messageOf(error) };
   }
 }
 

@@ -1,4 +1,5 @@
 /** argv, environment and settings files → one set of settings, and the words that are not options. */
+import { ownUser } from '../../control/own-user.ts';
 import type { CommandLine } from './option.ts';
 import { perfCommandLine, runCommandLine } from './options.ts';
 import { layerOfEnvironment, layerOfFlags, mergeSettings, Settings, type SettingsLayer } from './settings.ts';
@@ -39,7 +40,7 @@ export function readCommandLine<Name extends string>(
   if (asked !== null) return { asked, settings: new Settings(flags), layers: [flags], files: [], words, further: [] };
 
   const all = [...runCommandLine.options, ...perfCommandLine.options];
-  const uid = process.geteuid?.() ?? 0;
+  const uid = ownUser();
   const files = settingsFiles(environment).map((file) => readSettingsFile(file, all, uid));
   const weaker = [layerOfEnvironment(line.options, environment), ...files.map(({ layer }) => layer)];
   const others = runCommandLine.options.filter(({ name }) => !line.options.some((own) => own.name === name));

@@ -1,13 +1,16 @@
 /** Settings from ./ncclrun.json and $XDG_CONFIG_HOME/ncclrun/config.json: one object, keys are option names. */
 import { isAbsolute, join } from 'node:path';
+import { readTrusted, type TrustedRead } from '../../control/trusted-file.ts';
 import { type JsonNode, JsonMistake, parseJsonSource, positionOf } from './json-source.ts';
 import { nearest } from './nearest.ts';
 import { isSetting, type Option } from './option.ts';
 import { type Project, whyNotInProject } from './project-rules.ts';
-import { readTrusted } from './read-trusted.ts';
 import type { Refusal } from './refusal.ts';
 import type { Setting, SettingsLayer } from './settings.ts';
 import { usageError } from './usage-error.ts';
+
+/** Every option takes some 50 bytes. */
+const MAX_BYTES = 1024 * 1024;
 
 /** `project`: it lies where the user stands, and may be part of somebody else's project. */
 export interface SettingsFile {
@@ -35,19 +38,23 @@ export function settingsFiles(environment: Readonly<Record<string, string | unde
  * FailureError (usage) for what is wrong in a file.
  */
 export function readSettingsFile(file: SettingsFile, all: readonly Option[], uid: number): ReadSettings {
-  const read = readTrusted(file.path, uid);
+  const read = readTrusted(file.path, uid, MAX_BYTES);
+  if (read.kind === 'missing') return { file, found: false, layer: new Map(), refusals: [] };
+  if (read.kind !== 'content') return { file, found: true, layer: new Map(), refusals: [refusalOf(read, file.path)] };
+  const project = file.kind === 'project' ? { directory: process.cwd(), uid } : null;
+  return { file, found: true, ...layerOfJson(read.content, file.path, all, project) };
+}
+
+function refusalOf(read: Exclude<TrustedRead, { kind: 'missing' | 'content' }>, path: string): Refusal {
   switch (read.kind) {
-    case 'missing':
-      return { file, found: false, layer: new Map(), refusals: [] };
-    case 'refused': {
-      const { reason, remedy } = read;
-      const refusals: Refusal[] = [{ kind: 'file', path: file.path, reason, remedy }];
-      return { file, found: true, layer: new Map(), refusals };
+    case 'untrusted': {
+      const remedy = 'to use it, make it and the directories above it yours, and writable by you alone';
+      return { kind: 'file', path, reason: read.reason, remedy };
     }
-    case 'content': {
-      const project = file.kind === 'project' ? { directory: process.cwd(), uid } : null;
-      return { file, found: true, ...layerOfJson(read.content, file.path, all, project) };
-    }
+    case 'unfit':
+      return { kind: 'file', path, reason: read.reason, remedy: 'settings are written as a JSON object' };
+    case 'unreadable':
+      throw usageError(`cannot read the settings in ${path}: ${read.code}`, 'make it readable or remove it');
     default:
       return read satisfies never;
   }

@@ -3,8 +3,8 @@
  * root and of that user. What must not be obeyed is ignored with a line that says so; the job runs.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, lchownSync, mkdirSync, mkdtempSync, readdirSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, it } from 'vitest';
@@ -51,13 +51,23 @@ const planted = { export: ['PLANTED=yes'] };
 /** Prints whether the settings were obeyed. */
 const program = ['-n', '1', '/bin/sh', '-c', 'echo "planted: ${PLANTED-no}"'];
 
-function run(argv: readonly string[], directory = project, user = USER): Promise<Outcome> {
+function run(
+  argv: readonly string[],
+  directory = project,
+  user = USER,
+  environment: NodeJS.ProcessEnv = {},
+): Promise<Outcome> {
   return Command.run(
     [`--reuid=${user}`, `--regid=${user}`, '--clear-groups', join(repository, 'bin/ncclrun'), ...argv],
     {
       program: setpriv ?? '',
       directory,
-      environment: { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache') },
+      environment: {
+        HOME: home,
+        XDG_CONFIG_HOME: join(home, 'config'),
+        XDG_CACHE_HOME: join(home, 'cache'),
+        ...environment,
+      },
     },
   );
 }
@@ -172,5 +182,85 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
   it('does not fail a job where a stranger lets nobody read it, or where it is not JSON', async () => {
     file(join(project, 'ncclrun.json'), 'not JSON', STRANGER, 0o600);
     await isIgnored(`it belongs to uid ${STRANGER}`);
+  });
+});
+
+describeIf(cannotBecomeOthers, 'the user’s own settings file', () => {
+  /** $XDG_CONFIG_HOME/ncclrun/config.json with settings that a project file must not have. */
+  function config(owner: number, modes: readonly [config: number, ncclrun: number] = [0o755, 0o755]): string {
+    const [first, second] = modes;
+    for (const [path, mode] of [
+      [join(home, 'config'), first],
+      [join(home, 'config/ncclrun'), second],
+    ] as const) {
+      mkdirSync(path);
+      chownSync(path, USER, USER);
+      chmodSync(path, mode);
+    }
+    return file(join(home, 'config/ncclrun/config.json'), { rsh: './ssh', export: ['PLANTED=yes', 'PATH=/'] }, owner);
+  }
+
+  it('may set everything', async () => {
+    config(USER);
+    await isObeyed();
+  });
+
+  it('is ignored where it is a stranger’s', async () => {
+    const path = config(STRANGER);
+    await isIgnored(`ignored ${path}: it belongs to uid ${STRANGER}, not to you`);
+  });
+
+  it('is ignored where others may write to a directory above it', async () => {
+    config(USER, [0o777, 0o755]);
+    await isIgnored(`every user may write to the directory ${join(home, 'config')} (mode 0777)`);
+  });
+
+  it('is not looked for below a directory that is not absolute', async () => {
+    mkdirSync(join(project, 'config/ncclrun'), { recursive: true });
+    mkdirSync(join(project, '.config/ncclrun'), { recursive: true });
+    for (const directory of ['config', '.config']) file(join(project, directory, 'ncclrun/config.json'), planted, USER);
+    for (const environment of [{ XDG_CONFIG_HOME: 'config' }, { XDG_CONFIG_HOME: '', HOME: '' }]) {
+      const { status, stdout, stderr } = await run(program, project, USER, environment);
+      expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'planted: no\n', stderr: '' });
+    }
+  });
+});
+
+describeIf(cannotBecomeOthers, 'a project’s settings', () => {
+  it('do not run a program in place of ssh, but in the user’s file they do', async () => {
+    const proof = join(project, 'proof');
+    const remote = file(join(project, 'ssh'), `#!/bin/sh\necho ran >${proof}\nexit 255\n`, USER, 0o755);
+    const settings = { rsh: remote, host: 'node.invalid' };
+    file(join(project, 'ncclrun.json'), settings, USER);
+    const refused = await run(program);
+    expect(refused.stderr).toContain(`ignored "rsh": "${remote}"`);
+    expect(existsSync(proof)).toBe(false);
+    mkdirSync(join(home, 'config/ncclrun'), { recursive: true });
+    file(join(home, 'config/ncclrun/config.json'), settings, USER);
+    await run(program);
+    expect(existsSync(proof)).toBe(true);
+  });
+
+  it('write no output through a link out of the project', async () => {
+    const outside = ownedDirectory(`outside${count}`, USER);
+    symlinkSync(outside, join(project, 'away'));
+    symlinkSync(join(outside, 'none'), join(project, 'out.0'));
+    const output = ['dir=away', 'file=out.%r', `dir=${outside}`, `dir=../outside${count}`, 'file=fine.%r'];
+    file(join(project, 'ncclrun.json'), { output, report: 'away/report', events: 'away/events' }, USER);
+    const { status, stdout, stderr } = await run(program);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: 'planted: no\n' });
+    expect(stderr.match(/^ncclrun: ignored /gmu)).toHaveLength(6);
+    expect(readdirSync(outside)).toEqual([]);
+    expect(readFileSync(join(project, 'fine.0'), 'utf8')).toBe('planted: no\n');
+  });
+
+  it('do not name hosts by a file that a stranger can change', async () => {
+    const shared = ownedDirectory(`shared${count}`, 0, 0o1777);
+    const hosts = file(join(shared, 'hosts'), 'strangers.invalid\n', STRANGER);
+    file(join(project, 'ncclrun.json'), { hostfile: hosts }, USER);
+    const { status, stdout, stderr } = await run(['--dry-run', '--json', '/bin/true']);
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ hosts: [{ name: 'localhost' }] });
+    expect(stderr).toContain(`ignored "hostfile": "${hosts}"`);
   });
 });
