@@ -264,3 +264,15 @@ describeIf(cannotBecomeOthers, 'a project’s settings', () => {
     expect(stderr).toContain(`ignored "hostfile": "${hosts}"`);
   });
 });
+
+describeIf(cannotBecomeOthers, 'a command that starts no job', () => {
+  it.each([['version'], ['ps'], ['completion', 'bash'], ['help', 'ps'], ['man']])(
+    'reads no package.json of the working directory: %s',
+    async (...argv) => {
+      // A pipe that nobody writes to keeps waiting whoever opens it.
+      execFileSync('mkfifo', ['-m', '666', join(project, 'package.json')]);
+      const { status, stderr } = await run(argv);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    },
+  );
+});
