@@ -6,7 +6,7 @@ import { leanSsh2 } from './lean-ssh2.mjs';
 
 /** Packages, each with what of it is imported, by name. */
 const packages = {
-  yargs: { yargs: "require('yargs').default" },
+  yargs: { 'yargs/helpers': "require('yargs/helpers')" },
   ssh2: Object.fromEntries(
     ['lib/client.js', 'lib/protocol/keyParser.js', 'lib/agent.js'].map((path) => [
       `ssh2/${path}`,

@@ -1,14 +1,32 @@
 /** Each setting, where its value comes from, and which weaker places say something else. */
-import { existsSync } from 'node:fs';
 import { nearest } from './nearest.ts';
-import type { Option } from './option.ts';
+import { isSetting, type Option } from './option.ts';
+import { placeOf } from './refusal.ts';
 import { mergeSettings, type Setting, type SettingPlace, type SettingsLayer } from './settings.ts';
+import type { ReadSettings } from './settings-file.ts';
 
 export interface ExplainedSettings {
   readonly schemaVersion: 1;
   readonly settings: readonly ExplainedSetting[];
   /** The stronger one first. */
-  readonly files: readonly { readonly path: string; readonly found: boolean }[];
+  readonly files: readonly ExplainedFile[];
+  /** What stands in the files and is not obeyed. */
+  readonly refused: readonly RefusedSetting[];
+}
+
+export interface ExplainedFile {
+  readonly path: string;
+  readonly found: boolean;
+  /** Why nothing in it is obeyed. */
+  readonly refused: string | null;
+}
+
+export interface RefusedSetting {
+  readonly name: string;
+  /** Of a list one of its values. */
+  readonly value: string;
+  readonly source: string;
+  readonly reason: string;
 }
 
 export interface ExplainedSetting {
@@ -27,9 +45,9 @@ export interface ExplainedSetting {
 export function explainedSettings(
   options: readonly Option[],
   layers: readonly SettingsLayer[],
-  files: readonly string[],
+  files: readonly ReadSettings[],
 ): ExplainedSettings {
-  const kept = options.filter((option) => option.environment.length > 0);
+  const kept = options.filter(isSetting);
   const merged = mergeSettings(kept, layers);
   const settings = kept.map(({ name }): ExplainedSetting => {
     const found = merged.get(name);
@@ -38,11 +56,24 @@ export function explainedSettings(
     const outvoted = said.slice(1).map((setting) => ({ source: sourceOf(setting), values: setting.values }));
     return { name, values: found.values, place: found.place, source: sourceOf(found), outvoted };
   });
-  return { schemaVersion: 1, settings, files: files.map((path) => ({ path, found: existsSync(path) })) };
+  return { schemaVersion: 1, settings, files: files.map(explainedFile), refused: files.flatMap(refusedSettings) };
+}
+
+function explainedFile({ file, found, refusals }: ReadSettings): ExplainedFile {
+  const refusal = refusals.find(({ kind }) => kind === 'file');
+  return { path: file.path, found, refused: refusal?.reason ?? null };
+}
+
+function refusedSettings({ refusals }: ReadSettings): RefusedSetting[] {
+  return refusals.flatMap((refusal) => {
+    if (refusal.kind === 'file') return [];
+    const { option, value, position, reason } = refusal;
+    return [{ name: option.name, value, source: placeOf(position), reason }];
+  });
 }
 
 function sourceOf({ source, position }: Setting): string {
-  return position === undefined ? source : `${position.source}:${position.line}:${position.column}`;
+  return position === undefined ? source : placeOf(position);
 }
 
 /** Variables that look like an option's but are none's. */

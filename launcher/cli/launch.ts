@@ -18,6 +18,8 @@ export interface LaunchOptions {
   readonly verbose: boolean;
   readonly eventsFile: string | null;
   readonly reportFile: string | null;
+  /** What has been told on stderr already, for --events. */
+  readonly notices: readonly string[];
 }
 
 /** Runs the job, tells of it, and returns its exit status. Rejects with a FailureError where a report cannot be written. */
@@ -44,6 +46,7 @@ export interface MeasuringReporters {
 export async function measuringReporters(
   settings: Settings<JobOptionName>,
   request: JobRequest,
+  notices: readonly string[],
 ): Promise<MeasuringReporters> {
   const json = settings.flag('json');
   const options = {
@@ -51,6 +54,7 @@ export async function measuringReporters(
     verbose: settings.flag('verbose'),
     eventsFile: settings.text('events'),
     reportFile: settings.text('report'),
+    notices,
   };
   const streams = standardStreams();
   const plain = plainReporter(streams, request, options);
@@ -58,7 +62,11 @@ export async function measuringReporters(
   return { json, streams, others: composeReporters([plain, ...files]), files };
 }
 
-export function plainReporter(streams: StandardStreams, request: JobRequest, options: LaunchOptions): PlainReporter {
+export function plainReporter(
+  streams: StandardStreams,
+  request: JobRequest,
+  options: Pick<LaunchOptions, 'json' | 'verbose'>,
+): PlainReporter {
   return new PlainReporter({
     streams,
     tagOutput: request.tagOutput,
@@ -83,7 +91,9 @@ export async function fileReporters(request: JobRequest, options: LaunchOptions)
   }
   if (options.eventsFile !== null) {
     const { EventsReporter } = await import('../report/events.ts');
-    reporters.push(await writable('--events', options.eventsFile, (path) => EventsReporter.open(path)));
+    const events = await writable('--events', options.eventsFile, (path) => EventsReporter.open(path));
+    for (const message of options.notices) events.event({ type: 'notice', time: Date.now(), message });
+    reporters.push(events);
   }
   if (options.reportFile !== null) {
     const { ResultFileReporter } = await import('../report/result.ts');

@@ -18,15 +18,32 @@ export type OptionKind =
 
 export type OptionGroup = 'command' | 'hosts' | 'ranks' | 'placement' | 'measure' | 'output' | 'limits' | 'other';
 
-export interface Option {
+/**
+ * What ./ncclrun.json may give an option (project-rules.ts): any value; none; a path below its directory; a file that is the user's own (`hosts`: where
+ * it begins with ^); variables that do not decide what code runs; files of --output below its directory.
+ */
+export type ProjectRule = 'any' | 'never' | 'path' | 'own-file' | 'hosts' | 'variables' | 'output';
+
+export type Option = OptionBase & (FlagOnly | SettingOption);
+
+/** Only a flag makes sense. */
+interface FlagOnly {
+  readonly environment: readonly [];
+}
+
+export interface SettingOption {
+  /** Environment variables, the stronger one first. */
+  readonly environment: readonly [string, ...string[]];
+  readonly project: ProjectRule;
+}
+
+interface OptionBase {
   /** Its key in ncclrun.json. */
   readonly name: string;
   /** With dashes, the usual one first. */
   readonly flags: readonly string[];
   /** Flags of this option that take two words, NAME and VALUE, and mean NAME=VALUE. */
   readonly pairFlags?: readonly string[];
-  /** Environment variables, the stronger one first. Empty: only a flag makes sense. */
-  readonly environment: readonly string[];
   readonly kind: OptionKind;
   /** What stands for the value in --help; empty for flags. */
   readonly argument: string;
@@ -36,6 +53,11 @@ export interface Option {
   readonly perProgram?: boolean;
   /** As a user would type it, or null where leaving the option out has a meaning of its own. */
   readonly default: string | null;
+}
+
+/** Whether an option may be set by variables and in settings files. */
+export function isSetting(option: Option): option is OptionBase & SettingOption {
+  return option.environment.length > 0;
 }
 
 /** A command's options and what its words are. */

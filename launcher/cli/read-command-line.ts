@@ -1,8 +1,9 @@
 /** argv, environment and settings files → one set of settings, and the words that are not options. */
+import { ownUser } from '../../control/own-user.ts';
 import type { CommandLine } from './option.ts';
 import { perfCommandLine, runCommandLine } from './options.ts';
 import { layerOfEnvironment, layerOfFlags, mergeSettings, Settings, type SettingsLayer } from './settings.ts';
-import { layerOfFile, settingsFiles } from './settings-file.ts';
+import { type ReadSettings, readSettingsFile, settingsFiles } from './settings-file.ts';
 import { findByFlag, type GivenOption, splitCommandLine } from './split.ts';
 
 export interface ReadCommandLine<Name extends string> {
@@ -11,6 +12,8 @@ export interface ReadCommandLine<Name extends string> {
   readonly settings: Settings<Name>;
   /** The places that the settings come from, the strongest first. */
   readonly layers: readonly SettingsLayer[];
+  /** The settings files, the stronger one first, with what of them is not obeyed. */
+  readonly files: readonly ReadSettings[];
   readonly words: readonly string[];
   /** The programs after the first, with the settings of each. */
   readonly further: readonly { readonly settings: Settings<Name>; readonly words: readonly string[] }[];
@@ -34,11 +37,12 @@ export function readCommandLine<Name extends string>(
     layerOfFlags([...shared.flatMap((options, from) => (from === index ? [] : options)), ...own]);
   const flags = withShared(given, 0);
   const asked = flags.has('help') ? 'help' : flags.has('version') ? 'version' : null;
-  if (asked !== null) return { asked, settings: new Settings(flags), layers: [flags], words, further: [] };
+  if (asked !== null) return { asked, settings: new Settings(flags), layers: [flags], files: [], words, further: [] };
 
   const all = [...runCommandLine.options, ...perfCommandLine.options];
-  const files = settingsFiles(environment).map((path) => layerOfFile(path, all));
-  const weaker = [layerOfEnvironment(line.options, environment), ...files];
+  const uid = ownUser();
+  const files = settingsFiles(environment).map((file) => readSettingsFile(file, all, uid));
+  const weaker = [layerOfEnvironment(line.options, environment), ...files.map(({ layer }) => layer)];
   const others = runCommandLine.options.filter(({ name }) => !line.options.some((own) => own.name === name));
   const defaults = mergeSettings(others, []);
   const settingsOf = (layer: SettingsLayer) =>
@@ -47,6 +51,7 @@ export function readCommandLine<Name extends string>(
     asked,
     settings: settingsOf(flags),
     layers: [flags, ...weaker],
+    files,
     words,
     further: further.map((part, index) => ({
       settings: settingsOf(withShared(part.given, index + 1)),

@@ -1,4 +1,4 @@
-/** The command lines of the commands that start no job, read by yargs: it is loaded by these commands alone. */
+/** The command lines of the commands that start no job, read by yargs' parser: it is loaded by these commands alone. */
 import type { CommandEntry } from './command-table.ts';
 import { checkedWords } from './checked-words.ts';
 import type { Option } from './option.ts';
@@ -18,14 +18,15 @@ export async function readWords<Name extends string>(
   entry: CommandEntry,
 ): Promise<ReadWords<Name>> {
   const { options } = entry.line;
-  const { default: yargs } = await import('yargs');
-  const parser = yargs([...argv])
-    .help(false)
-    .version(false)
-    .exitProcess(false)
-    .showHelpOnFail(false)
-    .fail(false)
-    .parserConfiguration({
+  // The parser alone: a whole yargs looks for a version in the package.json of the working directory or of one above, whoever has put it there.
+  const { Parser } = await import('yargs/helpers');
+  const names = (isFlag: boolean) =>
+    options.filter(({ kind }) => (kind.type === 'flag') === isFlag).map((option) => spellings(option)[0] ?? '');
+  const { _: words, ...parsed } = Parser([...argv], {
+    boolean: names(true),
+    string: names(false),
+    alias: Object.fromEntries(options.map((option) => [spellings(option)[0], spellings(option).slice(1)])),
+    configuration: {
       'boolean-negation': false,
       'camel-case-expansion': false,
       'dot-notation': false,
@@ -34,15 +35,10 @@ export async function readWords<Name extends string>(
       'parse-positional-numbers': false,
       'short-option-groups': false,
       'strip-aliased': true,
-    });
-  for (const option of options) {
-    const [name = '', ...alias] = spellings(option);
-    parser.option(name, option.kind.type === 'flag' ? { type: 'boolean', alias } : { type: 'string', alias });
-  }
-  const { _: words, ...parsed } = await parser.parseAsync();
+    },
+  });
   const layer = new Map<string, Setting>();
   for (const [key, value] of Object.entries(parsed)) {
-    if (key === '$0') continue;
     const option = options.find((candidate) => spellings(candidate)[0] === key);
     const flag = key.length === 1 ? `-${key}` : `--${key}`;
     if (option === undefined) throw unknownOption(flag, flag, entry.line);

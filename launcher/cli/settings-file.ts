@@ -1,63 +1,109 @@
 /** Settings from ./ncclrun.json and $XDG_CONFIG_HOME/ncclrun/config.json: one object, keys are option names. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
+import { readTrusted, type TrustedRead } from '../../control/trusted-file.ts';
 import { type JsonNode, JsonMistake, parseJsonSource, positionOf } from './json-source.ts';
 import { nearest } from './nearest.ts';
-import type { Option } from './option.ts';
+import { isSetting, type Option } from './option.ts';
+import { type Project, whyNotInProject } from './project-rules.ts';
+import type { Refusal } from './refusal.ts';
 import type { Setting, SettingsLayer } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
-/** The files that are looked for, the stronger one first. */
-export function settingsFiles(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const home = environment['HOME'];
-  const base = environment['XDG_CONFIG_HOME'] || (home === undefined ? null : join(home, '.config'));
-  return base === null ? ['ncclrun.json'] : ['ncclrun.json', join(base, 'ncclrun', 'config.json')];
+/** Every option takes some 50 bytes. */
+const MAX_BYTES = 1024 * 1024;
+
+/** `project`: it lies where the user stands, and may be part of somebody else's project. */
+export interface SettingsFile {
+  readonly kind: 'project' | 'user';
+  readonly path: string;
 }
 
-/** `all` are the options of every command (a file serves them all). Throws a FailureError (usage); a missing file is empty. */
-export function layerOfFile(path: string, all: readonly Option[]): SettingsLayer {
-  const content = readIfThere(path);
-  return content === null ? new Map() : layerOfJson(content, path, all);
+export interface ReadSettings {
+  readonly file: SettingsFile;
+  readonly found: boolean;
+  readonly layer: SettingsLayer;
+  readonly refusals: readonly Refusal[];
 }
 
-function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
-    throw usageError(`cannot read the settings in ${path}: ${String(code ?? error)}`, 'make it readable or remove it');
+/** The files that are looked for, the stronger one first. A directory in the environment counts where it is absolute: another would be the project's. */
+export function settingsFiles(environment: Readonly<Record<string, string | undefined>>): SettingsFile[] {
+  const absolute = (name: string) => [environment[name] ?? ''].filter(isAbsolute);
+  const [base] = [...absolute('XDG_CONFIG_HOME'), ...absolute('HOME').map((home) => join(home, '.config'))];
+  const project = { kind: 'project', path: 'ncclrun.json' } as const;
+  return base === undefined ? [project] : [project, { kind: 'user', path: join(base, 'ncclrun', 'config.json') }];
+}
+
+/**
+ * `all` are the options of every command (a file serves them all). A missing file is empty, and so is one that others may have written. Throws a
+ * FailureError (usage) for what is wrong in a file.
+ */
+export function readSettingsFile(file: SettingsFile, all: readonly Option[], uid: number): ReadSettings {
+  const read = readTrusted(file.path, uid, MAX_BYTES);
+  if (read.kind === 'missing') return { file, found: false, layer: new Map(), refusals: [] };
+  if (read.kind !== 'content') return { file, found: true, layer: new Map(), refusals: [refusalOf(read, file.path)] };
+  const project = file.kind === 'project' ? { directory: process.cwd(), uid } : null;
+  return { file, found: true, ...layerOfJson(read.content, file.path, all, project) };
+}
+
+function refusalOf(read: Exclude<TrustedRead, { kind: 'missing' | 'content' }>, path: string): Refusal {
+  switch (read.kind) {
+    case 'untrusted': {
+      const remedy = 'to use it, make it and the directories above it yours, and writable by you alone';
+      return { kind: 'file', path, reason: read.reason, remedy };
+    }
+    case 'unfit':
+      return { kind: 'file', path, reason: read.reason, remedy: 'settings are written as a JSON object' };
+    case 'unreadable':
+      throw usageError(`cannot read the settings in ${path}: ${read.code}`, 'make it readable or remove it');
+    default:
+      return read satisfies never;
   }
 }
 
-/** Throws a FailureError (usage) that points at the place in the file. */
-export function layerOfJson(content: string, path: string, all: readonly Option[]): SettingsLayer {
-  const usable = all.filter((option) => option.environment.length > 0);
+/** `project`: of a project file. Throws a FailureError (usage) that points at the place in the file. */
+export function layerOfJson(
+  content: string,
+  path: string,
+  all: readonly Option[],
+  project: Project | null,
+): Pick<ReadSettings, 'layer' | 'refusals'> {
+  const usable = all.filter(isSetting);
   const layer = new Map<string, Setting>();
+  const refusals: Refusal[] = [];
+  const seen = new Set<string>();
   for (const { key, at, value } of entriesOf(content, path)) {
     const option = usable.find((candidate) => candidate.name === key);
     if (option === undefined) {
       throw usageError(`unknown setting "${key}"`, knownSettings(key, usable), positionOf(path, content, at));
     }
     const position = positionOf(path, content, value);
-    const values = scalars(value);
-    if (values === null || (option.kind.type !== 'list' && values.length !== 1)) {
+    const items = scalars(value);
+    if (items === null || (option.kind.type !== 'list' && items.length !== 1)) {
       const want =
         option.kind.type === 'list' ? 'a string or an array of strings' : 'a string, a number, true or false';
       throw usageError(`"${key}" is ${content.slice(value.start, value.end)}`, `${want} is wanted`, position);
     }
-    if (layer.has(key))
+    if (seen.has(key))
       throw usageError(`"${key}" stands here a second time`, 'leave one of them', positionOf(path, content, at));
-    layer.set(key, { values, place: 'file', source: `"${key}" in ${path}`, position });
+    seen.add(key);
+    const values: string[] = [];
+    for (const { node, text } of items) {
+      const reason = project === null ? null : whyNotInProject(option.project, text, project);
+      if (reason === null) values.push(text);
+      else refusals.push({ kind: 'value', option, value: text, position: positionOf(path, content, node), reason });
+    }
+    const nothingLeft = values.length === 0 && items.length > 0;
+    if (!nothingLeft) layer.set(key, { values, place: 'file', source: `"${key}" in ${path}`, position });
   }
-  return layer;
+  return { layer, refusals };
 }
 
 /** A key may be misspelt, or be the name of a flag or variable. */
 function knownSettings(key: string, usable: readonly Option[]): string {
   const bare = key.replace(/^--?/u, '');
   const same = usable.find(
-    ({ flags, environment }) => flags.some((flag) => flag.replace(/^--?/u, '') === bare) || environment.includes(key),
+    ({ flags, environment }) =>
+      flags.some((flag) => flag.replace(/^--?/u, '') === bare) || environment.some((variable) => variable === key),
   );
   const names = usable.map(({ name }) => name);
   const guess = same?.name ?? nearest(bare.toLowerCase().replaceAll('_', '-'), names);
@@ -80,11 +126,11 @@ function entriesOf(content: string, path: string): Extract<JsonNode, { type: 'ob
   );
 }
 
-function scalars(node: JsonNode): string[] | null {
-  const texts: string[] = [];
+function scalars(node: JsonNode): { readonly node: JsonNode; readonly text: string }[] | null {
+  const items: { node: JsonNode; text: string }[] = [];
   for (const item of node.type === 'array' ? node.items : [node]) {
     if (item.type !== 'string' && item.type !== 'number' && item.type !== 'boolean') return null;
-    texts.push(String(item.value));
+    items.push({ node: item, text: String(item.value) });
   }
-  return texts;
+  return items;
 }

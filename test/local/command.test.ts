@@ -1,6 +1,6 @@
 /** The commands that start no job, settings from everywhere, and what a start does without. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import * as v from 'valibot';
@@ -104,7 +104,8 @@ const explained = v.object({
       outvoted: v.array(v.strictObject({ source: v.string(), values: v.array(v.string()) })),
     }),
   ),
-  files: v.array(v.strictObject({ path: v.string(), found: v.boolean() })),
+  files: v.array(v.strictObject({ path: v.string(), found: v.boolean(), refused: v.nullable(v.string()) })),
+  refused: v.array(v.strictObject({ name: v.string(), value: v.string(), source: v.string(), reason: v.string() })),
 });
 
 const write = (file: string, settings: object) => writeFileSync(file, JSON.stringify(settings));
@@ -156,6 +157,78 @@ describe('settings', () => {
     expect(table).toMatch(/^timeout +9 +--timeout$/mu);
     expect(table).toContain('option, environment, ncclrun.json, ');
     expect(await output(['config'])).toMatch(/^np +2$/mu);
+  });
+
+  it('that a project file must not set are told of with the reason', async () => {
+    write(here, { np: 2, rsh: './ssh', export: ['A=1', 'LD_PRELOAD=./x.so'] });
+    const told = v.parse(explained, JSON.parse(await output(['config', '--json'])));
+    expect(told.files).toEqual([
+      { path: 'ncclrun.json', found: true, refused: null },
+      { path: user, found: false, refused: null },
+    ]);
+    expect(told.refused).toEqual([
+      {
+        name: 'rsh',
+        value: './ssh',
+        source: 'ncclrun.json:1:15',
+        reason: 'a project file may not decide which programs run',
+      },
+      {
+        name: 'export',
+        value: 'LD_PRELOAD=./x.so',
+        source: 'ncclrun.json:1:39',
+        reason: expect.stringContaining('variables of the dynamic loader'),
+      },
+    ]);
+    expect(await output(['config', '--explain'])).toContain(
+      'ignored: "rsh": "./ssh" (ncclrun.json:1:15): a project file may not decide which programs run\n',
+    );
+    const { stderr } = await run(['config']);
+    expect(stderr.split('\n')[0]).toBe(
+      `ncclrun: ignored "rsh": "./ssh" in ncclrun.json:1:15: a project file may not decide which programs run; set it with --rsh, with NCCLRUN_RSH or in ${user}`,
+    );
+  });
+
+  it('in a file that others can change are told of with the reason', async () => {
+    write(here, { np: 7 });
+    chmodSync(here, 0o666);
+    const told = v.parse(explained, JSON.parse(await output(['config', '--json'])));
+    const reason = 'every user may write to it (mode 0666)';
+    expect(told.files[0]).toEqual({ path: 'ncclrun.json', found: true, refused: reason });
+    expect(told.settings.find(({ name }) => name === 'np')).toMatchObject({ values: [], place: null });
+    expect(await output(['config', '--explain'])).toContain(`ignored: ncclrun.json: ${reason}\n`);
+    rmSync(here);
+  });
+
+  it('that are not obeyed are told of in the events of a job, too', async () => {
+    write(here, { rsh: './ssh', np: 2 });
+    const { status, stderr } = await run(['--events', 'events', '-n', '1', '/bin/true']);
+    expect(status).toBe(0);
+    const message = /^ncclrun: (ignored "rsh": .*)\n$/u.exec(stderr)?.[1];
+    const [first = ''] = readFileSync(join(directory, 'events'), 'utf8').split('\n');
+    expect(JSON.parse(first)).toMatchObject({ type: 'notice', message });
+  });
+
+  it('that are not obeyed are told of once by every command that reads settings', async () => {
+    write(here, { rsh: './ssh', np: 2 });
+    const commands = [
+      ['--dry-run', '/bin/true'],
+      ['--explain'],
+      ['hosts'],
+      ['topo'],
+      ['plan', '--ranks', '2'],
+      ['perf', 'all_reduce', '--dry-run'],
+      ['tune', '--dry-run'],
+      ['sbatch', '--print', '--', '/bin/true'],
+      ['-n', '1', '--map-by', 'nonsense', '/bin/true'],
+    ];
+    const told = await Promise.all(
+      commands.map(async (argv) => {
+        const { stderr } = await run(argv, { NCCLRUN_DEVICE: 'host' });
+        return { argv, lines: stderr.split('\n').filter((line) => line.includes('ignored "rsh"')).length };
+      }),
+    );
+    expect(told).toEqual(commands.map((argv) => ({ argv, lines: 1 })));
   });
 
   it('are what a job has', async () => {

@@ -2,11 +2,11 @@
  * Every flag, its other names, its variable and its key in a settings file, through the built command: all that stand for one option must give
  * the same job, as --dry-run prints it. What the options do is tested where it is done.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Option } from '../../launcher/cli/option.ts';
+import { isSetting, type Option } from '../../launcher/cli/option.ts';
 import { runCommandLine } from '../../launcher/cli/options.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
@@ -76,8 +76,11 @@ interface Place {
   readonly name: string;
   readonly argv: readonly string[];
   readonly environment?: NodeJS.ProcessEnv;
-  readonly settings?: string;
+  readonly file?: { readonly path: string; readonly settings: string };
 }
+
+const projectFile = 'ncclrun.json';
+const userFile = 'ncclrun/config.json';
 
 /** Every place where the option can be given this value. */
 function places(option: Option, value: string | null): Place[] {
@@ -88,17 +91,20 @@ function places(option: Option, value: string | null): Place[] {
   });
   const pairs = (option.pairFlags ?? []).map((flag) => ({ name: flag, argv: [flag, ...(value ?? '').split('=')] }));
   const variables = option.environment.map((name) => ({ name, argv: [], environment: { [name]: value ?? '1' } }));
-  const file = { name: 'ncclrun.json', argv: [], settings: JSON.stringify({ [option.name]: value ?? true }) };
-  return [...flags, ...pairs, ...variables, file];
+  const settings = JSON.stringify({ [option.name]: value ?? true });
+  const user = { name: userFile, argv: [], file: { path: userFile, settings } };
+  const project = { name: projectFile, argv: [], file: { path: projectFile, settings } };
+  // What a project file must not set has tests of its own.
+  const mayBeProject = isSetting(option) && option.project === 'any';
+  return [...flags, ...pairs, ...variables, user, ...(mayBeProject ? [project] : [])];
 }
 
 let count = 0;
-async function dryRun({ argv, environment, settings }: Place, beside: readonly string[]): Promise<unknown> {
+async function dryRun({ argv, environment, file }: Place, beside: readonly string[]): Promise<unknown> {
   count += 1;
   const home = join(directory, `${count}`);
-  const { mkdirSync } = await import('node:fs');
-  mkdirSync(home);
-  if (settings !== undefined) writeFileSync(join(home, 'ncclrun.json'), settings);
+  mkdirSync(join(home, 'ncclrun'), { recursive: true });
+  if (file !== undefined) writeFileSync(join(home, file.path), file.settings);
   const options = { directory: home, environment: { ...environment, XDG_CONFIG_HOME: home } };
   const { status, stdout, stderr } = await Command.run(
     ['--dry-run', '--json', ...beside, ...argv, ...program],

@@ -30,6 +30,8 @@ const requestOf = (argv: readonly string[], environment: Readonly<Record<string,
   return jobRequest(settings, words, further);
 };
 
+const paths = (environment: Readonly<Record<string, string>>) => settingsFiles(environment).map(({ path }) => path);
+
 const usage = (run: () => unknown): string => {
   const failure = failureFrom(run);
   if (failure.type !== 'usage') throw new Error(`a failure of type ${failure.type}`);
@@ -282,15 +284,20 @@ describe('settings: the strongest place wins', () => {
   test("the user's file", () => {
     const home = mkdtempSync(join(tmpdir(), 'ncclrun-settings-'));
     const environment = { XDG_CONFIG_HOME: home };
-    expect(settingsFiles(environment)).toEqual(['ncclrun.json', join(home, 'ncclrun', 'config.json')]);
-    expect(settingsFiles({ HOME: '/h' }).at(-1)).toBe('/h/.config/ncclrun/config.json');
-    expect(settingsFiles({})).toEqual(['ncclrun.json']);
+    expect(paths(environment)).toEqual(['ncclrun.json', join(home, 'ncclrun', 'config.json')]);
+    expect(paths({ HOME: '/h' }).at(-1)).toBe('/h/.config/ncclrun/config.json');
+    expect(paths({})).toEqual(['ncclrun.json']);
+    // Relative ones would lie in whatever directory the user stands in.
+    expect(paths({ HOME: '/h', XDG_CONFIG_HOME: 'config' }).at(-1)).toBe('/h/.config/ncclrun/config.json');
+    expect(paths({ HOME: '' })).toEqual(['ncclrun.json']);
+    expect(paths({ HOME: '.' })).toEqual(['ncclrun.json']);
     writeFileSync(join(home, 'ncclrun'), ''); // not a directory: as good as no file
     expect(requestOf(['p'], environment).graceSeconds).toBe(5);
   });
 
   test('JSON values become words', () => {
-    const layer = layerOfJson('{"np": 4, "oversubscribe": true, "export": ["A", "B=1"], "host": "a:2"}', 'f', options);
+    const json = '{"np": 4, "oversubscribe": true, "export": ["A", "B=1"], "host": "a:2"}';
+    const { layer } = layerOfJson(json, 'f', options, null);
     expect(Object.fromEntries(Array.from(layer, ([name, { values }]) => [name, values]))).toEqual({
       np: ['4'],
       oversubscribe: ['true'],
@@ -323,7 +330,7 @@ describe('settings: the strongest place wins', () => {
     ['{"np": {}}', 'f:1:8: "np" is {}'],
     ['{"export": [{}]}', 'f:1:12: "export" is [{}]; a string or an array of strings'],
   ])('%s', (content, message) => {
-    expect(usage(() => layerOfJson(content, 'f', options))).toContain(message);
+    expect(usage(() => layerOfJson(content, 'f', options, null))).toContain(message);
   });
 });
 

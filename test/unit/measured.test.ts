@@ -1,5 +1,5 @@
 /** Tables of measured times: what they may look like, what planners make of them, and plans for measuring. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -168,7 +168,17 @@ describe('a table', () => {
     const place = mkdtempSync(join(directory, 'broken-'));
     mkdirSync(tablePath(place, good.key));
     planned(hostInput(2), tables(place));
-    expect(seen.troubles[0]).toContain('cannot be read');
+    expect(seen.troubles[0]).toContain('it is not a regular file');
+  });
+
+  test('that another user can change is ignored, and none is stored where others may write', () => {
+    const place = stored(good.key, 'allReduce', [measured(ring, [8, 1.5])]);
+    chmodSync(tablePath(place, good.key), 0o622);
+    planned(hostInput(2), tables(place));
+    expect(seen.troubles[0]).toContain(`${tablePath(place, good.key)}: every user may write to it (mode 0622)`);
+    chmodSync(place, 0o777);
+    const store = (): void => storeTable(place, basename(tablePath(place, good.key)), good);
+    expect(store).toThrow('another user could change it there: every user may write to it (mode 0777)');
   });
 });
 

@@ -1,17 +1,22 @@
 /** Tables in the cache directory. */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomBytes } from '../../random-bytes.ts';
 import { hashOf, inOrder, tablePath } from './key.ts';
 import type { TableKey } from './key.ts';
 import { parseTable, printTable, TableError } from './table.ts';
 import type { Table } from './table.ts';
-import { messageOf } from '../../message-of.ts';
+import { ownUser } from '../../own-user.ts';
+import { readTrusted } from '../../trusted-file.ts';
+import { untrustedPath } from '../../trusted-path.ts';
 
 export interface FoundTable {
   readonly file: string;
   readonly table: Table;
 }
+
+/** Far more than a table of every collective and form has. */
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /** null: nothing was measured for this key. Throws a TableError that begins with the file's name. */
 export function findTable(directory: string, key: TableKey): FoundTable | null {
@@ -30,10 +35,12 @@ export function findTable(directory: string, key: TableKey): FoundTable | null {
 
 /**
  * Into a directory that is made if it is not there. What an earlier table of the same key has of collectives that were not measured this time
- * stays. Throws the system's error.
+ * stays. Throws the system's error, or why tables in this directory are not obeyed.
  */
 export function storeTable(directory: string, name: string, table: Table): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const untrusted = untrustedPath(directory, ownUser());
+  if (untrusted !== null) throw new Error(`another user could change it there: ${untrusted}`);
   const measured = new Set(table.collectives.map(({ collective }) => collective));
   const others = earlier(directory, table.key).filter(({ collective }) => !measured.has(collective));
   writeTable(join(directory, name), { ...table, collectives: [...table.collectives, ...others] });
@@ -61,10 +68,18 @@ export function writeTable(file: string, table: Table): void {
 }
 
 function contentOf(file: string): string | null {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    throw new TableError(`${file}: cannot be read: ${messageOf(error)}`);
+  const read = readTrusted(file, ownUser(), MAX_BYTES);
+  switch (read.kind) {
+    case 'missing':
+      return null;
+    case 'content':
+      return read.content;
+    case 'untrusted':
+    case 'unfit':
+      throw new TableError(`${file}: ${read.reason}`);
+    case 'unreadable':
+      throw new TableError(`${file}: cannot be read: ${read.code}`);
+    default:
+      return read satisfies never;
   }
 }

@@ -5,22 +5,25 @@ import { commandTable } from '../command-table.ts';
 import { explainedSettings, type ExplainedSettings, misspeltVariables } from '../explain-settings.ts';
 import { configCommandLine, type JobOptionName, runCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
-import { settingsFiles } from '../settings-file.ts';
 import { shellLine } from '../normalise.ts';
+import { printable, refusedValue } from '../refusal.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 
 /** Throws a FailureError (usage), also for a settings file that is wrong. */
 export async function config(argv: readonly string[]): Promise<number> {
-  const { asked, settings, layers, words } = readCommandLine<JobOptionName>(argv, configCommandLine, process.env);
+  const read = readCommandLine<JobOptionName>(argv, configCommandLine, process.env);
+  const { asked, settings, layers, files, words } = read;
   if (asked === 'help') return (await import('./help.ts')).help('config');
   if (asked === 'version') return (await import('./version.ts')).version();
   checkedWords(words, commandTable.config);
 
-  const explained = explainedSettings(runCommandLine.options, layers, settingsFiles(process.env));
+  const explained = explainedSettings(runCommandLine.options, layers, files);
   const text = settings.flag('json')
     ? `${JSON.stringify(explained)}\n`
     : settings.flag('explain')
       ? explainedText(explained)
       : valuesText(explained);
+  if (!settings.flag('json') && !settings.flag('explain')) await tellRefusals(files);
   const { stdout, stderr } = standardStreams();
   await stdout.write(Buffer.from(text));
   for (const { variable, guess } of misspeltVariables(runCommandLine.options, process.env)) {
@@ -36,7 +39,7 @@ function valuesText({ settings }: ExplainedSettings): string {
   return given.map(({ name, values }) => `${name.padEnd(width)}  ${shellLine(values)}\n`).join('');
 }
 
-function explainedText({ settings, files }: ExplainedSettings): string {
+function explainedText({ settings, files, refused }: ExplainedSettings): string {
   const rows = settings.map(({ name, values, source, outvoted }) => [
     name,
     values.length === 0 ? '-' : shellLine(values),
@@ -48,5 +51,10 @@ function explainedText({ settings, files }: ExplainedSettings): string {
     ([name = '', value = '', from = '']) => `${name.padEnd(first)}  ${value.padEnd(second)}  ${from}`,
   );
   const places = files.map(({ path, found }) => `${path}${found ? '' : ' (not there)'}`);
-  return `${lines.join('\n')}\n\nfrom the strongest place: option, environment, ${places.join(', ')}, default\n`;
+  const ignored = [
+    ...files.flatMap((file) => (file.refused === null ? [] : [`ignored: ${file.path}: ${file.refused}`])),
+    ...refused.map((one) => `ignored: ${refusedValue(one)} (${one.source}): ${one.reason}`),
+  ];
+  const notes = ignored.length === 0 ? '' : `\n${ignored.map((line) => `${printable(line)}\n`).join('')}`;
+  return `${lines.join('\n')}\n${notes}\nfrom the strongest place: option, environment, ${places.join(', ')}, default\n`;
 }

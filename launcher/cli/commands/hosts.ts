@@ -13,13 +13,15 @@ import { hostsTable } from '../hosts-table.ts';
 import { type HostsOptionName, hostsCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 
 /** Returns the exit status. Throws a FailureError (usage, hostfile). */
 export async function hosts(argv: readonly string[]): Promise<number> {
-  const { asked, settings, words } = readCommandLine<HostsOptionName>(argv, hostsCommandLine, process.env);
+  const { asked, settings, files, words } = readCommandLine<HostsOptionName>(argv, hostsCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('hosts');
   if (asked === 'version') return (await import('./version.ts')).version();
+  await tellRefusals(files);
 
   const found = withSlots(allocate(requestOf(settings, words)), settings.integer('slots'));
   const streams = standardStreams();

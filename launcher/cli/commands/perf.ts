@@ -10,6 +10,7 @@ import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 
 /** Measures in native code; each rank runs it. */
@@ -18,15 +19,16 @@ const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');
 /** Returns the exit status: the job's, or 1 where elements were wrong. Throws a FailureError (usage). */
 export async function perf(argv: readonly string[]): Promise<number> {
   type Names = JobOptionName | MeasureOptionName;
-  const { asked, settings, words } = readCommandLine<Names>(argv, perfCommandLine, process.env);
+  const { asked, settings, files: read, words } = readCommandLine<Names>(argv, perfCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('perf');
   if (asked === 'version') return (await import('./version.ts')).version();
+  const notices = await tellRefusals(read);
 
   const request = jobRequest(settings, [perfProgram, collectiveOf(words), ...measureArguments(settings)]);
   if (settings.flag('dry-run') || settings.flag('explain'))
     return (await import('./dry-run.ts')).printDryRun(settings, request);
 
-  const { json, streams, others, files } = await measuringReporters(settings, request);
+  const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = new PerfReporter(others, streams.stdout, json);
   const result = await runReported(request, reporter);
   return tellUnwritten(files, streams, reporter.verdict(result).exitCode);

@@ -24,14 +24,16 @@ import { collectivesOf } from '../collectives.ts';
 import { type PlanOptionName, planCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
 /** Returns the exit status: 1 where --verify finds a link with too much, or --diff a difference. Throws a FailureError (usage). */
 export async function plan(argv: readonly string[]): Promise<number> {
-  const { asked, settings, words } = readCommandLine<PlanOptionName>(argv, planCommandLine, process.env);
+  const { asked, settings, files, words } = readCommandLine<PlanOptionName>(argv, planCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('plan');
   if (asked === 'version') return (await import('./version.ts')).version();
+  await tellRefusals(files);
   if (settings.flag('diff')) return compare(words);
   const [word] = words;
   if (word !== undefined) throw usageError(`"${word}" is no option`, 'a topology is given with --topo FILE');

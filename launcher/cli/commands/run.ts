@@ -4,14 +4,16 @@ import { allocationRequest } from '../allocation-request.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 import { launch } from '../launch.ts';
 
 /** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */
 export async function run(argv: readonly string[]): Promise<number> {
-  const { asked, settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
+  const { asked, settings, files, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('run');
   if (asked === 'version') return (await import('./version.ts')).version();
+  const notices = await tellRefusals(files);
   if (words.length === 0 && settings.flag('explain'))
     return (await import('./hosts.ts')).explainHosts(allocationRequest(settings), settings.flag('json'));
   if (words.length === 0)
@@ -26,5 +28,6 @@ export async function run(argv: readonly string[]): Promise<number> {
     verbose: settings.flag('verbose'),
     eventsFile: settings.text('events'),
     reportFile: settings.text('report'),
+    notices,
   });
 }

@@ -9,6 +9,7 @@ import { batchScript } from '../../slurm/script.ts';
 import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
@@ -23,11 +24,12 @@ export async function sbatch(argv: readonly string[]): Promise<number> {
   if (before.includes('--help') || before.includes('-h')) return (await import('./help.ts')).help('sbatch');
   if (end === -1) throw usageError("sbatch's options and the program have no -- between them", HOW);
   const words = argv.slice(end + 1);
+  const name = basename(await programOf(words));
   const script = batchScript({
     options: before.filter((word) => word !== '--print'),
     command: join(installationRoot, 'bin/ncclrun'),
     words,
-    name: basename(programOf(words)),
+    name,
   });
   const { stdout, stderr } = standardStreams();
   if (before.includes('--print')) {
@@ -41,8 +43,9 @@ export async function sbatch(argv: readonly string[]): Promise<number> {
 }
 
 /** The program that would be run; what is wrong with the words is said now. */
-function programOf(argv: readonly string[]): string {
-  const { settings, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
+async function programOf(argv: readonly string[]): Promise<string> {
+  const { settings, files, words, further } = readCommandLine<JobOptionName>(argv, runCommandLine, process.env);
+  await tellRefusals(files);
   const [program] = words;
   if (program === undefined) throw usageError('no program to run', HOW);
   jobRequest(settings, words, further);

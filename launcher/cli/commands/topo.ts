@@ -19,15 +19,17 @@ import { type JobOptionName, type TopoOptionName, topoCommandLine } from '../opt
 import { topologyFormats } from '../options/topology.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 
 type Names = TopoOptionName | JobOptionName;
 
 /** Returns the exit status. Throws a FailureError (usage), also for a file that is no topology. */
 export async function topo(argv: readonly string[]): Promise<number> {
-  const { asked, settings, words } = readCommandLine<Names>(argv, topoCommandLine, process.env);
+  const { asked, settings, files, words } = readCommandLine<Names>(argv, topoCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('topo');
   if (asked === 'version') return (await import('./version.ts')).version();
+  await tellRefusals(files);
   checkedWords(words, commandTable.topo);
 
   const streams = standardStreams();

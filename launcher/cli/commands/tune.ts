@@ -22,6 +22,7 @@ import { type JobOptionName, tuneCommandLine, type TuneOptionName } from '../opt
 import { readCommandLine } from '../read-command-line.ts';
 import { resultWithoutJob } from '../refused.ts';
 import type { Settings } from '../settings.ts';
+import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
@@ -40,15 +41,16 @@ export async function tune(argv: readonly string[]): Promise<number> {
 
 async function measure(argv: readonly string[]): Promise<number> {
   type Names = JobOptionName | TuneOptionName;
-  const { asked, settings, words } = readCommandLine<Names>(argv, tuneCommandLine, process.env);
+  const { asked, settings, files: read, words } = readCommandLine<Names>(argv, tuneCommandLine, process.env);
   if (asked === 'help') return (await import('./help.ts')).help('tune');
   if (asked === 'version') return (await import('./version.ts')).version();
+  const notices = await tellRefusals(read);
   checkedWords(words, commandTable.tune);
 
   const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...formsArguments(settings)]));
   if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
 
-  const { json, streams, others, files } = await measuringReporters(settings, request);
+  const { json, streams, others, files } = await measuringReporters(settings, request, notices);
   const reporter = reporterFor(others, json, settings.text('table'));
   const result = await runReported(request, reporter);
   return tellUnwritten(files, streams, reporter.verdict(result).exitCode);

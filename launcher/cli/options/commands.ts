@@ -16,6 +16,7 @@ export const jsonOption = {
   name: 'json',
   flags: ['--json'],
   environment: ['NCCLRUN_JSON'],
+  project: 'any',
   kind: { type: 'flag' },
   argument: '',
   group: 'command',

@@ -67,6 +67,7 @@ export const deviceOption = {
   name: 'device',
   flags: ['--device'],
   environment: ['NCCLRUN_DEVICE'],
+  project: 'any',
   kind: { type: 'choice', choices: ['auto', 'cuda', 'host'] },
   argument: 'DEVICE',
   group: 'measure',

@@ -46,8 +46,9 @@ type Found = { readonly file: string; readonly bytes: Buffer } | { readonly fail
 
 async function archiveFile(identity: Identity): Promise<Found> {
   try {
-    const { file, bytes } = await archive('gzip', identity);
-    return file === null ? failing('the archive cannot be kept', 'make room in ~/.cache/ncclrun') : { file, bytes };
+    const { kept, bytes } = await archive('gzip', identity);
+    if ('file' in kept) return { file: kept.file, bytes };
+    return failing(`the archive cannot be kept: ${kept.why}`, 'make room in ~/.cache/ncclrun, as your own directory');
   } catch (error) {
     if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
     return failing(error.failure.message, error.failure.remedy);

@@ -6,6 +6,8 @@ import { setImmediate as othersTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
+import { ownUser } from '../../../control/own-user.ts';
+import { untrustedPath } from '../../../control/trusted-path.ts';
 import { FailureError } from '../../job/failure-error.ts';
 import { installationRoot } from '../local.ts';
 import { withoutSections } from './executable.ts';
@@ -21,8 +23,8 @@ export interface Archive {
   readonly bytes: Buffer;
   /** In hexadecimal. */
   readonly sha256: string;
-  /** Where it is kept; null: nowhere, since the cache directory does not take it. */
-  readonly file: string | null;
+  /** Where it is kept, or why the cache directory does not take it. */
+  readonly kept: { readonly file: string } | { readonly why: string };
 }
 
 /** Compressed by themselves, so that all of zlib's threads have something to do; both formats allow it. */
@@ -56,43 +58,54 @@ export function archive(compression: Compression, identity: Identity): Promise<A
 async function findOrMake(compression: Compression, identity: Identity): Promise<Archive> {
   const cache = cacheDirectory(process.env);
   const directory = cache === null ? null : join(cache, 'bundles');
-  const kept = directory === null ? null : await find(directory, compression, identity);
-  if (kept !== null) return kept;
+  const found = directory === null ? null : await findKept(directory, compression, identity);
+  if (found !== null) return found;
   const bytes = await make(compression, identity);
   const hash = await sha256(bytes);
-  if (directory === null) return { compression, bytes, sha256: hash, file: null };
+  if (directory === null) return { compression, bytes, sha256: hash, kept: { why: 'there is no home directory' } };
   const file = join(directory, fileName(identity.key, hash, compression));
-  const isKept = await keep(file, bytes).then(
-    () => true,
-    () => false, // it is made again the next time
+  const kept = await keep(file, bytes).then(
+    () => ({ file }),
+    (error: unknown) => ({ why: messageOf(error) }), // it is made again the next time
   );
-  return { compression, bytes, sha256: hash, file: isKept ? file : null };
+  return { compression, bytes, sha256: hash, kept };
 }
 
-/** Its name has its hash: one that was damaged is not taken. */
-async function find(directory: string, compression: Compression, { key }: Identity): Promise<Archive | null> {
+/**
+ * Its name has its hash: one that was damaged is not taken. Nor is one that another user can have written: hosts run what is in it. Exported for
+ * tests.
+ */
+export async function findKept(
+  directory: string,
+  compression: Compression,
+  { key }: Identity,
+): Promise<Archive | null> {
   const names = await readdir(directory).catch(() => []);
   for (const name of names) {
     if (!name.startsWith(`${key}.`) || !name.endsWith(suffixes[compression])) continue;
     const file = join(directory, name);
+    if (untrustedPath(file, ownUser()) !== null) continue;
     const bytes = await readFile(file).catch(() => null);
     if (bytes === null) continue;
     const hash = await sha256(bytes);
-    if (name === fileName(key, hash, compression)) return { compression, bytes, sha256: hash, file };
+    if (name === fileName(key, hash, compression)) return { compression, bytes, sha256: hash, kept: { file } };
   }
   return null;
 }
 
-async function keep(file: string, bytes: Buffer): Promise<void> {
+/** Rejects with why it cannot be kept there. Exported for tests. */
+export async function keep(file: string, bytes: Buffer): Promise<void> {
   const directory = dirname(file);
-  await mkdir(directory, { recursive: true });
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const untrusted = untrustedPath(directory, ownUser());
+  if (untrusted !== null) throw new Error(`another user could change it in ${directory}: ${untrusted}`);
   for (const name of await readdir(directory)) {
     const path = join(directory, name);
     if ((await stat(path)).mtimeMs < Date.now() - FORGET_AFTER_MS) await rm(path);
   }
   const temporary = join(directory, `.${process.pid}.new`);
   try {
-    await writeFile(temporary, bytes);
+    await writeFile(temporary, bytes, { mode: 0o600 });
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });

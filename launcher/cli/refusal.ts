@@ -1,0 +1,57 @@
+/** A settings file, or a setting in one, that is not obeyed. It fails no job: a line says so, and `ncclrun config --explain` does. */
+import type { SourcePosition } from '../job/failure.ts';
+import type { Option } from './option.ts';
+import type { ReadSettings } from './settings-file.ts';
+
+export type Refusal =
+  | { readonly kind: 'file'; readonly path: string; readonly reason: string; readonly remedy: string }
+  /** Of a list single values are refused. */
+  | {
+      readonly kind: 'value';
+      readonly option: Option;
+      readonly value: string;
+      readonly position: SourcePosition;
+      readonly reason: string;
+    };
+
+/** A line for everything in these files that is not obeyed. */
+export function refusalTexts(files: readonly ReadSettings[]): string[] {
+  const userFile = files.find(({ file }) => file.kind === 'user')?.file.path ?? null;
+  return files.flatMap(({ refusals }) => refusals.map((refusal) => refusalText(refusal, userFile)));
+}
+
+/** What was ignored, why, and what to do instead, in one line. `userFile`: the user's own settings file, or null where there is no place for one. */
+function refusalText(refusal: Refusal, userFile: string | null): string {
+  const text =
+    refusal.kind === 'file'
+      ? `ignored ${shownPath(refusal.path)}: ${refusal.reason}; ${refusal.remedy}`
+      : `ignored ${refusedValue({ name: refusal.option.name, value: refusal.value })} in ${placeOf(refusal.position)}: ${refusal.reason}; ${elsewhere(refusal.option, userFile)}`;
+  return printable(text);
+}
+
+/** `"export": "LD_PRELOAD=./x.so"` */
+export function refusedValue({ name, value }: { readonly name: string; readonly value: string }): string {
+  return `"${name}": ${JSON.stringify(value)}`;
+}
+
+/** `ncclrun.json:2:9` */
+export function placeOf({ source, line, column }: SourcePosition): string {
+  return `${source}:${line}:${column}`;
+}
+
+function shownPath(path: string): string {
+  return path.includes('/') ? path : `./${path}`;
+}
+
+/** `set it with --rsh, with NCCLRUN_RSH or in FILE` */
+function elsewhere({ flags, environment }: Option, userFile: string | null): string {
+  const given = [flags[0], environment[0]].flatMap((place) => (place === undefined ? [] : [`with ${place}`]));
+  const places = userFile === null ? given : [...given, `in ${userFile}`];
+  const [last = '', ...others] = places.toReversed();
+  return `set it ${others.length === 0 ? last : `${others.toReversed().join(', ')} or ${last}`}`;
+}
+
+/** Names of directories and values of settings are other people's. A terminal obeys control characters. */
+export function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, '?');
+}

@@ -1,0 +1,52 @@
+/** The archive of ncclrun in the cache directory: hosts run what is in it, so one that another user may have written does not count. */
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { findKept, keep } from '../../launcher/remote/staging/archive.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'ncclrun-archive-'));
+afterAll(() => rmSync(root, { recursive: true }));
+const identity = { version: '1.2.3', key: '1.2.3-abc-node20' };
+const bytes = Buffer.from('an archive');
+const hash = createHash('sha256').update(bytes).digest('hex');
+const name = `${identity.key}.${hash}.tar.gz`;
+
+function kept(directory: string): string {
+  const file = join(directory, name);
+  writeFileSync(file, bytes);
+  return file;
+}
+
+it('an archive of the user’s own is taken', async () => {
+  const file = kept(mkdtempSync(join(root, 'own-')));
+  const found = await findKept(join(file, '..'), 'gzip', identity);
+  expect(found).toEqual({ compression: 'gzip', bytes, sha256: hash, kept: { file } });
+});
+
+it.each<[string, number, number]>([
+  ['that others may write to', 0o666, 0o755],
+  ['in a directory that others may write to', 0o644, 0o777],
+])('an archive %s is not taken', async (_, mode, directoryMode) => {
+  const directory = mkdtempSync(join(root, 'open-'));
+  chmodSync(kept(directory), mode);
+  chmodSync(directory, directoryMode);
+  expect(await findKept(directory, 'gzip', identity)).toBeNull();
+});
+
+it('an archive is kept in a directory of the user’s own, readable for the user alone', async () => {
+  const directory = join(root, 'new/bundles');
+  await keep(join(directory, name), bytes);
+  expect(statSync(directory).mode & 0o777).toBe(0o700);
+  expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600);
+});
+
+it('an archive is not kept where others may write', async () => {
+  const directory = mkdtempSync(join(root, 'open-'));
+  chmodSync(directory, 0o777);
+  await expect(keep(join(directory, name), bytes)).rejects.toThrow(
+    `another user could change it in ${directory}: every user may write to it (mode 0777)`,
+  );
+  expect(readdirSync(directory)).toEqual([]);
+});
