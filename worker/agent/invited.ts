@@ -9,6 +9,7 @@ import { StreamLink } from '../../control/link/stream-link.ts';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
+import { Watchdog } from './watchdog.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const INVITATION_DEADLINE_MS = 30_000;
@@ -16,6 +17,7 @@ const CALL_LIMIT_MS = 30_000;
 
 /** Ends the process where there is no invitation, or nobody answers. */
 export async function serveInvited(): Promise<void> {
+  const watchdog = Watchdog.ofThisProcess();
   process.on('SIGTERM', () => ends('SIGTERM'));
   process.on('SIGINT', () => ends('SIGINT'));
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => undefined); // the ranks get them from Slurm, too
@@ -26,7 +28,7 @@ export async function serveInvited(): Promise<void> {
     const died = new Promise((resolve) => {
       socket.once('close', resolve);
     });
-    serve(Object.assign(new StreamLink(socket, socket), { died }) satisfies AgentLink);
+    serve(Object.assign(new StreamLink(socket, socket), { died }) satisfies AgentLink, watchdog);
   } catch (error) {
     giveUp(messageOf(error));
   }

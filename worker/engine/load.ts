@@ -22,6 +22,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'localServerWrite',
   'streamsServe',
   'childKill',
+  'childStopped',
   'localServerSend',
   'localServerDisconnect',
   'localServerClose',

@@ -3,6 +3,7 @@ import { agentPath, INVITED_AGENT, installationRoot } from '../local.ts';
 import type { Identity } from '../staging/identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
 import { StagingRefusal } from '../staging/protocol.ts';
+import { NO_GUARD } from '../staging/watch-script.ts';
 
 /** Status of a shell that does not find the agent. */
 const NOT_FOUND = 127;
@@ -57,6 +58,7 @@ const keep = oneLine(`
   ${FIND_COPY}
   n_is_installed "$1" "$2" && n_end 0;
   n_whole && n_end 0;
+  ${NO_GUARD}
   ${MAKE_ROOM}
   LC_ALL=C tar -xzf - -C "$n_new" || n_fail ${StagingRefusal.unpack};
   ${TAKE_PLACE}

@@ -31,7 +31,7 @@ export const FIND_COPY = `
   n_home=$n_cache/$n_key;
   n_whole() { for n_file in ${vital.join(' ')}; do [ -s "$n_home/$n_file" ] || return 1; done; };`;
 
-/** n_new, where to unpack, for as long as the shell lives, if this is the n_machine that ours runs on. Calls n_fail REFUSAL. n_node: as unpacked. */
+/** n_new, where to unpack, for as long as the shell lives, if this is the n_machine that ours runs on. Calls n_fail REFUSAL, and n_relieve at the shell's end. n_node: as unpacked. */
 export const MAKE_ROOM = `
   [ "$(uname -sm)" = "$n_machine" ] || { uname -sm >&2; n_fail ${StagingRefusal.machine}; };
 
@@ -43,7 +43,7 @@ export const MAKE_ROOM = `
   done;
   mkdir -p "$n_cache" && rm -rf "$n_new" && mkdir "$n_new" || n_fail ${StagingRefusal.directory};
   find "$n_cache" -maxdepth 1 -name ".new-*" -mmin +60 -exec rm -rf {} + 2>/dev/null;
-  trap "rm -rf \\"$n_new\\"" EXIT;
+  trap "n_relieve; rm -rf \\"$n_new\\"" EXIT;
   trap "exit 125" HUP INT TERM PIPE;
   n_damaged=;
   [ -d "$n_home" ] && n_damaged=yes;
