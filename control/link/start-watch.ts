@@ -91,3 +91,24 @@ export class StartWatch {
     this.#options.onStall(stall);
   }
 }
+
+/** As a phrase, of the connection that is being made. */
+export function describeStall(stall: StartStall): string {
+  if (stall.type === 'stopped')
+    return `the remote shell (process ${stall.pid}) was stopped for ${inSeconds(stall.stoppedMs)} and was ended`;
+  const silent = inSeconds(stall.silentMs);
+  switch (stall.phase) {
+    case 'connecting':
+      return `no agent answered within ${silent}`;
+    case 'login':
+      return `we are logged in, but the login shell has not run our command within ${silent}`;
+    case 'starting':
+      return `the host fell silent for ${silent} while its agent was started`;
+    default:
+      return stall.phase satisfies never;
+  }
+}
+
+function inSeconds(milliseconds: number): string {
+  return `${Math.round(milliseconds / 1000)} s`;
+}

@@ -15,7 +15,7 @@ import { AGENT_START } from './shell.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { sayLast } from './say-last.ts';
 import { explainSsh } from './ssh-complaint.ts';
-import { hungFailure, stallFailure } from './start-failure.ts';
+import { endedFailure, hungFailure, stallFailure } from './start-failure.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
 import { HUNG_STATUS, StagingWord } from './staging/protocol.ts';
 import { plainCommand, remoteCommand } from './staging/remote-script.ts';
@@ -36,6 +36,8 @@ const ADVANCE_MS = 90_000;
 /** Status of a login shell that does not find the command. */
 const COMMAND_NOT_FOUND = 127;
 const COMMAND_NOT_EXECUTABLE = 126;
+/** Of ssh itself, for whatever is wrong with the connection. */
+const SSH_FAILED = 255;
 
 const connecting = new Limiter(MAX_CONNECTING);
 
@@ -77,6 +79,8 @@ interface AttemptEnd {
   readonly spoke: boolean;
   /** Why we ended it; null: we did not. */
   readonly stall: StartStall | null;
+  /** The host's shell has run our command. */
+  readonly began: boolean;
   /** The host's watchdog ended the agent. */
   readonly hung: boolean;
   /** What broke the link; null for a clean end. */
@@ -202,9 +206,10 @@ class RemoteAgent implements AgentConnection {
 
   /** One connection, to its end. `onSpoke` is called at the agent's first frame. `anew`: what the host has in its cache does not work. */
   async #attempt(onSpoke: () => void, anew: boolean): Promise<AttemptEnd> {
-    const end: { spoke: boolean; stall: StartStall | null; hung: boolean; problem: string | null } = {
+    const end: { -readonly [Key in keyof Omit<AttemptEnd, 'exit' | 'staging'>]: AttemptEnd[Key] } = {
       spoke: false,
       stall: null,
+      began: false,
       hung: false,
       problem: null,
     };
@@ -249,6 +254,7 @@ class RemoteAgent implements AgentConnection {
         if (!end.spoke) {
           if (frame.kind === FrameKind.staging) {
             watch?.heard(frame.flags !== StagingWord.alive);
+            end.began = true;
             end.hung ||= frame.flags === StagingWord.hung;
             if (isSignOfLife(frame)) return;
           }
@@ -292,7 +298,14 @@ class RemoteAgent implements AgentConnection {
     return remoteCommand({ root: installationRoot, identity: this.#identity, orderBytes, anew });
   }
 
-  async #explain({ exit, problem, stall, hung, staging }: AttemptEnd): Promise<HostUnreachableFailure | AgentFailure> {
+  async #explain({
+    exit,
+    problem,
+    stall,
+    began,
+    hung,
+    staging,
+  }: AttemptEnd): Promise<HostUnreachableFailure | AgentFailure> {
     const { name: host } = this.#host;
     const unstaged = (await staging?.failure(exit.remarks)) ?? null;
     if (unstaged !== null) return unstaged;
@@ -313,6 +326,7 @@ class RemoteAgent implements AgentConnection {
       const remedy = `this must print nothing to stdout: ${this.#shell.trial(this.#host, false)}; a login script there may do so only at a terminal`;
       return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
     }
+    if (began && exit.trouble === undefined && exit.status !== SSH_FAILED) return endedFailure(host, exit);
     return explainSsh(this.#host, exit, this.#shell.trial(this.#host, true));
   }
 }

@@ -81,18 +81,17 @@ describeIf(clusterUnavailable(), 'an agent that does not come up', () => {
     try {
       await using command = Command.start(argv('openssh'), { cluster });
       await until('the agent is there', () => partsOn(victim, 'agent').length > 0);
-      const ssh = descendants(command.pid).find(({ argv: words }) => words.includes('h2') && !words[0]?.endsWith('sh'));
-      const found = descendants(command.pid).filter(
-        ({ argv: words }) => /(^|\/)ssh$/.test(words[0] ?? '') && words.includes('h2'),
-      );
-      const pid = found[0]?.pid ?? ssh?.pid ?? 0;
+      const { pid } = await until('its ssh', () => {
+        const ssh = descendants(command.pid).find(({ argv: words }) => /(^|\/)ssh$/.test(words[0] ?? '') && words.includes('h2'));
+        return ssh ?? null;
+      });
       process.kill(pid, 'SIGSTOP');
       const { failure } = await judged(command);
       expect(failure).toMatchObject({
         type: 'host-unreachable',
         host: 'h2',
         cause: 'shell',
-        detail: expect.stringContaining(`process ${pid} `),
+        detail: expect.stringContaining(`process ${pid})`),
       });
     } finally {
       await restore();

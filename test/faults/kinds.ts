@@ -5,6 +5,7 @@ import { linkKinds } from './kinds/links.ts';
 import { processKinds } from './kinds/processes.ts';
 import { rankKinds } from './kinds/ranks.ts';
 import { resourceKinds } from './kinds/resources.ts';
+import { startKinds } from './kinds/starts.ts';
 import { stoppedKinds } from './kinds/stopped.ts';
 
 export const kinds: readonly Kind[] = [
@@ -13,5 +14,6 @@ export const kinds: readonly Kind[] = [
   ...rankKinds,
   ...resourceKinds,
   ...linkKinds,
+  ...startKinds,
   ...stoppedKinds,
 ];

@@ -19,7 +19,7 @@ interface Started {
   /** StagingWords, in their order. */
   readonly words: number[];
   /** The watchdog is there. */
-  watched(): boolean;
+  readonly watched: () => boolean;
   readonly ended: Promise<{
     readonly status: number | null;
     readonly signal: NodeJS.Signals | null;
