@@ -5,7 +5,7 @@ import { sayLast } from './say-last.ts';
 import type { RemoteExit } from './shell.ts';
 
 /** How the watchdog's sentence begins on the host's stderr (native/watchdog). */
-const WATCHDOG = /^(?:ncclrun-watchdog: )(?:the agent )?(.*)$/m;
+const WATCHDOG = /^ncclrun-watchdog: (.*)$/m;
 
 /** `remarks`: what the host said on stderr. */
 export function hungFailure(host: string, remarks: string): AgentFailure {

@@ -32,14 +32,15 @@ constexpr int kTokenFd = 3;
 constexpr int kDisarmFd = 4;
 constexpr uint64_t kTickMs = 500;
 constexpr uint64_t kStillMs = 5000;
-// Twenty times what an agent needs.
-constexpr uint64_t kProcessorMs = 3000;
+// Of a whole start an agent needs a tenth of that.
+constexpr uint64_t kProcessorMs = 1000;
 // However it gets on.
 constexpr uint64_t kTotalMs = 60'000;
 // StagingWord in launcher/remote/staging/protocol.ts
 constexpr uint16_t kAlive = 7;
 constexpr uint16_t kHung = 8;
-// Nobody else sends it, and it leaves no core file: the status tells a shell that it was us (launcher/remote/staging/protocol.ts).
+// Nobody else sends it, and it leaves no core file: the status tells a shell that it was us
+// (launcher/remote/staging/protocol.ts).
 constexpr int kEnding = SIGVTALRM;
 constexpr int kCannotStart = 125;
 
@@ -93,7 +94,8 @@ const char* describe(Stall stall, char state, char (&text)[96]) {
       snprintf(text, sizeof text, "was stopped for %u s (state %c)", seconds, state);
       break;
     case Stall::looping:
-      snprintf(text, sizeof text, "used %u s of processor time", static_cast<unsigned>(kProcessorMs / 1000));
+      snprintf(text, sizeof text, "used %u s of processor time without reading anything",
+               static_cast<unsigned>(kProcessorMs / 1000));
       break;
     case Stall::waiting:
       snprintf(text, sizeof text, "waited for %u s without reading anything (state %c)", seconds, state);
@@ -107,8 +109,7 @@ const char* describe(Stall stall, char state, char (&text)[96]) {
 
 void endProgram(Watched& watched, Stall stall, char state) {
   char text[96];
-  dprintf(STDERR_FILENO, "ncclrun-watchdog: the agent (process %d) %s before it was up, and was ended\n", watched.pid,
-          describe(stall, state, text));
+  dprintf(STDERR_FILENO, "ncclrun-watchdog: process %d %s, and was ended\n", watched.pid, describe(stall, state, text));
   say(watched, kHung);
   kill(watched.pid, kEnding);
   kill(watched.pid, SIGCONT);  // one that is stopped dies on its way back

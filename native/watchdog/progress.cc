@@ -31,8 +31,8 @@ bool look(pid_t pid, Sample& out) {
   unsigned long user = 0;
   unsigned long system = 0;
   // proc(5): state, nine numbers that do not matter, but for the eighth of them, majflt; utime, stime
-  if (rest == nullptr || sscanf(rest, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %lu %*u %lu %lu", &out.state, &faults,
-                                &user, &system) != 4) {
+  if (rest == nullptr ||
+      sscanf(rest, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %lu %*u %lu %lu", &out.state, &faults, &user, &system) != 4) {
     return false;
   }
   out.majorFaults = faults;
@@ -44,10 +44,11 @@ bool look(pid_t pid, Sample& out) {
 }
 
 Stall Progress::judge(const Sample& now, uint64_t elapsedMs) {
-  if (now.processorMs >= processorLimitMs_) return Stall::looping;
-  const bool moved = now.majorFaults != last_.majorFaults || now.processorMs != last_.processorMs ||
-                     now.readBytes != last_.readBytes || now.state == 'R';
+  const bool hasRead = now.majorFaults != last_.majorFaults || now.readBytes != last_.readBytes;
+  const bool moved = hasRead || now.processorMs != last_.processorMs || now.state == 'R';
   last_ = now;
+  if (hasRead) processorMsAtRead_ = now.processorMs;
+  if (now.processorMs - processorMsAtRead_ >= processorLimitMs_) return Stall::looping;
   stillMs_ = moved ? 0 : stillMs_ + elapsedMs;
   if (stillMs_ < stillLimitMs_) return Stall::none;
   return now.state == 'T' || now.state == 't' ? Stall::stopped : Stall::waiting;

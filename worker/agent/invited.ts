@@ -17,7 +17,9 @@ const CALL_LIMIT_MS = 30_000;
 
 /** Ends the process where there is no invitation, or nobody answers. */
 export async function serveInvited(): Promise<void> {
+  // Up, as far as a watchdog can tell: from here on an agent waits for other hosts, which may take long. Each wait has a limit of its own.
   const watchdog = Watchdog.ofThisProcess();
+  watchdog.disarm();
   process.on('SIGTERM', () => ends('SIGTERM'));
   process.on('SIGINT', () => ends('SIGINT'));
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => undefined); // the ranks get them from Slurm, too

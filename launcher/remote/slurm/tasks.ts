@@ -2,7 +2,7 @@
 import { agentPath, INVITED_AGENT, installationRoot } from '../local.ts';
 import type { Identity } from '../staging/identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
-import { StagingRefusal } from '../staging/protocol.ts';
+import { HUNG_STATUS, StagingRefusal } from '../staging/protocol.ts';
 import { NO_GUARD } from '../staging/watch-script.ts';
 
 /** Status of a shell that does not find the agent. */
@@ -10,7 +10,7 @@ const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
 /**
- * Where the agent cannot be started the task fails, and srun ends the step and says why; else its status is no business of srun, which would
+ * Where the agent cannot be started, or its watchdog ends it, the task fails, and srun ends the step and says why; else its status is no business of srun, which would
  * end the others. Slurm's signals are the agent's.
  */
 const RUN = `
@@ -18,7 +18,7 @@ const RUN = `
   n_run() {
     "$1" ${INVITED_AGENT};
     n_status=$?;
-    case $n_status in ${NOT_EXECUTABLE} | ${NOT_FOUND}) exit $n_status ;; *) exit 0 ;; esac;
+    case $n_status in ${NOT_EXECUTABLE} | ${NOT_FOUND} | ${HUNG_STATUS}) exit $n_status ;; *) exit 0 ;; esac;
   };`;
 
 /** Parameters: root, version, key. */
