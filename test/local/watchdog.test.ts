@@ -46,7 +46,8 @@ describe('the watchdog', () => {
   it(
     'ends a program that is stopped, and tells the launcher',
     async () => {
-      const { child, words, ended } = start('setTimeout(() => {}, 1e6)');
+      const { child, words, watched, ended } = start('setTimeout(() => {}, 1e6)');
+      await until('the watchdog is there', watched);
       child.kill('SIGSTOP');
       const { signal, stderr } = await ended;
       expect(signal).toBe('SIGVTALRM');
@@ -96,7 +97,8 @@ describe('the watchdog', () => {
     async () => {
       const { child, words, ended } = start('fs.readSync(3, Buffer.alloc(1)); setTimeout(() => {}, 1e6)');
       const { signal, stderr } = await ended;
-      expect({ signal, words }).toEqual({ signal: 'SIGVTALRM', words: [] });
+      expect(signal).toBe('SIGVTALRM');
+      expect(words).not.toContain(StagingWord.hung);
       expect(stderr).toContain(`process ${child.pid}`);
     },
     PATIENCE_MS,
