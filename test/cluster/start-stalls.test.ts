@@ -13,6 +13,8 @@ import { until } from '../rig/until.ts';
 /** From the fault to the command's end, with both hosts' processes gone a moment later. */
 const VERDICT_MS = 30_000;
 
+const argv = (rsh: string): string[] => ['--json', '--rsh', rsh, '-H', 'h1:1,h2:1', '/bin/true'];
+
 describeIf(clusterUnavailable(), 'an agent that does not come up', () => {
   let cluster: Cluster;
   let victim: ClusterHost;
@@ -38,8 +40,6 @@ describeIf(clusterUnavailable(), 'an agent that does not come up', () => {
     await command.nothingLeft(2000);
     return { failure: parseResult(stdout).failures[0], stderr };
   }
-
-  const argv = (rsh: string): string[] => ['--json', '--rsh', rsh, '-H', 'h1:1,h2:1', '/bin/true'];
 
   it.each([
     ['ssh2', 'process.kill(process.pid, "SIGSTOP")', /process \d+ was stopped for 5 s/],
