@@ -1,8 +1,9 @@
 # Read by ncclrun and ncclrun-agent, which have put the path of the installation into n_home: n_find_node puts the Node that runs it into n_node,
-# n_start_node BUNDLE WORD... becomes it. Variables begin with n_, so that none that the user has exported changes its value.
+# n_start_node BUNDLE WORD... becomes it, under the n_watchdog for what is n_watched where there is one. Variables begin with n_, so that none that the user has exported changes its value.
 
 # Node opens a debugger for SIGUSR1. Until Node itself blocks the signal, it is ignored.
 trap "" USR1
+n_watchdog=
 
 # The Node that npm installed: with ncclrun, or beside it in the same node_modules (of a scope, too). No other directory above is looked into:
 # anybody may make a node_modules in /tmp.
@@ -34,5 +35,5 @@ n_start_node() {
     export "NCCLRUN_HELD_$n_name=$n_value" "NCCLRUN_HELD=${NCCLRUN_HELD-} $n_name"
     unset "$n_name"
   done
-  exec "$n_node" "$n_debugger" --disable-warning=ExperimentalWarning "$n_bundle" "$@"
+  exec ${n_watchdog:+"$n_watchdog" "$n_watched"} "$n_node" "$n_debugger" --disable-warning=ExperimentalWarning "$n_bundle" "$@"
 }

@@ -32,7 +32,7 @@ run(
   ['--build', 'build', '--parallel', String(availableParallelism()), '--', '--no-print-directory', '-s'],
   needed,
 );
-for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack']) {
+for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack', 'ncclrun-watchdog']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
 

@@ -44,5 +44,11 @@ export function runShell(words: readonly string[], changes: readonly string[] = 
     link.release();
     return { status: waitStatus === null ? null : exitOf(waitStatus).exitCode, remarks };
   });
-  return { link, exit, kill: () => link.kill(), letGo: (lost) => (lost ? link.killAlone() : link.letGo()) };
+  return {
+    link,
+    exit,
+    kill: () => link.kill(),
+    letGo: (lost) => (lost ? link.killAlone() : link.letGo()),
+    stoppedProcess: () => link.stoppedChild,
+  };
 }

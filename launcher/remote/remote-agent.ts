@@ -1,6 +1,7 @@
 /** An agent on another host, over the standard streams of a remote shell's command. */
 import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
+import { type StartStall, StartWatch } from '../../control/link/start-watch.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, HEADER_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -14,8 +15,9 @@ import { AGENT_START } from './shell.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
 import { sayLast } from './say-last.ts';
 import { explainSsh } from './ssh-complaint.ts';
+import { endedFailure, hungFailure, stallFailure } from './start-failure.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
-import { StagingWord } from './staging/protocol.ts';
+import { HUNG_STATUS, StagingWord } from './staging/protocol.ts';
 import { installedCommand, remoteCommand, UNTRUSTED } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
 import { TroubleError } from './trouble.ts';
@@ -27,11 +29,15 @@ import { messageOf } from '../../control/message-of.ts';
 const MAX_CONNECTING = 32;
 const MAX_ATTEMPTS = 6;
 const FIRST_PAUSE_MS = 100;
-/** From the shell's start to the agent's first word. */
-const HELLO_DEADLINE_MS = 60_000;
+/** From the shell's start to the host's first word, which a login may delay. */
+const CONNECT_MS = 60_000;
+/** Between two steps of a start, such as a piece of a copy and the next. The host itself gives up sooner, if it can. */
+const ADVANCE_MS = 90_000;
 /** Status of a login shell that does not find the command. */
 const COMMAND_NOT_FOUND = 127;
 const COMMAND_NOT_EXECUTABLE = 126;
+/** Of ssh itself, for whatever is wrong with the connection. */
+const SSH_FAILED = 255;
 
 const connecting = new Limiter(MAX_CONNECTING);
 
@@ -71,8 +77,12 @@ function canBranch(way: RemoteShell): way is BranchingShell {
 interface AttemptEnd {
   /** The agent did. */
   readonly spoke: boolean;
-  /** We ended it, since no agent had spoken for long. */
-  readonly silent: boolean;
+  /** Why we ended it; null: we did not. */
+  readonly stall: StartStall | null;
+  /** The host's shell has run our command. */
+  readonly began: boolean;
+  /** The host's watchdog ended the agent. */
+  readonly hung: boolean;
   /** What broke the link; null for a clean end. */
   readonly problem: string | null;
   readonly exit: RemoteExit;
@@ -139,6 +149,20 @@ class RemoteAgent implements AgentConnection {
     await this.#done;
   }
 
+  /** By whatever way it is started. Who goes by way of another host hears of that one's silence first. */
+  #watchStart(remote: RemoteProcess, onStall: (stall: StartStall) => void): StartWatch {
+    const { heartbeatMs, leaseMs } = this.#terms;
+    return new StartWatch({
+      heartbeatMs,
+      leaseMs: remote.isWatched === true ? leaseMs + 2 * heartbeatMs : leaseMs,
+      connectMs: CONNECT_MS,
+      loginMs: remote.loginMs ?? null,
+      advanceMs: ADVANCE_MS,
+      stoppedProcess: () => remote.stoppedProcess?.() ?? null,
+      onStall,
+    });
+  }
+
   #keepLease(link: Link): Lease {
     return new Lease({
       ...this.#terms,
@@ -160,7 +184,7 @@ class RemoteAgent implements AgentConnection {
       const end = await this.#attempt(release, anew).finally(release);
       const problem = end.problem ?? sayLast(end.exit.remarks);
       if (this.#closing || end.spoke) return this.#handler.closed({ problem, failure: null });
-      if (!anew && end.staging?.cachedIsBad === true) {
+      if (!anew && end.staging?.cachedIsBad === true && !end.hung && end.stall === null) {
         anew = true;
         continue;
       }
@@ -182,17 +206,23 @@ class RemoteAgent implements AgentConnection {
 
   /** One connection, to its end. `onSpoke` is called at the agent's first frame. `anew`: what the host has in its cache does not work. */
   async #attempt(onSpoke: () => void, anew: boolean): Promise<AttemptEnd> {
-    const end: { spoke: boolean; silent: boolean; problem: string | null } = {
+    const end: { -readonly [Key in keyof Omit<AttemptEnd, 'exit' | 'staging'>]: AttemptEnd[Key] } = {
       spoke: false,
-      silent: false,
+      stall: null,
+      began: false,
+      hung: false,
       problem: null,
     };
     const command = this.#command(anew);
     let remote: RemoteProcess;
+    let watch: StartWatch | null = null;
     try {
       remote = await this.#shell.start(this.#host, command, {
         way: (message) => this.#handler.way(message),
-        step: (step) => this.#tell(step),
+        step: (step) => {
+          this.#tell(step);
+          if (step === AGENT_START) watch?.login();
+        },
         staging: (bytes) => this.#handler.staging(bytes),
       });
     } catch (error) {
@@ -200,10 +230,10 @@ class RemoteAgent implements AgentConnection {
     }
     const { link, exit } = remote;
     this.#remote = remote;
-    const silence = setTimeout(() => {
-      end.silent = true;
+    watch = this.#watchStart(remote, (stall) => {
+      end.stall = stall;
       remote.kill();
-    }, HELLO_DEADLINE_MS);
+    });
     const staging =
       this.#identity === null
         ? null
@@ -222,13 +252,18 @@ class RemoteAgent implements AgentConnection {
     link.open({
       frame: (frame) => {
         if (!end.spoke) {
-          silence.refresh();
+          if (frame.kind === FrameKind.staging) {
+            watch?.heard(frame.flags !== StagingWord.alive);
+            end.began = true;
+            end.hung ||= frame.flags === StagingWord.hung;
+            if (isSignOfLife(frame)) return;
+          }
           if (staging?.takes(frame) === true) {
             if (isReady(frame)) this.#tell(AGENT_START);
             return;
           }
           end.spoke = this.#hasSpoken = true;
-          clearTimeout(silence);
+          watch?.stop();
           onSpoke();
           this.#release();
           if (remote.isWatched !== true) this.#lease = this.#keepLease(link);
@@ -245,7 +280,7 @@ class RemoteAgent implements AgentConnection {
     if (this.#closing) link.close();
     else link.send(this.#order);
     const exited = await exit;
-    clearTimeout(silence);
+    watch.stop();
     this.#lease?.stop();
     const remarks = withoutScript(exited.remarks, command);
     return { ...end, exit: { ...exited, remarks }, staging };
@@ -263,11 +298,21 @@ class RemoteAgent implements AgentConnection {
     return remoteCommand({ root: installationRoot, identity: this.#identity, orderBytes, anew });
   }
 
-  async #explain({ exit, problem, silent, staging }: AttemptEnd): Promise<HostUnreachableFailure | AgentFailure> {
+  async #explain({
+    exit,
+    problem,
+    stall,
+    began,
+    hung,
+    staging,
+  }: AttemptEnd): Promise<HostUnreachableFailure | AgentFailure> {
     const { name: host } = this.#host;
     const unstaged = (await staging?.failure(exit.remarks)) ?? null;
     if (unstaged !== null) return unstaged;
     if (exit.failure !== undefined) return exit.failure;
+    if (hung || exit.status === HUNG_STATUS) return hungFailure(host, exit.remarks);
+    if (stall !== null)
+      return stallFailure(host, stall, { step: this.#step, trial: this.#shell.trial(this.#host, false) });
     const base = { type: 'agent', host, phase: 'hello' } as const;
     if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
       const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;
@@ -285,18 +330,11 @@ class RemoteAgent implements AgentConnection {
           'let it belong to you or root, writable by nobody else (chown, chmod go-w), or let ncclrun be copied there (--stage auto)',
       };
     }
-    if (silent) {
-      const cause = { type: 'host-unreachable', host, phase: 'hello', cause: 'timeout' } as const;
-      return {
-        ...cause,
-        detail: sayLast(exit.remarks) ?? 'connected, but no agent answered',
-        remedy: `try: ${this.#shell.trial(this.#host, false)}`,
-      };
-    }
     if (problem !== null) {
       const remedy = `this must print nothing to stdout: ${this.#shell.trial(this.#host, false)}; a login script there may do so only at a terminal`;
       return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
     }
+    if (began && exit.trouble === undefined && exit.status !== SSH_FAILED) return endedFailure(host, exit);
     return explainSsh(this.#host, exit, this.#shell.trial(this.#host, true));
   }
 }
@@ -304,6 +342,11 @@ class RemoteAgent implements AgentConnection {
 /** Nothing keeps the agent from starting any more. */
 function isReady({ flags }: Frame): boolean {
   return flags === StagingWord.cached || flags === StagingWord.staged;
+}
+
+/** Of a host that is at work, or its watchdog: nothing to answer. */
+function isSignOfLife({ flags }: Frame): boolean {
+  return flags === StagingWord.alive || flags === StagingWord.hung;
 }
 
 function failedExit(error: unknown): RemoteExit {

@@ -29,6 +29,10 @@ export interface RemoteProcess {
    * the host learns of it, which takes a moment; at once where the host is lost.
    */
   letGo(lost: boolean): void;
+  /** The number of the process on our side if a signal has stopped it, else null; left out where there is none. */
+  stoppedProcess?(): number | null;
+  /** Once we are in, the host's login shell has so long to run the command. Left out where the way does not tell when we are. */
+  readonly loginMs?: number;
   /** Another host's agent keeps the lease with the one at the other end, and tells of its silence. */
   readonly isWatched?: boolean;
 }

@@ -213,6 +213,11 @@ Napi::Value childKill(const Napi::CallbackInfo& call) {
   return call.Env().Undefined();
 }
 
+Napi::Value childStopped(const Napi::CallbackInfo& call) {
+  std::shared_ptr<LocalServer> held;
+  return Napi::Number::New(call.Env(), openServer(call[0], held).thread().stoppedChild());
+}
+
 Napi::Value localServerSend(const Napi::CallbackInfo& call) {
   std::shared_ptr<LocalServer> held;
   LocalServer& server = openServer(call[0], held);

@@ -31,6 +31,7 @@ Napi::Object exportAll(Napi::Env env, Napi::Object exports) {
   EXPORT(localServerWrite);
   EXPORT(streamsServe);
   EXPORT(childKill);
+  EXPORT(childStopped);
   EXPORT(localServerSend);
   EXPORT(localServerDisconnect);
   EXPORT(localServerClose);

@@ -25,6 +25,7 @@ Napi::Value toolStart(const Napi::CallbackInfo& call);
 Napi::Value localServerWrite(const Napi::CallbackInfo& call);
 Napi::Value streamsServe(const Napi::CallbackInfo& call);
 Napi::Value childKill(const Napi::CallbackInfo& call);
+Napi::Value childStopped(const Napi::CallbackInfo& call);
 Napi::Value localServerSend(const Napi::CallbackInfo& call);
 Napi::Value localServerDisconnect(const Napi::CallbackInfo& call);
 Napi::Value localServerClose(const Napi::CallbackInfo& call);

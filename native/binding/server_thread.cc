@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -98,6 +99,7 @@ int ServerThread::serveChild(ChildProcess child) {
   }
   Descriptor life(static_cast<int>(syscall(SYS_pidfd_open, child.pid, 0)));
   if (!life.valid()) return errno;
+  child_ = child.pid;
   Connection& connection = serveNew(std::move(child.input), std::move(life), child.pid);
   if (child.output.valid()) connection.setOutput(std::move(child.output));
   if (child.remarks.valid()) {
@@ -162,6 +164,14 @@ void ServerThread::killChild(bool withItsOwn) {
   post([this, withItsOwn] {
     if (Connection* child = find(1)) child->kill(withItsOwn);
   });
+}
+
+// One that was reaped is no child of ours, and is not found.
+pid_t ServerThread::stoppedChild() const {
+  siginfo_t state = {};
+  const pid_t child = child_;
+  const bool told = child > 0 && waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0;
+  return told ? state.si_pid : 0;
 }
 
 void ServerThread::post(Command command) {

@@ -38,6 +38,8 @@ class ServerThread {
 
   // SIGKILL to the child, if it is still there.
   void killChild(bool withItsOwn);
+  // The child's number if a signal has stopped it, else 0.
+  pid_t stoppedChild() const;
 
   // From any thread; never blocks on a peer. A connection that is gone meanwhile loses the frame.
   void send(uint32_t connection, OutgoingFrame frame);
@@ -72,6 +74,7 @@ class ServerThread {
   Descriptor spare_;  // given up for a moment to refuse connections when descriptors have run out
   std::thread thread_;
   std::atomic<bool> stopping_{false};
+  std::atomic<pid_t> child_{0};
 
   std::mutex mutex_;
   std::vector<Command> commands_;

@@ -73,11 +73,15 @@ struct Terms {
   char hash[2 * kHashBytes + 1];
 };
 
+// An empty line is a sign of life of a launcher that makes the archive.
 bool readTerms(Terms& terms) {
-  FrameHeader header = {};
-  char text[256] = "";
-  return readHeader(header) && header.payloadBytes < sizeof text && readAll(text, header.payloadBytes) &&
-         sscanf(text, "%u %*u %*u %64[0-9a-f]", &terms.pieces, terms.hash) == 2;
+  for (;;) {
+    FrameHeader header = {};
+    char text[256] = "";
+    if (!readHeader(header) || header.payloadBytes >= sizeof text || !readAll(text, header.payloadBytes)) return false;
+    if (strcmp(text, "\n") == 0) continue;
+    return sscanf(text, "%u %*u %*u %64[0-9a-f]", &terms.pieces, terms.hash) == 2;
+  }
 }
 
 class Unpacker {

@@ -1,11 +1,11 @@
 /** Agents that start agents: with more hosts than --radix, those that are reached reach the others. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { LEASE_MS } from '../../launcher/job/order.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
-import { Cluster, LOGIN_ADDRESS } from '../rig/cluster.ts';
+import { Cluster, LOGIN_ADDRESS, repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { agentOn, killHard } from '../rig/faults.ts';
 import { processEntry } from '../rig/processes.ts';
@@ -60,6 +60,18 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     expect(stdout.split('\n').toSorted().slice(1)).toEqual(all.map((name, rank) => `[${rank}] ${name}`));
     expect(callers().flat()).toEqual(all.map(() => 'login'));
     await clean(all);
+  });
+
+  it('names a host behind others whose agent does not come up', async () => {
+    const bundle = join(repository, 'dist/bundle/agent.cjs');
+    const program = join(cluster.state, 'stopped.cjs');
+    writeFileSync(program, 'process.kill(process.pid, "SIGSTOP")');
+    await cluster.host('h7').exec('mount', '--bind', program, bundle);
+    const { status, stdout } = await Command.run([...anywhere(), '--json', 'hostname'], { cluster });
+    expect(status).toBe(125);
+    const message = expect.stringMatching(/did not come up: process \d+ was stopped for 5 s/);
+    expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'agent', host: 'h7', message });
+    await clean(all, 10_000);
   });
 
   it('stands for the next attempt', async () => {

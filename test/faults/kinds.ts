@@ -6,6 +6,7 @@ import { pairKinds } from './kinds/pairs.ts';
 import { processKinds } from './kinds/processes.ts';
 import { rankKinds } from './kinds/ranks.ts';
 import { resourceKinds } from './kinds/resources.ts';
+import { startKinds } from './kinds/starts.ts';
 import { stoppedKinds } from './kinds/stopped.ts';
 import { survivorKinds } from './kinds/survivors.ts';
 import { suspendedKinds } from './kinds/suspended.ts';
@@ -16,6 +17,7 @@ export const kinds: readonly Kind[] = [
   ...rankKinds,
   ...resourceKinds,
   ...linkKinds,
+  ...startKinds,
   ...stoppedKinds,
   ...pairKinds,
   ...survivorKinds,

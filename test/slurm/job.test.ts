@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeIf, findProgram } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
+import { partsOn } from '../rig/faults.ts';
 import { withEnvironment } from '../rig/processes.ts';
 import { Slurm, slurmUnavailable } from '../rig/slurm.ts';
+import { until } from '../rig/until.ts';
 
 const ncclrun = join(repository, 'bin/ncclrun');
 
@@ -92,6 +94,21 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     expect(await slurm.jobField(job, 'JobState')).toBe('RUNNING');
     await slurm.run(['scancel', job]);
     await slurm.jobReaches(job, 'JobState', 'CANCELLED');
+  });
+
+  it('names a host whose agent does not come up', async () => {
+    const bundle = join(repository, 'dist/bundle/agent.cjs');
+    const program = join(directory, 'stopped.cjs');
+    await writeFile(program, 'process.kill(process.pid, "SIGSTOP")');
+    await cluster.host('h3').exec('mount', '--bind', program, bundle);
+    try {
+      const { status, stderr } = await salloc(['--nodelist=h1,h3'], 'hostname');
+      expect(status).toBe(125);
+      expect(stderr).toMatch(/^ncclrun: h3: the agent on h3 did not come up: process \d+ was stopped for 5 s/m);
+      await until('no agent on h3', () => partsOn(cluster.host('h3'), 'agent').length === 0);
+    } finally {
+      await cluster.host('h3').exec('umount', bundle);
+    }
   });
 
   describe('with a host that lacks ncclrun', () => {

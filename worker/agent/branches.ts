@@ -5,6 +5,7 @@
 import { GatheredFrames } from '../../control/link/gathered-frames.ts';
 import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
+import { describeStall, StartWatch } from '../../control/link/start-watch.ts';
 import { parseBranchOrder } from '../../control/link/validate.ts';
 import {
   BranchWord,
@@ -22,9 +23,14 @@ import { type Death, NativeLink } from '../engine/native-link.ts';
 import { messageOf } from '../../control/message-of.ts';
 import type { LeaseTerms } from './uplink.ts';
 
+/** From a remote shell's start to its host's first word, which a login may delay. */
+const CONNECT_MS = 60_000;
+
 /** A running remote shell: what Branches needs of a NativeLink. */
 export interface BranchLink extends Link {
   readonly died: Promise<Death>;
+  /** The number of its process while a signal keeps it stopped. */
+  readonly stoppedChild?: number | null;
   kill(): void;
   letGo(): void;
   release(): void;
@@ -35,6 +41,10 @@ export type StartBranch = (words: readonly string[]) => BranchLink;
 
 interface Branch {
   readonly link: BranchLink;
+  /** Until the agent's first word. */
+  readonly watch: StartWatch;
+  /** Why it was given up before that; null: it was not. */
+  stall: string | null;
   /** From the agent's first word on. */
   lease: Lease | null;
 }
@@ -106,11 +116,12 @@ export class Branches {
       return this.#say(number, BranchWord.gone, { status: null, remarks: messageOf(error) });
     }
     if (this.#branches.size === 0) this.#none = new Promise((resolve) => (this.#lastGone = resolve));
-    const branch: Branch = { link, lease: null };
+    const branch: Branch = { link, watch: this.#watchStart(() => branch), stall: null, lease: null };
     this.#branches.set(number, branch);
     link.open({
       frame: (frame) => this.#hear(number, branch, frame),
       closed: (problem) => {
+        branch.watch.stop();
         branch.lease?.stop();
         this.#say(number, BranchWord.closed, { problem });
       },
@@ -119,10 +130,27 @@ export class Branches {
   }
 
   #hear(number: number, branch: Branch, frame: Frame): void {
+    if (frame.kind === FrameKind.staging) branch.watch.heard(true);
+    else branch.watch.stop();
     if (frame.kind !== FrameKind.staging)
       branch.lease ??= new Lease({ ...this.#terms, onSilent: (silentMs) => this.#silent(number, branch, silentMs) });
     branch.lease?.heard();
     if (frame.kind !== FrameKind.heartbeat) this.#gathered.add(number, frame);
+  }
+
+  /** Of a host that another one reaches the launcher would know no sooner, and could not tell whose silence it is. */
+  #watchStart(branch: () => Branch): StartWatch {
+    return new StartWatch({
+      ...this.#terms,
+      connectMs: CONNECT_MS,
+      loginMs: null,
+      advanceMs: Infinity, // the launcher's to judge
+      stoppedProcess: () => branch().link.stoppedChild ?? null,
+      onStall(stall) {
+        branch().stall = describeStall(stall);
+        branch().link.kill();
+      },
+    });
   }
 
   /** Those behind it, too, are lost with its shell. */
@@ -133,11 +161,12 @@ export class Branches {
 
   async #untilGone(number: number, branch: Branch): Promise<void> {
     const { waitStatus, remarks } = await branch.link.died;
+    branch.watch.stop();
     branch.lease?.stop();
     branch.link.release();
     this.#branches.delete(number);
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
-    this.#say(number, BranchWord.gone, { status, remarks });
+    this.#say(number, BranchWord.gone, { status, remarks: branch.stall ?? remarks });
     if (this.#branches.size === 0) this.#lastGone?.();
   }
 

@@ -10,6 +10,7 @@ import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { loadNative } from '../engine/load.ts';
 import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
+import { Watchdog } from './watchdog.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const INVITATION_DEADLINE_MS = 30_000;
@@ -17,6 +18,9 @@ const CALL_LIMIT_MS = 30_000;
 
 /** Ends the process where there is no invitation, or nobody answers. */
 export async function serveInvited(): Promise<void> {
+  // Up, as far as a watchdog can tell: from here on an agent waits for other hosts, which may take long. Each wait has a limit of its own.
+  const watchdog = Watchdog.ofThisProcess();
+  watchdog.disarm();
   process.on('SIGTERM', () => ends('SIGTERM'));
   process.on('SIGINT', () => ends('SIGINT'));
   process.on('SIGUSR2', () => undefined); // the ranks get it from Slurm, too
@@ -30,7 +34,7 @@ export async function serveInvited(): Promise<void> {
     });
     const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket;
     const connection = { localAddress, localPort, remoteAddress, remotePort };
-    serve(Object.assign(new StreamLink(socket, socket), { died, connection }) satisfies AgentLink);
+    serve(Object.assign(new StreamLink(socket, socket), { died, connection }) satisfies AgentLink, watchdog);
   } catch (error) {
     giveUp(messageOf(error));
   }

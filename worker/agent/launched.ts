@@ -8,15 +8,17 @@ import { NativeLink } from '../engine/native-link.ts';
 import type { Native } from '../engine/native.ts';
 import { type AgentLink, serve } from './serve.ts';
 import { sshConnection } from './tcp-silence.ts';
+import { Watchdog } from './watchdog.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** See NativeLink. Nobody notices so short a delay; the ends of a job and of its start are flushed. */
 const GATHER_MS = 2;
 
+const watchdog = Watchdog.ofThisProcess();
 const native = loaded();
 native.blockSigusr1(true); // for a Node without --disable-sigusr1
 const link = new NativeLink(native, (onEvent) => native.streamsServe(0, 1, onEvent), GATHER_MS);
-serve(Object.assign(link, { connection: sshConnection(process.env) }) satisfies AgentLink);
+serve(Object.assign(link, { connection: sshConnection(process.env) }) satisfies AgentLink, watchdog);
 
 /** Without the addon there is no link either: the one frame that says so goes out by hand. */
 function loaded(): Native {
@@ -28,6 +30,7 @@ function loaded(): Native {
       message: messageOf(error),
       remedy: null,
     };
+    watchdog.speak();
     writeSync(1, encodeFrame(makeFrame(FrameKind.failure, { payload: encodeJson(report) })));
     return process.exit(125);
   }

@@ -16,6 +16,7 @@ import { leave } from '../engine/load.ts';
 import { guardianPath, installationRoot, installedVersion } from './installation.ts';
 import type { TcpConnection } from './tcp-silence.ts';
 import { Uplink } from './uplink.ts';
+import type { Watchdog } from './watchdog.ts';
 
 /** A launcher that has connected sends its order with the same packet; a stranger may never. */
 const ORDER_DEADLINE_MS = 30_000;
@@ -38,15 +39,17 @@ export function theAgent(): Agent | null {
   return agent;
 }
 
-/** Serves the launcher at the other end until the end of the process. */
-export function serve(link: AgentLink): void {
+/** Serves the launcher at the other end until the end of the process. `watchdog`: what ends us if we do not come up. */
+export function serve(link: AgentLink, watchdog: Watchdog): void {
   const deadline = setTimeout(() => giveUp('no order came'), ORDER_DEADLINE_MS);
   link.open({
     frame(frame) {
       try {
         if (agent === null || (frame.kind === FrameKind.order && agent.hasEnded)) {
           clearTimeout(deadline);
+          watchdog.speak();
           begin(frame, link);
+          watchdog.disarm();
         } else if (uplink?.receive(frame) !== true) {
           agent.receive(frame);
         }

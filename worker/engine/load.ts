@@ -23,6 +23,7 @@ const FUNCTIONS: readonly (keyof Native)[] = [
   'localServerWrite',
   'streamsServe',
   'childKill',
+  'childStopped',
   'localServerSend',
   'localServerDisconnect',
   'localServerClose',

@@ -87,6 +87,12 @@ export class NativeLink implements Link {
     if (!this.#over) this.#native.childKill(this.#server, true);
   }
 
+  /** The number of the child's process while a signal keeps it stopped; else null. */
+  get stoppedChild(): number | null {
+    const pid = this.#over ? 0 : this.#native.childStopped(this.#server);
+    return pid === 0 ? null : pid;
+  }
+
   /** SIGKILL to the child alone: what it started may end by itself. */
   killAlone(): void {
     if (!this.#over) this.#native.childKill(this.#server, false);

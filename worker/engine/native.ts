@@ -231,6 +231,8 @@ export interface Native {
   streamsServe(input: number, output: number, onEvent: (event: LocalServerEvent) => void): LocalServer;
   /** SIGKILL to the guardian or tool, if it is still there, and `withItsOwn` to what it started in its process group. */
   childKill(server: LocalServer, withItsOwn: boolean): void;
+  /** The process number of the guardian or tool if a signal has stopped it, else 0. */
+  childStopped(server: LocalServer): number;
   localServerSend(
     server: LocalServer,
     connection: number,

@@ -2,16 +2,17 @@
 import { INVITED_AGENT, installationRoot } from '../local.ts';
 import type { Identity } from '../staging/identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
-import { StagingRefusal } from '../staging/protocol.ts';
+import { HUNG_STATUS, StagingRefusal } from '../staging/protocol.ts';
 import { UNTRUSTED } from '../staging/remote-script.ts';
 import { TRUST } from '../staging/trust.ts';
+import { NO_GUARD } from '../staging/watch-script.ts';
 
 /** Status of a shell that does not find the agent. */
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
 /**
- * Where the agent cannot be started the task fails, and srun ends the step and says why; else its status is no business of srun, which would
+ * Where the agent cannot be started, or its watchdog ends it, the task fails, and srun ends the step and says why; else its status is no business of srun, which would
  * end the others. Slurm's signals are the agent's.
  */
 const RUN = `
@@ -21,7 +22,7 @@ const RUN = `
     [ -z "$n_distrust" ] || export NCCLRUN_DISTRUST="$n_distrust";
     "$1/bin/ncclrun-agent" ${INVITED_AGENT};
     n_status=$?;
-    case $n_status in ${NOT_EXECUTABLE} | ${NOT_FOUND}) exit $n_status ;; *) exit 0 ;; esac;
+    case $n_status in ${NOT_EXECUTABLE} | ${NOT_FOUND} | ${HUNG_STATUS}) exit $n_status ;; *) exit 0 ;; esac;
   };`;
 
 /** Parameters: root, version, key. */
@@ -73,6 +74,7 @@ const keep = oneLine(`
   ${FIND_COPY}
   n_is_installed "$1" "$2" && n_trusts "$1" all && n_end 0;
   n_find_copy && n_end 0;
+  ${NO_GUARD}
   ${MAKE_ROOM}
   LC_ALL=C tar -xzf - -C "$n_new" || n_fail ${StagingRefusal.unpack};
   ${TAKE_PLACE}

@@ -60,7 +60,7 @@ export class Ssh2 implements RemoteShell {
       (end) => (killed ? { ...end, status: null } : end),
       (error: unknown) => failedExit(error),
     );
-    return { link, exit, kill, letGo: kill };
+    return { link, exit, kill, letGo: kill, loginMs: hop.settings.connectSeconds * 1000 };
   }
 
   trial(host: HostSlots, verbose: boolean): string {

@@ -20,6 +20,10 @@ export interface Errand {
   readonly onFailure: (message: string, remedy: string | null) => void;
 }
 
+/** While an archive is made, which takes a few seconds once per version, the host must not take us for dead. */
+const SIGN_MS = 1000;
+const SIGN_OF_LIFE = Buffer.from('\n');
+
 export class Courier {
   readonly #errand: Errand;
   /** Where it is asked for, it goes ahead of the archive. */
@@ -57,8 +61,10 @@ export class Courier {
 
   async #begin(compression: Compression): Promise<void> {
     const { identity, link, onBegin, onFailure } = this.#errand;
+    const signs = setInterval(() => this.#send(link, SIGN_OF_LIFE), SIGN_MS);
     try {
       const found = await archive(compression, identity);
+      clearInterval(signs); // the terms are next
       this.#archive = found;
       onBegin(found.bytes.length);
       const pieces = Math.ceil(found.bytes.length / PIECE_BYTES);
@@ -67,6 +73,8 @@ export class Courier {
     } catch (error) {
       if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
       onFailure(error.failure.message, error.failure.remedy);
+    } finally {
+      clearInterval(signs);
     }
   }
 

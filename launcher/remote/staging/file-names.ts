@@ -9,6 +9,7 @@ export const neededFiles: readonly string[] = [
   'build/ncclrun-dial',
   'build/ncclrun-perf',
   'build/ncclrun-unpack',
+  'build/ncclrun-watchdog',
   'build/libnccl.so.2',
   'build/ncclrun.node',
   'dist/bundle/agent.cjs',

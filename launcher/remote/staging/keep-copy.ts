@@ -44,8 +44,8 @@ export const FIND_COPY = `
   n_find_copy() { n_in_places n_is_here; };`;
 
 /**
- * n_new, where to unpack, for as long as the shell lives, if this is the n_machine that ours runs on. Calls n_fail REFUSAL. n_run_node: the
- * unpacked Node, without what makes it load other code or open a debugger.
+ * n_new, where to unpack, for as long as the shell lives, if this is the n_machine that ours runs on. Calls n_fail REFUSAL, and n_relieve at the
+ * shell's end. n_run_node: the unpacked Node, without what makes it load other code or open a debugger.
  */
 export const MAKE_ROOM = `
   [ "$(uname -sm)" = "$n_machine" ] || { uname -sm >&2; n_fail ${StagingRefusal.machine}; };
@@ -65,7 +65,7 @@ export const MAKE_ROOM = `
   n_trusts "$n_cache" || n_fail ${StagingRefusal.untrusted};
   rm -rf "$n_new" && mkdir "$n_new" || n_fail ${StagingRefusal.directory};
   find "$n_cache" -maxdepth 1 -name ".new-*" -mmin +60 -exec rm -rf {} + 2>/dev/null;
-  trap "rm -rf \\"$n_new\\"" EXIT;
+  trap "n_relieve; rm -rf \\"$n_new\\"" EXIT;
   trap "exit 125" HUP INT TERM PIPE;
   n_damaged=;
   [ -d "$n_home" ] && n_damaged=yes;

@@ -8,10 +8,13 @@
  *                                            its size       "bytes\n"; 0: there is none
  *     next                                   the unpacker   (native/unpack; what follows is its talk, where it can serve)
  *     wanted (subject: ArchiveForm)
+ *                                            "\n"            (a sign of life, each second until the archive is there)
  *                                            terms          "pieces pieceBytes lastPieceBytes sha256\n"
  *     next                                   a piece of the archive
  *     …
  *     staged                                 order          (for the agent, which takes the shell's place)
+ *
+ * The host says `alive` when its shell starts, and each second while something gets on there: the script of the shell, or an agent that starts.
  *
  * The launcher sends only what was asked for, one thing at a time: a tool that reads further than it was told finds nothing there.
  */
@@ -25,7 +28,14 @@ export const StagingWord = {
   /** `subject` is a StagingRefusal; the tools' complaints are on stderr. */
   failed: 5,
   unpacker: 6,
+  /** The host is at work: its shell runs, a copy is unpacked, an agent starts. */
+  alive: 7,
+  /** The watchdog ends an agent that does not come up; why is on stderr. */
+  hung: 8,
 } as const;
+
+/** 128 + SIGVTALRM: the status of an agent that its watchdog has ended (native/watchdog). */
+export const HUNG_STATUS = 154;
 
 export const StagingRefusal = {
   machine: 1,

@@ -10,6 +10,7 @@ import { FRAME_VERSION, FrameKind } from '../../../control/messages/frame.ts';
 import { quote } from '../shell.ts';
 import type { Identity } from './identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, START, TAKE_PLACE } from './keep-copy.ts';
+import { GUARD } from './watch-script.ts';
 import { ArchiveForm, StagingRefusal, StagingWord, UnpackerStatus } from './protocol.ts';
 import { TRUST } from './trust.ts';
 
@@ -38,7 +39,17 @@ export function installedCommand(root: string): string {
   return ['exec', 'sh', '-c', quote(installedOnly), 'ncclrun', quote(root)].join(' ');
 }
 
+const octal = (value: number): string => `\\${value.toString(8).padStart(3, '0')}`;
+/** A frame without payload: the shell's printf fills in flags and subject, both below 8. */
+const headerBegin = [0, 0, 0, 0, FRAME_VERSION, FrameKind.staging].map(octal).join('');
+const headerEnd = octal(0).repeat(7);
+
+/** n_say WORD SUBJECT: a StagingWord goes to the launcher. */
+const SAY = `n_say() { printf "${headerBegin}\\00$1\\000\\00$2${headerEnd}"; };`;
+
 const installedOnly = oneLine(`
+  ${SAY}
+  n_say ${StagingWord.alive} 0;
   ${TRUST}
   ${START}
   [ -d "$1" ] && n_trusts "$1" all && n_start "$n_real";
@@ -46,11 +57,6 @@ const installedOnly = oneLine(`
   echo "$n_distrust" >&2;
   exit ${UNTRUSTED};
 `);
-
-const octal = (value: number): string => `\\${value.toString(8).padStart(3, '0')}`;
-/** A frame without payload: the shell's printf fills in flags and subject, both below 8. */
-const headerBegin = [0, 0, 0, 0, FRAME_VERSION, FrameKind.staging].map(octal).join('');
-const headerEnd = octal(0).repeat(7);
 
 /** Where no tool hashes. */
 const hashProgram = [
@@ -63,6 +69,8 @@ const hashProgram = [
  * keep-copy.ts.
  */
 const script = oneLine(`
+  ${SAY}
+  n_say ${StagingWord.alive} 0;
   ${TRUST}
   ${START}
   ${IS_INSTALLED}
@@ -70,12 +78,13 @@ const script = oneLine(`
 
   n_key=$3 n_order=$4 n_mode=$5 n_machine=$6 n_hash=$7;
   ${FIND_COPY}
-  n_say() { printf "${headerBegin}\\00$1\\000\\00$2${headerEnd}"; };
   [ "$n_mode" = usual ] && n_find_copy && n_say ${StagingWord.cached} 0 && n_start "$n_real";
 
   # Nothing to start. Descriptor 3 stays the launcher's where stdout is a pipe between tools.
   exec 3>&1;
   n_fail() { echo "$n_distrust" >&2; n_say ${StagingWord.failed} "$1" >&3; exit 125; };
+  ${GUARD}
+  n_guard;
   head -c "$n_order" >/dev/null;
   ${MAKE_ROOM}
 
@@ -87,8 +96,11 @@ const script = oneLine(`
   # times faster than sha256sum.
   n_by_tools() {
     n_say ${StagingWord.wanted} ${ArchiveForm.gzip};
-    n_skip;
-    read -r n_pieces n_piece n_last n_sum || exit 125;
+    n_pieces=;
+    while [ -z "$n_pieces" ]; do
+      n_skip;
+      read -r n_pieces n_piece n_last n_sum || exit 125;
+    done;
     n_receive() {
       while [ "$n_pieces" -gt 1 ]; do n_next "$n_piece"; n_pieces=$((n_pieces-1)); done;
       n_next "$n_last";
@@ -106,10 +118,10 @@ const script = oneLine(`
     n_passing=;
     if [ -n "$n_hasher" ] && mkfifo "$n_tap" 2>/dev/null; then
       n_take <"$n_tap" >"$n_new/sum" 3>&- &
-      n_passing=yes;
+      n_started n_passing;
     fi;
     n_receive | tee "$n_tap" | LC_ALL=C tar -xzf - -C "$n_new" || n_fail ${StagingRefusal.unpack};
-    if [ -n "$n_passing" ]; then wait; else n_take <"$n_tap" >"$n_new/sum"; fi;
+    if [ -n "$n_passing" ]; then wait "$n_passing"; else n_take <"$n_tap" >"$n_new/sum"; fi;
     read -r n_got n_rest <"$n_new/sum";
     [ "$n_got" = "$n_sum" ] || n_fail ${StagingRefusal.hash};
   };
@@ -130,6 +142,7 @@ const script = oneLine(`
     *) n_fail ${StagingRefusal.unpack} ;;
   esac;
   ${TAKE_PLACE}
+  n_relieve;
   n_say ${StagingWord.staged} 0;
   exec 3>&-;
   n_start "$n_home";
