@@ -115,6 +115,18 @@ export class RankTable {
       throw new ProtocolError(`a frame of kind ${frame.kind} for rank ${frame.subject}, which is waiting`);
   }
 
+  /** The host has ranks: those of others have no business in the rendezvous. */
+  indexWithRanks(host: Host): number {
+    const index = this.indexOf(host);
+    if (index === -1) throw new ProtocolError('a message of a rank, of which it has none');
+    return index;
+  }
+
+  /** A rank that is, or was, on this host. */
+  expectOn(host: Host, rank: number): void {
+    if (this.hostOf(rank) !== host) throw new ProtocolError(`a report of rank ${rank}, which does not run there`);
+  }
+
   #stateOn(host: Host, { subject: rank, kind }: Frame): RankState {
     const state = this.#states[rank];
     if (state === undefined || this.hostOf(rank) !== host)
