@@ -17,6 +17,7 @@ import type { TableUse } from '../../control/planner/measured/tables.ts';
 import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
 import { AGENT_START } from '../remote/shell.ts';
 import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
+import { EndBounds } from './end-bounds.ts';
 import { HostBounds } from './host-bounds.ts';
 import type { HostPreflight } from './preflight.ts';
 import type { HostSlots } from './types.ts';
@@ -45,6 +46,8 @@ export interface HostHandler {
   way(host: Host, message: string): void;
   /** How far its connection is. */
   step(host: Host, step: string): void;
+  /** Not all of its output is taken yet. */
+  isHeldUp(host: Host): boolean;
   /** What is known of a rank's end; the end itself follows. @throws ProtocolError for a rank that is not there */
   ofEnd(host: Host, report: Extract<AgentReport, { rank: number }>): void;
   /** A GPU of its ranks reported an error. */
@@ -63,6 +66,8 @@ export class Host {
   readonly #order: AgentOrder;
   readonly #handler: HostHandler;
   readonly #bounds = new HostBounds();
+  /** Once its ranks are to be killed. */
+  #endBounds: EndBounds | null = null;
   #connection: AgentConnection | null = null;
   #state: HostState = { name: 'connecting' };
   #isReached = false;
@@ -141,6 +146,13 @@ export class Host {
     return this.#asked.promise;
   }
 
+  /** Nobody waits for it any more. */
+  #settle(): void {
+    this.#suspensionDone();
+    this.#answered(null);
+    this.#endBounds?.close();
+  }
+
   #answered(answer: ReachAnswer | null): void {
     this.#asked?.resolve(answer);
     this.#asked = null;
@@ -173,6 +185,14 @@ export class Host {
     this.send(makeFrame(FrameKind.end));
     // An agent that has not spoken yet has started nothing; its stdin's end is all it needs to know.
     if (unheard && !this.slots.local) this.#end(null);
+    else
+      this.#endBounds = new EndBounds({
+        isHeldUp: () => this.#handler.isHeldUp(this),
+        overdue: (seconds) =>
+          this.lose(
+            this.#lost('protocol', `its ranks were to be killed ${seconds} s ago, and it does not say that they are`),
+          ),
+      });
     return undefined;
   }
 
@@ -197,8 +217,7 @@ export class Host {
   /** Gives the host up, and with it those that are reached by way of it. */
   lose(failure: Failure): void {
     if (this.isOver) return;
-    this.#suspensionDone();
-    this.#answered(null);
+    this.#settle();
     this.#state = { name: 'lost', failure };
     this.#handler.lost(this, failure);
     void this.#connection?.close(true);
@@ -236,6 +255,7 @@ export class Host {
         if (this.#state.name !== 'ending') throw new ProtocolError('its ranks are ended, which nobody asked for');
         return this.#end(this.hello);
       default:
+        if (frame.kind === FrameKind.output) this.#endBounds?.output(frame.payload.length);
         return this.#handler.frame(this, frame);
     }
   }
@@ -286,8 +306,7 @@ export class Host {
   }
 
   #end(hello: AgentHello | null): void {
-    this.#suspensionDone();
-    this.#answered(null);
+    this.#settle();
     this.#state = { name: 'ended', hello };
     this.#handler.ended(this);
   }

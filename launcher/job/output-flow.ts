@@ -61,6 +61,11 @@ export class OutputFlow {
     else from.waiting.add(chunk);
   }
 
+  /** The reporter has not taken all that came from it. */
+  isHeldUp(host: Host): boolean {
+    return (this.#hosts.get(host)?.chunks ?? 0) > 0;
+  }
+
   /** Resolves when the reporter has taken everything. */
   async settled(): Promise<void> {
     if (this.#underWay === 0) return;

@@ -122,9 +122,10 @@ export class RankTable {
     return index;
   }
 
-  /** A rank that is, or was, on this host. */
-  expectOn(host: Host, rank: number): void {
-    if (this.hostOf(rank) !== host) throw new ProtocolError(`a report of rank ${rank}, which does not run there`);
+  /** The report, which must be of a rank that is, or was, on this host. */
+  ofItsOwn<Report extends { readonly rank: number }>(host: Host, report: Report): Report {
+    if (this.hostOf(report.rank) === host) return report;
+    throw new ProtocolError(`a report of rank ${report.rank}, which does not run there`);
   }
 
   #stateOn(host: Host, { subject: rank, kind }: Frame): RankState {

@@ -8,7 +8,7 @@ import type { Invitation } from '../../control/link/secret.ts';
 import { StreamLink } from '../../control/link/stream-link.ts';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
-import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
+import { type AgentLink, complain, giveUp, serve, theAgent } from './serve.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const INVITATION_DEADLINE_MS = 30_000;
@@ -22,7 +22,10 @@ export async function serveInvited(): Promise<void> {
   try {
     const invitation = await readInvitation();
     const host = process.env['SLURMD_NODENAME'] ?? '';
-    const socket = await call(withManagersAddress(invitation), host, CALL_LIMIT_MS);
+    const socket = await call(withManagersAddress(invitation), host, {
+      limitMs: CALL_LIMIT_MS,
+      onRetry: (why) => complain(`${why}; calling again`),
+    });
     const died = new Promise((resolve) => {
       socket.once('close', resolve);
     });
