@@ -2,22 +2,59 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { type Invitation, secretTls } from './secret.ts';
+import { type Invitation, secretTls, tokenOf } from './secret.ts';
 import { messageOf } from '../message-of.ts';
 
 /** Of one address, before the next is tried beside it. */
 const HEAD_START_MS = 250;
+/** Before the call is made again; doubles up to the most. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2000;
+
+/** The launcher's end closed the connection before both sides had shown the key: another call may get through. */
+class ClosedError extends Error {}
+
+export interface CallOptions {
+  readonly limitMs: number;
+  /** Why a call did not get through, before the next. */
+  readonly onRetry?: (why: string) => void;
+}
 
 /** A connection on which both sides have shown the key. Rejects, with what was tried, after `limitMs`. */
-export async function call(invitation: Invitation, identity: string, limitMs: number): Promise<TLSSocket> {
-  const deadline = AbortSignal.timeout(limitMs);
+export async function call(
+  invitation: Invitation,
+  identity: string,
+  { limitMs, onRetry }: CallOptions,
+): Promise<TLSSocket> {
+  const deadline = new AbortController();
+  const limit = setTimeout(() => deadline.abort(), limitMs); // keeps the process running until somebody has answered
+  let calls = 0;
+  try {
+    for (let most = FIRST_PAUSE_MS; ; most = Math.min(2 * most, LONGEST_PAUSE_MS)) {
+      calls += 1;
+      try {
+        return await callOnce(invitation, identity, deadline.signal);
+      } catch (error) {
+        const why = messageOf(error);
+        if (!(error instanceof ClosedError)) throw error;
+        const pauseMs = most / 2 + Math.random() * (most / 2);
+        if (await passes(pauseMs, deadline.signal)) onRetry?.(why);
+        else throw new Error(`${why} (${calls} calls in ${limitMs / 1000} s)`, { cause: error });
+      }
+    }
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+async function callOnce(invitation: Invitation, identity: string, deadline: AbortSignal): Promise<TLSSocket> {
   const found = new AbortController();
   const enough = AbortSignal.any([deadline, found.signal]);
   const { addresses, port } = invitation;
   const troubles: string[] = [];
   const attempts: Socket[] = [];
   const tried = addresses.map(async (host, index) => {
-    await pause(index * HEAD_START_MS, enough);
+    if (!(await passes(index * HEAD_START_MS, enough))) throw new Error('no answer');
     const socket = connectTcp({ host, port });
     attempts.push(socket);
     try {
@@ -37,34 +74,56 @@ export async function call(invitation: Invitation, identity: string, limitMs: nu
     for (const socket of attempts) socket.destroy();
     const how = error instanceof AggregateError ? troubles.join('; ') : messageOf(error);
     const message = `the launcher cannot be reached at port ${port}: ${how || 'no address was given'}`;
-    throw new Error(message, { cause: error });
+    throw error instanceof ClosedError ? new ClosedError(message) : new Error(message, { cause: error });
   }
 }
 
-async function shake(
-  socket: Socket,
-  { secret }: Invitation,
-  identity: string,
-  signal: AbortSignal,
-): Promise<TLSSocket> {
+function shake(socket: Socket, { secret }: Invitation, identity: string, signal: AbortSignal): Promise<TLSSocket> {
+  const { remoteAddress } = socket;
+  const key = Buffer.from(secret, 'base64');
+  socket.write(tokenOf(key));
   const tls = connectTls({
     ...secretTls,
     socket,
-    pskCallback: () => ({ psk: Buffer.from(secret, 'base64'), identity }),
+    pskCallback: () => ({ psk: key, identity }),
     checkServerIdentity: () => undefined, // it has no certificate: who has the key is the launcher
   });
-  await once(tls, 'secureConnect', { signal });
-  tls.setNoDelay(true);
-  return tls;
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(new Error(`${remoteAddress}: no answer to the handshake`));
+    signal.addEventListener('abort', giveUp);
+    const closed = (): void =>
+      reject(new ClosedError(`${remoteAddress}: the connection was closed before the handshake was done`));
+    // A launcher that has another key says so in an alert; everything else is the connection's end.
+    tls.on('error', (error) => (isAlert(error) ? reject(error) : closed()));
+    tls.once('close', closed);
+    socket.once('close', closed);
+    tls.once('secureConnect', () => {
+      signal.removeEventListener('abort', giveUp);
+      tls.removeAllListeners('error');
+      tls.removeListener('close', closed);
+      socket.removeListener('close', closed);
+      tls.setNoDelay(true);
+      resolve(tls);
+    });
+  });
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    timer.unref();
-    signal.addEventListener('abort', () => {
+function isAlert(error: Error): boolean {
+  return 'code' in error && typeof error.code === 'string' && error.code.startsWith('ERR_SSL_');
+}
+
+/** False: `signal` came first. */
+function passes(ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(false);
+    const end = (passed: boolean): void => {
       clearTimeout(timer);
-      reject(new Error('no answer'));
-    });
+      signal.removeEventListener('abort', aborted);
+      resolve(passed);
+    };
+    const aborted = (): void => end(false);
+    const timer = setTimeout(() => end(true), ms);
+    signal.addEventListener('abort', aborted);
+    return undefined;
   });
 }

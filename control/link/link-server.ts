@@ -1,14 +1,21 @@
 /** Where those who were invited call: a TCP port that answers nobody without the job's key. */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
-import { secretTls } from './secret.ts';
+import { SECRET_BYTES, secretTls, TOKEN_BYTES, tokenOf } from './secret.ts';
 import { StreamLink } from './stream-link.ts';
+import { originOf, WaitingRoom } from './waiting-room.ts';
 
-/** Whoever has not shown the key by then goes. */
+/** Whoever has not shown the token by then goes, and whoever has not shown the key in as much time more. */
 const HANDSHAKE_MS = 10_000;
-/** Who has not shown the key, at a time: the longest waiting one goes first, so that nobody can keep out those who were invited. */
+/** Who has not shown the token, at a time. */
 const STRANGERS = 64;
+/** Who has, and not yet the key: some for each host, for the token may have been overheard. */
+const HANDSHAKES_PER_HOST = 4;
+const MIN_HANDSHAKES = 64;
+/** Connections that the system makes ahead of us, so that a flood does not cost those who were invited a timeout. */
+const BACKLOG = 4096;
 const KEEPALIVE_MS = 30_000;
 
 export interface LinkServerOptions {
@@ -19,27 +26,32 @@ export interface LinkServerOptions {
 }
 
 export class LinkServer {
-  readonly #server: Server;
+  readonly #tcp: TcpServer;
+  /** Does not listen: it is given the connections that have shown the token. */
+  readonly #tls: Server;
+  readonly #token: Buffer;
   readonly #callers = new WeakMap<TLSSocket, string>();
-  /** By where they call from, the longest waiting first. */
-  readonly #strangers = new Map<string, Socket>();
+  readonly #strangers = new WaitingRoom(STRANGERS, HANDSHAKE_MS);
+  readonly #invited: WaitingRoom;
   readonly #expected: Set<string>;
 
   private constructor({ secret, identities, onLink }: LinkServerOptions) {
     this.#expected = new Set(identities);
+    this.#token = tokenOf(secret);
+    this.#invited = new WaitingRoom(Math.max(MIN_HANDSHAKES, HANDSHAKES_PER_HOST * identities.size), HANDSHAKE_MS);
     const key = Buffer.from(secret);
-    this.#server = createServer({
+    this.#tls = createServer({
       ...secretTls,
       handshakeTimeout: HANDSHAKE_MS,
       pskCallback: (socket, identity) => {
-        if (!this.#expected.has(identity)) return null;
+        // To whom it is told that a name is wrong, it would be told which names are right.
+        if (!this.#expected.has(identity)) return randomBytes(SECRET_BYTES);
         this.#callers.set(socket, identity);
         return key;
       },
     });
-    this.#server.on('connection', (socket) => this.#wait(socket));
-    this.#server.on('secureConnection', (socket) => {
-      this.#strangers.delete(originOf(socket));
+    this.#tls.on('secureConnection', (socket) => {
+      this.#invited.leave(originOf(socket));
       const identity = this.#callers.get(socket);
       if (identity === undefined || !this.#expected.delete(identity)) return socket.destroy();
       socket.setNoDelay(true);
@@ -47,45 +59,50 @@ export class LinkServer {
       onLink(identity, new StreamLink(socket, socket));
       return undefined;
     });
-    this.#server.on('tlsClientError', () => undefined); // strangers, and scanners of ports
+    this.#tls.on('tlsClientError', () => undefined); // who has the token and not the key
+    this.#tcp = createTcpServer((socket) => this.#wait(socket));
   }
 
+  /** No part of TLS is touched for who does not know the token. */
   #wait(socket: Socket): void {
-    const origin = originOf(socket);
-    this.#strangers.set(origin, socket);
-    socket.once('close', () => {
-      if (this.#strangers.get(origin) === socket) this.#strangers.delete(origin);
-    });
-    const [longest] = this.#strangers;
-    if (longest === undefined || this.#strangers.size <= STRANGERS) return;
-    this.#strangers.delete(longest[0]);
-    longest[1].destroy();
+    this.#strangers.enter(socket);
+    socket.on('error', () => undefined);
+    const look = (): void => {
+      const shown: unknown = socket.read(TOKEN_BYTES);
+      if (!(shown instanceof Buffer)) return;
+      socket.off('readable', look);
+      this.#strangers.leave(originOf(socket));
+      if (shown.length !== TOKEN_BYTES || !timingSafeEqual(shown, this.#token)) socket.destroy();
+      else this.#shake(socket);
+    };
+    socket.on('readable', look);
+  }
+
+  #shake(socket: Socket): void {
+    this.#invited.enter(socket);
+    this.#tls.emit('connection', socket);
   }
 
   /** Rejects where no port can be had. */
   static async listen(options: LinkServerOptions): Promise<LinkServer> {
     const server = new LinkServer(options);
-    server.#server.listen({ port: 0, host: '::', ipv6Only: false });
+    server.#tcp.listen({ port: 0, host: '::', ipv6Only: false, backlog: BACKLOG });
     try {
-      await once(server.#server, 'listening');
+      await once(server.#tcp, 'listening');
     } catch {
-      server.#server.listen({ port: 0, host: '0.0.0.0' }); // a kernel without IPv6
-      await once(server.#server, 'listening');
+      server.#tcp.listen({ port: 0, host: '0.0.0.0', backlog: BACKLOG }); // a kernel without IPv6
+      await once(server.#tcp, 'listening');
     }
     return server;
   }
 
   get port(): number {
-    const address = this.#server.address();
+    const address = this.#tcp.address();
     return address === null || typeof address === 'string' ? 0 : address.port;
   }
 
   /** No more calls; links stay. */
   close(): void {
-    this.#server.close();
+    this.#tcp.close();
   }
-}
-
-function originOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
 }

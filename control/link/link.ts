@@ -2,6 +2,7 @@
 import type { Frame } from '../messages/frame.ts';
 
 export interface LinkHandler {
+  /** @throws ProtocolError: the other side broke the protocol, and the link ends with that sentence */
   frame(frame: Frame): void;
   /** Called once, after the last frame. `problem` is null for a clean end, else one sentence. */
   closed(problem: string | null): void;

@@ -1,6 +1,7 @@
 /** The JSON payloads of the link, checked where they arrive. */
 import * as v from 'valibot';
 import type { BranchEnd, BranchOrder, BranchProblem } from '../messages/branch.ts';
+import { MAX_PAYLOAD_BYTES } from '../messages/frame.ts';
 import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../messages/link.ts';
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
@@ -11,6 +12,11 @@ const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
 const addresses = v.pipe(v.array(v.pipe(v.string(), v.maxLength(100))), v.maxLength(1000));
 const port = v.pipe(count, v.maxValue(65_535));
+/** For people; launchers keep some of them. */
+const sentence = v.pipe(v.string(), v.maxLength(10_000));
+const name = v.pipe(v.string(), v.maxLength(1000));
+/** Of what an agent says in JSON. */
+const MAX_SAID_BYTES = 1024 * 1024;
 
 const program = v.object({
   argv: v.pipe(v.array(v.string()), v.minLength(1)),
@@ -66,17 +72,17 @@ const topology = v.object({
 
 const hello = v.object({
   schemaVersion: v.literal(1),
-  version: v.string(),
-  jobId: v.string(),
-  hostName: v.string(),
-  bootId: v.string(),
+  version: name,
+  jobId: name,
+  hostName: name,
+  bootId: name,
   pid: count,
   cores: count,
   gpus: count,
   topology: v.nullable(topology),
-  nodeVersion: v.string(),
+  nodeVersion: name,
   addresses,
-  launcherAddress: v.nullable(v.string()),
+  launcherAddress: v.nullable(name),
   preflight: v.record(v.pipe(v.string(), v.maxLength(40)), v.pipe(v.string(), v.maxLength(1000))),
   time: count,
   freePort: count,
@@ -130,10 +136,10 @@ const gpuMemory = v.object({
 const report = v.variant('type', [
   v.object({ type: v.literal('listening'), port }),
   v.object({ type: v.literal('reached'), found: v.pipe(v.array(addresses), v.maxLength(10)) }),
-  v.object({ type: v.literal('refusal'), message: v.string(), remedy: v.nullable(v.string()) }),
+  v.object({ type: v.literal('refusal'), message: sentence, remedy: v.nullable(sentence) }),
   v.object({ type: v.literal('silent'), silentMs: count }),
   v.object({ type: v.literal('launcher-silent'), silentMs: count }),
-  v.object({ type: v.literal('guardian-died'), message: v.string() }),
+  v.object({ type: v.literal('guardian-died'), message: sentence }),
   v.object({ type: v.literal('out-of-memory'), rank: count }),
   v.object({ type: v.literal('rank-gpu'), rank: count, gpu }),
   v.object({ type: v.literal('gpu-memory'), gpus: v.array(gpuMemory) }),
@@ -142,20 +148,20 @@ const report = v.variant('type', [
     code: count,
     gpu: count,
     address: v.pipe(v.string(), v.maxLength(40)),
-    ranks: v.array(count),
+    ranks: v.pipe(v.array(count), v.maxLength(10_000)),
     pid: v.nullable(count),
     message: v.pipe(v.string(), v.maxLength(400)),
     time: count,
   }),
-  v.object({ type: v.literal('notice'), message: v.string() }),
+  v.object({ type: v.literal('notice'), message: sentence }),
   v.object({ type: v.literal('stalled'), where }),
   v.object({ type: v.literal('whereabouts'), where }),
   v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),
   v.object({
     type: v.literal('tuning'),
     ranks: count,
-    file: v.string(),
-    key: v.string(),
+    file: name,
+    key: name,
     measured: v.boolean(),
   }),
 ]);
@@ -169,8 +175,8 @@ const invitation = v.object({
 });
 
 const branchOrder = v.object({ words: v.pipe(v.array(v.string()), v.minLength(1)) });
-const branchProblem = v.object({ problem: v.nullable(v.string()) });
-const branchEnd = v.object({ status: v.nullable(count), remarks: v.string() });
+const branchProblem = v.object({ problem: v.nullable(sentence) });
+const branchEnd = v.object({ status: v.nullable(count), remarks: sentence });
 
 /** The version alone, so that an order of another version can be refused by its version and not by its shape. */
 const versioned = v.object({ version: v.string() });
@@ -196,11 +202,11 @@ export function parseBranchOrder(payload: Uint8Array): BranchOrder {
 }
 
 export function parseBranchProblem(payload: Uint8Array): BranchProblem {
-  return parse(branchProblem, payload, 'end of a branch');
+  return parse(branchProblem, payload, 'end of a branch', MAX_SAID_BYTES);
 }
 
 export function parseBranchEnd(payload: Uint8Array): BranchEnd {
-  return parse(branchEnd, payload, 'end of a branch');
+  return parse(branchEnd, payload, 'end of a branch', MAX_SAID_BYTES);
 }
 
 export function parseReachQuestion(payload: Uint8Array): ReachQuestion {
@@ -212,15 +218,16 @@ export function parseStart(payload: Uint8Array): AgentStart {
 }
 
 export function parseHello(payload: Uint8Array): AgentHello {
-  return parse(hello, payload, 'hello');
+  return parse(hello, payload, 'hello', MAX_SAID_BYTES);
 }
 
 export function parseReport(payload: Uint8Array): AgentReport {
-  return parse(report, payload, 'report');
+  return parse(report, payload, 'report', MAX_SAID_BYTES);
 }
 
 /** @throws ProtocolError naming the message, the place in it and what was expected */
-function parse<T>(schema: v.GenericSchema<T>, payload: Uint8Array, what: string): T {
+function parse<T>(schema: v.GenericSchema<T>, payload: Uint8Array, what: string, maxBytes = MAX_PAYLOAD_BYTES): T {
+  if (payload.length > maxBytes) throw new ProtocolError(`${what}: ${payload.length} bytes; ${maxBytes} is the most`);
   const result = v.safeParse(schema, decodeJson(payload, what), { abortEarly: true });
   if (result.success) return result.output;
   const [issue] = result.issues;

@@ -3,6 +3,11 @@ import { ByteReader, ByteWriter } from './bytes.ts';
 import { readKey, writeKey } from './key.ts';
 import type { Key } from './key.ts';
 
+/** A page remembers 16. */
+const MAX_HASHES = 64;
+/** Name, type and count. */
+const MAX_CALL = 400;
+
 export interface Calls {
   readonly rank: number;
   /** As the rank's host sees it. */
@@ -33,8 +38,12 @@ export function decodeCalls(payload: Uint8Array): { readonly key: Key; readonly 
   for (let index = 0; index < length; index++) {
     const [rank, pid, count] = [reader.u32('rank'), reader.u32('pid'), reader.size('number of collectives')];
     const hashes: number[] = [];
-    for (let left = reader.u32('hashes'); left > 0; left--) hashes.push(reader.u32('hash'));
-    all.push({ rank, pid, count, hashes, last: reader.string('call') });
+    const hashCount = reader.u32('hashes');
+    if (hashCount > MAX_HASHES) throw reader.malformed(`${hashCount} hashes of a rank`);
+    for (let left = hashCount; left > 0; left--) hashes.push(reader.u32('hash'));
+    const last = reader.string('call');
+    if (last.length > MAX_CALL) throw reader.malformed(`a call of ${last.length} characters`);
+    all.push({ rank, pid, count, hashes, last });
   }
   reader.end();
   return { key, all };

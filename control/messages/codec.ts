@@ -4,6 +4,7 @@ import type { Frame } from './frame.ts';
 import { ProtocolError } from './protocol-error.ts';
 
 const EMPTY = new Uint8Array(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 const knownKinds: ReadonlySet<number> = new Set(Object.values(FrameKind));
 
 export function isFrameKind(kind: number): kind is FrameKind {
@@ -104,8 +105,9 @@ function writeHeader(frame: Frame, into: Buffer): void {
 export class FrameDecoder {
   readonly #onFrame: (frame: Frame) => void;
   readonly #maxPayloadBytes: number;
-  #parts: Uint8Array[] = [];
-  #partBytes = 0;
+  /** What came of a frame that is not whole yet, at the beginning of memory that is ours. */
+  #held = EMPTY_BUFFER;
+  #heldBytes = 0;
   #needed = HEADER_BYTES;
   #failure: ProtocolError | null = null;
 
@@ -114,25 +116,40 @@ export class FrameDecoder {
     this.#maxPayloadBytes = maxPayloadBytes;
   }
 
-  /** @throws ProtocolError for bytes that are no frame */
+  /** @throws ProtocolError for bytes that are no frame, and whatever `onFrame` throws */
   push(chunk: Uint8Array): void {
     if (this.#failure !== null) throw this.#failure;
-    this.#parts.push(chunk);
-    this.#partBytes += chunk.length;
-    if (this.#partBytes < this.#needed) return;
-    const [only] = this.#parts;
-    const joined = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts, this.#partBytes);
-    const bytes = Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength);
+    if (this.#heldBytes > 0) {
+      this.#hold(chunk);
+      if (this.#heldBytes < this.#needed) return;
+    }
+    const bytes =
+      this.#heldBytes > 0
+        ? this.#held.subarray(0, this.#heldBytes)
+        : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    // The frames are views into it.
+    this.#held = EMPTY_BUFFER;
+    this.#heldBytes = 0;
     const used = this.#cut(bytes);
-    const rest = bytes.subarray(used);
-    this.#parts = rest.length > 0 ? [rest] : [];
-    this.#partBytes = rest.length;
+    if (used < bytes.length) this.#hold(bytes.subarray(used));
+  }
+
+  /** However small the pieces are that a frame comes in, they take no more than it will. */
+  #hold(piece: Uint8Array): void {
+    const length = this.#heldBytes + piece.length;
+    if (length > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(length, Math.min(2 * length, this.#needed)));
+      this.#held.copy(larger, 0, 0, this.#heldBytes);
+      this.#held = larger;
+    }
+    this.#held.set(piece, this.#heldBytes);
+    this.#heldBytes = length;
   }
 
   /** The stream is at its end. @throws ProtocolError if it ended inside a frame */
   end(): void {
-    if (this.#failure === null && this.#partBytes > 0) {
-      throw new ProtocolError(`the stream ended inside a frame, after ${this.#partBytes} of ${this.#needed} bytes`);
+    if (this.#failure === null && this.#heldBytes > 0) {
+      throw new ProtocolError(`the stream ended inside a frame, after ${this.#heldBytes} of ${this.#needed} bytes`);
     }
   }
 

@@ -6,6 +6,9 @@ import { LeftHow } from './rendezvous.ts';
 import type { NcclResult } from './bootstrap.ts';
 import { readResult } from './result.ts';
 
+/** A sentence; launchers and agents remember some of them. */
+const MAX_REASON = 4096;
+
 /** One rank's contribution under a key. */
 export interface Entry {
   readonly rank: number;
@@ -159,7 +162,7 @@ export interface Left {
 }
 
 export function encodeLeft({ key, rank, how, reason }: Left): Uint8Array {
-  return writeKey(new ByteWriter(), key).u32(rank).u32(how).string(reason).finish();
+  return writeKey(new ByteWriter(), key).u32(rank).u32(how).string(reason.slice(0, MAX_REASON)).finish();
 }
 
 export function decodeLeft(payload: Uint8Array): Left {
@@ -170,6 +173,7 @@ export function decodeLeft(payload: Uint8Array): Left {
   const how = Object.values(LeftHow).find((value) => value === number);
   if (how === undefined) throw reader.malformed(`${number} is no way to leave`);
   const reason = reader.string('reason');
+  if (reason.length > MAX_REASON) throw reader.malformed(`a reason of ${reason.length} characters`);
   reader.end();
   return { key, rank, how, reason };
 }

@@ -9,6 +9,8 @@ import { NcclResult } from '../messages/bootstrap.ts';
 import { describeKey, keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import type { Entry } from '../messages/rendezvous-codec.ts';
+import { ProtocolError } from '../messages/protocol-error.ts';
+import { sizeText } from '../size-text.ts';
 import { isShrinkRound, JOIN_ROUND } from '../messages/rendezvous.ts';
 import { readSplit } from '../messages/split.ts';
 import { describeRank, listRanks } from './failure.ts';
@@ -17,6 +19,9 @@ import { RecentMap } from './memory.ts';
 
 /** No communicator is larger; keeps a damaged size from filling the memory. */
 export const MAX_RANKS = 1 << 20;
+/** Of one host's contributions that wait for others, with what each takes beside its own bytes. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
+const ENTRY_BYTES = 1024;
 const REMEMBERED_FAILURES = 256;
 const REMEMBERED_SHRINKS = 256;
 
@@ -65,6 +70,8 @@ export class Collector {
   readonly #options: CollectorOptions;
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Gathering>();
+  /** By host. */
+  readonly #waitingBytes = new Map<number, number>();
   readonly #failed = new RecentMap<RendezvousFailure>(REMEMBERED_FAILURES);
   /** By communicator: the ranks that its shrinks have left out. They have not counted those, so they can be in no later one. */
   readonly #leftBehind = new RecentMap<ReadonlySet<number>>(REMEMBERED_SHRINKS);
@@ -83,6 +90,7 @@ export class Collector {
     return this.#waiting.get(keyName(key));
   }
 
+  /** @throws ProtocolError where too much of this host waits already */
   add(key: Key, size: number, entry: Contributed): Outcome {
     const name = keyName(key);
     const known = this.#waiting.get(name);
@@ -108,6 +116,7 @@ export class Collector {
       hosts: new Set(),
       since: this.#clock.now(),
     };
+    this.#weigh(entry, 1);
     gathering.entries.set(entry.rank, entry);
     gathering.hosts.add(entry.host);
     if (gathering.entries.size === size - leftOut.length)
@@ -132,7 +141,7 @@ export class Collector {
 
   #complete(gathering: Gathering): Gathering {
     const { key, leftOut } = gathering;
-    this.#waiting.delete(keyName(key));
+    this.#remove(gathering);
     const parent = keyName({ ...key, round: JOIN_ROUND });
     if (leftOut.length > 0)
       this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
@@ -143,14 +152,27 @@ export class Collector {
   fail(key: Key, failure: RendezvousFailure): Gathering | undefined {
     const name = keyName(key);
     const gathering = this.#waiting.get(name);
-    this.#waiting.delete(name);
+    if (gathering !== undefined) this.#remove(gathering);
     this.#failed.set(name, failure);
     return gathering;
   }
 
   /** Forgets a key without a trace: it is somebody else's now. */
   forget(key: Key): void {
-    this.#waiting.delete(keyName(key));
+    const gathering = this.get(key);
+    if (gathering !== undefined) this.#remove(gathering);
+  }
+
+  #remove(gathering: Gathering): void {
+    this.#waiting.delete(keyName(gathering.key));
+    for (const entry of gathering.entries.values()) this.#weigh(entry, -1);
+  }
+
+  #weigh({ host, bytes }: Contributed, sign: 1 | -1): void {
+    const all = (this.#waitingBytes.get(host) ?? 0) + sign * (bytes.length + ENTRY_BYTES);
+    if (all > MAX_WAITING_BYTES)
+      throw new ProtocolError(`more than ${sizeText(MAX_WAITING_BYTES)} of contributions that wait for others`);
+    this.#waitingBytes.set(host, all);
   }
 
   #wrongInItself(key: Key, size: number, entry: Contributed): RendezvousFailure | undefined {

@@ -33,6 +33,7 @@ import { Collector } from './collector.ts';
 import type { Gathering } from './collector.ts';
 import { describeDesertion, describeRank } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
+import { ownBytes } from './memory.ts';
 import { LateWatch } from './late.ts';
 import type { LateReport } from './late.ts';
 import { LiveCommunicators } from './live.ts';
@@ -72,6 +73,10 @@ export interface HubOptions {
 /** A key that cannot complete any more is given this long: what ended ranks had sent may still be on its way. */
 const DOOMED_GRACE_MS = 250;
 const LATE_AFTER_MS = 10_000;
+/** Communicators of one host that nobody has left yet. */
+const MAX_LIVE = 16_384;
+/** Messages that nobody fetches: whoever goes on after so many refusals does not listen. */
+const MAX_REFUSED = 1000;
 /** A table is one frame; this much is left for its lengths and the key. */
 const MAX_TABLE_BYTES = 15 * 1024 * 1024;
 
@@ -87,6 +92,8 @@ export class Hub {
   /** Ranks that others failed for want of: told once. */
   readonly #blamed = new Set<number>();
   #doomTimer: Countdown | null = null;
+  /** Messages for which there was no room. */
+  #refusedLetters = 0;
 
   constructor(options: HubOptions) {
     this.#options = options;
@@ -104,7 +111,7 @@ export class Hub {
   receive(host: number, frame: Frame): void {
     switch (frame.kind) {
       case FrameKind.merged:
-        return this.#merged(host, decodeMerged(frame.payload));
+        return this.#merged(host, decodeMerged(ownBytes(frame.payload)));
       case FrameKind.left:
         return this.#left(host, decodeLeft(frame.payload), (frame.flags & ENDED_CLEANLY) !== 0, frame.subject);
       case FrameKind.calls:
@@ -162,6 +169,8 @@ export class Hub {
     const foreign = entries.find(({ jobRank }) => (rankHosts[jobRank] ?? host) !== host);
     if (foreign !== undefined)
       throw new ProtocolError(`a contribution of rank ${foreign.jobRank}, which does not run there`);
+    const live = this.#live.countOn(host);
+    if (live > MAX_LIVE) throw new ProtocolError(`contributions to more than ${MAX_LIVE} communicators at a time`);
     const broken = isShrinkRound(key.round) ? undefined : this.#live.failureOf(key);
     for (const entry of entries) {
       if (broken !== undefined) return this.#tell(host, key, broken);
@@ -224,9 +233,9 @@ export class Hub {
     const { key, rank, how, reason } = left;
     const { length: ranks } = this.#options.rankHosts;
     if (how === LeftHow.missed) {
-      const known = blame >= ranks || this.#blamed.has(blame);
+      if (blame >= ranks || this.#blamed.has(blame)) return;
       this.#blamed.add(blame);
-      if (!known) this.#options.missing(blame, reason);
+      this.#options.missing(blame, reason);
       return;
     }
     if (how === LeftHow.suspected) {
@@ -261,16 +270,22 @@ export class Hub {
   #routed(host: number, message: Routed, wanted: boolean): void {
     if (wanted) {
       const bytes = this.#mailbox.fetch(message, host);
-      if (bytes !== undefined) this.#deliver(host, message, bytes);
+      if (bytes === 'full') this.#tellFull(host, message.key);
+      else if (bytes !== 'waiting') this.#deliver(host, message, bytes);
       return;
     }
     const outcome = this.#mailbox.post(message, message.bytes);
     if (outcome === 'stored') return;
-    if (outcome === 'full') {
-      const key = { ...message.key, round: POST_ROUND };
-      const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
-      this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
-    } else this.#deliver(outcome.waiter, message, message.bytes);
+    if (outcome === 'full') this.#tellFull(host, message.key);
+    else this.#deliver(outcome.waiter, message, message.bytes);
+  }
+
+  #tellFull(host: number, of: Key): void {
+    this.#refusedLetters += 1;
+    if (this.#refusedLetters > MAX_REFUSED) throw new ProtocolError('messages without end, which nobody fetches');
+    const key = { ...of, round: POST_ROUND };
+    const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
+    this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
   }
 
   #deliver(host: number, message: Routed, bytes: Uint8Array): void {

@@ -44,6 +44,8 @@ interface Breach {
 export class LiveCommunicators {
   readonly #send: (host: number, frame: Frame) => void;
   readonly #live = new Map<string, Live>();
+  /** By host: how many of them it has not finished. */
+  readonly #counts = new Map<number, number>();
   readonly #broken = new RecentMap<{ readonly failure: RendezvousFailure; readonly jobRanks: JobRanks }>(
     REMEMBERED_FAILURES,
   );
@@ -56,7 +58,17 @@ export class LiveCommunicators {
     return this.#live.size;
   }
 
+  /** Communicators that the host has not left. */
+  countOn(host: number): number {
+    return this.#counts.get(host) ?? 0;
+  }
+
+  #count(host: number, change: number): void {
+    this.#counts.set(host, this.countOn(host) + change);
+  }
+
   add({ key, hosts, entries, size }: Gathering): void {
+    for (const host of hosts) this.#count(host, 1);
     this.#live.set(nameOf(key), {
       key,
       ranks: size,
@@ -104,7 +116,10 @@ export class LiveCommunicators {
   /** Every rank of a host has left. True when that was the last host. */
   hostFinished(key: Key, host: number): boolean {
     const live = this.#live.get(nameOf(key));
-    if (live?.hosts.delete(host) === true) live.finished.add(host);
+    if (live?.hosts.delete(host) === true) {
+      live.finished.add(host);
+      this.#count(host, -1);
+    }
     if (live === undefined || live.hosts.size > 0) return false;
     return this.#live.delete(nameOf(key));
   }
@@ -118,7 +133,10 @@ export class LiveCommunicators {
     const live = this.#live.get(nameOf(key));
     if (live === undefined) return false;
     this.#broken.set(nameOf(key), { failure, jobRanks: live.jobRanks });
-    if (!cleanly) this.#live.delete(nameOf(key));
+    if (!cleanly) {
+      this.#live.delete(nameOf(key));
+      for (const one of live.hosts) this.#count(one, -1);
+    }
     const frame = makeFrame(FrameKind.broken, {
       subject: blame,
       flags: cleanly ? ENDED_CLEANLY : 0,

@@ -1,8 +1,9 @@
 /** Messages between two ranks under a key, before there is a data path: stored until fetched, in order per sender, receiver and tag. */
 import type { Letter } from '../messages/bootstrap-codec.ts';
 
-/** Bytes that may lie unfetched, over all keys. */
-export const MAILBOX_BYTES = 256 * 1024 * 1024;
+/** Bytes that may lie unfetched, over all keys, with what each message, and each wish for one, takes beside its own. */
+export const MAILBOX_BYTES = 64 * 1024 * 1024;
+const MESSAGE_BYTES = 512;
 
 interface Box<Waiter> {
   readonly stored: Uint8Array[];
@@ -19,23 +20,26 @@ export class Mailbox<Waiter> {
     const box = this.#find(letter);
     const waiter = box?.waiters.shift();
     if (waiter !== undefined) {
+      this.#bytes -= MESSAGE_BYTES;
       this.#tidy(letter);
       return { waiter };
     }
-    if (this.#bytes + bytes.length > MAILBOX_BYTES) return 'full';
-    this.#bytes += bytes.length;
-    this.#make(letter).stored.push(bytes.slice()); // a view would keep the whole chunk it came in
+    if (this.#bytes + costOf(bytes) > MAILBOX_BYTES) return 'full';
+    this.#bytes += costOf(bytes);
+    this.#make(letter).stored.push(new Uint8Array(bytes)); // a view would keep the whole chunk it came in
     return 'stored';
   }
 
-  /** The oldest message, or undefined: the waiter is kept then. */
-  fetch(letter: Letter, waiter: Waiter): Uint8Array | undefined {
+  /** The oldest message; 'waiting': there is none, and the waiter is kept; 'full' if there is no room for it. */
+  fetch(letter: Letter, waiter: Waiter): Uint8Array | 'waiting' | 'full' {
     const bytes = this.#find(letter)?.stored.shift();
     if (bytes === undefined) {
+      if (this.#bytes + MESSAGE_BYTES > MAILBOX_BYTES) return 'full';
+      this.#bytes += MESSAGE_BYTES;
       this.#make(letter).waiters.push(waiter);
-      return undefined;
+      return 'waiting';
     }
-    this.#bytes -= bytes.length;
+    this.#bytes -= costOf(bytes);
     this.#tidy(letter);
     return bytes;
   }
@@ -45,7 +49,8 @@ export class Mailbox<Waiter> {
     const boxes = this.#boxes.get(groupName(id, epoch));
     this.#boxes.delete(groupName(id, epoch));
     return [...(boxes?.values() ?? [])].flatMap((box) => {
-      for (const bytes of box.stored) this.#bytes -= bytes.length;
+      for (const bytes of box.stored) this.#bytes -= costOf(bytes);
+      this.#bytes -= MESSAGE_BYTES * box.waiters.length;
       return box.waiters;
     });
   }
@@ -56,7 +61,9 @@ export class Mailbox<Waiter> {
       for (const [name, box] of boxes) {
         for (let index = box.waiters.length - 1; index >= 0; index--) {
           const waiter = box.waiters[index];
-          if (waiter !== undefined && gone(waiter)) box.waiters.splice(index, 1);
+          if (waiter === undefined || !gone(waiter)) continue;
+          box.waiters.splice(index, 1);
+          this.#bytes -= MESSAGE_BYTES;
         }
         if (box.waiters.length === 0 && box.stored.length === 0) boxes.delete(name);
       }
@@ -85,6 +92,10 @@ export class Mailbox<Waiter> {
     boxes.delete(boxName(letter));
     if (boxes.size === 0) this.#boxes.delete(group);
   }
+}
+
+function costOf(bytes: Uint8Array): number {
+  return bytes.length + MESSAGE_BYTES;
 }
 
 function groupName(id: string, epoch: number): string {

@@ -15,6 +15,7 @@ import type { JobClock } from './job-clock.ts';
 import {
   commonOrder,
   hostAddresses,
+  listenerEnvironment,
   masterEnvironment,
   missingExports,
   orderedProgram,
@@ -98,7 +99,10 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];
   if (epoch === 0) attempt.memory.expect(hostsWithGpus(used));
-  const starts = used.map((_, index) => ({ placement: late[index] ?? null, environment: master }));
+  const starts = used.map((_, index) => ({
+    placement: late[index] ?? null,
+    environment: { ...master, ...listenerEnvironment(addresses, index) },
+  }));
   job.spawn(map, used, starts, () => hubOf(attempt, map, used, addresses, facts.programs[0]));
   return map;
 }

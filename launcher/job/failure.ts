@@ -75,8 +75,8 @@ interface MayFollowXids {
 export interface HostLostFailure extends MayFollowXids {
   readonly type: 'host-lost';
   readonly host: string;
-  /** launcher-silent: of this launcher, so long that the host ended its ranks. */
-  readonly cause: 'silent' | 'link-closed' | 'launcher-silent' | 'guardian-died';
+  /** launcher-silent: of this launcher, so long that the host ended its ranks. protocol: it sent what no agent sends, or too much, and was cut off. */
+  readonly cause: 'silent' | 'link-closed' | 'launcher-silent' | 'guardian-died' | 'protocol';
   readonly silentMs: number | null;
   readonly detail: string;
 }

@@ -3,10 +3,15 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { HostWhereabouts, Whereabouts } from '../../control/messages/hang.ts';
+import { RecentMap } from '../../control/rendezvous/memory.ts';
 import { ranges } from '../report/ranges.ts';
 
 /** An agent that has not answered by then is not waited for. */
 const ANSWER_MS = 1000;
+/** At a time. */
+const MAX_INQUIRIES = 64;
+/** Communicators of which a hang was told. */
+const REMEMBERED = 1024;
 
 /** Ranks that do not get on, and who is to blame as far as it can be seen. */
 export interface Hang {
@@ -41,7 +46,7 @@ export class HangWatch {
   readonly #options: HangWatchOptions;
   /** By communicator. */
   readonly #inquiries = new Map<string, Inquiry>();
-  readonly #told = new Map<string, number>();
+  readonly #told = new RecentMap<number>(REMEMBERED);
 
   constructor(options: HangWatchOptions) {
     this.#options = options;
@@ -52,6 +57,7 @@ export class HangWatch {
     const name = nameOf(where);
     const known = this.#inquiries.get(name);
     if (known !== undefined) return this.answered(host, where);
+    if (this.#inquiries.size >= MAX_INQUIRIES) return undefined; // a job that hangs in so many is told of often enough
     const asked = this.#options.hosts();
     const patience = setTimeout(() => this.#judge(name), ANSWER_MS);
     this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, patience });

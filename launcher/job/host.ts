@@ -17,6 +17,8 @@ import type { TableUse } from '../../control/planner/measured/tables.ts';
 import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
 import { AGENT_START } from '../remote/shell.ts';
 import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
+import { EndBounds } from './end-bounds.ts';
+import { HostBounds } from './host-bounds.ts';
 import type { HostPreflight } from './preflight.ts';
 import type { HostSlots } from './types.ts';
 
@@ -44,8 +46,10 @@ export interface HostHandler {
   way(host: Host, message: string): void;
   /** How far its connection is. */
   step(host: Host, step: string): void;
-  /** What is known of a rank's end; the end itself follows. */
-  ofEnd(report: Extract<AgentReport, { rank: number }>): void;
+  /** Not all of its output is taken yet. */
+  isHeldUp(host: Host): boolean;
+  /** What is known of a rank's end; the end itself follows. @throws ProtocolError for a rank that is not there */
+  ofEnd(host: Host, report: Extract<AgentReport, { rank: number }>): void;
   /** A GPU of its ranks reported an error. */
   xid(host: Host, xid: Xid): void;
   /** How much memory of its ranks' GPUs was free before they started. */
@@ -61,6 +65,9 @@ export class Host {
   readonly slots: HostSlots;
   readonly #order: AgentOrder;
   readonly #handler: HostHandler;
+  readonly #bounds = new HostBounds();
+  /** Once its ranks are to be killed. */
+  #endBounds: EndBounds | null = null;
   #connection: AgentConnection | null = null;
   #state: HostState = { name: 'connecting' };
   #isReached = false;
@@ -85,6 +92,11 @@ export class Host {
   /** Null before its hello and after its loss. */
   get hello(): AgentHello | null {
     return 'hello' in this.#state ? this.#state.hello : null;
+  }
+
+  /** Bytes of output that its ranks may send before any is taken. */
+  get outputCredit(): number {
+    return this.#order.outputCredit;
   }
 
   /** What is compared with other hosts; null before its hello. */
@@ -134,6 +146,13 @@ export class Host {
     return this.#asked.promise;
   }
 
+  /** Nobody waits for it any more. */
+  #settle(): void {
+    this.#suspensionDone();
+    this.#answered(null);
+    this.#endBounds?.close();
+  }
+
   #answered(answer: ReachAnswer | null): void {
     this.#asked?.resolve(answer);
     this.#asked = null;
@@ -166,6 +185,14 @@ export class Host {
     this.send(makeFrame(FrameKind.end));
     // An agent that has not spoken yet has started nothing; its stdin's end is all it needs to know.
     if (unheard && !this.slots.local) this.#end(null);
+    else
+      this.#endBounds = new EndBounds({
+        isHeldUp: () => this.#handler.isHeldUp(this),
+        overdue: (seconds) =>
+          this.lose(
+            this.#lost('protocol', `its ranks were to be killed ${seconds} s ago, and it does not say that they are`),
+          ),
+      });
     return undefined;
   }
 
@@ -173,6 +200,7 @@ export class Host {
   suspend(): Promise<void> {
     if (this.#state.name !== 'up' && this.#state.name !== 'running') return Promise.resolve();
     this.#suspended ??= Promise.withResolvers();
+    this.#bounds.suspensionAsked();
     this.send(makeFrame(FrameKind.suspend, { flags: 1 }));
     return this.#suspended.promise;
   }
@@ -189,8 +217,7 @@ export class Host {
   /** Gives the host up, and with it those that are reached by way of it. */
   lose(failure: Failure): void {
     if (this.isOver) return;
-    this.#suspensionDone();
-    this.#answered(null);
+    this.#settle();
     this.#state = { name: 'lost', failure };
     this.#handler.lost(this, failure);
     void this.#connection?.close(true);
@@ -207,22 +234,28 @@ export class Host {
       this.#dispatch(frame);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      this.lose(this.#linkFailure(`a message that makes no sense: ${error.message}`));
+      this.lose(this.#lost('protocol', error.message));
     }
   }
 
   #dispatch(frame: Frame): void {
     switch (frame.kind) {
+      case FrameKind.heartbeat:
+        return this.#bounds.heartbeat();
       case FrameKind.hello:
+        this.#bounds.hello();
         return this.#hello(parseHello(frame.payload));
       case FrameKind.failure:
+        this.#bounds.report();
         return this.#report(parseReport(frame.payload));
       case FrameKind.suspend:
+        this.#bounds.suspended();
         return this.#suspensionDone();
       case FrameKind.ended:
         if (this.#state.name !== 'ending') throw new ProtocolError('its ranks are ended, which nobody asked for');
         return this.#end(this.hello);
       default:
+        if (frame.kind === FrameKind.output) this.#endBounds?.output(frame.payload.length);
         return this.#handler.frame(this, frame);
     }
   }
@@ -247,7 +280,7 @@ export class Host {
         return this.#handler.tuning(this, report);
       case 'out-of-memory':
       case 'rank-gpu':
-        return this.#handler.ofEnd(report);
+        return this.#handler.ofEnd(this, report);
       case 'xid':
         return this.#handler.xid(this, report);
       case 'gpu-memory':
@@ -262,26 +295,18 @@ export class Host {
         return this.#handler.askedToEnd(this, report.signal);
       case 'refusal':
         return this.lose(this.#agentFailure(report.message, report.remedy));
-      case 'silent': {
-        const { silentMs } = report;
-        return this.lose({ type: 'host-lost', host: this.name, cause: 'silent', silentMs, detail: '' });
-      }
-      case 'launcher-silent': {
-        const { silentMs } = report;
-        return this.lose({ type: 'host-lost', host: this.name, cause: 'launcher-silent', silentMs, detail: '' });
-      }
-      case 'guardian-died': {
-        const { message: detail } = report;
-        return this.lose({ type: 'host-lost', host: this.name, cause: 'guardian-died', silentMs: null, detail });
-      }
+      case 'silent':
+      case 'launcher-silent':
+        return this.lose(this.#lost(report.type, '', report.silentMs));
+      case 'guardian-died':
+        return this.lose(this.#lost('guardian-died', report.message));
       default:
         return report satisfies never;
     }
   }
 
   #end(hello: AgentHello | null): void {
-    this.#suspensionDone();
-    this.#answered(null);
+    this.#settle();
     this.#state = { name: 'ended', hello };
     this.#handler.ended(this);
   }
@@ -291,12 +316,12 @@ export class Host {
     if (this.#state.name === 'connecting') {
       this.lose(failure ?? this.#agentFailure(problem ?? 'the agent ended before it said hello', null));
     } else {
-      this.lose(this.#linkFailure(problem ?? 'the connection to its agent ended'));
+      this.lose(this.#lost('link-closed', problem ?? 'the connection to its agent ended'));
     }
   }
 
-  #linkFailure(detail: string): HostLostFailure {
-    return { type: 'host-lost', host: this.name, cause: 'link-closed', silentMs: null, detail };
+  #lost(cause: HostLostFailure['cause'], detail: string, silentMs: number | null = null): HostLostFailure {
+    return { type: 'host-lost', host: this.name, cause, silentMs, detail };
   }
 
   #agentFailure(message: string, remedy: string | null): AgentFailure {

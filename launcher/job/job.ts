@@ -114,7 +114,8 @@ export class Job {
       tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
-      ofEnd: (report) => this.#ends.told(report),
+      isHeldUp: (host) => this.#output.isHeldUp(host),
+      ofEnd: (host, report) => this.#ends.told(this.#ranks.ofItsOwn(host, report)),
       xid: (host, xid) => this.#parts.xids.heard(host, xid, this.#state),
       gpuMemory: (host, gpus) => this.#parts.memory.heard(host.name, gpus),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
@@ -324,7 +325,7 @@ export class Job {
       case FrameKind.calls:
       case FrameKind.machineKey:
       case FrameKind.machine:
-        return this.#theRendezvous()?.receive(this.#ranks.indexOf(host), frame);
+        return this.#theRendezvous()?.receive(this.#ranks.indexWithRanks(host), frame);
       default:
         throw new ProtocolError(`a frame of kind ${frame.kind}`);
     }

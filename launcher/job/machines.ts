@@ -4,14 +4,22 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { decodeMachine } from '../../control/messages/machine.ts';
 import type { Machine } from '../../control/messages/machine.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { HostMachine } from '../../control/planner/input.ts';
 import { messageOf } from '../../control/message-of.ts';
+
+/** A hash, as text. */
+const MAX_KEY_BYTES = 256;
+/** Instead of a host: none is left that could tell. */
+const NOBODY = -1;
+/** Likewise: one has told. */
+const TOLD = -2;
 
 interface Kind {
   /** null: not told yet, or of no use. */
   machine: HostMachine | null;
   isKnown: boolean;
-  /** Was asked to tell it; -1: nobody is left. */
+  /** Was asked to tell it, or NOBODY or TOLD. */
   asked: number;
   /** Hosts of this kind that may not go on yet. */
   readonly waiting: Set<number>;
@@ -39,11 +47,18 @@ export class Machines {
     return this.#kindOf.get(host)?.machine ?? null;
   }
 
-  /** False: the frame is not ours. Throws ProtocolError if it is malformed. */
-  receive(host: number, frame: Frame): boolean {
-    if (frame.kind === FrameKind.machineKey) this.#announced(host, Buffer.from(frame.payload).toString('latin1'));
-    else if (frame.kind === FrameKind.machine) void this.#told(host, decodeMachine(frame.payload));
-    else return false;
+  /** False: the frame is not ours. @throws ProtocolError if it is malformed, or nobody asked for it */
+  receive(host: number, { kind, payload }: Frame): boolean {
+    if (kind === FrameKind.machineKey) {
+      if (this.#kindOf.has(host)) throw new ProtocolError('what it is, a second time');
+      if (payload.length > MAX_KEY_BYTES) throw new ProtocolError(`a key of ${payload.length} bytes for what it is`);
+      this.#announced(host, Buffer.from(payload).toString('latin1'));
+    } else if (kind === FrameKind.machine) {
+      const asked = this.#kindOf.get(host);
+      if (asked?.asked !== host) throw new ProtocolError('its topology, which nobody asked for');
+      asked.asked = TOLD;
+      void this.#told(host, asked, decodeMachine(payload));
+    } else return false;
     return true;
   }
 
@@ -56,24 +71,22 @@ export class Machines {
 
   #announced(host: number, key: string): void {
     const known = this.#kinds.get(key);
-    const kind: Kind = known ?? { machine: null, isKnown: false, asked: -1, waiting: new Set() };
+    const kind: Kind = known ?? { machine: null, isKnown: false, asked: NOBODY, waiting: new Set() };
     this.#kinds.set(key, kind);
     this.#kindOf.set(host, kind);
     if (kind.isKnown) return this.#options.send(host, makeFrame(FrameKind.machineKnown));
     kind.waiting.add(host);
-    if (kind.asked === -1) this.#ask(kind);
+    if (kind.asked === NOBODY) this.#ask(kind);
     return undefined;
   }
 
   #ask(kind: Kind): void {
     const [first] = kind.waiting;
-    kind.asked = first ?? -1;
+    kind.asked = first ?? NOBODY;
     if (first !== undefined) this.#options.send(first, makeFrame(FrameKind.machineWanted));
   }
 
-  async #told(host: number, machine: Machine): Promise<void> {
-    const kind = this.#kindOf.get(host);
-    if (kind === undefined || kind.isKnown) return;
+  async #told(host: number, kind: Kind, machine: Machine): Promise<void> {
     try {
       kind.machine = await this.#options.read(machine);
     } catch (error) {

@@ -154,6 +154,12 @@ export function hostAddresses(
   return all.length === 0 ? ['127.0.0.1'] : all;
 }
 
+/** Where a host's engines listen for those of others: at the address that these are given for it, and no other. */
+export function listenerEnvironment(addresses: readonly string[], host: number): Record<string, string> {
+  const address = addresses[host];
+  return addresses.length < 2 || address === undefined ? {} : { NCCLRUN_HOST_ADDRESS: address };
+}
+
 /** Where torch and its like meet: a port that was free on rank 0's host. `hosts` in the map's order. */
 export function masterEnvironment(
   map: RankMap,

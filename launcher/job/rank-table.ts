@@ -115,6 +115,19 @@ export class RankTable {
       throw new ProtocolError(`a frame of kind ${frame.kind} for rank ${frame.subject}, which is waiting`);
   }
 
+  /** The host has ranks: those of others have no business in the rendezvous. */
+  indexWithRanks(host: Host): number {
+    const index = this.indexOf(host);
+    if (index === -1) throw new ProtocolError('a message of a rank, of which it has none');
+    return index;
+  }
+
+  /** The report, which must be of a rank that is, or was, on this host. */
+  ofItsOwn<Report extends { readonly rank: number }>(host: Host, report: Report): Report {
+    if (this.hostOf(report.rank) === host) return report;
+    throw new ProtocolError(`a report of rank ${report.rank}, which does not run there`);
+  }
+
   #stateOn(host: Host, { subject: rank, kind }: Frame): RankState {
     const state = this.#states[rank];
     if (state === undefined || this.hostOf(rank) !== host)

@@ -10,6 +10,7 @@ import { fstatSync } from 'node:fs';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { isInForeground, isTerminal } from './terminal.ts';
 
 /** Bytes that may be on their way to a rank. */
@@ -72,8 +73,9 @@ export class StdinFlow {
     this.#begin();
   }
 
-  /** The rank took some. */
+  /** The rank took some. @throws ProtocolError where it took nothing */
   credit(rank: number, bytes: number): void {
+    if (bytes === 0) throw new ProtocolError(`credit of no byte for the input of rank ${rank}`);
     const reader = this.#readers.get(rank);
     if (reader === undefined) return;
     const wasFull = reader.onTheWay >= WINDOW_BYTES;

@@ -15,6 +15,8 @@ export interface XidBefore extends HostXid {
 
 /** Named with a failure; a GPU that is broken may have said more. */
 const MOST_NAMED = 4;
+/** Of all hosts; what is older is forgotten. */
+const MOST_KEPT = 10_000;
 /** Hosts' clocks differ, and the kernel's log lags a little. */
 const SLACK_MS = 500;
 
@@ -41,6 +43,7 @@ export class Xids {
     if (isOurs || job.name === 'teardown' || job.name === 'over') return;
     const xid = { host: host.name, code, gpu, address, ranks, pid, message };
     this.#all.push({ xid, at });
+    if (this.#all.length > MOST_KEPT) this.#all.shift();
     this.#options.tell(xid, at);
   }
 

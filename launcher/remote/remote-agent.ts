@@ -269,7 +269,7 @@ class RemoteAgent implements AgentConnection {
           if (remote.isWatched !== true) this.#lease = this.#keepLease(link);
         }
         this.#lease?.heard();
-        if (frame.kind !== FrameKind.heartbeat) this.#handler.frame(frame);
+        if (frame !== HEARTBEAT) this.#handler.frame(frame); // that very one stands for a frame of somebody behind it
       },
       closed: (why) => {
         end.problem = why;

@@ -190,6 +190,7 @@ function unreachableText(failure: HostUnreachableFailure): FailureText {
 
 function lostSentence(host: string, cause: HostLostFailure['cause'], silentMs: number | null): string {
   if (cause === 'guardian-died') return `${host} is lost: the guardian of its ranks died`;
+  if (cause === 'protocol') return `${host} was cut off: its agent sent what no agent sends`;
   if (cause === 'link-closed') return `${host} is lost: its connection closed in the middle of the job`;
   const seconds = silentMs === null ? '' : ` for ${(silentMs / 1000).toFixed(1)} s`;
   if (cause === 'launcher-silent') return `${host} ended its ranks: it had heard nothing of this launcher${seconds}`;
@@ -199,6 +200,7 @@ function lostSentence(host: string, cause: HostLostFailure['cause'], silentMs: n
 function lostRemedy(host: string, cause: HostLostFailure['cause']): string {
   if (cause === 'launcher-silent')
     return 'stop a job with ^Z, which its hosts are told of; otherwise see what kept this machine so busy';
+  if (cause === 'protocol') return `see whether somebody else controls ${host}, and install ncclrun there anew`;
   if (cause === 'guardian-died')
     return `see who killed it on ${host}: the kernel's log (dmesg) tells of memory shortage`;
   return `see whether ${host} is up and its network works; its own lease ends the ranks there`;

@@ -1,9 +1,11 @@
 #include "binding/connection.h"
 
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -11,7 +13,11 @@ namespace ncclrun::binding {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+constexpr int kReads = 16;  // in a row: who writes without end does not keep the thread from what it is told to do
 constexpr size_t kRemarksBytes = 4096;
+// More than credit and rendezvous can ever leave unsent: the other side takes nothing any more.
+constexpr size_t kMaxUnsentBytes = 128 << 20;
+constexpr size_t kFrameBytes = 128;  // what a frame takes here beside its bytes
 
 // Room for the descriptors of one message, aligned as the kernel wants it.
 
@@ -34,8 +40,8 @@ std::string readableBeginning(const uint8_t* bytes, size_t size) {
 
 }  // namespace
 
-void Connection::read() {
-  while (socket_.valid()) {
+bool Connection::read() {
+  for (int reads = 0; reads < kReads && socket_.valid(); ++reads) {
     const size_t held = incoming_.size();
     incoming_.resize(held + kReadBytes);
     const ssize_t got = ::read(socket_.get(), incoming_.data() + held, kReadBytes);
@@ -44,16 +50,22 @@ void Connection::read() {
     if (got > 0) {
       if (disconnecting_) incoming_.clear();
       cutFrames();
-      if (events_.tooMany()) return;
+      if (leftAtDeath_) *leftAtDeath_ -= std::min(*leftAtDeath_, static_cast<size_t>(got));
+      if (events_.tooMany()) return false;
       continue;
     }
-    if (got < 0 && error == EAGAIN) return;
+    if (got < 0 && error == EAGAIN) return true;
     if (got < 0 && error == EINTR) continue;
     // A peer that ends without having read all that we sent resets the connection: an end like any other.
-    if (got < 0 && error != ECONNRESET) return close(std::string("the connection broke: ") + strerrordesc_np(error));
-    if (incoming_.empty()) return close("");
-    return close("it ended inside a frame, after " + std::to_string(incoming_.size()) + " bytes of it");
+    if (got < 0 && error != ECONNRESET) {
+      close(std::string("the connection broke: ") + strerrordesc_np(error));
+    } else if (incoming_.empty()) {
+      close("");
+    } else {
+      close("it ended inside a frame, after " + std::to_string(incoming_.size()) + " bytes of it");
+    }
   }
+  return !socket_.valid();
 }
 
 void Connection::cutFrames() {
@@ -85,7 +97,7 @@ void Connection::cutFrames() {
 
 void Connection::readRemarks() {
   char piece[kRemarksBytes];
-  while (remarks_.valid()) {
+  for (int reads = 0; reads < kReads && remarks_.valid(); ++reads) {
     const ssize_t got = ::read(remarks_.get(), piece, sizeof piece);
     if (got > 0) remarksEnd_.append(piece, static_cast<size_t>(got));
     if (remarksEnd_.size() > kRemarksBytes) remarksEnd_.erase(0, remarksEnd_.size() - kRemarksBytes);
@@ -96,13 +108,19 @@ void Connection::readRemarks() {
 }
 
 void Connection::died() {
-  read();
-  if (events_.tooMany()) return;  // we are called again
+  if (!leftAtDeath_) {
+    int left = 0;
+    if (socket_.valid() && ioctl(socket_.get(), FIONREAD, &left) != 0) left = 0;
+    leftAtDeath_ = static_cast<size_t>(left);
+  }
+  // Whoever holds its socket now (a child) may write without end: that is not waited for.
+  if (!read() && *leftAtDeath_ > 0) return;
+  if (events_.tooMany()) return;
   readRemarks();
   remarks_.reset();
   life_.reset();
   tellOfDeath();
-  // Whoever holds its socket now (a child) is not the process that we let in.
+  // Whoever holds its socket now is not the process that we let in.
   if (socket_.valid()) close("");
 }
 
@@ -125,7 +143,7 @@ void Connection::close(const std::string& reason) {
   socket_.reset();
   output_.reset();
   incoming_ = {};
-  outgoing_.clear();
+  forgetUnsent();
   if (!disconnecting_) {
     events_.add({.type = ServerEvent::Type::closed, .connection = number_, .payload = {}, .text = reason});
   }
@@ -134,16 +152,26 @@ void Connection::close(const std::string& reason) {
 
 void Connection::queue(OutgoingFrame frame) {
   if (!socket_.valid() || disconnecting_) return;
+  unsentBytes_ += frame.bytes.size() + kFrameBytes;
   outgoing_.push_back(std::move(frame));
   if (outgoing_.size() == 1) write();
+  if (unsentBytes_ > kMaxUnsentBytes)
+    close("it takes no more messages: " + std::to_string(unsentBytes_) + " bytes wait");
 }
 
 void Connection::write() {
   while (!outgoing_.empty()) {
     if (!sendSome(outgoing_.front())) return;
-    if (outgoing_.front().sent == outgoing_.front().bytes.size()) outgoing_.pop_front();
+    if (outgoing_.front().sent < outgoing_.front().bytes.size()) continue;
+    unsentBytes_ -= outgoing_.front().bytes.size() + kFrameBytes;
+    outgoing_.pop_front();
   }
   if (disconnecting_) close("");
+}
+
+void Connection::forgetUnsent() {
+  outgoing_.clear();
+  unsentBytes_ = 0;
 }
 
 // False: the socket takes nothing now, or nothing ever again.
@@ -174,7 +202,7 @@ bool Connection::sendSome(OutgoingFrame& frame) {
   if (errno == EINTR) return true;
   // A broken connection may still have something for us to read; its end comes from there.
   if (errno != EAGAIN) {
-    outgoing_.clear();
+    forgetUnsent();
     if (disconnecting_) close("");
   }
   return false;

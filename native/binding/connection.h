@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,9 @@ class Connection {
         maxPayloadBytes_(maxPayloadBytes),
         events_(events) {}
 
-  // Takes in what has arrived and tells of frames, and of the end.
-  void read();
-  // The process is gone: what it had still said comes first.
+  // Takes in some of what has arrived and tells of frames, and of the end. False: there may be more.
+  bool read();
+  // The process is gone: what it had still said comes first. Called again until that is told.
   void died();
   void queue(OutgoingFrame frame);
   void write();
@@ -67,6 +68,7 @@ class Connection {
   void tellOfDeath();
   void close(const std::string& reason);
   bool sendSome(OutgoingFrame& frame);
+  void forgetUnsent();
 
   uint32_t number_;
   Descriptor socket_;
@@ -74,12 +76,14 @@ class Connection {
   Descriptor remarks_;
   std::string remarksEnd_;
   Descriptor life_;
+  std::optional<size_t> leftAtDeath_;  // bytes that the process had written and we had not read
   const bool lifeKnown_;
   const pid_t child_;
   size_t maxPayloadBytes_;
   ServerEvents& events_;
   std::vector<uint8_t> incoming_;
   std::deque<OutgoingFrame> outgoing_;
+  size_t unsentBytes_ = 0;
   bool disconnecting_ = false;
 };
 

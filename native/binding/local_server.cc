@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
@@ -16,6 +17,11 @@
 
 namespace ncclrun::binding {
 namespace {
+
+// The event loop turns after so long, whatever is left: signals, timers and other connections have their turn too.
+constexpr std::chrono::milliseconds kTurn{10};
+// What took less may be followed by more in the same turn.
+constexpr std::chrono::milliseconds kShort{1};
 
 class LocalServer;
 void deliver(Napi::Env env, Napi::Function onEvent, std::shared_ptr<LocalServer>* server, void*);
@@ -63,12 +69,13 @@ class LocalServer {
 
   bool isOpen() const { return open_; }
   ServerThread& thread() { return thread_; }
-  std::vector<ServerEvent> takeEvents() {
+  bool takeEvent(ServerEvent& event) {
     bool resume = false;
-    std::vector<ServerEvent> events = events_.take(resume);
+    const bool taken = events_.take(event, resume);
     if (resume) thread_.resume();
-    return events;
+    return taken;
   }
+  bool rest() { return events_.rest(); }
 
  private:
   static std::set<LocalServer*>& allOpen() {
@@ -123,19 +130,36 @@ Napi::Object toObject(Napi::Env env, const ServerEvent& event) {
   return object;
 }
 
-// On the event loop. What the function throws goes the way of every exception that nobody catches.
-void deliver(Napi::Env env, Napi::Function onEvent, std::shared_ptr<LocalServer>* server, void*) {
-  if (env == nullptr) return;
-  const std::shared_ptr<LocalServer> held = *server;
-  for (const ServerEvent& event : held->takeEvents()) {
-    if (!held->isOpen()) return;
+void deliverSome(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<LocalServer>& server);
+
+// In the next turn of the event loop.
+void deliverLater(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<LocalServer>& server) {
+  auto again = Napi::Function::New(
+      env, [server](const Napi::CallbackInfo& call) { deliverSome(call.Env(), call[0].As<Napi::Function>(), server); });
+  env.Global().Get("setImmediate").As<Napi::Function>().Call({again, onEvent});
+}
+
+// What the function throws goes the way of every exception that nobody catches.
+void deliverSome(Napi::Env env, Napi::Function onEvent, const std::shared_ptr<LocalServer>& server) {
+  const auto begun = std::chrono::steady_clock::now();
+  auto took = begun - begun;
+  ServerEvent event;
+  while (took < kTurn && server->isOpen() && server->takeEvent(event)) {
     const Napi::HandleScope scope(env);
     try {
       onEvent.Call({toObject(env, event)});
     } catch (const Napi::Error& error) {
       napi_fatal_exception(env, error.Value());
     }
+    took = std::chrono::steady_clock::now() - begun;
   }
+  // Node calls us again at once, without a turn of the event loop, for a wake-up that comes meanwhile.
+  if (server->isOpen() && (took >= kShort || !server->rest())) deliverLater(env, onEvent, server);
+}
+
+void deliver(Napi::Env env, Napi::Function onEvent, std::shared_ptr<LocalServer>* server, void*) {
+  if (env == nullptr) return;
+  deliverSome(env, onEvent, std::shared_ptr<LocalServer>(*server));
 }
 
 LocalServer& openServer(const Napi::Value& value, std::shared_ptr<LocalServer>& held) {

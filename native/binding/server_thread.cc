@@ -27,6 +27,7 @@ namespace {
 // What epoll says is ready: a connection's number and one of these.
 enum Ready : uint64_t { kListener, kWakeUp, kSocket, kLife, kRemarks };
 constexpr int kReadyBits = 3;
+constexpr int kAccepts = 64;  // in a row: who connects without end does not keep the thread from the others
 uint64_t tagOf(uint32_t number, Ready ready) { return uint64_t{number} << kReadyBits | ready; }
 
 // 0 or errno. A descriptor that is not valid is left alone.
@@ -205,7 +206,7 @@ void ServerThread::run() {
 void ServerThread::serve(uint64_t tag, uint32_t events) {
   const auto number = static_cast<uint32_t>(tag >> kReadyBits);
   const auto ready = static_cast<Ready>(tag & ((1 << kReadyBits) - 1));
-  if (ready == kListener) return acceptAll();
+  if (ready == kListener) return acceptSome();
   if (ready == kWakeUp) return runCommands();
   Connection* connection = find(number);
   if (connection == nullptr) return;
@@ -231,8 +232,8 @@ void ServerThread::runCommands() {
   for (const Command& command : commands) command();
 }
 
-void ServerThread::acceptAll() {
-  for (;;) {
+void ServerThread::acceptSome() {
+  for (int accepted = 0; accepted < kAccepts; ++accepted) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
       admit(std::move(socket));

@@ -56,7 +56,7 @@ class ServerThread {
 
   void run();
   void runCommands();
-  void acceptAll();
+  void acceptSome();
   bool turnAway(int error);
   void admit(Descriptor socket);
   Connection& serveNew(Descriptor socket, Descriptor life, pid_t child);

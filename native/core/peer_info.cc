@@ -68,24 +68,57 @@ PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint1
   };
 }
 
-Status listenForPeers(int& descriptor, uint16_t& port) {
-  Descriptor listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_storage address{};
-  socklen_t length = sizeof(sockaddr_in6);
-  if (listener.valid()) {
-    const int both = 0;
-    setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both);
-    reinterpret_cast<sockaddr_in6&>(address).sin6_family = AF_INET6;
-  } else {  // a kernel without IPv6
-    listener.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!listener.valid()) return systemError("socket");
-    reinterpret_cast<sockaddr_in&>(address).sin_family = AF_INET;
-    length = sizeof(sockaddr_in);
+namespace {
+
+// The address, with port 0; its length is 0 where the text is none.
+socklen_t parseAddress(const char* text, sockaddr_storage& out) {
+  auto& six = reinterpret_cast<sockaddr_in6&>(out);
+  auto& four = reinterpret_cast<sockaddr_in&>(out);
+  out = {};
+  if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
+    out.ss_family = AF_INET;
+    return sizeof four;
   }
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (bind(listener.get(), generic, length) != 0) return systemError("bind");
+  if (inet_pton(AF_INET6, text, &six.sin6_addr) != 1) return 0;
+  out.ss_family = AF_INET6;
+  return sizeof six;
+}
+
+// A socket bound to the address; IPv6's "::" stands for IPv4, too. Not valid: errno says why.
+Descriptor bindTo(const sockaddr_storage& address, socklen_t length) {
+  Descriptor listener(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) return listener;
+  const int both = 0;
+  if (address.ss_family == AF_INET6) setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both);
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return {};
+  return listener;
+}
+
+// The address that the plan gives other hosts for this one. Behind a translation of addresses it is none of this host's
+// own, and a rank whose environment was cleared does not know it: then all addresses, of IPv6 and IPv4 or of IPv4
+// alone.
+Descriptor bindForPeers() {
+  const char* planned = std::getenv("NCCLRUN_HOST_ADDRESS");
+  for (const char* text : {planned == nullptr ? "" : planned, "::", "0.0.0.0"}) {
+    sockaddr_storage address;
+    const socklen_t length = parseAddress(text, address);
+    if (length == 0) continue;
+    Descriptor listener = bindTo(address, length);
+    if (listener.valid()) return listener;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status listenForPeers(int& descriptor, uint16_t& port) {
+  Descriptor listener = bindForPeers();
+  if (!listener.valid()) return systemError("bind");
   if (listen(listener.get(), kBacklog) != 0) return systemError("listen");
-  if (getsockname(listener.get(), generic, &length) != 0) return systemError("getsockname");
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return systemError("getsockname");
   port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
   descriptor = listener.release();

@@ -40,7 +40,7 @@ async function serve(...identities: string[]) {
 }
 
 async function answerTo(invitation: Invitation, identity: string): Promise<Frame> {
-  const socket = await call(invitation, identity, SOON_MS);
+  const socket = await call(invitation, identity, { limitMs: SOON_MS });
   const link = new StreamLink(socket, socket);
   closers.push(() => link.abandon());
   return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ it('carries frames both ways, and keeps what each connection says from who learn
   const { callers, invitation } = await serve('h1', 'h2');
   expect((await answerTo(invitation, 'h2')).kind).toBe(FrameKind.heartbeat);
   expect(callers).toEqual(['h2']);
-  const socket = await call(invitation, 'h1', SOON_MS);
+  const socket = await call(invitation, 'h1', { limitMs: SOON_MS });
   closers.push(() => socket.destroy());
   expect(socket.getCipher().standardName).toBe('TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256');
 });
@@ -68,7 +68,9 @@ it('calls nobody else once an address has answered', async () => {
   const { invitation } = await serve('h1');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   closers.push(() => vi.useRealTimers());
-  const calling = call({ ...invitation, addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'] }, 'h1', SOON_MS);
+  const calling = call({ ...invitation, addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'] }, 'h1', {
+    limitMs: SOON_MS,
+  });
   vi.advanceTimersByTime(1);
   const socket = await calling;
   closers.push(() => socket.destroy());
@@ -109,5 +111,5 @@ it('outlives strangers that speak no TLS', async () => {
 it('says which addresses were tried', async () => {
   const { invitation } = await serve('h1');
   const nobody = { ...invitation, addresses: ['127.0.0.1'], port: 1 };
-  await expect(call(nobody, 'h1', SOON_MS)).rejects.toThrow(/port 1: 127\.0\.0\.1: .*ECONNREFUSED/);
+  await expect(call(nobody, 'h1', { limitMs: SOON_MS })).rejects.toThrow(/port 1: 127\.0\.0\.1: .*ECONNREFUSED/);
 });

@@ -92,7 +92,7 @@ async function between(target: number, change: (said: Buffer, before: number) =>
 /** Calls and says a heartbeat; null if the key was not shown. */
 async function speak(invitation: Invitation, limitMs = SOON_MS): Promise<StreamLink | null> {
   try {
-    const socket = await call(invitation, HOST, limitMs);
+    const socket = await call(invitation, HOST, { limitMs });
     const link = new StreamLink(socket, socket);
     closers.push(() => link.abandon());
     link.open({ frame: () => undefined, closed: () => undefined });
@@ -184,7 +184,7 @@ it('strangers knock, say nothing and stay', async () => {
 });
 
 it('who has the key says what is no frame: that link ends with a sentence', async () => {
-  const socket = await call(port.invitation, HOST, SOON_MS);
+  const socket = await call(port.invitation, HOST, { limitMs: SOON_MS });
   closers.push(() => socket.destroy());
   socket.on('error', () => undefined);
   socket.write('GET / HTTP/1.1\r\n\r\n');

@@ -9,7 +9,7 @@ import { StreamLink } from '../../control/link/stream-link.ts';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { loadNative } from '../engine/load.ts';
-import { type AgentLink, giveUp, serve, theAgent } from './serve.ts';
+import { type AgentLink, complain, giveUp, serve, theAgent } from './serve.ts';
 import { Watchdog } from './watchdog.ts';
 import { messageOf } from '../../control/message-of.ts';
 
@@ -28,7 +28,10 @@ export async function serveInvited(): Promise<void> {
     loadNative().blockSigusr1(true); // as well
     const invitation = await readInvitation();
     const host = process.env['SLURMD_NODENAME'] ?? '';
-    const socket = await call(withManagersAddress(invitation), host, CALL_LIMIT_MS);
+    const socket = await call(withManagersAddress(invitation), host, {
+      limitMs: CALL_LIMIT_MS,
+      onRetry: (why) => complain(`${why}; calling again`),
+    });
     const died = new Promise((resolve) => {
       socket.once('close', resolve);
     });

@@ -39,19 +39,16 @@ export class Letters {
   post(engine: Engine, request: number, payload: Uint8Array): void {
     const { bytes, ...letter } = decodePost(payload);
     if (this.#options.acrossHosts) this.#sendUp(letter, bytes, 0);
-    else if (!this.#deliver(letter, bytes)) {
-      const sentence = `too many messages lie unfetched under ${describeKey(letter.key)}`;
-      return this.#options.channel.refuse(engine.connection, request, NcclResult.invalidUsage, sentence);
-    }
+    else if (!this.#deliver(letter, bytes)) return this.#refuse(engine, request, letter);
     return this.#options.channel.send(engine.connection, FrameKind.delivery, request, encodeDelivery(NOTHING));
   }
 
   fetch(engine: Engine, request: number, payload: Uint8Array): void {
     const letter = decodeFetch(payload);
     const bytes = this.#mailbox.fetch(letter, { engine, request });
-    if (bytes !== undefined) {
+    if (bytes === 'full') return this.#refuse(engine, request, letter);
+    if (bytes !== 'waiting')
       return this.#options.channel.send(engine.connection, FrameKind.delivery, request, encodeDelivery(bytes));
-    }
     if (this.#options.acrossHosts) this.#sendUp(letter, NOTHING, ROUTED_WANTED);
     return undefined;
   }
@@ -79,6 +76,11 @@ export class Letters {
     const { engine, request } = outcome.waiter;
     this.#options.channel.send(engine.connection, FrameKind.delivery, request, encodeDelivery(bytes));
     return true;
+  }
+
+  #refuse(engine: Engine, request: number, { key }: Letter): void {
+    const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
+    this.#options.channel.refuse(engine.connection, request, NcclResult.invalidUsage, sentence);
   }
 
   #sendUp(letter: Letter, bytes: Uint8Array, flags: number): void {

@@ -5,6 +5,8 @@ import { type ReachAnswer, type ReachQuestion, type ReachTarget, signOf } from '
 
 /** An address that has not answered by then is of no use. */
 const LIMIT_MS = 300;
+/** At a time; each lasts as long as it takes to say the sign. */
+const MAX_CONNECTIONS = 256;
 
 export class Reach {
   readonly #jobId: string;
@@ -30,8 +32,9 @@ export class Reach {
   async #listen(): Promise<number> {
     const server = createServer((socket) => {
       socket.on('error', () => undefined); // who only knocked
-      socket.end(signOf(this.#jobId, this.#hostName));
+      socket.end(signOf(this.#jobId, this.#hostName), () => socket.destroy()); // who stays keeps no descriptor of ours
     });
+    server.maxConnections = MAX_CONNECTIONS;
     this.#server = server;
     server.listen(0);
     await once(server, 'listening');

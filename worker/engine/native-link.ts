@@ -3,6 +3,7 @@ import { monotonicMs } from '../../control/clock.ts';
 import type { Link, LinkHandler } from '../../control/link/link.ts';
 import { encodeFrame, isFrameKind } from '../../control/messages/codec.ts';
 import type { Frame } from '../../control/messages/frame.ts';
+import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { LocalServer, LocalServerEvent, Native } from './native.ts';
 
 /** The other side's connection in the server that serves it alone. */
@@ -117,8 +118,8 @@ export class NativeLink implements Link {
     switch (event.type) {
       case 'frame': {
         const { kind } = event;
-        if (isFrameKind(kind)) this.#handler?.frame({ ...event, kind });
-        else this.#closed(`the frame's kind, ${kind}, is unknown`);
+        if (isFrameKind(kind)) this.#hear({ ...event, kind });
+        else this.#cut(`the frame's kind, ${kind}, is unknown`);
         return;
       }
       case 'closed':
@@ -132,6 +133,21 @@ export class NativeLink implements Link {
       default:
         event satisfies never;
     }
+  }
+
+  #hear(frame: Frame): void {
+    try {
+      this.#handler?.frame(frame);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#cut(error.message);
+    }
+  }
+
+  /** Nothing that the other side says is heard any more. */
+  #cut(problem: string): void {
+    if (!this.#over) this.#native.localServerDisconnect(this.#server, CONNECTION);
+    this.#closed(problem);
   }
 
   #closed(problem: string | null): void {

@@ -116,7 +116,9 @@ export class SlurmShell implements RemoteShell {
   #called(name: string, link: StreamLink): void {
     this.#links.get(name)?.place(link);
     this.#asked.get(name)?.step(AGENT_START);
-    if (this.#allCalled) for (const one of this.#links.values()) one.admit();
+    if (!this.#allCalled) return;
+    this.#step?.server.close();
+    for (const one of this.#links.values()) one.admit();
   }
 
   get #allCalled(): boolean {

@@ -16,6 +16,8 @@ export interface Errand {
   readonly order: Frame;
   /** The host gets so many bytes. */
   readonly onBegin: (bytes: number) => void;
+  /** It may ask for so many pieces. */
+  readonly onOffer: (pieces: number) => void;
   /** There is nothing to give it. */
   readonly onFailure: (message: string, remedy: string | null) => void;
 }
@@ -56,11 +58,12 @@ export class Courier {
   async #offerUnpacker(): Promise<void> {
     const found = await unpacker();
     if (found.length > 0) this.#unpacker = found;
+    this.#errand.onOffer(found.length > 0 ? 1 : 0);
     this.#send(this.#errand.link, Buffer.from(`${found.length}\n`));
   }
 
   async #begin(compression: Compression): Promise<void> {
-    const { identity, link, onBegin, onFailure } = this.#errand;
+    const { identity, link, onBegin, onOffer, onFailure } = this.#errand;
     const signs = setInterval(() => this.#send(link, SIGN_OF_LIFE), SIGN_MS);
     try {
       const found = await archive(compression, identity);
@@ -68,6 +71,7 @@ export class Courier {
       this.#archive = found;
       onBegin(found.bytes.length);
       const pieces = Math.ceil(found.bytes.length / PIECE_BYTES);
+      onOffer(pieces);
       const last = found.bytes.length - (pieces - 1) * PIECE_BYTES;
       this.#send(link, Buffer.from(`${[pieces, PIECE_BYTES, last, found.sha256].join(' ')}\n`));
     } catch (error) {

@@ -6,6 +6,7 @@ import type { AgentFailure } from '../../job/failure.ts';
 import type { Courier } from './courier.ts';
 import type { Identity } from './identity.ts';
 import { StagingWord } from './protocol.ts';
+import { StagingTurns } from './turns.ts';
 
 export interface StagingTalkOptions {
   readonly identity: Identity;
@@ -21,6 +22,7 @@ export interface StagingTalkOptions {
 
 export class StagingTalk {
   readonly #options: StagingTalkOptions;
+  readonly #turns = new StagingTurns();
   #courier: Promise<Courier> | null = null;
   #cached = false;
   /** The host's StagingRefusal. */
@@ -31,9 +33,10 @@ export class StagingTalk {
     this.#options = options;
   }
 
-  /** False: the frame is an agent's. */
+  /** False: the frame is an agent's. @throws ProtocolError for one out of its turn */
   takes(frame: Frame): boolean {
     if (frame.kind !== FrameKind.staging) return this.#isCachedFailing(frame);
+    this.#turns.hear(frame.flags);
     switch (frame.flags) {
       case StagingWord.cached:
         this.#cached = true;
@@ -74,6 +77,7 @@ export class StagingTalk {
       link,
       order,
       onBegin,
+      onOffer: (pieces) => this.#turns.offer(pieces),
       onFailure: (message, remedy) => {
         this.#ownFailure = { type: 'agent', host, phase: 'hello', message, remedy };
         giveUp();
