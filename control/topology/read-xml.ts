@@ -1,5 +1,6 @@
 /** Reads a topology file. */
 import { parseXml, XmlComment, XmlDocumentType, XmlElement, XmlError, XmlText } from '@rgrove/parse-xml';
+import { printableLine } from '../printable.ts';
 import { TopologyError } from './element.ts';
 import type { Child, Element, Place } from './element.ts';
 
@@ -67,7 +68,17 @@ function convert(from: XmlElement, places: Places, depth: number): Element {
       );
     }
   }
-  return { kind: 'element', name: from.name, attributes: new Map(Object.entries(from.attributes)), children, place };
+  const attributes = new Map(Object.entries(from.attributes));
+  checkCharacters(attributes, place);
+  return { kind: 'element', name: from.name, attributes, children, place };
+}
+
+/** Names of devices are shown to people and written into files of other tools: none has a character that is no part of a text. */
+function checkCharacters(attributes: ReadonlyMap<string, string>, { source, line, column }: Place): void {
+  for (const [name, value] of attributes) {
+    if (printableLine(value) === value) continue;
+    throw new TopologyError(`${source}:${line}:${column}: ${name}="${value}" has a control character`);
+  }
 }
 
 /** Lines and columns of offsets that only rise. */

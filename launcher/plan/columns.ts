@@ -1,3 +1,5 @@
+import { printableLine } from '../../control/printable.ts';
+
 /** Rows under each other; a column whose cells are numbers is set to the right. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const count = Math.max(0, ...rows.map((row) => row.length));
@@ -15,6 +17,6 @@ export function columns(rows: readonly (readonly string[])[]): string {
         .join('  ')
         .trimEnd(),
     )
-    .map((line) => `${line}\n`)
+    .map((line) => `${printableLine(line)}\n`)
     .join('');
 }

@@ -24,7 +24,7 @@ export function checked<Result>(read: () => Result): Result {
   } catch (error) {
     if (!(error instanceof TopologyError)) throw error;
     throw usageError(
-      oneLine(error.message),
+      shortened(error.message),
       'correct it there; NCCL writes topologies with NCCL_TOPO_DUMP_FILE=FILE, graphs with NCCL_GRAPH_DUMP_FILE=FILE',
     );
   }
@@ -66,11 +66,7 @@ function unreadable(source: string, error: unknown): FailureError {
 
 const SHOWN = 300;
 
-/** Damaged files hold anything: no control characters, no pages of text. */
-function oneLine(message: string): string {
-  const shown = Array.from(message, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code < 32 || (code >= 127 && code < 160) ? '?' : character;
-  });
-  return shown.length > SHOWN ? `${shown.slice(0, SHOWN).join('')}…` : shown.join('');
+/** Damaged files hold anything, pages of text too. */
+function shortened(message: string): string {
+  return message.length > SHOWN ? `${message.slice(0, SHOWN)}…` : message;
 }

@@ -1,4 +1,5 @@
 /** `ncclrun config [--explain]`: the settings that a job started here would have. */
+import { printableLine } from '../../../control/printable.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
@@ -22,9 +23,11 @@ export async function config(argv: readonly string[]): Promise<number> {
       ? explainedText(explained)
       : valuesText(explained);
   const { stdout, stderr } = standardStreams();
-  await stdout.write(Buffer.from(text));
+  await stdout.tell(text);
   for (const { variable, guess } of misspeltVariables(runCommandLine.options, process.env)) {
-    await stderr.write(Buffer.from(`ncclrun: ${variable} is set but has no meaning\n  next: did you mean ${guess}?\n`));
+    await stderr.tell(
+      `ncclrun: ${printableLine(variable)} is set but has no meaning\n  next: did you mean ${guess}?\n`,
+    );
   }
   return 0;
 }
@@ -33,7 +36,7 @@ export async function config(argv: readonly string[]): Promise<number> {
 function valuesText({ settings }: ExplainedSettings): string {
   const given = settings.filter(({ values }) => values.length > 0);
   const width = Math.max(...given.map(({ name }) => name.length));
-  return given.map(({ name, values }) => `${name.padEnd(width)}  ${shellLine(values)}\n`).join('');
+  return given.map(({ name, values }) => `${printableLine(`${name.padEnd(width)}  ${shellLine(values)}`)}\n`).join('');
 }
 
 function explainedText({ settings, files }: ExplainedSettings): string {
@@ -48,5 +51,5 @@ function explainedText({ settings, files }: ExplainedSettings): string {
     ([name = '', value = '', from = '']) => `${name.padEnd(first)}  ${value.padEnd(second)}  ${from}`,
   );
   const places = files.map(({ path, found }) => `${path}${found ? '' : ' (not there)'}`);
-  return `${lines.join('\n')}\n\nfrom the strongest place: option, environment, ${places.join(', ')}, default\n`;
+  return `${lines.map(printableLine).join('\n')}\n\nfrom the strongest place: option, environment, ${printableLine(places.join(', '))}, default\n`;
 }

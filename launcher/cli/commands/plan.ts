@@ -138,6 +138,6 @@ function readText(path: string): string {
 }
 
 async function print(text: string, status: number): Promise<number> {
-  await standardStreams().stdout.write(Buffer.from(text));
+  await standardStreams().stdout.tell(text);
   return status;
 }
