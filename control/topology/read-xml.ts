@@ -4,8 +4,11 @@ import { printableLine } from '../printable.ts';
 import { TopologyError } from './element.ts';
 import type { Child, Element, Place } from './element.ts';
 
-/** NCCL's own limit is 256 elements; a file of this size has more than a hundred thousand. */
+/** A file of this size has more than a hundred thousand elements. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
+
+/** The beginnings and ends of elements. 64 channels of 576 GPUs, for each of four patterns, have half as many. */
+const MAX_TAGS = 300_000;
 
 /** A real one has less than ten levels. */
 const MAX_DEPTH = 100;
@@ -21,6 +24,8 @@ export function readXml(xml: string, source: string): Document {
   if (xml.length > MAX_CHARACTERS) {
     throw new TopologyError(`${source}: ${xml.length} characters are more than any topology has (${MAX_CHARACTERS})`);
   }
+  if (countOf(xml, '<') > MAX_TAGS)
+    throw new TopologyError(`${source}: has more than ${MAX_TAGS} tags, which no topology has`);
   const places = new Places(xml, source);
   const document = parsed(xml, source);
   const comments: string[] = [];
@@ -35,6 +40,12 @@ export function readXml(xml: string, source: string): Document {
   }
   if (root === null) throw new TopologyError(`${source}: there is no element`);
   return { root, comments };
+}
+
+function countOf(text: string, character: string): number {
+  let count = 0;
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count += 1;
+  return count;
 }
 
 function parsed(xml: string, source: string): ReturnType<typeof parseXml>['children'] {

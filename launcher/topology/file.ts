@@ -1,5 +1,5 @@
 /** Topology files as users give them. */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { readFileUpTo, TooLargeError } from '../../control/read-file.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import type { Document } from '../../control/topology/read-xml.ts';
 import { TopologyError } from '../../control/topology/element.ts';
@@ -9,7 +9,6 @@ import { messageOf } from '../../control/message-of.ts';
 
 /** More than any topology has; a device such as /dev/zero has no end. */
 const MAX_BYTES = 17 * 1024 * 1024;
-const CHUNK_BYTES = 64 * 1024;
 
 /** `path`: - is standard input. Throws a FailureError (usage) where there is no such file or it is none. */
 export function readTopologyFile(path: string): Document {
@@ -31,31 +30,18 @@ export function checked<Result>(read: () => Result): Result {
 }
 
 function textOf(path: string, source: string): string {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
   try {
-    const file = path === '-' ? 0 : openSync(path, 'r');
-    try {
-      for (;;) {
-        const chunk = Buffer.alloc(CHUNK_BYTES);
-        const length = readSync(file, chunk);
-        bytes += length;
-        if (length === 0 || bytes > MAX_BYTES) break;
-        chunks.push(chunk.subarray(0, length));
-      }
-    } finally {
-      if (file !== 0) closeSync(file);
-    }
+    return readFileUpTo(path === '-' ? 0 : path, MAX_BYTES)
+      .toString('utf8')
+      .replace(/^\uFEFF/u, '');
   } catch (error) {
     throw unreadable(source, error);
   }
-  if (bytes > MAX_BYTES) throw usageError(`${source} is no topology: it is too large`, 'name a file in NCCL’s XML');
-  return Buffer.concat(chunks)
-    .toString('utf8')
-    .replace(/^\uFEFF/u, '');
 }
 
 function unreadable(source: string, error: unknown): FailureError {
+  if (error instanceof TooLargeError)
+    return usageError(`${source} is no topology: it is too large`, 'name a file in NCCL’s XML');
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const wanted = 'name a topology file, such as NCCL writes with NCCL_TOPO_DUMP_FILE=FILE';
   if (code === 'ENOENT') return usageError(`there is no file ${source}`, wanted);
