@@ -7,7 +7,7 @@ import { PlanError } from './validate.ts';
 import { messageOf } from '../message-of.ts';
 
 /** A plan for 100,000 ranks has less; a device such as /dev/zero has no end. */
-const MAX_BYTES = 1024 * 1024 * 1024;
+const MAX_BYTES = 256 * 1024 * 1024;
 
 /** What any program may come to call, `ncclrun perf` too; rows for others it knows to need. */
 const NEEDED = ['allReduce', 'barrier', 'sendRecv'] as const;

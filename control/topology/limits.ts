@@ -7,9 +7,9 @@ const MAX_DEVICES = 576;
 
 /** Of all that is called so in a topology. A GPU or NIC has a <pci> of its own, and there are the switches between. */
 const MAXIMA: Readonly<Record<string, { readonly count: number; readonly what: string }>> = {
-  cpu: { count: MAX_DEVICES, what: 'processors' },
   gpu: { count: MAX_DEVICES, what: 'GPUs' },
   net: { count: MAX_DEVICES, what: 'network devices' },
+  cpu: { count: MAX_DEVICES, what: 'processors' },
   pci: { count: 4096, what: 'PCI devices' },
   pcilink: { count: 4096, what: 'links between PCI switches' },
 };

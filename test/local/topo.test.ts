@@ -130,6 +130,22 @@ describe('what is no topology', () => {
   });
 });
 
+test('more GPUs than a host can have are refused by every command that reads the file', async () => {
+  const gpus = Array.from({ length: 3000 }, (_, gpu) => {
+    return `<pci busid="${gpu.toString(16).padStart(4, '0')}:00:00.0" class="0x030200"><gpu dev="${gpu}" sm="90" rank="${gpu}"/></pci>`;
+  });
+  const path = join(directory, 'many.xml');
+  const cpu = 'numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"';
+  writeFileSync(path, `<system version="1"><cpu ${cpu}>${gpus.join('')}</cpu></system>`);
+  const sentence = 'has 3000 GPUs, and the maximum is 576; a topology describes one host';
+  expect(await refused('--from', path)).toContain(sentence);
+  const plan = await Command.run(['plan', '--topo', path]);
+  expect(plan.stderr).toContain(sentence);
+  const job = await Command.run(['-n', '2', '/bin/true'], { environment: { NCCL_TOPO_FILE: path } });
+  expect(job.stderr).toContain(sentence);
+  expect([plan.status, job.status]).toEqual([2, 125]);
+});
+
 test('words that cannot be meant', async () => {
   expect(await refused('--from', file, '--host', 'node1')).toContain('--from and --host both say which machine');
   expect(await refused('--host', 'node1,node2')).toContain('one host at a time');

@@ -55,7 +55,7 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
 }
 
 /** A search calls itself once for each GPU of each channel. Real hosts have fewer GPUs than it takes to get fewer channels. */
-const DEEPEST_SEARCH = 3000;
+const DEEPEST_SEARCH = 1500;
 
 function mostChannels(gpus: number): number {
   return Math.min(MOST_CHANNELS / 2, Math.max(1, Math.floor(DEEPEST_SEARCH / gpus)));
