@@ -80,15 +80,15 @@ function convert(from: XmlElement, places: Places, depth: number): Element {
     }
   }
   const attributes = new Map(Object.entries(from.attributes));
-  checkCharacters(attributes, place);
+  checkCharacters(from.name, attributes, place);
   return { kind: 'element', name: from.name, attributes, children, place };
 }
 
 /** Names of devices are shown to people and written into files of other tools: none has a character that is no part of a text. */
-function checkCharacters(attributes: ReadonlyMap<string, string>, { source, line, column }: Place): void {
+function checkCharacters(of: string, attributes: ReadonlyMap<string, string>, { source, line, column }: Place): void {
   for (const [name, value] of attributes) {
     if (printableLine(value) === value) continue;
-    throw new TopologyError(`${source}:${line}:${column}: ${name}="${value}" has a control character`);
+    throw new TopologyError(`${source}:${line}:${column}: <${of}>: ${name}="${value}" has a control character`);
   }
 }
 

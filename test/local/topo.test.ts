@@ -97,7 +97,11 @@ const wrong: readonly (readonly [name: string, content: string, said: string])[]
     `<system>${cpu}<pci busid="1:0">\n<gpu dev="0"/></pci></cpu></system>`,
     ':2:1: <gpu>: the attribute sm',
   ],
-  ['control', `<system>${cpu}\n<pci busid="&#10;&#9;"/></cpu></system>`, ':2:1: <pci>: busid="??" is no PCI address'],
+  [
+    'control',
+    `<system>${cpu}\n<pci busid="&#10;&#9;"/></cpu></system>`,
+    ':2:1: <pci>: busid="\\n\t" has a control character',
+  ],
   [
     'deep',
     `<system>${'<cpu>'.repeat(150)}${'</cpu>'.repeat(150)}</system>`,
