@@ -44,7 +44,8 @@ void tellInfo(const std::string& sentence) {
   if (!wantsInfo()) return;
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  const std::string line = formatSentence("%s:%d:%d NCCL INFO %s\n", host, getpid(), gettid(), onOneLine(sentence).c_str());
+  const std::string line =
+      formatSentence("%s:%d:%d NCCL INFO %s\n", host, getpid(), gettid(), onOneLine(sentence).c_str());
   // In one piece, between those of other threads; who reads no stderr misses it.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
