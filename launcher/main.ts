@@ -58,9 +58,10 @@ async function report(error: unknown): Promise<number> {
   const streams = standardStreams();
   const failure = failureOf(error);
   const stack = process.env['NCCLRUN_DEBUG'] === '1' && error instanceof Error ? `${error.stack}\n` : '';
-  const text = stack + failureBlock(failure, makePaint(streams.stderrIsTerminal(), process.env));
+  const block = failureBlock(failure, makePaint(streams.stderrIsTerminal(), process.env));
   try {
-    await streams.stderr.write(Buffer.from(text));
+    await streams.stderr.tell(stack);
+    await streams.stderr.tellPainted(block);
   } catch {
     // Nobody is left to read it; the status still tells.
   }

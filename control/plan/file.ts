@@ -1,10 +1,13 @@
 /** `--plan FILE`: a CommPlan as JSON, or the HostPlan of any of its hosts (each holds the whole CommPlan). */
-import { readFileSync } from 'node:fs';
+import { readFileUpTo } from '../read-file.ts';
 import { decodeHostPlan, isHostPlan } from './decode.ts';
 import { planFromJson } from './json.ts';
 import type { WrittenPlan } from './types.ts';
 import { PlanError } from './validate.ts';
 import { messageOf } from '../message-of.ts';
+
+/** A plan for 100,000 ranks has less; a device such as /dev/zero has no end. */
+const MAX_BYTES = 256 * 1024 * 1024;
 
 /** What any program may come to call, `ncclrun perf` too; rows for others it knows to need. */
 const NEEDED = ['allReduce', 'barrier', 'sendRecv'] as const;
@@ -32,7 +35,7 @@ function readPlan(path: string): WrittenPlan {
 
 function readBytes(path: string): Buffer {
   try {
-    return readFileSync(path);
+    return readFileUpTo(path, MAX_BYTES);
   } catch (error) {
     throw new PlanError(`${path}: cannot be read: ${messageOf(error)}`);
   }

@@ -2,6 +2,7 @@
 import * as attribute from './attribute.ts';
 import { elementsOf, everyElement, placeOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
+import { checkLimits } from './limits.ts';
 
 /** Of NCCL's format. */
 const VERSION = 1;
@@ -41,6 +42,7 @@ export function checkTopology(system: Element): void {
   }
   const version = attribute.whole(system, 'version', VERSION);
   if (version !== VERSION) throw new TopologyError(`${placeOf(system)}: version="${version}", expected ${VERSION}`);
+  checkLimits(system);
   for (const parent of everyElement(system)) {
     for (const child of elementsOf(parent)) {
       const parents = PARENTS[child.name];

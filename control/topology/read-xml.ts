@@ -1,10 +1,14 @@
 /** Reads a topology file. */
 import { parseXml, XmlComment, XmlDocumentType, XmlElement, XmlError, XmlText } from '@rgrove/parse-xml';
+import { printableLine } from '../printable.ts';
 import { TopologyError } from './element.ts';
 import type { Child, Element, Place } from './element.ts';
 
-/** NCCL's own limit is 256 elements; a file of this size has more than a hundred thousand. */
+/** A file of this size has more than a hundred thousand elements. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
+
+/** The beginnings and ends of elements. 64 channels of 576 GPUs, for each of four patterns, have half as many. */
+const MAX_TAGS = 300_000;
 
 /** A real one has less than ten levels. */
 const MAX_DEPTH = 100;
@@ -20,6 +24,8 @@ export function readXml(xml: string, source: string): Document {
   if (xml.length > MAX_CHARACTERS) {
     throw new TopologyError(`${source}: ${xml.length} characters are more than any topology has (${MAX_CHARACTERS})`);
   }
+  if (countOf(xml, '<') > MAX_TAGS)
+    throw new TopologyError(`${source}: has more than ${MAX_TAGS} tags, which no topology has`);
   const places = new Places(xml, source);
   const document = parsed(xml, source);
   const comments: string[] = [];
@@ -34,6 +40,12 @@ export function readXml(xml: string, source: string): Document {
   }
   if (root === null) throw new TopologyError(`${source}: there is no element`);
   return { root, comments };
+}
+
+function countOf(text: string, character: string): number {
+  let count = 0;
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count += 1;
+  return count;
 }
 
 function parsed(xml: string, source: string): ReturnType<typeof parseXml>['children'] {
@@ -67,7 +79,17 @@ function convert(from: XmlElement, places: Places, depth: number): Element {
       );
     }
   }
-  return { kind: 'element', name: from.name, attributes: new Map(Object.entries(from.attributes)), children, place };
+  const attributes = new Map(Object.entries(from.attributes));
+  checkCharacters(from.name, attributes, place);
+  return { kind: 'element', name: from.name, attributes, children, place };
+}
+
+/** Names of devices are shown to people and written into files of other tools: none has a character that is no part of a text. */
+function checkCharacters(of: string, attributes: ReadonlyMap<string, string>, { source, line, column }: Place): void {
+  for (const [name, value] of attributes) {
+    if (printableLine(value) === value) continue;
+    throw new TopologyError(`${source}:${line}:${column}: <${of}>: ${name}="${value}" has a control character`);
+  }
 }
 
 /** Lines and columns of offsets that only rise. */

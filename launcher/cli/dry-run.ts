@@ -1,4 +1,5 @@
 /** --dry-run: what would happen, without starting anything. */
+import { printableLine } from '../../control/printable.ts';
 import type { LeftOutHost } from '../allocation/add-up.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
 import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
@@ -88,7 +89,7 @@ export function dryRunText(dry: DryRun, explain: boolean): string {
   if (dry.ranks === null) {
     lines.push('ranks    not known yet: they depend on what the hosts have; state slots (host:4), or use -N');
   }
-  return `${lines.join('\n')}\n`;
+  return `${lines.map(printableLine).join('\n')}\n`;
 }
 
 function whyLines({ origin }: HostSlots, indent: string): string[] {

@@ -1,4 +1,5 @@
 /** An allocation for people: a row per run of hosts that are alike, and the sums. */
+import { printableLine } from '../../control/printable.ts';
 import type { Hosts } from '../allocation/add-up.ts';
 import { foldNames } from '../allocation/print/fold-names.ts';
 import type { HostSlots } from '../job/types.ts';
@@ -8,7 +9,7 @@ type Row = readonly [name: string, slots: string, origin: string];
 export function hostsTable({ hosts, leftOut }: Hosts): string {
   const rows = [
     ...runsOfAlike(hosts).flatMap(rowsOf),
-    ...leftOut.map(({ name, reason }): Row => [name, 'not used', reason]),
+    ...leftOut.map(({ name, reason }): Row => [printableLine(name), 'not used', printableLine(reason)]),
   ];
   const widths = [0, 1].map((column) => rows.reduce((width, row) => Math.max(width, (row[column] ?? '').length), 0));
   const text = rows.map(([name, slots, origin]) => {
@@ -26,9 +27,9 @@ function rowsOf(run: readonly HostSlots[]): Row[] {
   return words.map((word) => {
     const each = run.length > 1 && word !== first.name && word.includes('[') ? ' each' : '';
     return [
-      `${login}${word}`,
+      printableLine(`${login}${word}`),
       `${tableSlots(first)}${first.slots === null ? '' : each}${maximumText(first)}${port}`,
-      originText(first),
+      printableLine(originText(first)),
     ];
   });
 }

@@ -1,4 +1,5 @@
 /** The command as understood: usual flag names, settings from everywhere written out, the program as typed. */
+import { printableLine } from '../../control/printable.ts';
 import type { CommandLine, Option } from './option.ts';
 import type { Settings } from './settings.ts';
 
@@ -46,9 +47,13 @@ function programWords(program: readonly string[]): readonly string[] {
   return program[0]?.startsWith('-') || program.includes(':') ? ['--', ...program] : program;
 }
 
-/** `words` as one line for a shell. */
+/** `words` as one line for a shell; a word that a terminal would not show as it is has the form of bash's $'…'. */
 export function shellLine(words: readonly string[]): string {
-  return words
-    .map((word) => (/^[A-Za-z0-9_@%+=:,./-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
-    .join(' ');
+  return words.map(shellWord).join(' ');
+}
+
+function shellWord(word: string): string {
+  if (/^[A-Za-z0-9_@%+=:,./-]+$/u.test(word)) return word;
+  if (printableLine(word) === word) return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+  return `$'${printableLine(word.replaceAll(/[\\']/gu, String.raw`\$&`))}'`;
 }

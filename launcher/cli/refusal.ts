@@ -1,4 +1,5 @@
 /** A settings file, or a setting in one, that is not obeyed. It fails no job: a line says so, and `ncclrun config --explain` does. */
+import { printableLine } from '../../control/printable.ts';
 import type { SourcePosition } from '../job/failure.ts';
 import type { Option } from './option.ts';
 import type { ReadSettings } from './settings-file.ts';
@@ -26,7 +27,7 @@ function refusalText(refusal: Refusal, userFile: string | null): string {
     refusal.kind === 'file'
       ? `ignored ${shownPath(refusal.path)}: ${refusal.reason}; ${refusal.remedy}`
       : `ignored ${refusedValue({ name: refusal.option.name, value: refusal.value })} in ${placeOf(refusal.position)}: ${refusal.reason}; ${elsewhere(refusal.option, userFile)}`;
-  return printable(text);
+  return printableLine(text);
 }
 
 /** `"export": "LD_PRELOAD=./x.so"` */
@@ -49,9 +50,4 @@ function elsewhere({ flags, environment }: Option, userFile: string | null): str
   const places = userFile === null ? given : [...given, `in ${userFile}`];
   const [last = '', ...others] = places.toReversed();
   return `set it ${others.length === 0 ? last : `${others.toReversed().join(', ')} or ${last}`}`;
-}
-
-/** Names of directories and values of settings are other people's. A terminal obeys control characters. */
-export function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, '?');
 }

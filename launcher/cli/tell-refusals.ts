@@ -12,6 +12,6 @@ export async function tellRefusals(files: readonly ReadSettings[]): Promise<read
   const streams = standardStreams();
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
   // Whoever reads stderr may be gone; that is no reason to end.
-  await streams.stderr.write(Buffer.from(lines.map((line) => ourLine(line, paint)).join(''))).catch(() => {});
+  await streams.stderr.tellPainted(lines.map((line) => ourLine(line, paint)).join('')).catch(() => {});
   return lines;
 }

@@ -1,4 +1,5 @@
 /** Running jobs for people. */
+import { printableLine } from '../../control/printable.ts';
 import { foldNames } from '../allocation/print/fold-names.ts';
 import { counted, ranksText } from '../report/counted.ts';
 import type { RunningJob } from './find.ts';
@@ -17,13 +18,13 @@ export function jobsText(jobs: readonly RunningJob[], now: number): string {
 function jobText({ jobId, pid, startedAt, programs, hosts }: RunningJob, now: number): string {
   const ranks = hosts.reduce((sum, host) => sum + host.ranks.length, 0);
   const size = `${counted(ranks, 'rank')} on ${counted(hosts.length, 'host')}`;
-  const head = `job ${jobId}: ${size}, for ${durationText((now - startedAt) / 1000)}, process ${pid}`;
-  const commands = programs.map((argv) => `  ${argv.join(' ')}`);
-  const shown = hosts.slice(0, MOST_HOSTS);
+  const head = `job ${printableLine(jobId)}: ${size}, for ${durationText((now - startedAt) / 1000)}, process ${pid}`;
+  const commands = programs.map((argv) => `  ${printableLine(argv.join(' '))}`);
+  const shown = hosts.slice(0, MOST_HOSTS).map(({ name, ranks: own }) => ({ name: printableLine(name), ranks: own }));
   const width = Math.max(...shown.map(({ name }) => name.length));
   const rows = shown.map((host) => `  ${host.name.padEnd(width)}   ${ranksText(host.ranks)}`);
   const rest = hosts.slice(MOST_HOSTS).map(({ name }) => name);
-  const more = rest.length === 0 ? [] : [`  and ${rest.length} more: ${foldNames(rest).join(',')}`];
+  const more = rest.length === 0 ? [] : [`  and ${rest.length} more: ${printableLine(foldNames(rest).join(','))}`];
   return `${[head, ...commands, ...rows, ...more].join('\n')}\n`;
 }
 

@@ -1,8 +1,10 @@
+import { printableLine } from '../../control/printable.ts';
+
 /** Rows under each other; a column whose cells are numbers is set to the right. */
 export function columns(rows: readonly (readonly string[])[]): string {
-  const count = Math.max(0, ...rows.map((row) => row.length));
+  const count = rows.reduce((most, row) => Math.max(most, row.length), 0);
   const widths = Array.from({ length: count }, (_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+    rows.reduce((widest, row) => Math.max(widest, (row[column] ?? '').length), 0),
   );
   const isNumeric = widths.map((_, column) => rows.slice(1).every((row) => /^[0-9.]*( %)?$/u.test(row[column] ?? '')));
   return rows
@@ -15,6 +17,6 @@ export function columns(rows: readonly (readonly string[])[]): string {
         .join('  ')
         .trimEnd(),
     )
-    .map((line) => `${line}\n`)
+    .map((line) => `${printableLine(line)}\n`)
     .join('');
 }

@@ -29,5 +29,5 @@ export async function measuredHere({ cluster }: PlannedCluster, system: Element)
 }
 
 export function trouble(message: string): void {
-  void standardStreams().stderr.write(Buffer.from(ourLine(message, makePaint(false, process.env))));
+  void standardStreams().stderr.tellPainted(ourLine(message, makePaint(false, process.env)));
 }

@@ -1,4 +1,5 @@
 /** A plan for people. */
+import { printableLine } from '../../control/printable.ts';
 import type { GraphView, PlanView, ShapeView } from './view.ts';
 import { columns } from './columns.ts';
 import { counted } from '../report/counted.ts';
@@ -6,8 +7,8 @@ import { counted } from '../report/counted.ts';
 export function planText(view: PlanView, explain: boolean): string {
   const { nodes, ranks, nChannels, shapes } = view;
   const hosts = counted(nodes, 'host');
-  const measured = view.table === null ? '' : `  measured: ${view.table}\n`;
-  const wishes = view.wishes.map((wish) => `  heeded: ${wish}\n`).join('') + measured;
+  const measured = view.table === null ? '' : `  measured: ${printableLine(view.table)}\n`;
+  const wishes = view.wishes.map((wish) => `  heeded: ${printableLine(wish)}\n`).join('') + measured;
   const head = `${ranks} ranks on ${hosts}, ${nChannels} channels\n${wishes}\n`;
   const parts = [head, graphsText(view), channelsText(view), hierarchyText(view)];
   if (explain) parts.push(explanation(shapes, view), memoryText(view));

@@ -1,11 +1,23 @@
 /** Colour for people at terminals: NO_COLOR, FORCE_COLOR and TERM=dumb as everywhere. */
 import { styleText } from 'node:util';
+import { printableLines } from '../../control/printable.ts';
 
 export type Paint = (format: 'bold' | 'dim' | 'red' | 'yellow', text: string) => string;
 
 export function makePaint(isTerminal: boolean, environment: Readonly<Record<string, string | undefined>>): Paint {
   if (!wantsColour(isTerminal, environment)) return (_format, text) => text;
   return (format, text) => styleText(format, text, { validateStream: false });
+}
+
+const ESCAPE = String.fromCodePoint(0x1b);
+/** What a Paint puts before and after a text. */
+const CODES = new RegExp(`(${ESCAPE}\\[(?:1|2|22|31|33|39)m)`);
+
+/** As printableLines, of text that has colours. */
+export function printablePainted(text: string): string {
+  if (!text.includes(ESCAPE)) return printableLines(text);
+  const pieces = text.split(CODES); // every other piece is a code
+  return pieces.map((piece, index) => (index % 2 === 1 ? piece : printableLines(piece))).join('');
 }
 
 export function wantsColour(isTerminal: boolean, environment: Readonly<Record<string, string | undefined>>): boolean {

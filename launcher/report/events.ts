@@ -2,6 +2,7 @@
 import { open } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
+import { printableLines } from '../../control/printable.ts';
 import { EVENT_SCHEMA_VERSION, type JobEvent } from '../job/event.ts';
 import type { Failure } from '../job/failure.ts';
 import type { Reporter } from '../job/types.ts';
@@ -27,7 +28,7 @@ export class EventsReporter implements Reporter {
 
   event(event: JobEvent): void {
     if (this.#stream.writable)
-      this.#stream.write(`${JSON.stringify({ schemaVersion: EVENT_SCHEMA_VERSION, ...event })}\n`);
+      this.#stream.write(printableLines(`${JSON.stringify({ schemaVersion: EVENT_SCHEMA_VERSION, ...event })}\n`));
   }
 
   async output(): Promise<void> {}

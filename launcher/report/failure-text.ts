@@ -1,4 +1,5 @@
 /** A failure in a sentence for people, with what to do next. */
+import { printable } from '../../control/printable.ts';
 import { hangText } from '../job/hang.ts';
 import type {
   Failure,
@@ -40,7 +41,7 @@ export function failureText(failure: Failure): FailureText {
     case 'host-lost':
       return {
         sentence: lostSentence(failure.host, failure.cause, failure.silentMs),
-        details: [...xidLines(failure.xids ?? [], null), ...lines(failure.detail)],
+        details: [...xidLines(failure.xids ?? [], null), ...quoted(failure.detail)],
         remedy: lostRemedy(failure.host, failure.cause),
       };
     case 'spawn':
@@ -142,8 +143,15 @@ function shortList(names: readonly string[]): string {
   return names.length > shownNames ? `${shown} and ${names.length - shownNames} more` : shown;
 }
 
-function lines(text: string): string[] {
-  return text.split('\n').filter((line) => line.trim() !== '');
+/** Lines shown of what a remote side said. */
+const QUOTED_LINES = 16;
+
+/** What a remote side said, marked line by line: none of it can pass for a line of ours. */
+function quoted(text: string): string[] {
+  const lines = text.split(/\r?\n/u).filter((line) => line.trim() !== '');
+  const more = lines.length - QUOTED_LINES;
+  const shown = lines.slice(0, QUOTED_LINES).map((line) => `| ${line}`);
+  return more > 0 ? [...shown, `… (${more} more lines)`] : shown;
 }
 
 function placedText(message: string, position: SourcePosition | null, remedy: string | null): FailureText {
@@ -156,17 +164,10 @@ function placedText(message: string, position: SourcePosition | null, remedy: st
 function squiggle(position: SourcePosition): string[] {
   const start = Math.max(0, position.column - 1 - 60);
   const shown = position.text.slice(start, start + 120);
-  const before = shown.slice(0, position.column - 1 - start).replaceAll(/[^\t]/gu, ' ');
-  const marked = Math.max(1, Math.min(position.length, shown.length - (position.column - 1 - start)));
+  const from = position.column - 1 - start;
+  const before = printable(shown.slice(0, from)).replaceAll(/[^\t]/gu, ' ');
+  const marked = Math.max(1, printable(shown.slice(from, from + position.length)).length);
   return [printable(shown), `${before}${'~'.repeat(marked)}`];
-}
-
-/** Control characters of a damaged file must not reach the terminal. */
-function printable(text: string): string {
-  return Array.from(text, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code === 9 || (code >= 32 && code !== 127 && !(code >= 128 && code < 160)) ? character : '?';
-  }).join('');
 }
 
 const unreachableCauses: Readonly<Record<HostUnreachableFailure['cause'], string>> = {
@@ -183,7 +184,7 @@ const unreachableCauses: Readonly<Record<HostUnreachableFailure['cause'], string
 function unreachableText(failure: HostUnreachableFailure): FailureText {
   return {
     sentence: `cannot reach ${failure.host}: ${unreachableCauses[failure.cause]} (phase: ${failure.phase})`,
-    details: lines(failure.detail),
+    details: quoted(failure.detail),
     remedy: failure.remedy,
   };
 }

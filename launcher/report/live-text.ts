@@ -1,4 +1,5 @@
 /** The line of what is going on: whom a start waits for, how many ranks run, who has yet to end. */
+import { printable } from '../../control/printable.ts';
 import type { JobEvent } from '../job/event.ts';
 import { counted, ranksText } from './counted.ts';
 
@@ -139,13 +140,14 @@ export class LiveText {
 }
 
 /** As many of the names as fit, and how many more there are. */
-function fit(head: string, names: readonly string[], width: number): string {
-  for (let shown = Math.min(names.length, width); shown > 0; shown--) {
-    const more = names.length === shown ? '' : ` and ${names.length - shown} more`;
+function fit(head: string, hosts: readonly string[], width: number): string {
+  const names = hosts.slice(0, width).map(printable);
+  for (let shown = names.length; shown > 0; shown--) {
+    const more = hosts.length === shown ? '' : ` and ${hosts.length - shown} more`;
     const text = head + names.slice(0, shown).join(', ') + more;
     if (text.length <= width) return text;
   }
-  return cut(`${head}${names.length} hosts`, width);
+  return cut(`${head}${hosts.length} hosts`, width);
 }
 
 function cut(text: string, width: number): string {

@@ -183,7 +183,7 @@ export class PlainReporter implements Reporter {
     this.#endFolding(); // what ranks wrote before comes before
     this.#stderr.endLine();
     if (this.#stdout.lineOpen && this.#options.streams.onOneTerminal()) this.#stdout.endLine();
-    this.#options.streams.stderr.write(Buffer.from(text)).catch(() => {});
+    this.#options.streams.stderr.tellPainted(text).catch(() => {});
   }
 
   #restart({ attempt, most }: Extract<JobEvent, { type: 'restart' }>): void {

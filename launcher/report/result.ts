@@ -1,5 +1,6 @@
 /** The result object: to stdout for --json, to a file for --report. */
 import { type FileHandle, open } from 'node:fs/promises';
+import { printableLines } from '../../control/printable.ts';
 import type { Failure } from '../job/failure.ts';
 import type { JobResult, Reporter } from '../job/types.ts';
 import { unwrittenFile } from './unwritten.ts';
@@ -18,7 +19,7 @@ export class JsonResultReporter implements Reporter {
   async output(): Promise<void> {}
 
   async result(result: JobResult): Promise<void> {
-    await this.#writer.write(Buffer.from(`${JSON.stringify(result)}\n`));
+    await this.#writer.tell(`${JSON.stringify(result)}\n`);
   }
 }
 
@@ -44,7 +45,7 @@ export class ResultFileReporter implements Reporter {
 
   async result(result: JobResult): Promise<void> {
     try {
-      await this.#file.writeFile(`${JSON.stringify(result, null, 2)}\n`);
+      await this.#file.writeFile(printableLines(`${JSON.stringify(result, null, 2)}\n`));
     } catch (error) {
       this.#unwritten = unwrittenFile('--report', this.#path, error);
     }

@@ -1,4 +1,5 @@
 /** What people read when a job has failed: the primary failure first, then what followed from it. */
+import { printable } from '../../control/printable.ts';
 import type { Failure } from '../job/failure.ts';
 import type { JobResult } from '../job/types.ts';
 import type { Paint } from './colour.ts';
@@ -9,18 +10,18 @@ import { ranksText } from './counted.ts';
 /** Failures beyond the primary one that are told one by one. */
 const shownFailures = 8;
 
-/** One line of ours, as it stands on stderr. */
+/** One line of ours, as it stands on stderr, whatever others have put into `text`. */
 export function ourLine(text: string, paint: Paint): string {
-  return `${paint('dim', 'ncclrun:')} ${text}\n`;
+  return `${paint('dim', 'ncclrun:')} ${printable(text)}\n`;
 }
 
 /** The sentence, the place it is about and what to do next, each on a line of its own. Empty for a broken pipe: that ends quietly. */
 export function failureBlock(failure: Failure, paint: Paint): string {
   if (failure.type === 'interrupt' && failure.signal === 'SIGPIPE') return '';
   const { sentence, details, remedy } = failureText(failure);
-  const head = `${paint('red', 'ncclrun:')} ${paint('bold', sentence)}\n`;
-  const body = details.map((line) => `    ${line}\n`).join('');
-  return remedy === null ? head + body : `${head}${body}  ${paint('yellow', 'next:')} ${remedy}\n`;
+  const head = `${paint('red', 'ncclrun:')} ${paint('bold', printable(sentence))}\n`;
+  const body = details.map((line) => `    ${printable(line)}\n`).join('');
+  return remedy === null ? head + body : `${head}${body}  ${paint('yellow', 'next:')} ${printable(remedy)}\n`;
 }
 
 /** `told`: the primary failure that has been shown already, or null. */

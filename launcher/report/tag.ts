@@ -1,4 +1,5 @@
 /** What a line of output begins with: the time at which its rank wrote it, and the rank. */
+import { printable } from '../../control/printable.ts';
 import type { JobRequest } from '../job/types.ts';
 import type { Paint } from './colour.ts';
 import type { LaneChunk } from './lane.ts';
@@ -46,5 +47,5 @@ function hostsOf(writers: Writers): string {
     writers.toSorted((one, other) => one.rank - other.rank),
     ({ host }) => host,
   );
-  return Array.from(byHost, ([host, there]) => `${ranksOf(there)}@${host}`).join();
+  return Array.from(byHost, ([host, there]) => `${ranksOf(there)}@${printable(host)}`).join();
 }

@@ -24,6 +24,6 @@ export async function tellUnwritten(
   ]);
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
   const text = failures.map((failure) => failureBlock(failure, paint)).join('');
-  await streams.stderr.write(Buffer.from(text)).catch(() => {}); // nobody is left to read it; the status still tells
+  await streams.stderr.tellPainted(text).catch(() => {}); // nobody is left to read it; the status still tells
   return status === 0 ? exitStatus(first) : status;
 }

@@ -3,8 +3,10 @@
  * in batches, and says when the system has taken the bytes.
  */
 import type { Writable } from 'node:stream';
+import { printableLines } from '../../control/printable.ts';
 import { FailureError } from '../job/failure-error.ts';
 import { Batch } from './batch.ts';
+import { printablePainted } from './colour.ts';
 
 /** What Linux gives a pipe (pipe(7)). */
 const PIPE_BYTES = 64 * 1024;
@@ -53,7 +55,18 @@ export class Writer {
     this.#before = before;
   }
 
+  /** Writes text of ours, in which what others chose (names, reasons, files) controls nothing. As write. */
+  tell(text: string): Promise<void> {
+    return this.write(Buffer.from(printableLines(text)));
+  }
+
+  /** As tell, of text that has colours of makePaint's. */
+  tellPainted(text: string): Promise<void> {
+    return this.write(Buffer.from(printablePainted(text)));
+  }
+
   /**
+   * Writes the ranks' own bytes as they are; text of ours goes by tell.
    * `bytes`, which are the caller's again when this returns, with `prefix` (ASCII) at the start of every line; `atLineStart`: the first byte
    * begins a line. Rejects with a FailureError: interrupt when nobody reads any more (SIGPIPE) or the terminal is closed
    * (SIGHUP), output when the system refuses otherwise.

@@ -1,5 +1,5 @@
 /** Topology files as users give them. */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { readFileUpTo, TooLargeError } from '../../control/read-file.ts';
 import { readXml } from '../../control/topology/read-xml.ts';
 import type { Document } from '../../control/topology/read-xml.ts';
 import { TopologyError } from '../../control/topology/element.ts';
@@ -9,7 +9,6 @@ import { messageOf } from '../../control/message-of.ts';
 
 /** More than any topology has; a device such as /dev/zero has no end. */
 const MAX_BYTES = 17 * 1024 * 1024;
-const CHUNK_BYTES = 64 * 1024;
 
 /** `path`: - is standard input. Throws a FailureError (usage) where there is no such file or it is none. */
 export function readTopologyFile(path: string): Document {
@@ -24,38 +23,25 @@ export function checked<Result>(read: () => Result): Result {
   } catch (error) {
     if (!(error instanceof TopologyError)) throw error;
     throw usageError(
-      oneLine(error.message),
+      shortened(error.message),
       'correct it there; NCCL writes topologies with NCCL_TOPO_DUMP_FILE=FILE, graphs with NCCL_GRAPH_DUMP_FILE=FILE',
     );
   }
 }
 
 function textOf(path: string, source: string): string {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
   try {
-    const file = path === '-' ? 0 : openSync(path, 'r');
-    try {
-      for (;;) {
-        const chunk = Buffer.alloc(CHUNK_BYTES);
-        const length = readSync(file, chunk);
-        bytes += length;
-        if (length === 0 || bytes > MAX_BYTES) break;
-        chunks.push(chunk.subarray(0, length));
-      }
-    } finally {
-      if (file !== 0) closeSync(file);
-    }
+    return readFileUpTo(path === '-' ? 0 : path, MAX_BYTES)
+      .toString('utf8')
+      .replace(/^\uFEFF/u, '');
   } catch (error) {
     throw unreadable(source, error);
   }
-  if (bytes > MAX_BYTES) throw usageError(`${source} is no topology: it is too large`, 'name a file in NCCL’s XML');
-  return Buffer.concat(chunks)
-    .toString('utf8')
-    .replace(/^\uFEFF/u, '');
 }
 
 function unreadable(source: string, error: unknown): FailureError {
+  if (error instanceof TooLargeError)
+    return usageError(`${source} is no topology: it is too large`, 'name a file in NCCL’s XML');
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const wanted = 'name a topology file, such as NCCL writes with NCCL_TOPO_DUMP_FILE=FILE';
   if (code === 'ENOENT') return usageError(`there is no file ${source}`, wanted);
@@ -66,11 +52,7 @@ function unreadable(source: string, error: unknown): FailureError {
 
 const SHOWN = 300;
 
-/** Damaged files hold anything: no control characters, no pages of text. */
-function oneLine(message: string): string {
-  const shown = Array.from(message, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code < 32 || (code >= 127 && code < 160) ? '?' : character;
-  });
-  return shown.length > SHOWN ? `${shown.slice(0, SHOWN).join('')}…` : shown.join('');
+/** Damaged files hold anything, pages of text too. */
+function shortened(message: string): string {
+  return message.length > SHOWN ? `${message.slice(0, SHOWN)}…` : message;
 }

@@ -1,5 +1,6 @@
 /** What another host is: it runs `ncclrun topo` as a job of one rank, so every way to a host serves, and hosts without ncclrun get it. */
 import { join } from 'node:path';
+import { printableLine } from '../../control/printable.ts';
 import { element } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { plainReporter, runReported } from '../cli/launch.ts';
@@ -99,7 +100,7 @@ function elementOf(value: unknown): Element | null {
   const children = fieldOf(value, 'children');
   if (typeof name !== 'string' || typeof attributes !== 'object' || attributes === null || !Array.isArray(children))
     return null;
-  const entries = Object.entries(attributes).map(([key, text]) => [key, String(text)]);
+  const entries = Object.entries(attributes).map(([key, text]) => [key, printableLine(String(text))]);
   const elements = children.map(elementOf);
   const whole = elements.filter((child) => child !== null);
   return whole.length < elements.length ? null : element(name, Object.fromEntries(entries), whole);

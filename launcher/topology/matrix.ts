@@ -55,10 +55,10 @@ export function pathTables({ gpus, nets, routes }: Survey, paint: Paint): string
 /** As many GPUs side by side as the page is wide. */
 function table(title: string, gpus: readonly GpuPart[], lines: readonly Line[], paint: Paint): string {
   const labels = lines.map(({ label }) => label);
-  const first = Math.max(...labels.map((label) => label.length));
+  const first = longest(labels);
   const cells = lines.map(({ paths }) => paths.map(cellText));
   const heads = gpus.map(({ node }) => node.name);
-  const width = Math.max(...[...heads, ...cells.flat()].map((text) => text.length));
+  const width = Math.max(longest(heads), ...cells.map(longest));
   const atOnce = Math.max(1, Math.floor((COLUMNS - first) / (width + 2)));
   let text = `${paint('bold', title)}\n`;
   for (let start = 0; start < gpus.length; start += atOnce) {
@@ -76,6 +76,10 @@ function table(title: string, gpus: readonly GpuPart[], lines: readonly Line[], 
     }
   }
   return text;
+}
+
+function longest(texts: readonly string[]): number {
+  return texts.reduce((length, text) => Math.max(length, text.length), 0);
 }
 
 function cellText(path: Path | null): string {

@@ -37,7 +37,10 @@ export function textOf(survey: Survey, paint: Paint): string {
 
 function treeText(rows: readonly (Row | null)[], paint: Paint): string {
   const widths = rows.map((row) => (row === null ? 0 : leftText(row).length));
-  const left = Math.min(Math.max(...widths, 0), COLUMNS - LINK_COLUMNS - RATE_COLUMNS - 4);
+  const left = Math.min(
+    widths.reduce((widest, width) => Math.max(widest, width), 0),
+    COLUMNS - LINK_COLUMNS - RATE_COLUMNS - 4,
+  );
   const head = `${' '.repeat(left)}  ${'link'.padEnd(LINK_COLUMNS)}  ${'GB/s'.padStart(RATE_COLUMNS)}`;
   const lines = rows
     .flatMap((row) => (row === null ? [null] : fitted(row, left)))

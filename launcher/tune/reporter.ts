@@ -1,4 +1,5 @@
 /** The reporter of `ncclrun tune`: rank 0's stdout is the measurement, everything else is told as in any job. */
+import { printable } from '../../control/printable.ts';
 import { usageError } from '../cli/usage-error.ts';
 import type { JobEvent, OutputChunk } from '../job/event.ts';
 import type { Failure } from '../job/failure.ts';
@@ -78,8 +79,8 @@ export class TuneReporter implements Reporter {
     const { json, stdout, inner } = this.#options;
     const stored = this.#stored;
     const verdict = this.verdict(result);
-    if (json) await stdout.write(Buffer.from(`${JSON.stringify(this.#document(verdict))}\n`));
-    else if (stored !== null) await stdout.write(Buffer.from(`${tuneFoot(this.#bySize)}# ${stored.remark}\n`));
+    if (json) await stdout.tell(`${JSON.stringify(this.#document(verdict))}\n`);
+    else if (stored !== null) await stdout.tell(`${tuneFoot(this.#bySize)}# ${printable(stored.remark)}\n`);
     await inner.result(verdict);
   }
 
@@ -121,7 +122,7 @@ export class TuneReporter implements Reporter {
     const head = this.#printed === 0 && this.#head !== null ? tuneHead(this.#head) : '';
     const lines = this.#bySize.slice(this.#printed, count).map(tuneLine);
     this.#printed = count;
-    await this.#options.stdout.write(Buffer.from(head + lines.join('')));
+    await this.#options.stdout.tell(head + lines.join(''));
   }
 
   #document({ jobId, ok, reason, exitCode, failures, ranks, hosts }: JobResult) {

@@ -121,13 +121,13 @@ void devices() {
 }
 
 // What tellInfo writes to stderr.
-std::string told(const char* level) {
+std::string told(const char* level, const char* sentence = "so it is") {
   setenv("NCCL_DEBUG", level, 1);
   int pipe[2];
   EXPECT(::pipe(pipe) == 0);
   const int before = dup(STDERR_FILENO);
   dup2(pipe[1], STDERR_FILENO);
-  tellInfo("so it is");
+  tellInfo(sentence);
   dup2(before, STDERR_FILENO);
   close(before);
   close(pipe[1]);
@@ -144,6 +144,7 @@ void debugging() {
     const std::string line = told(level);
     EXPECT(line.ends_with(formatSentence(":%d:%d NCCL INFO so it is\n", getpid(), gettid())));
   }
+  EXPECT(told("INFO", "é\x1b]0;x\x07\nb\x7f\xc2\x9b").ends_with("NCCL INFO é\\x1b]0;x\\x07\\x0ab\\x7f\\xc2\\x9b\n"));
 }
 
 // What a caller compiled with an older header passes: the first `bytes` bytes, and rubbish behind them.

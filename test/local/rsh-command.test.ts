@@ -29,7 +29,7 @@ describe('a command that repeats what it was given, and fails', () => {
     const command = shell(name.replaceAll(' ', '-'), `{ ${script}; echo "no such pod: $1"; } >&2; exit 4`);
     const { failures, outcome } = await Command.result(['--rsh', command, '-H', 'pod7:1', 'true']);
     expect(failures).toMatchObject([{ type: 'host-unreachable', host: 'pod7' }]);
-    expect(outcome.stderr).toMatch(/^ {4}no such pod: pod7$/m);
+    expect(outcome.stderr).toMatch(/^ {4}\| no such pod: pod7$/m);
     expect(outcome.stderr).not.toMatch(ours);
     expect(outcome.stderr.split('\n').length).toBeLessThan(10);
     expect(outcome.stderr).toContain(`try: ${command} pod7 true`);

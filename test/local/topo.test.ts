@@ -97,7 +97,11 @@ const wrong: readonly (readonly [name: string, content: string, said: string])[]
     `<system>${cpu}<pci busid="1:0">\n<gpu dev="0"/></pci></cpu></system>`,
     ':2:1: <gpu>: the attribute sm',
   ],
-  ['control', `<system>${cpu}\n<pci busid="&#10;&#9;"/></cpu></system>`, ':2:1: <pci>: busid="??" is no PCI address'],
+  [
+    'control',
+    `<system>${cpu}\n<pci busid="&#10;&#9;"/></cpu></system>`,
+    ':2:1: <pci>: busid="\\n\t" has a control character',
+  ],
   [
     'deep',
     `<system>${'<cpu>'.repeat(150)}${'</cpu>'.repeat(150)}</system>`,
@@ -128,6 +132,22 @@ describe('what is no topology', () => {
     expect(await refused('--from', '.')).toContain('. is a directory');
     expect(await refused('--from', '/dev/zero')).toContain('/dev/zero is no topology: it is too large');
   });
+});
+
+test('more GPUs than a host can have are refused by every command that reads the file', async () => {
+  const gpus = Array.from({ length: 3000 }, (_, gpu) => {
+    return `<pci busid="${gpu.toString(16).padStart(4, '0')}:00:00.0" class="0x030200"><gpu dev="${gpu}" sm="90" rank="${gpu}"/></pci>`;
+  });
+  const path = join(directory, 'many.xml');
+  const cpu = 'numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"';
+  writeFileSync(path, `<system version="1"><cpu ${cpu}>${gpus.join('')}</cpu></system>`);
+  const sentence = 'has 3000 GPUs, and the maximum is 576; a topology describes one host';
+  expect(await refused('--from', path)).toContain(sentence);
+  const plan = await Command.run(['plan', '--topo', path]);
+  expect(plan.stderr).toContain(sentence);
+  const job = await Command.run(['-n', '2', '/bin/true'], { environment: { NCCL_TOPO_FILE: path } });
+  expect(job.stderr).toContain(sentence);
+  expect([plan.status, job.status]).toEqual([2, 125]);
 });
 
 test('words that cannot be meant', async () => {

@@ -24,7 +24,7 @@ describe('every failure: its status, its sentence', () => {
     [
       { ...unreachable, cause: 'authentication', detail: 'Permission denied (publickey).\n' },
       125,
-      'ncclrun: cannot reach node1: it does not let us in (phase: connect)\n    Permission denied (publickey).\n  next: try ssh node1\n',
+      'ncclrun: cannot reach node1: it does not let us in (phase: connect)\n    | Permission denied (publickey).\n  next: try ssh node1\n',
     ],
     [
       { type: 'agent', host: 'node1', phase: 'hello', message: 'other version', remedy: null },
@@ -150,8 +150,8 @@ describe('the place in a file', () => {
     expect(shown[marks.indexOf('~')]).toBe('!');
   });
 
-  test('control characters do not reach the terminal', () => {
-    expect(squiggle('\u001b[31mnode1 x', 12, 1)[0]).toBe('    ?[31mnode1 x');
+  test('control characters are shown as escapes, and the squiggle stays in place', () => {
+    expect(squiggle('\u001b[31mnode1 x', 12, 1)).toEqual([String.raw`    \x1b[31mnode1 x`, '                  ~']);
   });
 });
 

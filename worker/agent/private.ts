@@ -5,10 +5,12 @@
  * starts it, should it end before it has answered.
  */
 import { availableParallelism, hostname } from 'node:os';
+import { messageOf } from '../../control/message-of.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
 import type { PlannedHost } from '../../control/planner/input.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
+import { printable } from '../../control/printable.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
 import { leave, loadNative } from '../engine/load.ts';
@@ -28,7 +30,7 @@ export function servePrivately(): void {
   try {
     serve();
   } catch (error) {
-    process.stderr.write(`Error: ${error instanceof Error ? error.message.replaceAll('\n', ' ') : String(error)}\n`);
+    process.stderr.write(`Error: ${printable(messageOf(error).replaceAll('\n', ' '))}\n`);
     process.exit(125);
   }
 }

@@ -9,6 +9,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder, AgentReport } from '../../control/messages/link.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
+import { printable } from '../../control/printable.ts';
 import type { Agent } from './agent.ts';
 import { beginAgent } from './begin.ts';
 import { openBootstrap } from './bootstrap-open.ts';
@@ -105,7 +106,7 @@ function stop(): void {
 }
 
 export function complain(message: string): void {
-  process.stderr.write(`ncclrun agent: ${message}\n`);
+  process.stderr.write(`ncclrun agent: ${printable(message)}\n`);
 }
 
 export function giveUp(message: string): never {

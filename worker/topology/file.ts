@@ -1,6 +1,7 @@
 /** NCCL's files: what NCCL_TOPO_FILE says of this host, and what NCCL_TOPO_DUMP_FILE gets. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readFileUpTo } from '../../control/read-file.ts';
 import { checkTopology } from '../../control/topology/check.ts';
 import { TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
@@ -10,6 +11,9 @@ import { writeXml } from '../../control/topology/write-xml.ts';
 import { detectTopology } from './detect.ts';
 import type { Detected, DetectOptions, Probes } from './detect.ts';
 import { messageOf } from '../../control/message-of.ts';
+
+/** More than any topology has; a device such as /dev/zero has no end. */
+const MAX_BYTES = 17 * 1024 * 1024;
 
 /** What virtual machines are told of the machine below them; NCCL reads it where no file is named. */
 const VIRTUAL = 'var/run/nvidia-topologyd/virtualTopology.xml';
@@ -65,7 +69,7 @@ class UnreadableError extends TopologyError {}
 
 function contentOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readFileUpTo(path, MAX_BYTES).toString('utf8');
   } catch (error) {
     throw new UnreadableError(`${path}: ${reasonOf(error)}`);
   }

@@ -37,7 +37,7 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
   const gpus = routes.machine.gpus.length;
   const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
     search(surroundings, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
-  const rings = given.ring ?? find('ring', 1, MOST_CHANNELS / 2) ?? simpleOrder('ring', gpus, 1, acrossHosts);
+  const rings = given.ring ?? find('ring', 1, mostChannels(gpus)) ?? simpleOrder('ring', gpus, 1, acrossHosts);
   const most = rings.channels.length;
   const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', gpus, most, acrossHosts);
   // Given ones may differ in number: every channel has both.
@@ -52,6 +52,13 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
     collnetChain: given.collnetChain ?? (reduces ? find('tree', count, count, true) : null),
     collnetDirect: given.collnetDirect ?? (reduces ? find('collnetDirect', 1, Math.min(MOST_HEADS, gpus), true) : null),
   };
+}
+
+/** A search calls itself once for each GPU of each channel. Real hosts have fewer GPUs than it takes to get fewer channels. */
+const DEEPEST_SEARCH = 1500;
+
+function mostChannels(gpus: number): number {
+  return Math.min(MOST_CHANNELS / 2, Math.max(1, Math.floor(DEEPEST_SEARCH / gpus)));
 }
 
 const NO_GRAPHS: NamedGraphs = { ring: null, tree: null, collnetChain: null, collnetDirect: null };

@@ -2,6 +2,7 @@
 import * as attribute from '../../topology/attribute.ts';
 import { elementsOf, everyElement, placeOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
+import { checkLimits } from '../../topology/limits.ts';
 import { LOCAL_BANDWIDTH, laneBandwidth, socketBandwidth, UNKNOWN_NET_MEGABITS, UNKNOWN_WIDTH } from './constants.ts';
 import type { Architecture, Vendor } from './constants.ts';
 import { Draft } from './draft.ts';
@@ -22,6 +23,7 @@ export function buildMachine(system: Element): Machine {
   if (system.name !== 'system') {
     throw new TopologyError(`${placeOf(system)}: a topology begins with <system>`);
   }
+  checkLimits(system);
   const builder: Builder = { draft: new Draft(), byBusId: new Map(), cpuOf: new Map() };
   for (const cpu of elementsOf(system, 'cpu')) addCpu(builder, cpu);
   connectGpus(builder, system);

@@ -13,6 +13,7 @@ export type PathType = (typeof PATH_TYPES)[number];
 export function distance(type: PathType): number {
   return DISTANCES[type];
 }
+/** Places in PATH_TYPES. */
 const DISTANCES: Readonly<Record<PathType, number>> = {
   LOC: 0,
   NVL: 1,
@@ -39,6 +40,9 @@ export interface Path {
   readonly links: readonly Link[];
 }
 
+/** In place of an index. */
+const NONE = -1;
+
 export const NO_PATH: Path = { type: 'DIS', bandwidth: 0, links: [] };
 
 /**
@@ -47,24 +51,26 @@ export const NO_PATH: Path = { type: 'DIS', bandwidth: 0, links: [] };
  */
 export class PathsTo {
   readonly #target: MachineNode;
-  /** By node index: the first link of its path; undefined: it has none. */
-  readonly #towards: (Link | undefined)[] = [];
+  readonly #links: readonly Link[];
+  /** By node index: the index of the first link of its path; -1: it has none. */
+  readonly #towards: Int32Array;
   readonly #lengths: Int32Array;
-  readonly #bandwidths: number[] = [];
-  readonly #types: PathType[] = [];
+  readonly #bandwidths: Float64Array;
+  /** Places in PATH_TYPES, which are distances. */
+  readonly #types: Uint8Array;
+  /** By node index: the node by way of which its path goes instead, -1: none; null: no path does. */
+  #middles: Int32Array | null = null;
   readonly #paths: (Path | undefined)[] = [];
 
-  constructor(target: MachineNode, { nodes }: Machine, reverse: ReverseLinks, throughGpus: boolean) {
+  constructor(target: MachineNode, { nodes, links }: Machine, reverse: ReverseLinks, throughGpus: boolean) {
     this.#target = target;
+    this.#links = links;
     this.#lengths = new Int32Array(nodes.length);
-    for (let node = 0; node < nodes.length; node++) {
-      this.#towards.push(undefined);
-      this.#types.push('DIS');
-      this.#bandwidths.push(0);
-      this.#paths.push(undefined);
-    }
+    this.#towards = new Int32Array(nodes.length).fill(NONE);
+    this.#types = new Uint8Array(nodes.length).fill(DISTANCES.DIS);
+    this.#bandwidths = new Float64Array(nodes.length);
     this.#bandwidths[target.index] = LOCAL_BANDWIDTH;
-    this.#types[target.index] = 'LOC';
+    this.#types[target.index] = DISTANCES.LOC;
     const reached = [target];
     for (let i = 0; i < reached.length; i++) {
       const node = reached[i];
@@ -76,8 +82,39 @@ export class PathsTo {
     return (this.#paths[index] ??= this.#write(index));
   }
 
+  /** As that of `from`'s path. */
+  distance({ index }: MachineNode): number {
+    return this.#types[index] ?? DISTANCES.DIS;
+  }
+
+  /** As that of `from`'s path. */
+  bandwidth({ index }: MachineNode): number {
+    return this.#bandwidths[index] ?? 0;
+  }
+
+  /** Links of the shortest path; 0: there is none. */
+  length({ index }: MachineNode): number {
+    return this.#lengths[index] ?? 0;
+  }
+
   set({ index }: MachineNode, path: Path): void {
     this.#paths[index] = path;
+    this.#types[index] = distance(path.type);
+    this.#bandwidths[index] = path.bandwidth;
+  }
+
+  /** The path goes by way of node `middle` from now on; it is written down (set) when somebody asks. */
+  divert({ index }: MachineNode, middle: number, type: PathType, bandwidth: number): void {
+    this.#middles ??= new Int32Array(this.#lengths.length).fill(NONE);
+    this.#middles[index] = middle;
+    this.#paths[index] = undefined;
+    this.#types[index] = distance(type);
+    this.#bandwidths[index] = bandwidth;
+  }
+
+  /** The index of the node by way of which a path goes that has still to be written down; -1: there is no such node. */
+  unwrittenMiddle({ index }: MachineNode): number {
+    return this.#paths[index] === undefined ? (this.#middles?.[index] ?? NONE) : NONE;
   }
 
   /** From the neighbours of `node` by way of it. */
@@ -85,7 +122,7 @@ export class PathsTo {
     const { index, links } = node;
     const length = this.#lengths[index] ?? 0;
     const widest = this.#bandwidths[index] ?? 0;
-    const type = this.#types[index] ?? 'DIS';
+    const type = this.#typeAt(index);
     const isThrough = node !== this.#target && node.kind === 'gpu';
     if (isThrough && !(throughGpus && length === 1)) return;
     for (let i = 0; i < links.length; i++) {
@@ -94,15 +131,15 @@ export class PathsTo {
       const from = link.to;
       if (isThrough && (link.kind !== 'nvlink' || from.kind !== 'gpu')) continue;
       const known = from === this.#target ? 0 : (this.#lengths[from.index] ?? 0);
-      const isNew = this.#towards[from.index] === undefined && from !== this.#target;
+      const isNew = this.#towards[from.index] === NONE && from !== this.#target;
       if (!isNew && known <= length) continue;
       const bandwidth = Math.min(widest, link.bandwidth);
       const back = reverse[link.index];
       if (back === undefined || (this.#bandwidths[from.index] ?? 0) >= bandwidth) continue;
-      this.#towards[from.index] = back;
+      this.#towards[from.index] = back.index;
       this.#lengths[from.index] = length + 1;
       this.#bandwidths[from.index] = bandwidth;
-      this.#types[from.index] = farther(type, stepType(link, type, isThrough));
+      this.#types[from.index] = distance(farther(type, stepType(link, type, isThrough)));
       if (isNew) reached.push(from);
     }
   }
@@ -110,13 +147,21 @@ export class PathsTo {
   #write(index: number): Path {
     if (index === this.#target.index) return { type: 'LOC', bandwidth: LOCAL_BANDWIDTH, links: [] };
     const links: Link[] = [];
-    let link = this.#towards[index];
+    let link = this.#firstFrom(index);
     if (link === undefined) return NO_PATH;
     while (link !== undefined) {
       links.push(link);
-      link = this.#towards[link.to.index];
+      link = this.#firstFrom(link.to.index);
     }
-    return { type: this.#types[index] ?? 'DIS', bandwidth: this.#bandwidths[index] ?? 0, links };
+    return { type: this.#typeAt(index), bandwidth: this.#bandwidths[index] ?? 0, links };
+  }
+
+  #firstFrom(index: number): Link | undefined {
+    return this.#links[this.#towards[index] ?? NONE];
+  }
+
+  #typeAt(index: number): PathType {
+    return PATH_TYPES[this.#types[index] ?? DISTANCES.DIS] ?? 'DIS';
   }
 }
 

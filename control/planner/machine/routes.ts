@@ -1,7 +1,7 @@
 /** How ranks of a machine really reach each other and the network: paths, where GPUs may use them, and ways round where not. */
 import type { CpuNode, GpuNode, Machine, MachineNode, NetNode } from './node.ts';
 import { mirrored } from './mirrored.ts';
-import { distance, farther, NO_PATH, PathsTo, reverseLinks } from './path.ts';
+import { distance, farther, NO_PATH, PATH_TYPES, PathsTo, reverseLinks } from './path.ts';
 import type { Path, PathType, ReverseLinks } from './path.ts';
 
 /** What a user may change; the names of the variables are NCCL's. */
@@ -35,6 +35,8 @@ export class Routes {
   readonly #paths: (PathsTo | undefined)[];
   readonly #localCpu = new Map<GpuNode, CpuNode>();
   readonly #relays = new Map<GpuNode, Map<NetNode, GpuNode>>();
+  /** What localNets has found since paths have last changed. */
+  readonly #localNets = new Map<GpuNode, NetNode[]>();
 
   constructor(machine: Machine, options: RouteOptions = DEFAULT_ROUTES) {
     this.machine = machine;
@@ -46,7 +48,8 @@ export class Routes {
       this.#paths[node.index] = new PathsTo(node, machine, this.reverse, options.throughGpus);
     }
     for (const gpu of gpus) this.#findLocalCpu(gpu);
-    for (const gpu of gpus) for (const other of gpus) this.#divertFarPeers(other, gpu);
+    const farthest = distance(this.#p2pLevel());
+    for (const gpu of gpus) for (const other of gpus) this.#divertFarPeers(other, gpu, farthest);
     this.#preferC2c();
     for (const net of nets) {
       const local = options.throughOtherNics ? this.localGpu(net) : null;
@@ -55,20 +58,43 @@ export class Routes {
   }
 
   path(from: MachineNode, to: MachineNode): Path {
-    return this.#paths[to.index]?.from(from) ?? NO_PATH;
+    const paths = this.#paths[to.index];
+    if (paths === undefined) return NO_PATH;
+    const middle = this.machine.nodes[paths.unwrittenMiddle(from)];
+    if (middle !== undefined) paths.set(from, this.#throughPath(middle, from, to, paths));
+    return paths.from(from);
+  }
+
+  #throughPath(middle: MachineNode, from: MachineNode, to: MachineNode, paths: PathsTo): Path {
+    const links = this.path(from, middle).links.concat(this.path(middle, to).links);
+    return { type: PATH_TYPES[paths.distance(from)] ?? 'DIS', bandwidth: paths.bandwidth(from), links };
+  }
+
+  /** As distance(path(from, to).type). */
+  #distance(from: MachineNode, to: MachineNode): number {
+    return this.#paths[to.index]?.distance(from) ?? distance('DIS');
+  }
+
+  /** As path(from, to).bandwidth. */
+  #bandwidth(from: MachineNode, to: MachineNode): number {
+    return this.#paths[to.index]?.bandwidth(from) ?? 0;
   }
 
   /** Those of `nodes` to which `from` has the widest, and then the nearest, paths. */
   nearest<Node extends MachineNode>(from: MachineNode, nodes: readonly Node[]): Node[] {
-    let { bandwidth, type } = NO_PATH;
+    let widest = 0;
+    let least = distance('DIS');
     let near: Node[] = [];
     for (let i = 0; i < nodes.length; i++) {
       const node = nodes[i];
       if (node === undefined) continue;
-      const path = this.path(from, node);
-      if (path.bandwidth === bandwidth && path.type === type) near.push(node);
-      else if (path.bandwidth > bandwidth || (path.bandwidth === bandwidth && distance(path.type) < distance(type))) {
-        ({ bandwidth, type } = path);
+      const bandwidth = this.#bandwidth(from, node);
+      if (bandwidth < widest) continue;
+      const far = this.#distance(from, node);
+      if (bandwidth === widest && far === least) near.push(node);
+      else if (bandwidth > widest || far < least) {
+        widest = bandwidth;
+        least = far;
         near = [node];
       }
     }
@@ -79,8 +105,8 @@ export class Routes {
   usesGpuDirect(gpu: GpuNode, net: NetNode, reads: boolean): boolean {
     if (!net.gpuDirect || !gpu.gpuDirect) return false;
     if (reads && !this.#mayRead(gpu)) return false;
-    const { type } = this.path(this.relay(gpu, net) ?? gpu, net);
-    return distance(type) <= distance(this.#options.gpuDirectLevel ?? 'P2C');
+    const far = this.#distance(this.relay(gpu, net) ?? gpu, net);
+    return far <= distance(this.#options.gpuDirectLevel ?? 'P2C');
   }
 
   /** The GPU that hands data of `gpu` on to a NIC (path type PXN); null: none does. */
@@ -92,23 +118,26 @@ export class Routes {
     if (this.#options.gpuDirectRead !== null) return this.#options.gpuDirectRead;
     if (gpu.computeCapability >= 80) return true;
     const { gpus } = this.machine;
-    return gpus.length === 1 || gpus.some((other) => other !== gpu && this.path(gpu, other).type === 'NVL');
+    return gpus.length === 1 || gpus.some((other) => other !== gpu && this.#distance(gpu, other) === distance('NVL'));
   }
 
   #findLocalCpu(gpu: GpuNode): void {
     let best: CpuNode | undefined;
+    let shortest = Number.POSITIVE_INFINITY;
     for (const cpu of this.machine.cpus) {
-      const { links } = this.path(gpu, cpu);
-      if (links.length > 0 && (best === undefined || links.length < this.path(gpu, best).links.length)) best = cpu;
+      const length = this.#paths[cpu.index]?.length(gpu) ?? 0;
+      if (length === 0 || length >= shortest) continue;
+      best = cpu;
+      shortest = length;
     }
     if (best !== undefined) this.#localCpu.set(gpu, best);
   }
 
   /** Through memory of the processor next to the receiver. */
-  #divertFarPeers(from: GpuNode, to: GpuNode): void {
+  #divertFarPeers(from: GpuNode, to: GpuNode, farthest: number): void {
     const cpu = this.#localCpu.get(to);
     if (from === to || cpu === undefined) return;
-    if (distance(this.path(from, to).type) > distance(this.#p2pLevel())) this.#goThrough(cpu, from, to);
+    if (this.#distance(from, to) > farthest) this.#goThrough(cpu, from, to);
   }
 
   #p2pLevel(): PathType {
@@ -134,8 +163,8 @@ export class Routes {
   #routeToNet(gpu: GpuNode, net: NetNode, local: GpuNode | null): void {
     if (local !== null && local !== gpu) this.#goThroughOther(gpu, net, local);
     const cpu = this.#localCpu.get(gpu);
-    const { type } = this.path(gpu, net);
-    if (cpu === undefined || distance(type) >= distance('PHB') || this.usesGpuDirect(gpu, net, false)) return;
+    if (cpu === undefined || this.#distance(gpu, net) >= distance('PHB')) return;
+    if (this.usesGpuDirect(gpu, net, false)) return;
     this.#goThrough(cpu, net, gpu);
     this.#goThrough(cpu, gpu, net);
   }
@@ -143,10 +172,9 @@ export class Routes {
   /** A GPU nearer to the NIC hands the data on, in this direction only: received is locally, sent remotely. */
   #goThroughOther(gpu: GpuNode, net: NetNode, other: GpuNode): void {
     if (!this.usesGpuDirect(other, net, true)) return;
-    const near = this.path(other, net);
-    const own = this.path(gpu, net);
-    if (distance(near.type) > distance('P2C') || distance(this.path(other, gpu).type) > distance('NVL')) return;
-    if (near.bandwidth <= own.bandwidth && distance(own.type) <= distance('PXN')) return;
+    if (this.#distance(other, net) > distance('P2C') || this.#distance(other, gpu) > distance('NVL')) return;
+    const isWider = this.#bandwidth(other, net) > this.#bandwidth(gpu, net);
+    if (!isWider && this.#distance(gpu, net) <= distance('PXN')) return;
     this.#goThrough(other, gpu, net);
     const relays = this.#relays.get(gpu);
     if (relays === undefined) this.#relays.set(gpu, new Map([[net, other]]));
@@ -154,13 +182,14 @@ export class Routes {
   }
 
   #goThrough(middle: GpuNode | CpuNode, from: GpuNode | NetNode, to: GpuNode | NetNode): void {
-    const first = this.path(from, middle);
-    const second = this.path(middle, to);
-    this.#set(from, to, {
-      type: middle.kind === 'gpu' ? 'PXN' : merged(first.type, second.type),
-      bandwidth: Math.min(first.bandwidth, second.bandwidth),
-      links: first.links.concat(second.links),
-    });
+    const types = [this.#type(from, middle), this.#type(middle, to)] as const;
+    const bandwidth = Math.min(this.#bandwidth(from, middle), this.#bandwidth(middle, to));
+    this.#localNets.clear();
+    this.#paths[to.index]?.divert(from, middle.index, middle.kind === 'gpu' ? 'PXN' : merged(...types), bandwidth);
+  }
+
+  #type(from: MachineNode, to: MachineNode): PathType {
+    return PATH_TYPES[this.#distance(from, to)] ?? 'DIS';
   }
 
   #setType(from: MachineNode, to: MachineNode, type: PathType): void {
@@ -168,11 +197,20 @@ export class Routes {
   }
 
   #set(from: MachineNode, to: MachineNode, path: Path): void {
+    this.#localNets.clear();
     this.#paths[to.index]?.set(from, path);
   }
 
   /** The NICs that the GPU uses for its channels, one after the other and then from the first again: GPUs which share NICs begin with different ones. */
   localNets(gpu: GpuNode): NetNode[] {
+    const known = this.#localNets.get(gpu);
+    if (known !== undefined) return known;
+    const found = this.#findLocalNets(gpu);
+    this.#localNets.set(gpu, found);
+    return found;
+  }
+
+  #findLocalNets(gpu: GpuNode): NetNode[] {
     const nets = this.nearest(gpu, this.machine.nets);
     const [first] = nets;
     if (first === undefined) return [];

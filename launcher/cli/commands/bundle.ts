@@ -1,6 +1,7 @@
 /** `ncclrun bundle [-o FILE]`: writes the archive that hosts without ncclrun get. */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { printable } from '../../../control/printable.ts';
 import { installedIdentity } from '../../remote/staging/identity.ts';
 import { archive, canCompress } from '../../remote/staging/archive.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
@@ -34,10 +35,9 @@ export async function bundle(argv: readonly string[]): Promise<number> {
   await write(file, bytes);
   const size = `${(bytes.length / 2 ** 20).toFixed(1)} MiB`;
   const unpack = `mkdir -p ~/.cache/ncclrun && tar -${compression === 'gzip' ? 'xz' : '-zstd -x'}f ${quote(file)} -C ~/.cache/ncclrun`;
-  await stderr.write(
-    Buffer.from(`ncclrun: wrote ${file} (${size}, ncclrun ${identity.version} and Node for ${process.arch})\n`),
-  );
-  await stderr.write(Buffer.from(`  next: on each host that lacks it, beside a copy of this file: ${unpack}\n`));
+  const wrote = `ncclrun: wrote ${file} (${size}, ncclrun ${identity.version} and Node for ${process.arch})`;
+  const next = `  next: on each host that lacks it, beside a copy of this file: ${unpack}`;
+  await stderr.tell(`${printable(wrote)}\n${printable(next)}\n`);
   return 0;
 }
 

@@ -1,4 +1,5 @@
 /** `ncclrun config [--explain]`: the settings that a job started here would have. */
+import { printableLine } from '../../../control/printable.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { checkedWords } from '../checked-words.ts';
 import { commandTable } from '../command-table.ts';
@@ -6,7 +7,7 @@ import { explainedSettings, type ExplainedSettings, misspeltVariables } from '..
 import { configCommandLine, type JobOptionName, runCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { shellLine } from '../normalise.ts';
-import { printable, refusedValue } from '../refusal.ts';
+import { refusedValue } from '../refusal.ts';
 import { tellRefusals } from '../tell-refusals.ts';
 
 /** Throws a FailureError (usage), also for a settings file that is wrong. */
@@ -25,9 +26,11 @@ export async function config(argv: readonly string[]): Promise<number> {
       : valuesText(explained);
   if (!settings.flag('json') && !settings.flag('explain')) await tellRefusals(files);
   const { stdout, stderr } = standardStreams();
-  await stdout.write(Buffer.from(text));
+  await stdout.tell(text);
   for (const { variable, guess } of misspeltVariables(runCommandLine.options, process.env)) {
-    await stderr.write(Buffer.from(`ncclrun: ${variable} is set but has no meaning\n  next: did you mean ${guess}?\n`));
+    await stderr.tell(
+      `ncclrun: ${printableLine(variable)} is set but has no meaning\n  next: did you mean ${guess}?\n`,
+    );
   }
   return 0;
 }
@@ -36,7 +39,7 @@ export async function config(argv: readonly string[]): Promise<number> {
 function valuesText({ settings }: ExplainedSettings): string {
   const given = settings.filter(({ values }) => values.length > 0);
   const width = Math.max(...given.map(({ name }) => name.length));
-  return given.map(({ name, values }) => `${name.padEnd(width)}  ${shellLine(values)}\n`).join('');
+  return given.map(({ name, values }) => `${printableLine(`${name.padEnd(width)}  ${shellLine(values)}`)}\n`).join('');
 }
 
 function explainedText({ settings, files, refused }: ExplainedSettings): string {
@@ -55,6 +58,7 @@ function explainedText({ settings, files, refused }: ExplainedSettings): string 
     ...files.flatMap((file) => (file.refused === null ? [] : [`ignored: ${file.path}: ${file.refused}`])),
     ...refused.map((one) => `ignored: ${refusedValue(one)} (${one.source}): ${one.reason}`),
   ];
-  const notes = ignored.length === 0 ? '' : `\n${ignored.map((line) => `${printable(line)}\n`).join('')}`;
-  return `${lines.join('\n')}\n${notes}\nfrom the strongest place: option, environment, ${places.join(', ')}, default\n`;
+  const notes = ignored.length === 0 ? '' : `\n${ignored.map((line) => `${printableLine(line)}\n`).join('')}`;
+  const order = `from the strongest place: option, environment, ${printableLine(places.join(', '))}, default`;
+  return `${lines.map(printableLine).join('\n')}\n${notes}\n${order}\n`;
 }

@@ -15,6 +15,6 @@ export async function printDryRun(
 ): Promise<number> {
   const dry = dryRun(request, normalisedCommand(runCommandLine, settings, request.programs[0]?.argv ?? [], further));
   const text = settings.flag('json') ? `${JSON.stringify(dry)}\n` : dryRunText(dry, settings.flag('explain'));
-  await standardStreams().stdout.write(Buffer.from(text));
+  await standardStreams().stdout.tell(text);
   return 0;
 }

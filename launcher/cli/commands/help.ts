@@ -17,7 +17,7 @@ const WIDEST = 120;
 export async function help(command: 'run' | CommandName): Promise<number> {
   const streams = standardStreams();
   const width = streams.stdoutIsTerminal() ? Math.min(process.stdout.columns, WIDEST) : WIDEST;
-  await streams.stdout.write(Buffer.from(helpText(command, width)));
+  await streams.stdout.tell(helpText(command, width));
   return 0;
 }
 

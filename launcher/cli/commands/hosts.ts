@@ -27,8 +27,8 @@ export async function hosts(argv: readonly string[]): Promise<number> {
   const streams = standardStreams();
   const { text, lost } = written(found, settings);
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
-  for (const sentence of lost) await streams.stderr.write(Buffer.from(ourLine(sentence, paint)));
-  await streams.stdout.write(Buffer.from(text));
+  for (const sentence of lost) await streams.stderr.tellPainted(ourLine(sentence, paint));
+  await streams.stdout.tell(text);
   return 0;
 }
 
@@ -36,7 +36,7 @@ export async function hosts(argv: readonly string[]): Promise<number> {
 export async function explainHosts(request: AllocationRequest, json: boolean): Promise<number> {
   const found = allocate(request);
   const text = json ? printHosts(found.hosts, 'json').text : hostsTable(found);
-  await standardStreams().stdout.write(Buffer.from(text));
+  await standardStreams().stdout.tell(text);
   return 0;
 }
 

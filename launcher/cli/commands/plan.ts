@@ -1,5 +1,5 @@
 /** `ncclrun plan`: what would be decided about channels, before anything runs. */
-import { readFileSync } from 'node:fs';
+import { readFileUpTo } from '../../../control/read-file.ts';
 import { UnplannableError } from '../../../control/planner/check.ts';
 import { graphsOf } from '../../../control/planner/known-machine.ts';
 import { plannerWishes } from '../../../control/planner/environment.ts';
@@ -27,6 +27,9 @@ import type { Settings } from '../settings.ts';
 import { tellRefusals } from '../tell-refusals.ts';
 import { usageError } from '../usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
+
+/** Of what --diff compares; what plan writes of 576 GPUs has less. */
+const MAX_BYTES = 256 * 1024 * 1024;
 
 /** Returns the exit status: 1 where --verify finds a link with too much, or --diff a difference. Throws a FailureError (usage). */
 export async function plan(argv: readonly string[]): Promise<number> {
@@ -133,13 +136,13 @@ function compare(words: readonly string[]): Promise<number> {
 
 function readText(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readFileUpTo(path, MAX_BYTES).toString('utf8');
   } catch (error) {
     throw usageError(`the plan ${path} cannot be read: ${messageOf(error)}`, null);
   }
 }
 
 async function print(text: string, status: number): Promise<number> {
-  await standardStreams().stdout.write(Buffer.from(text));
+  await standardStreams().stdout.tell(text);
   return status;
 }

@@ -33,12 +33,12 @@ export async function sbatch(argv: readonly string[]): Promise<number> {
   });
   const { stdout, stderr } = standardStreams();
   if (before.includes('--print')) {
-    await stdout.write(Buffer.from(script));
+    await stdout.tell(script);
     return 0;
   }
   const { status, said } = await submit(script);
   // With --wait the status is the job's.
-  await (status === 0 || SUBMITTED.test(said) ? stdout : stderr).write(Buffer.from(said));
+  await (status === 0 || SUBMITTED.test(said) ? stdout : stderr).tell(said);
   return status;
 }
 

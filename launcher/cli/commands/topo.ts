@@ -1,6 +1,7 @@
 /** `ncclrun topo [--from FILE | --host HOST] [--format …]`: shows what a machine is. */
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
+import { printableLine } from '../../../control/printable.ts';
 import { writeXml } from '../../../control/topology/write-xml.ts';
 import { localTopology } from '../../remote/local.ts';
 import { type Paint, makePaint } from '../../report/colour.ts';
@@ -39,9 +40,9 @@ export async function topo(argv: readonly string[]): Promise<number> {
   const text = written(found, format, makePaint(streams.stdoutIsTerminal(), process.env));
   if (format !== 'json') {
     const paint = makePaint(streams.stderrIsTerminal(), process.env);
-    for (const note of found.machine.notes) await streams.stderr.write(Buffer.from(ourLine(note, paint)));
+    for (const note of found.machine.notes) await streams.stderr.tellPainted(ourLine(note, paint));
   }
-  await streams.stdout.write(Buffer.from(text));
+  await (format === 'text' ? streams.stdout.tellPainted(text) : streams.stdout.tell(text));
   return 0;
 }
 
@@ -59,7 +60,7 @@ async function find(settings: Settings<Names>, streams: StandardStreams): Promis
     throw usageError('--from and --host both say which machine to show', 'leave one of them out');
   if (file !== null) {
     const { root, comments } = readTopologyFile(file);
-    const title = file === '-' ? 'standard input' : basename(file);
+    const title = file === '-' ? 'standard input' : printableLine(basename(file));
     const notes = isRenumbered(root) ? [`${title}: GPUs without a number of their own are counted in its order`] : [];
     return { machine: checked(() => survey(root, title, notes)), comments };
   }

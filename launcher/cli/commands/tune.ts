@@ -69,7 +69,7 @@ async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, reques
   if (settings.flag('json') || !isHere || ranks === null || ranks.length < 2) return status;
   const collectives = collectiveWords(settings.list('collective'));
   const text = await candidatesText(ranks.length, settings.text('device'), collectives);
-  await standardStreams().stdout.write(Buffer.from(text));
+  await standardStreams().stdout.tell(text);
   return status;
 }
 
