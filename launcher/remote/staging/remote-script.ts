@@ -39,10 +39,10 @@ export function installedCommand(root: string): string {
 }
 
 const installedOnly = oneLine(`
-  ${TRUST}
   ${START}
-  [ -d "$1" ] && n_trusts "$1" all && n_start "$n_real";
-  [ -z "$n_distrust" ] && exit 127;
+  ${TRUST}
+  [ -r "$1/bin/ncclrun-agent" ] || exit 127;
+  n_trusts "$1" all && { n_start "$n_real"; exit 127; };
   echo "$n_distrust" >&2;
   exit ${UNTRUSTED};
 `);
@@ -63,8 +63,8 @@ const hashProgram = [
  * keep-copy.ts.
  */
 const script = oneLine(`
-  ${TRUST}
   ${START}
+  ${TRUST}
   ${IS_INSTALLED}
   n_is_installed "$1" "$2" && n_trusts "$1" all && n_start "$n_real";
 
