@@ -185,33 +185,33 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
   });
 });
 
-describeIf(cannotBecomeOthers, 'the user’s own settings file', () => {
-  /** $XDG_CONFIG_HOME/ncclrun/config.json with settings that a project file must not have. */
-  function config(owner: number, modes: readonly [config: number, ncclrun: number] = [0o755, 0o755]): string {
-    const [first, second] = modes;
-    for (const [path, mode] of [
-      [join(home, 'config'), first],
-      [join(home, 'config/ncclrun'), second],
-    ] as const) {
-      mkdirSync(path);
-      chownSync(path, USER, USER);
-      chmodSync(path, mode);
-    }
-    return file(join(home, 'config/ncclrun/config.json'), { rsh: './ssh', export: ['PLANTED=yes', 'PATH=/'] }, owner);
+/** $XDG_CONFIG_HOME/ncclrun/config.json with settings that a project file must not have. */
+function userSettings(owner: number, modes: readonly [config: number, ncclrun: number] = [0o755, 0o755]): string {
+  const [first, second] = modes;
+  for (const [path, mode] of [
+    [join(home, 'config'), first],
+    [join(home, 'config/ncclrun'), second],
+  ] as const) {
+    mkdirSync(path);
+    chownSync(path, USER, USER);
+    chmodSync(path, mode);
   }
+  return file(join(home, 'config/ncclrun/config.json'), { rsh: './ssh', export: ['PLANTED=yes', 'PATH=/'] }, owner);
+}
 
+describeIf(cannotBecomeOthers, 'the user’s own settings file', () => {
   it('may set everything', async () => {
-    config(USER);
+    userSettings(USER);
     await isObeyed();
   });
 
   it('is ignored where it is a stranger’s', async () => {
-    const path = config(STRANGER);
+    const path = userSettings(STRANGER);
     await isIgnored(`ignored ${path}: it belongs to uid ${STRANGER}, not to you`);
   });
 
   it('is ignored where others may write to a directory above it', async () => {
-    config(USER, [0o777, 0o755]);
+    userSettings(USER, [0o777, 0o755]);
     await isIgnored(`every user may write to the directory ${join(home, 'config')} (mode 0777)`);
   });
 

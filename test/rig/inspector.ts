@@ -1,5 +1,6 @@
 /** Node's debugger: it listens where SIGUSR1 or an option of Node's lets it, and whoever connects runs code. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const LISTEN = '0A';
@@ -40,10 +41,20 @@ function descriptorsOf(pid: number): string[] {
   }
 }
 
-/** Whether SIGUSR1 is ignored or blocked: a process of ours is, but for the first instructions of its shell. */
+/** Whether SIGUSR1 ends the process no more: its shell ignores it, which takes a few instructions, or it is Node, which blocks it first of all. */
 export function outlivesSigusr1(pid: number): boolean {
   const masks = lines(`/proc/${pid}/status`).filter((line) => /^Sig(Ign|Blk|Cgt):/.test(line));
-  return masks.some((line) => (BigInt(`0x${line.split(/\s+/)[1] ?? '0'}`) & SIGUSR1_BIT) !== 0n);
+  // A shell that starts a process blocks all signals for a moment.
+  const lasting = isNode(pid) ? masks : masks.filter((line) => line.startsWith('SigIgn'));
+  return lasting.some((line) => (BigInt(`0x${line.split(/\s+/)[1] ?? '0'}`) & SIGUSR1_BIT) !== 0n);
+}
+
+function isNode(pid: number): boolean {
+  try {
+    return basename(readlinkSync(`/proc/${pid}/exe`)) === 'node';
+  } catch {
+    return false;
+  }
 }
 
 const hasAddon = (pid: number): boolean => lines(`/proc/${pid}/maps`).some((line) => line.endsWith('/ncclrun.node'));

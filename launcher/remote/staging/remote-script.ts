@@ -48,12 +48,12 @@ const headerEnd = octal(0).repeat(7);
 const SAY = `n_say() { printf "${headerBegin}\\00$1\\000\\00$2${headerEnd}"; };`;
 
 const installedOnly = oneLine(`
+  ${START}
   ${SAY}
   n_say ${StagingWord.alive} 0;
   ${TRUST}
-  ${START}
-  [ -d "$1" ] && n_trusts "$1" all && n_start "$n_real";
-  [ -z "$n_distrust" ] && exit 127;
+  [ -r "$1/bin/ncclrun-agent" ] || exit 127;
+  n_trusts "$1" all && { n_start "$n_real"; exit 127; };
   echo "$n_distrust" >&2;
   exit ${UNTRUSTED};
 `);
@@ -69,10 +69,10 @@ const hashProgram = [
  * keep-copy.ts.
  */
 const script = oneLine(`
+  ${START}
   ${SAY}
   n_say ${StagingWord.alive} 0;
   ${TRUST}
-  ${START}
   ${IS_INSTALLED}
   n_is_installed "$1" "$2" && n_trusts "$1" all && n_start "$n_real";
 
