@@ -355,7 +355,8 @@ export class Hub {
   }
 
   #watchDoomed(): void {
-    if (this.#doomTimer !== null || !this.#collector.waiting().some((one) => this.#isDoomed(one))) return;
+    if (this.#doomTimer !== null || !this.#roster.anyOver) return; // asked for every message: not of every key
+    if (!this.#collector.waiting().some((one) => this.#isDoomed(one))) return;
     this.#doomTimer = this.#clock.after(DOOMED_GRACE_MS, () => {
       this.#doomTimer = null;
       for (const gathering of this.#collector.waiting()) {

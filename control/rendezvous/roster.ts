@@ -26,6 +26,11 @@ export class Roster {
     });
   }
 
+  /** Some have ended, or were lost with their hosts. */
+  get anyOver(): boolean {
+    return this.#ended.size > 0;
+  }
+
   /** It has ended, or was lost with its host. */
   isOver(rank: number): boolean {
     return this.#ended.has(rank);

@@ -85,7 +85,7 @@ export const floods = {
   ),
   calls: each((number) =>
     makeFrame(FrameKind.calls, {
-      payload: encodeCalls(newKey(), [{ rank: 0, pid: 7, count: number, hashes: [1], last: long }]),
+      payload: encodeCalls(newKey(), [{ rank: 0, pid: 7, count: number, hashes: [1], last: 'ncclAllReduce' }]),
     }),
   ),
   'credit for stdin': same('running', makeFrame(FrameKind.stdinCredit, { payload: new Uint8Array(8) })),
