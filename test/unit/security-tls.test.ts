@@ -63,8 +63,8 @@ async function open(): Promise<Port> {
 /** Somebody between the agent and the port, who may change what the agent says. */
 async function between(target: number, change: (said: Buffer, before: number) => Buffer) {
   const said: Buffer[] = [];
-  let bytes = 0;
   const server = createServer((agent: Socket) => {
+    let bytes = 0; // of each call: an agent that is cut off calls again
     const launcher = connect(target, '127.0.0.1');
     agent.on('data', (chunk) => {
       said.push(chunk);
