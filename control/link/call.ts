@@ -47,7 +47,8 @@ export async function call(
   }
 }
 
-async function callOnce(invitation: Invitation, identity: string, deadline: AbortSignal): Promise<TLSSocket> {
+/** One call, which is not made again. */
+export async function callOnce(invitation: Invitation, identity: string, deadline: AbortSignal): Promise<TLSSocket> {
   const found = new AbortController();
   const enough = AbortSignal.any([deadline, found.signal]);
   const { addresses, port } = invitation;

@@ -25,7 +25,7 @@ export const FrameKind = {
   spawnFailed: 0x12, // (link) subject = rank; payload u32 errno, u32 step (SpawnStep)
   exited: 0x13, // (link) subject = rank; payload i32 wait status, u64 realtime ns
   output: 0x14, // (link) subject = rank; flags OUTPUT_*; request = low 32 bits of realtime ms; payload whole lines (or a piece)
-  outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 bytes that may be sent in addition
+  outputCredit: 0x15, // (link) launcher → agent → guardian; payload u64 bytes that may be sent in addition; whoever sends more is cut off
   stdin: 0x16, // (link) launcher → agent → guardian; subject = rank, or ALL_RANKS that read; flags STDIN_END
   stdinCredit: 0x17, // (link) guardian → agent → launcher; subject = rank; payload u64 bytes taken by the rank
   signal: 0x18, // (link) subject = rank or ALL_RANKS; payload i32 signal number

@@ -42,6 +42,11 @@ describe('every failure: its status, its sentence', () => {
       'its connection closed',
     ],
     [
+      { type: 'host-lost', host: 'node1', cause: 'protocol', silentMs: null, detail: 'x' },
+      125,
+      'node1 was cut off: its agent sent what no agent sends',
+    ],
+    [
       { type: 'host-lost', host: 'node1', cause: 'launcher-silent', silentMs: 5100, detail: '' },
       125,
       'node1 ended its ranks: it had heard nothing of this launcher for 5.1 s',

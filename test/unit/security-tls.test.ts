@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { call } from '../../control/link/call.ts';
+import { call, callOnce } from '../../control/link/call.ts';
 import { LinkServer } from '../../control/link/link-server.ts';
-import type { Invitation } from '../../control/link/secret.ts';
+import { type Invitation, TOKEN_BYTES } from '../../control/link/secret.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { StreamLink } from '../../control/link/stream-link.ts';
@@ -16,8 +16,8 @@ const KNOCKERS = 200;
 const HOST = 'h1';
 /** A handshake that somebody has changed may wait for bytes that will not come. */
 const CHANGED_MS = 300;
-/** Of the first record: nobody looks at it (RFC 5246, appendix E), and whatever it says the handshake is the agent's. */
-const RECORD_VERSION_AT = 2;
+/** Of the first record, behind the token: nobody looks at it (RFC 5246, appendix E), and whatever it says the handshake is the agent's. */
+const RECORD_VERSION_AT = TOKEN_BYTES + 2;
 
 interface Port {
   readonly invitation: Invitation;
@@ -92,7 +92,7 @@ async function between(target: number, change: (said: Buffer, before: number) =>
 /** Calls and says a heartbeat; null if the key was not shown. */
 async function speak(invitation: Invitation, limitMs = SOON_MS): Promise<StreamLink | null> {
   try {
-    const socket = await call(invitation, HOST, { limitMs });
+    const socket = await callOnce(invitation, HOST, AbortSignal.timeout(limitMs));
     const link = new StreamLink(socket, socket);
     closers.push(() => link.abandon());
     link.open({ frame: () => undefined, closed: () => undefined });
