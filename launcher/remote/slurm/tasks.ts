@@ -18,6 +18,7 @@ const NOT_EXECUTABLE = 126;
 const RUN = `
   trap : TERM INT HUP USR2;
   trap "" USR1;
+  n_interrupted=0;
   n_run() {
     [ -z "$n_distrust" ] || export NCCLRUN_DISTRUST="$n_distrust";
     "$1/bin/ncclrun-agent" ${INVITED_AGENT};

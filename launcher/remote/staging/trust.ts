@@ -107,6 +107,8 @@ export const TRUST = `
   };
   n_trusts() {
     n_found=$(n_examine "$@");
+    # A signal has ended it, and is meant for us as well.
+    [ -n "$n_found" ] || exit "\${n_interrupted:-125}";
     case $n_found in =*) n_real=\${n_found#=}; return ;; esac;
     case $n_distrust in *"$n_found"*) ;; *) n_distrust="\${n_distrust:+$n_distrust; }did not use $1: $n_found" ;; esac;
     return 1;
