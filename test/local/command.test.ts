@@ -227,7 +227,7 @@ describe('a start', () => {
       `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(listed)}, process.moduleLoadList.join('\\n')));`,
     );
     const main = join(import.meta.dirname, '../../dist/bundle/main.cjs');
-    execFileSync(process.execPath, [`--require=${probe}`, main, '-n', '2', '/bin/true']);
+    execFileSync(process.execPath, [`--require=${probe}`, main, '-n', '2', '/bin/true'], { stdio: 'ignore' });
     const modules = readFileSync(listed, 'utf8').split('\n');
     const heavy = ['child_process', 'net', 'tty', 'http', 'crypto', 'worker_threads', 'readline'];
     expect(modules.filter((name) => heavy.some((word) => name === `NativeModule ${word}`))).toEqual([]);
