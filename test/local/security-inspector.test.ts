@@ -91,16 +91,18 @@ const asked = (): Record<string, string> => ({
   OPENSSL_ENGINES: '',
 });
 const loaded = (): string => join(directory, 'loaded');
+/** As `env` prints it. */
+const printed = (): string[] => Object.entries(asked()).map(([name, value]) => `${name}=${value}`);
 const ofNode = (stdout: string): string[] =>
   stdout.split('\n').filter((line) => /NCCLRUN_HELD|^NODE_(OPTIONS|PATH|COMPILE)|^OPENSSL/.test(line));
+
+const nothingLoaded = (): void => expect([loaded(), join(directory, 'compiled')].filter(existsSync)).toEqual([]);
 
 describe('what the environment tells Node', () => {
   beforeAll(() =>
     writeFile(join(directory, 'probe.cjs'), `require('node:fs').writeFileSync(${JSON.stringify(loaded())}, '')`),
   );
-  const nothingLoaded = (): void => expect([loaded(), join(directory, 'compiled')].filter(existsSync)).toEqual([]);
-  /** As `env` prints it. */
-  const printed = (): string[] => Object.entries(asked()).map(([name, value]) => `${name}=${value}`);
+
   it('is given to the ranks unchanged, and not heeded by the launcher', async () => {
     const options = ['-n', '1', '--tag-output=none', 'env'];
     const { status, stdout, stderr } = await Command.run(options, { environment: asked() });
