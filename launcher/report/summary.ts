@@ -21,7 +21,10 @@ export function failureBlock(failure: Failure, paint: Paint): string {
   const { sentence, details, remedy } = failureText(failure);
   const head = `${paint('red', 'ncclrun:')} ${paint('bold', printable(sentence))}\n`;
   const body = details.map((line) => `    ${printable(line)}\n`).join('');
-  return remedy === null ? head + body : `${head}${body}  ${paint('yellow', 'next:')} ${printable(remedy)}\n`;
+  if (remedy === null) return head + body;
+  // A remedy may have several lines. Those after the first stand under it, so that none looks like a line of its own.
+  const next = remedy.split('\n').map(printable).join('\n        ');
+  return `${head}${body}  ${paint('yellow', 'next:')} ${next}\n`;
 }
 
 /** `told`: the primary failure that has been shown already, or null. */
