@@ -13,9 +13,9 @@ const PATIENCE_SECONDS = 30;
 
 export interface EndBoundsOptions {
   /** The host waits for us: not all of its output is taken yet. */
-  isHeldUp(): boolean;
+  readonly isHeldUp: () => boolean;
   /** It will not end. */
-  overdue(seconds: number): void;
+  readonly overdue: (seconds: number) => void;
 }
 
 export class EndBounds {

@@ -10,14 +10,14 @@ import { until } from '../rig/until.ts';
 /** Two leases, and the end of what is left. */
 const LEFT_ALONE_MS = 15_000;
 
+const isStopped = (pid: number): boolean => processEntry(pid)?.state === 'T';
+
 describeIf(clusterUnavailable(), 'a job stopped by ^Z', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(2);
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
-
-  const isStopped = (pid: number): boolean => processEntry(pid)?.state === 'T';
 
   async function stoppedJob(shell: string): Promise<Command> {
     const command = Command.start(['-v', '--rsh', shell, '-H', 'h1:1,h2:1', 'sleep', '1000'], { cluster });
