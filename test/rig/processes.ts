@@ -21,6 +21,14 @@ function read(path: string): string | null {
   }
 }
 
+function list(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return []; // ended meanwhile
+  }
+}
+
 /** Null if there is no such process. */
 export function processEntry(pid: number): ProcessEntry | null {
   const stat = read(`/proc/${pid}/stat`);
@@ -88,7 +96,7 @@ export function environmentOf(pid: number, name: string): string | null {
 function environment(pid: number): string[] {
   const first = read(`/proc/${pid}/environ`) ?? '';
   if (first !== '') return first.split('\0');
-  const threads = (processEntry(pid)?.threads ?? 0) > 1 ? readdirSync(`/proc/${pid}/task`) : [];
+  const threads = (processEntry(pid)?.threads ?? 0) > 1 ? list(`/proc/${pid}/task`) : [];
   return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/environ`) ?? '').split('\0'));
 }
 

@@ -81,11 +81,12 @@ const WATCH = `n_watch() {
     for n_pid in $n_found; do [ "$n_pid" = "$$" ] || kill -9 "$n_pid"; done;
     kill -TERM "$$" && kill -CONT "$$" && n_wait 3>&- 4>&-;
     kill -9 "$$";
-    rm -rf "$n_cache/.new-$(uname -n)-$$";
+    n_in_places n_forget;
     exit 0;
-  };`;
+  };
+  n_forget() { rm -rf "$1/.new-$(uname -n)-$$"; return 1; };`;
 
-/** n_guard: begins the watch, which ends with the script; n_relieve: ends it. They need n_say, and descriptor 3 for the launcher. n_started serves others, too. */
+/** n_guard: begins the watch, which ends with the script; n_relieve: ends it. They need n_say, n_in_places, and descriptor 3 for the launcher. n_started serves others, too. */
 export const GUARD = `
   ${TREE}
   ${LOOK}
