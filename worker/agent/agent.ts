@@ -436,20 +436,19 @@ export class Agent {
     await Promise.race([this.#dumping, patience]);
     const { alone } = this.#state;
     const farewell = this.#ended();
-    if (alone) this.#leave(farewell);
+    if (alone) await this.#leave(farewell);
   }
 
   async #guardianGone(how: string): Promise<void> {
-    if (this.#state.name === 'ended') return this.#leave(this.#state.patience);
+    if (this.#state.name === 'ended') return await this.#leave(this.#state.patience);
     if (this.#state.name === 'dumping') return void (this.#state = { name: 'dumping', alone: true });
     this.#state = { name: 'sweeping' };
     const { killed, survivors } = await killOrphans(this.#order.jobId, this.#ownChildren, this.#options.guardianPath);
     for (const message of survivors) this.#report({ type: 'notice', message });
-    await removeByGuardian(this.#options.native, this.#keeper);
     const left =
       killed === 0 ? 'no process of the job was left' : `${killed} processes of the job were left and were killed`;
     if (!this.#hasLostLauncher) this.#report({ type: 'guardian-died', message: `the guardian ${how}; ${left}` });
-    this.#leave(this.#ended());
+    await this.#leave(this.#ended());
   }
 
   /** No rank nor anything that descends from one is left on this host; the guardian leaves when we let go of it. */
@@ -467,8 +466,9 @@ export class Agent {
     return patience;
   }
 
-  #leave(patience: NodeJS.Timeout): void {
+  async #leave(patience: NodeJS.Timeout): Promise<void> {
     clearTimeout(patience);
+    await removeByGuardian(this.#options.native, this.#keeper); // ours may have lacked what that takes, a descriptor say
     this.#guardian.release();
     this.#options.onEnded();
   }

@@ -33,15 +33,14 @@ export async function killOrphans(jobId: string, keep: ReadonlySet<number>, guar
   for (;;) {
     const found = findOrphans(jobId, keep);
     if (found.size === 0) return { killed: killed.size, survivors: [] };
-    const isLate = monotonicMs() > begun + GUARDIAN_MS;
-    for (const pid of found) {
-      if (!isLate && runs(pid, guardianPath)) continue;
+    const hasMoment = monotonicMs() < begun + GUARDIAN_MS && [...found].some((pid) => runs(pid, guardianPath));
+    for (const pid of hasMoment ? [] : found) {
       killed.add(pid);
       kill(pid);
     }
     if (monotonicMs() > begun + DEADLINE_MS) {
       const named = [...found].slice(0, MOST_NAMED).map(describe);
-      return { killed: killed.size - found.size, survivors: named };
+      return { killed: [...killed].filter((pid) => !found.has(pid)).length, survivors: named };
     }
     await new Promise((resolve) => {
       setTimeout(resolve, RETRY_MS);
