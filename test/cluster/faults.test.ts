@@ -13,7 +13,7 @@ import { compile } from '../rig/compile.ts';
 const SEED = 1;
 /** Here nobody holds a job to the time that it takes to end; the campaign does. */
 const SHORT_MS = 6000;
-const PACE = { jobs: 3, endMs: PATIENCE_MS };
+const PACE = { jobs: 2, endMs: PATIENCE_MS };
 
 describeIf(clusterUnavailable(), 'a job that is struck by a fault', () => {
   it('ends as it should, and leaves nothing', { timeout: 900_000 }, async () => {
