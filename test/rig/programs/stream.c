@@ -28,19 +28,25 @@ static int elementsOf(int operation) {
   return operation % 10 == 9 ? 4096 : 16;
 }
 
-/* A process that nothing holds to its rank: own session, no descriptor, deaf to what asks it to end, nobody's child. */
-static void hide(void) {
+/* True in a new process that nothing holds to its rank: own session, no descriptor, nobody's child. False in the rank. */
+static int inHiddenProcess(void) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child > 0) {
     CHECK(waitpid(child, NULL, 0) == child);
-    return;
+    return 0;
   }
   setsid();
   if (fork() > 0) _exit(0);
   setsid();
-  for (int signal = 1; signal < 32; signal++) sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
   for (int fd = 0; fd < 1024; fd++) close(fd);
+  return 1;
+}
+
+/* One that is deaf to what asks it to end. */
+static void hide(void) {
+  if (!inHiddenProcess()) return;
+  for (int signal = 1; signal < 32; signal++) sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
   for (;;) pause();
 }
 
@@ -50,17 +56,9 @@ static void* outlive(void* first) {
   return NULL;
 }
 
-/* The same, and its first thread has ended: /proc shows it as a zombie. */
+/* One whose first thread has ended: /proc shows it as a zombie. */
 static void hideThread(void) {
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child > 0) {
-    CHECK(waitpid(child, NULL, 0) == child);
-    return;
-  }
-  setsid();
-  if (fork() > 0) _exit(0);
-  for (int fd = 0; fd < 1024; fd++) close(fd);
+  if (!inHiddenProcess()) return;
   static pthread_t first, other;
   first = pthread_self();
   if (pthread_create(&other, NULL, outlive, &first) != 0) _exit(1);
