@@ -28,7 +28,8 @@ static int elementsOf(int operation) {
   return operation % 10 == 9 ? 4096 : 16;
 }
 
-/* True in a new process that nothing holds to its rank: own session, no descriptor, nobody's child. False in the rank. */
+/* True in a new process that nothing holds to its rank: own session, no descriptor, nobody's child. False in the rank.
+ */
 static int inHiddenProcess(void) {
   const pid_t child = fork();
   CHECK(child >= 0);
