@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HOST_THREADS } from '../../control/planner/device/host-constants.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
-import type { Table } from '../../control/planner/measured/table.ts';
+import type { MeasuredForm, Table } from '../../control/planner/measured/table.ts';
 import { Command } from '../rig/command.ts';
 import type { Outcome } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
@@ -28,6 +29,26 @@ function used({ stdout }: Outcome): number {
 
 /** Few sizes, each form a moment. */
 const little = ['--device', 'host', '-b', '64', '-e', '16K', '-f', '16', '--iters', '10', '--rounds', '2'];
+const sizes = [64, 1024, 16_384];
+/** Microseconds that nothing reaches. */
+const fast = sizes.map((bytes): [number, number] => [bytes, 0.001]);
+
+const allReduceForms = [
+  'directOneShot ll 1',
+  'directOneShot simple 1',
+  'directTwoShot ll 1',
+  'directTwoShot simple 1',
+  'ring ll 1',
+  'ring ll 2',
+  'ring simple 1',
+  'ring simple 2',
+  'tree ll 1',
+  'tree simple 1',
+];
+
+function nameOf({ algorithm, protocol, channels }: MeasuredForm): string {
+  return `${algorithm} ${protocol} ${channels}`;
+}
 
 const result = v.object({
   schemaVersion: v.literal(1),
@@ -59,10 +80,9 @@ describe('ncclrun tune', () => {
     const measured = v.parse(result, JSON.parse(stdout));
     ({ file } = measured);
     table = parseTable(readFileSync(file, 'utf8'));
-    expect(measured.rows.length).toBeGreaterThan(50);
     for (const collective of ['all_reduce', 'sendrecv']) {
-      const sizes = new Set(measured.rows.filter((row) => row.collective === collective).map(({ bytes }) => bytes));
-      expect([...sizes]).toEqual([64, 1024, 16_384]);
+      const seen = new Set(measured.rows.filter((row) => row.collective === collective).map(({ bytes }) => bytes));
+      expect([...seen]).toEqual(sizes);
       for (const bytes of sizes) {
         const rows = measured.rows.filter((row) => row.collective === collective && row.bytes === bytes);
         expect(rows.filter(({ planned }) => planned)).toHaveLength(1);
@@ -87,21 +107,10 @@ describe('ncclrun tune', () => {
       'scatter',
       'sendRecv',
     ]);
-    const names = table.collectives[0]?.forms.map(
-      ({ algorithm, protocol, channels }) => `${algorithm} ${protocol} ${channels}`,
-    );
-    expect(names?.toSorted()).toEqual([
-      'directOneShot ll 1',
-      'directOneShot simple 1',
-      'directTwoShot ll 1',
-      'directTwoShot simple 1',
-      'ring ll 1',
-      'ring ll 2',
-      'ring simple 1',
-      'ring simple 2',
-      'tree ll 1',
-      'tree simple 1',
-    ]);
+    // A form that was far behind at every size is not there: which ones, the machine's load decides.
+    const names = table.collectives[0]?.forms.map(nameOf) ?? [];
+    expect(names.length).toBeGreaterThan(0);
+    expect(allReduceForms).toEqual(expect.arrayContaining(names));
   });
 
   it('tells of each size what is fastest, and where the table went', async () => {
@@ -125,16 +134,10 @@ describe('ncclrun tune', () => {
   }
 
   it('decides what a job takes', async () => {
-    const rings = table.collectives.map(({ collective, forms }) => ({
-      collective,
-      forms: forms.map((form) => ({
-        ...form,
-        times: form.times.map(([bytes, time]): [number, number] => [
-          bytes,
-          form.algorithm === 'ring' ? time / 1e3 : time,
-        ]),
-      })),
-    }));
+    const ring: MeasuredForm = { algorithm: 'ring', protocol: 'simple', channels: 1, threads: HOST_THREADS, times: fast };
+    const rings = table.collectives.map((one) =>
+      one.collective === 'allReduce' ? { ...one, forms: [ring, ...one.forms] } : one,
+    );
     writeFileSync(file, printTable({ ...table, collectives: rings }));
     const tuned = await job('cache');
     expect(tuned.status).toBe(0);
