@@ -8,10 +8,18 @@ export interface Accounts {
 }
 
 /**
- * Whether `uid` is the only member of the group: the system lists it under the user's own name, as the user's primary group, with no other member and as
- * no other user's primary group. Such groups come with a umask of 002. A group that is not listed may have any members.
+ * Whether nobody but `uid` and root is in the group: it is the private group of one of them. Such groups come with a umask of 002. The same rule stands
+ * in launcher/remote/staging/trust.ts for a host's shell and in native/core/trusted_path.cc.
  */
 export function isPrivateGroup(gid: number, uid: number, accounts: Accounts = systemAccounts()): boolean {
+  return isGroupOf(uid, gid, accounts) || (uid !== 0 && isGroupOf(0, gid, accounts));
+}
+
+/**
+ * The system lists the group under the user's own name, as the user's primary group, with no other member and as no other user's primary group. A group
+ * that is not listed may have any members.
+ */
+function isGroupOf(uid: number, gid: number, accounts: Accounts): boolean {
   const primary = entriesOf(accounts.users).filter(([, , , group]) => group === String(gid));
   const groups = entriesOf(accounts.groups).filter(([, , number]) => number === String(gid));
   const [[user, , number] = []] = primary;

@@ -29,22 +29,25 @@ std::vector<std::string> fieldsOf(const std::string& line) {
   return fields;
 }
 
-// Whether the group is that of the user with its number alone, as far as the system's files know.
-bool isOwnGroup(uid_t user, gid_t group) {
-  if (user != group) return false;
-  if (group == 0) return true;
+// The lines of a file of accounts (/etc/passwd, /etc/group), in fields, whose field number `field` is `number`.
+std::vector<std::vector<std::string>> entriesWith(const char* file, size_t field, const std::string& number) {
+  std::vector<std::vector<std::string>> found;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    auto fields = fieldsOf(line);
+    if (fields[field] == number) found.push_back(std::move(fields));
+  }
+  return found;
+}
+
+// Whether the group is that user's private one, as control/accounts.ts has it.
+bool isGroupOf(uid_t user, gid_t group) {
   const std::string number = std::to_string(group);
-  std::ifstream groups("/etc/group");
-  for (std::string line; std::getline(groups, line);) {
-    const auto fields = fieldsOf(line);  // name, password, number, members
-    if (fields[2] == number && !fields[3].empty() && fields[3] != fields[0]) return false;
-  }
-  std::ifstream users("/etc/passwd");
-  for (std::string line; std::getline(users, line);) {
-    const auto fields = fieldsOf(line);  // name, password, number, group
-    if (fields[3] == number && fields[2] != number) return false;
-  }
-  return true;
+  const auto primary = entriesWith("/etc/passwd", 3, number);  // name, password, number, group
+  const auto groups = entriesWith("/etc/group", 2, number);    // name, password, number, members
+  if (primary.size() != 1 || groups.size() != 1 || primary[0][2] != std::to_string(user)) return false;
+  const std::string &name = primary[0][0], &members = groups[0][3];
+  return groups[0][0] == name && (members.empty() || members == name);
 }
 
 bool hasRoot() {
@@ -66,7 +69,7 @@ std::string distrustOfPart(const std::string& path, bool isAbove) {
   if (isAbove && S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0) return {};
   const mode_t mode = found.st_mode & kPermissions;
   if ((mode & S_IWOTH) != 0) return formatSentence("others may write to %s (mode %o)", path.c_str(), mode);
-  if ((mode & S_IWGRP) == 0 || isOwnGroup(found.st_uid, found.st_gid)) return {};
+  if ((mode & S_IWGRP) == 0 || isGroupOf(geteuid(), found.st_gid) || isGroupOf(0, found.st_gid)) return {};
   return formatSentence("group id %u may write to %s (mode %o)", found.st_gid, path.c_str(), mode);
 }
 

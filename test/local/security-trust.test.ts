@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { chmod, chown, lchown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { oneLine } from '../../launcher/remote/staging/keep-copy.ts';
 import { TRUST } from '../../launcher/remote/staging/trust.ts';
 import { describeIf, findProgram } from '../rig/capability.ts';
@@ -37,8 +37,13 @@ describeIf(unavailable, 'an installation', () => {
   });
 
   /** What each shell says, as root or another user; all must say the same. */
-  async function verdict(path = root, uid = 0, environment: NodeJS.ProcessEnv = {}): Promise<string> {
-    const who = uid === 0 ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+  async function verdict(
+    path = root,
+    uid = 0,
+    environment: NodeJS.ProcessEnv = {},
+    prefix: readonly string[] = [],
+  ): Promise<string> {
+    const who = uid === 0 ? [...prefix] : [...prefix, 'setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
     const verdicts = await Promise.all(
       shells.map(async (shell) => {
         const [program, ...words] = [...who, ...shell, '-c', script, 'sh', path];
@@ -101,14 +106,45 @@ describeIf(unavailable, 'an installation', () => {
     expect(await verdict()).toContain(`others may write to ${root} (mode drwxrwxrwt)`);
   });
 
-  it('of a user with a group of its own may be writable by that group', async () => {
-    await run('chown', ['-R', `${USER}:${USER}`, parent]);
-    await run('chmod', ['-R', 'g+w', parent]);
-    expect(await verdict(root, USER)).toBe(trusted());
-    await run('chgrp', ['-R', String(GROUP), join(root, 'dist')]);
-    expect(await verdict(root, USER)).toContain(
-      `group id ${GROUP} may write to ${join(root, 'dist')} (mode drwxrwxr-x)`,
-    );
+  describe('that a group may write to', () => {
+    const root0 = 'root:x:0:0::/root:/bin/sh\n';
+    const ann = `ann:x:${USER}:${USER}::/home/ann:/bin/sh\n`;
+
+    /** What the shells say to the user, where /etc/passwd and /etc/group have these lines. */
+    async function withAccounts(passwd: string, group: string): Promise<string> {
+      await writeFile(join(parent, 'passwd'), passwd);
+      await writeFile(join(parent, 'group'), group);
+      return verdict(root, USER, {}, [
+        'unshare',
+        '-m',
+        'sh',
+        '-c',
+        'mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && exec "$@"',
+        parent,
+      ]);
+    }
+    beforeEach(async () => {
+      await run('chown', ['-R', `${USER}:${USER}`, parent]);
+      await run('chmod', ['-R', 'g+w', root]);
+    });
+
+    it('is trusted where the group is the user’s private one, or root’s', async () => {
+      expect(await withAccounts(root0 + ann, `root:x:0:\nann:x:${USER}:\n`)).toBe(trusted());
+      expect(await withAccounts(root0 + ann, `root:x:0:\nann:x:${USER}:ann\n`)).toBe(trusted());
+      await run('chgrp', ['-R', '0', join(root, 'dist')]);
+      expect(await withAccounts(root0 + ann, `root:x:0:\nann:x:${USER}:\n`)).toBe(trusted());
+    });
+
+    it.each([
+      ['has another member', root0 + ann, `ann:x:${USER}:ann,eve\n`],
+      ['has another name', root0 + ann, `staff:x:${USER}:\n`],
+      ['is another user’s primary group too', `${root0}${ann}eve:x:9:${USER}::/:/bin/sh\n`, `ann:x:${USER}:\n`],
+      ['has two entries', root0 + ann, `ann:x:${USER}:\nann:x:${USER}:eve\n`],
+      ['is not listed', root0 + ann, ''],
+      ['is of a user who is not listed', root0, `ann:x:${USER}:\n`],
+    ])('is not where the group %s', async (_, passwd, group) => {
+      expect(await withAccounts(passwd, group)).toContain(`group id ${USER} may write to ${root} (mode drwxrwxr-x)`);
+    });
   });
 
   it('is judged by where symbolic links lead, and by whose they are', async () => {

@@ -134,7 +134,13 @@ describe('ncclrun tune', () => {
   }
 
   it('decides what a job takes', async () => {
-    const ring: MeasuredForm = { algorithm: 'ring', protocol: 'simple', channels: 1, threads: HOST_THREADS, times: fast };
+    const ring: MeasuredForm = {
+      algorithm: 'ring',
+      protocol: 'simple',
+      channels: 1,
+      threads: HOST_THREADS,
+      times: fast,
+    };
     const rings = table.collectives.map((one) =>
       one.collective === 'allReduce' ? { ...one, forms: [ring, ...one.forms] } : one,
     );

@@ -11,8 +11,14 @@ const isGuardian = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsW
 const isWarden = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-warden');
 const isAgent = (entry: ProcessEntry): boolean => entry.argv.some((word) => /\bagent\.cjs$/.test(word));
 
+/** Without their children, which look the same from when they are forked until they run another program. */
+function parents(entries: readonly ProcessEntry[]): ProcessEntry[] {
+  const pids = new Set(entries.map(({ pid }) => pid));
+  return entries.filter(({ parent }) => !pids.has(parent));
+}
+
 function one(entries: readonly ProcessEntry[], what: string): number {
-  const [first, ...others] = entries;
+  const [first, ...others] = parents(entries);
   if (first === undefined || others.length > 0) throw new Error(`${entries.length} processes are ${what}, wanted 1`);
   return first.pid;
 }
@@ -45,11 +51,11 @@ export function partsOn(host: ClusterHost, part: Part): ProcessEntry[] {
   const all = host.processes();
   switch (part) {
     case 'agent':
-      return all.filter(isAgent);
+      return parents(all.filter(isAgent));
     case 'warden':
-      return all.filter(isWarden);
+      return parents(all.filter(isWarden));
     case 'guardian':
-      return all.filter(isGuardian);
+      return parents(all.filter(isGuardian));
     case 'rank': {
       const guardians = new Set(all.filter(isGuardian).map(({ pid }) => pid));
       return all.filter(({ parent, pid }) => guardians.has(parent) && environmentOf(pid, 'RANK') !== null);

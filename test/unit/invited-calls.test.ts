@@ -6,8 +6,8 @@ import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../../control/link/call.ts';
-import { LinkServer } from '../../control/link/link-server.ts';
 import { type Invitation, secretTls, tokenOf } from '../../control/link/secret.ts';
+import { invite, type Invited } from '../rig/invited.ts';
 import { until } from '../rig/until.ts';
 
 const LIMIT_MS = 15_000;
@@ -18,27 +18,9 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-async function serve(identities: readonly string[]) {
-  const secret = randomBytes(32);
-  const callers: string[] = [];
-  const server = await LinkServer.listen({
-    secret,
-    identities: new Set(identities),
-    onLink(identity, link) {
-      callers.push(identity);
-      link.open({ frame: () => undefined, closed: () => undefined });
-      closers.push(() => link.abandon());
-    },
-  });
-  closers.push(() => server.close());
-  const invitation: Invitation = {
-    schemaVersion: 1,
-    jobId: 'job',
-    secret: secret.toString('base64'),
-    addresses: ['127.0.0.1'],
-    port: server.port,
-  };
-  return { callers, invitation, secret };
+/** A server that says nothing. */
+function serve(identities: readonly string[]): Promise<Invited> {
+  return invite(identities, (link) => link.open({ frame: () => undefined, closed: () => undefined }), closers);
 }
 
 async function admitted(invitation: Invitation, identity: string, onRetry?: (why: string) => void): Promise<void> {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough, Writable } from 'node:stream';
+import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { JobEvent, OutputChunk } from '../../launcher/job/event.ts';
 import { FailureError } from '../../launcher/job/failure-error.ts';
@@ -12,11 +12,12 @@ import type { JobResult } from '../../launcher/job/types.ts';
 import { wantsColour } from '../../launcher/report/colour.ts';
 import { composeReporters } from '../../launcher/report/compose.ts';
 import { EventsReporter } from '../../launcher/report/events.ts';
-import { PlainReporter, type PlainOptions } from '../../launcher/report/plain.ts';
+import type { PlainOptions } from '../../launcher/report/plain.ts';
 import { Batch } from '../../launcher/report/batch.ts';
 import { ranges } from '../../launcher/report/ranges.ts';
 import { JsonResultReporter, ResultFileReporter } from '../../launcher/report/result.ts';
 import { Writer } from '../../launcher/report/writer.ts';
+import { plainReporter } from '../rig/plain-reporter.ts';
 
 const chunk = (rank: number, text: string, stream: OutputChunk['stream'] = 'stdout'): OutputChunk => ({
   rank,
@@ -27,35 +28,9 @@ const chunk = (rank: number, text: string, stream: OutputChunk['stream'] = 'stdo
   partial: !text.endsWith('\n'),
 });
 
-/** A plain reporter whose streams are read here. */
+/** A plain reporter of a job of so many ranks. */
 function rig(ranks: number, options: Partial<PlainOptions> = {}, terminal = false) {
-  const seen = { stdout: '', stderr: '' };
-  const sink = (name: 'stdout' | 'stderr') => {
-    const stream = new PassThrough();
-    stream.on('data', (data: Buffer) => (seen[name] += data.toString()));
-    return new Writer(() => stream);
-  };
-  const streams = {
-    stdout: sink('stdout'),
-    stderr: sink('stderr'),
-    stderrIsTerminal: () => false,
-    onOneTerminal: () => false,
-    stdoutIsTerminal: () => terminal,
-    columns: () => 80,
-  };
-  const reporter = new PlainReporter({
-    streams,
-    tagOutput: 'auto',
-    timestamps: false,
-    shown: true,
-    shownRanks: null,
-    fold: false,
-    live: false,
-    stdoutTaken: false,
-    verbose: false,
-    environment: { NO_COLOR: '1' },
-    ...options,
-  });
+  const { reporter, streams, seen } = plainReporter(options, terminal ? ['stdout'] : []);
   const base = { time: 0 };
   reporter.event({ ...base, type: 'job-started', jobId: 'j', ranks, hosts: ['node1'], programs: [['prog']] });
   const exited = (rank: number): JobEvent => ({

@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { call } from '../../control/link/call.ts';
-import { LinkServer } from '../../control/link/link-server.ts';
 import type { Invitation } from '../../control/link/secret.ts';
+import { invite, type Invited } from '../rig/invited.ts';
+import type { Link } from '../../control/link/link.ts';
 import { StreamLink } from '../../control/link/stream-link.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { type Frame, FrameKind } from '../../control/messages/frame.ts';
@@ -15,28 +16,12 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** A server that answers each frame with a heartbeat, and its invitation. */
-async function serve(...identities: string[]) {
-  const secret = randomBytes(32);
-  const callers: string[] = [];
-  const server = await LinkServer.listen({
-    secret,
-    identities: new Set(identities),
-    onLink(identity, link) {
-      callers.push(identity);
-      link.open({ frame: () => link.send(makeFrame(FrameKind.heartbeat)), closed: () => undefined });
-      closers.push(() => link.abandon());
-    },
-  });
-  closers.push(() => server.close());
-  const invitation: Invitation = {
-    schemaVersion: 1,
-    jobId: 'job',
-    secret: secret.toString('base64'),
-    addresses: ['127.0.0.1'],
-    port: server.port,
-  };
-  return { callers, invitation };
+/** A server answers each frame with a heartbeat. */
+function answer(link: Link): void {
+  link.open({ frame: () => link.send(makeFrame(FrameKind.heartbeat)), closed: () => undefined });
+}
+function serve(...identities: string[]): Promise<Invited> {
+  return invite(identities, answer, closers);
 }
 
 async function answerTo(invitation: Invitation, identity: string): Promise<Frame> {

@@ -14,44 +14,18 @@ import { jobsText } from '../../launcher/jobs/text.ts';
 import { makePaint } from '../../launcher/report/colour.ts';
 import { EventsReporter } from '../../launcher/report/events.ts';
 import { LiveText } from '../../launcher/report/live-text.ts';
-import { PlainReporter, type PlainOptions } from '../../launcher/report/plain.ts';
+import type { PlainOptions } from '../../launcher/report/plain.ts';
 import { JsonResultReporter, ResultFileReporter } from '../../launcher/report/result.ts';
 import { failureBlock, ourLine } from '../../launcher/report/summary.ts';
 import { tagOf } from '../../launcher/report/tag.ts';
 import { Writer } from '../../launcher/report/writer.ts';
 import { hostNamed } from '../rig/host-slots.ts';
+import { plainReporter, type PlainReporterRig } from '../rig/plain-reporter.ts';
 import { HOSTILE, harmlessTexts, hostileEvents, hostileFailures, obeyed } from '../rig/hostile.ts';
 
 /** A plain reporter, whose stderr is a terminal with colours, and what it wrote there. */
-function rig(options: Partial<PlainOptions> = {}) {
-  const seen = { stdout: '', stderr: '' };
-  const sink = (name: 'stdout' | 'stderr') => {
-    const stream = new PassThrough();
-    stream.on('data', (data: Buffer) => (seen[name] += data.toString()));
-    return new Writer(() => stream);
-  };
-  const streams = {
-    stdout: sink('stdout'),
-    stderr: sink('stderr'),
-    stderrIsTerminal: () => true,
-    onOneTerminal: () => false,
-    stdoutIsTerminal: () => false,
-    columns: () => 80,
-  };
-  const reporter = new PlainReporter({
-    streams,
-    tagOutput: 'host',
-    timestamps: false,
-    shown: true,
-    shownRanks: null,
-    fold: false,
-    live: false,
-    stdoutTaken: false,
-    verbose: true,
-    environment: {},
-    ...options,
-  });
-  return { reporter, streams, seen };
+function rig(options: Partial<PlainOptions> = {}): PlainReporterRig {
+  return plainReporter({ tagOutput: 'host', verbose: true, environment: {}, ...options }, ['stderr']);
 }
 
 /** Ours alone: what a Paint writes. */

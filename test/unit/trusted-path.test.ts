@@ -156,6 +156,11 @@ describe('a group that may write', () => {
     expect(isPrivateGroup(1000, 1000, { users, groups: 'ann:x:1000:ann\n' })).toBe(true);
   });
 
+  it('is as good where root alone is in it', () => {
+    expect(isPrivateGroup(0, 1000, { users, groups })).toBe(true);
+    expect(isPrivateGroup(0, 1000, { users: `${users}halt:x:7:0::/:/bin/sh\n`, groups })).toBe(false);
+  });
+
   it.each<[string, number, number, string, string]>([
     ['is another user’s', 1000, 1001, users, groups],
     ['has another name', 100, 1001, users, groups],

@@ -2,7 +2,7 @@
  * Whose files a host's shell starts: root's and its own user's, and nobody else may write to them or to a directory above them. Statements for
  * scripts of one line, as in keep-copy.ts.
  *
- * A group may write where it is its owner's alone, as umask 002 has it for users with a group of their own. A directory with the sticky bit (/tmp) is
+ * A group may write where it is the user's private one or root's, as umask 002 has it. A directory with the sticky bit (/tmp) is
  * trusted above the installation: what the user has in it nobody else can replace. Where a user namespace has no root, root's files look like
  * anybody's, and are taken for root's.
  */
@@ -33,15 +33,21 @@ export const TRUST = `
   while read -r n_word n_a n_b n_rest; do [ "$n_word" = Uid: ] && n_uid=$n_b && break; done 2>/dev/null </proc/self/status;
   [ -n "$n_uid" ] || n_uid=$(id -u);
 
-  n_is_alone() {
-    [ "$1" = 0 ] && return;
-    while IFS=: read -r n_name n_a n_gid n_members; do
-      [ "$n_gid" = "$1" ] && case $n_members in ""|"$n_name") ;; *) return 1 ;; esac;
-    done </etc/group;
+  # USER GROUP: the group is that user's private one, as control/accounts.ts has it.
+  n_is_group_of() {
+    n_user= n_found=;
     while IFS=: read -r n_name n_a n_id n_gid n_rest; do
-      [ "$n_gid" = "$1" ] && case $n_id in "$1") ;; *) return 1 ;; esac;
+      [ "$n_gid" = "$2" ] || continue;
+      [ "$n_id" = "$1" ] && [ -z "$n_user" ] || return 1;
+      n_user=$n_name;
     done </etc/passwd;
-    return 0;
+    [ -n "$n_user" ] || return 1;
+    while IFS=: read -r n_name n_a n_gid n_members; do
+      [ "$n_gid" = "$2" ] || continue;
+      [ "$n_name" = "$n_user" ] && [ -z "$n_found" ] || return 1;
+      case $n_members in ""|"$n_name") n_found=1 ;; *) return 1 ;; esac;
+    done </etc/group;
+    [ -n "$n_found" ];
   };
   n_is_owner() {
     case $1 in 0|"$n_uid") return ;; 65534) ;; *) return 1 ;; esac;
@@ -62,7 +68,7 @@ export const TRUST = `
       case $n_mode in
         ????????w*) echo "others may write to $n_path (mode $n_mode)"; return ;;
         ?????w*)
-          [ "$n_owner" = "$n_group" ] && n_is_alone "$n_group" && continue;
+          { n_is_group_of "$n_uid" "$n_group" || n_is_group_of 0 "$n_group"; } && continue;
           echo "group id $n_group may write to $n_path (mode $n_mode)";
           return ;;
       esac;

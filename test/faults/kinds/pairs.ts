@@ -41,12 +41,13 @@ async function strike(scene: Scene, deeds: readonly Deed[]): Promise<boolean> {
 
 /** `name`: what is done to whom, in this order. */
 function pair(name: string, ...deeds: readonly Deed[]): Kind {
-  const dead = deeds.some(([who, signal]) => who === 'launcher' && signal === 'SIGKILL');
-  const verdict = dead ? launcherKilled : hostLost;
+  const launcher = deeds.findIndex(([who, signal]) => who === 'launcher' && signal === 'SIGKILL');
+  // A launcher that is killed last may have heard of the first fault and ended just before.
+  const verdicts = launcher === -1 ? [hostLost] : launcher === 0 ? [launcherKilled] : [launcherKilled, hostLost];
   return {
     name,
     class: 'ends',
-    verdicts: { spawning: [verdict], started: [verdict], streaming: [verdict], teardown: [verdict, fine] },
+    verdicts: { spawning: verdicts, started: verdicts, streaming: verdicts, teardown: [...verdicts, fine] },
     inject: (scene) => strike(scene, deeds),
   };
 }

@@ -43,7 +43,8 @@ function exhaust(pid: number): Promise<boolean> {
 async function exhaustPart({ host, command }: Scene, part: Part): Promise<boolean> {
   for (;;) {
     const [found] = partsOn(host, part);
-    if (found !== undefined) return exhaust(found.pid);
+    // One that ended since is not the one that is still to come.
+    if (found !== undefined && (await exhaust(found.pid))) return true;
     if (command.process.exitCode !== null) return false;
     await delay(2);
   }
