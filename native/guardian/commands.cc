@@ -144,7 +144,8 @@ void Guardian::report(Rank& rank) {
   const bool output = rank.output.settle(channel_, credit_);
   const bool error = rank.error.settle(channel_, credit_);
   if (!output || !error) return;  // credit is short: we come back
-  sendPair(channel_, FrameKind::exited, rank.number, static_cast<int32_t>(rank.waitStatus), rank.endedAt);
+  if (!unwarded_)
+    sendPair(channel_, FrameKind::exited, rank.number, static_cast<int32_t>(rank.waitStatus), rank.endedAt);
   rank.state = Rank::State::reported;
 }
 

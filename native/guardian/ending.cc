@@ -49,6 +49,7 @@ std::string describe(const Survivor& survivor) {
 
 Outcome Guardian::finish(Outcome why) {
   ordered_ = true;  // nothing starts any more
+  unwarded_ = why == Outcome::wardenGone;
   killAll();
   for (Rank& rank : ranks_) {
     rank.output.writersDied();
@@ -138,7 +139,7 @@ bool Guardian::sayGoodbye(bool patient) {
   promptsAtMs_ = 0;  // the outputs are closed with all they hold
   for (;;) {
     if (!said && closeOutputs()) {
-      channel_.send(FrameKind::ended, 0, 0);
+      if (!unwarded_) channel_.send(FrameKind::ended, 0, 0);
       said = true;
     }
     if (!channel_.flush()) return false;

@@ -80,6 +80,7 @@ class Guardian {
   Credit credit_;
   std::vector<Rank> ranks_;
   bool ordered_ = false;
+  bool unwarded_ = false;  // our warden was killed: the ranks' ends are our doing, and the agent hears of ours alone
   bool agentThere_ = true;
   bool ending_ = false;
   std::string runtimeDirectory_;

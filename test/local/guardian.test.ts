@@ -304,13 +304,15 @@ describe('the end', () => {
     expect(survivors()).toBe(0);
   });
 
-  it('takes its ranks along when it is killed itself', async () => {
+  it('takes its ranks along when its warden is killed, and does not pass that for their own ends', async () => {
     const guardian = new GuardianDriver();
     guardian.start([rankOf(0, 'sleep', '1000'), rankOf(1, 'sleep', '1000')]);
     await guardian.until(() => guardian.of(FrameKind.spawned).length === 2);
     const pids = [guardian.pid(0), guardian.pid(1)];
     guardian.process.kill('SIGKILL');
     expect(await guardian.closed()).toBe('SIGKILL');
+    expect(guardian.of(FrameKind.exited)).toEqual([]);
+    expect(guardian.of(FrameKind.ended)).toEqual([]);
     await expect.poll(() => pids.filter(alive)).toEqual([]);
   });
 
