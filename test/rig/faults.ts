@@ -9,7 +9,9 @@ const execFileAsync = promisify(execFile);
 
 const isGuardian = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-guardian');
 const isWarden = (entry: ProcessEntry): boolean => (entry.argv[0] ?? '').endsWith('ncclrun-warden');
-const isAgent = (entry: ProcessEntry): boolean => entry.argv.some((word) => /\bagent\.cjs$/.test(word));
+/** Not the tools of a shell that looks at its files before. */
+const isAgent = ({ argv: [program = '', ...words] }: ProcessEntry): boolean =>
+  /(^|\/)node$/.test(program) && words.some((word) => /\bagent\.cjs$/.test(word));
 
 /** Without their children, which look the same from when they are forked until they run another program. */
 function parents(entries: readonly ProcessEntry[]): ProcessEntry[] {
