@@ -112,6 +112,8 @@ Status CudaDataPath::start() {
     return status;
   mine.order = std::make_unique<LaunchOrder>(mine.gpu);
   if (Status status = mine.order->make(mine.stream); !status.ok()) return status;
+  mine.share =
+      std::make_unique<MultiprocessorShare>(mine.gpu, [&order = *mine.order] { return order.query() != kNotReady; });
   void* words = nullptr;
   if (Status status =
           statusOf(cuda.memHostAlloc(&words, sizeof(HostWords), kHostPortable | kHostMapped), "cuMemHostAlloc");
@@ -218,7 +220,7 @@ Status CudaDataPath::makeLauncher() {
   launch.divisor = 1;
   launch.rank = uint16_t(setup_.rank);
   launch.ranks = uint16_t(header.ranks);
-  launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch);
+  launcher_ = std::make_unique<Launcher>(mine.gpu, plan(), setup_.rank, launch, *mine.share);
   // In a queue that ranks share, what one waits for may stand behind its wait.
   if (header.ranks > 1 && mine.regions->allReach() && mine.regions->queuesApart())
     mine.copies =
@@ -342,10 +344,13 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
     if (Status status = chooseForm(plan(), given, tasks_[i]); !status.ok()) return result(status);
   }
   telemetry_.begin(operations.back(), tasks_.back().bytes);
-  launcher_->count(resources_->order->count(capture));
+  launcher_->prepare(resources_->order->count(capture), capture.id != 0);
   Status status = runner_->run(tasks_, agreed, {cudaStream, capture.id, given});
   if (status.ok()) {
-    status = resources_->order->after(cudaStream, capture, agreed.empty() ? launcher_->counted() : std::nullopt);
+    // A wait for a count may hold up other streams; others' questions must not.
+    const bool counts = agreed.empty() && !resources_->share->isWatched();
+    status = resources_->order->after(cudaStream, capture, counts ? launcher_->counted() : std::nullopt);
+    if (capture.id == 0) resources_->share->told();
   }
   telemetry_.end(operations.back(), status.ok());
   return result(status);

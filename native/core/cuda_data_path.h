@@ -36,6 +36,7 @@ struct Resources {
   Stream stream = nullptr;  // of our own, for what is not the user's
   Event probed = nullptr;   // after the first kernel
   std::unique_ptr<LaunchOrder> order;
+  std::unique_ptr<MultiprocessorShare> share;  // asks the order
   std::unique_ptr<Regions> regions;
   Memory tables;
   PinnedPages sharedPages;  // of the segment: abort word and copy words

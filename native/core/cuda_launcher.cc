@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "algorithm/work.h"
+#include "core/launch_workers.h"
 #include "core/tree_shape.h"
 #include "device/element.h"
 #include "device/host/fold.h"
@@ -141,7 +142,7 @@ Item Launcher::itemOf(const Task& task, const Shape& shape) const {
   const uint32_t grainBytes = shape.protocol == Protocol::ll128
                                   ? shape.threads * 15
                                   : (shape.threads - (shape.protocol == Protocol::ll ? 0 : 32)) * 8;
-  item.grain = std::max(grainBytes / shape.elementBytes, 1u);
+  item.grain = uint16_t(std::max(grainBytes / shape.elementBytes, 1u));
   item.blocks = uint16_t(task.form.channels);
   item.root = uint8_t(operation.peer);
   item.protocol = uint8_t(shape.protocol) & 3;
@@ -176,7 +177,7 @@ void Launcher::addItem(Item item, const Shape& shape) {
   launch_.items[launch_.itemCount++] = item;
 }
 
-// Each block has one item then.
+// Each block has a part of one item then.
 bool Launcher::isOneTurn(const Shape& shape, uint32_t blocks) const {
   if (launch_.itemCount > 1 && !isOneWay(shape.routine)) return false;
   uint32_t next = 0;
@@ -188,31 +189,52 @@ bool Launcher::isOneTurn(const Shape& shape, uint32_t blocks) const {
   return next == blocks;
 }
 
-Status Launcher::flush(const Shape& shape, uint32_t blocks, Stream stream) {
+// `apart`: each queue of items has blocks of its own.
+Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream) {
   if (launch_.itemCount == 0) return {};
   launch_.elementBytes = shape.elementBytes;
   launch_.kind = shape.kernel.kind;
   launch_.scalarAt = shape.scalarAt;
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
+  const std::span<Item> items(launch_.items, launch_.itemCount);
+  const uint32_t queues = apart ? uint32_t(queuesOf(items).size()) : 1;
+  const uint32_t granted = share_.take(blocks, queues, captured_);
+  // What goes one way others of its blocks may do by launches of any length.
+  const bool oneTurn = isOneTurn(shape, blocks) && (granted == blocks || !isOneWay(shape.routine));
   Status status;
-  const bool oneTurn = isOneTurn(shape, blocks);
+  if (oneTurn) {
+    status = launch(shape, true, std::min(granted, blocks), stream);
+    for (uint32_t first = granted; first < blocks && status.ok(); first += granted) {
+      launch_.items[0].firstBlock = uint16_t(first);
+      status = launch(shape, true, std::min(granted, blocks - first), stream);
+    }
+  } else {
+    const uint32_t grid = apart ? divideWorkers(items, granted, blocks) : shareWorkers(items, granted);
+    // What is pulled nobody else takes part in.
+    if (shape.routine == Routine::reducePulled) launch_.items[0].blocks = launch_.items[0].workers;
+    status = launch(shape, false, grid, stream);
+  }
+  launch_.itemCount = 0;
+  return status;
+}
+
+Status Launcher::launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream stream) {
+  Status status;
   if (lastFunction_ == nullptr || shape != lastShape_ || oneTurn != lastIsOneTurn_) {
     status = load(gpu_, shape.kernel, shape.protocol, shape.routine, oneTurn, lastFunction_);
     lastShape_ = shape;
     lastIsOneTurn_ = oneTurn;
     if (!status.ok()) lastFunction_ = nullptr;
   }
-  if (status.ok()) {
-    // Only the items that there are: all of them take the GPU as long as a small kernel.
-    size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
-    void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
-    status = statusOf(driver().launchKernel(lastFunction_, blocks, 1, 1, shape.threads, 1, 1,
-                                            sharedBytesOf(shape.protocol, shape.routine), stream, nullptr, extra),
-                      "cuLaunchKernel");
-    if (status.ok() && launch_.ended != nullptr) counted_ += blocks;
-  }
-  launch_.itemCount = 0;
+  if (!status.ok()) return status;
+  // Only the items that there are: all of them take the GPU as long as a small kernel.
+  size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
+  void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
+  status = statusOf(driver().launchKernel(lastFunction_, grid, 1, 1, shape.threads, 1, 1,
+                                          sharedBytesOf(shape.protocol, shape.routine), stream, nullptr, extra),
+                    "cuLaunchKernel");
+  if (status.ok() && launch_.ended != nullptr) counted_ += grid;
   return status;
 }
 
@@ -284,7 +306,7 @@ Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t mes
       add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
     }
     add(sends[rank_], plan_.header().copyChannels, &receives[rank_]);
-    if (Status status = flush(shape, blocks, stream); !status.ok()) return status;
+    if (Status status = flush(shape, blocks, true, stream); !status.ok()) return status;
   }
   return {};
 }
@@ -375,7 +397,7 @@ Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream
   launch_.items[launch_.itemCount++] = item;
   const auto regions = std::to_array(launch_.in);
   for (size_t rank = 0; rank < sources.size(); rank++) launch_.in[rank] = reinterpret_cast<char*>(sources[rank]);
-  Status status = flush(shape, item.blocks, stream);
+  Status status = flush(shape, item.blocks, false, stream);
   std::copy(regions.begin(), regions.end(), launch_.in);
   return status;
 }
@@ -394,7 +416,7 @@ Status Launcher::run(std::span<const Task> tasks, Stream stream) {
   const uint32_t channels = plan_.header().channels;
   Shape shape{};
   uint32_t blocks = 0;
-  const auto launch = [&] { return flush(shape, std::min(std::exchange(blocks, 0), channels), stream); };
+  const auto launch = [&] { return flush(shape, std::min(std::exchange(blocks, 0), channels), false, stream); };
   for (const Task& task : tasks) {
     const auto& operation = task.operation;
     if (operation.collective == Collective::sendRecv) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/launch.h"
+#include "core/multiprocessor_share.h"
 #include "core/plan_view.h"
 #include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
@@ -16,12 +17,15 @@ namespace ncclrun::cuda {
 class Launcher {
  public:
   // `constants`: a launch without items.
-  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants)
-      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants) {}
+  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants, MultiprocessorShare& share)
+      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants), share_(share) {}
 
-  // Where blocks count themselves as they end; null: they do not. How many do, modulo 2^32; nothing where the last
-  // run() has queued anything else.
-  void count(uint32_t* ended) { launch_.ended = ended; }
+  // Before what is run next. `ended`: where blocks count themselves as they end; null: they do not, in a capture. How
+  // many do, modulo 2^32; nothing where the last run() has queued anything else.
+  void prepare(uint32_t* ended, bool captured) {
+    launch_.ended = ended;
+    captured_ = captured;
+  }
   std::optional<uint32_t> counted() const { return copied_ ? std::nullopt : std::optional(counted_); }
 
   void reportTo(const WaitReport& report) { launch_.report = report; }
@@ -58,12 +62,15 @@ class Launcher {
   uint32_t blocksOfMessage(uint32_t messages) const;
   Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
   bool isOneTurn(const Shape& shape, uint32_t blocks) const;
-  Status flush(const Shape& shape, uint32_t blocks, Stream stream);
+  Status flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream);
+  Status launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream stream);
 
   const Gpu gpu_;
   const PlanView& plan_;
   const uint32_t rank_;
   Launch launch_;
+  MultiprocessorShare& share_;
+  bool captured_ = false;
   uint32_t counted_ = 0;
   bool copied_ = false;  // by the driver, without a kernel
   Shape lastShape_{};    // of the last launch, and its kernel

@@ -34,6 +34,7 @@ Status LaunchOrder::recordCounted() {
 }
 
 Status LaunchOrder::before(Stream stream, Capture& capture) {
+  std::lock_guard lock(mutex_);
   const Driver& cuda = driver();
   int active = kCaptureNone;
   Status status =
@@ -58,6 +59,7 @@ Status LaunchOrder::before(Stream stream, Capture& capture) {
 }
 
 Status LaunchOrder::after(Stream stream, const Capture& capture, std::optional<uint32_t> blocks) {
+  std::lock_guard lock(mutex_);
   const Driver& cuda = driver();
   if (capture.id == 0) {
     lastCapture_ = capture;
@@ -92,12 +94,16 @@ Status LaunchOrder::after(Stream stream, const Capture& capture, std::optional<u
 }
 
 Result LaunchOrder::query() {
+  std::lock_guard lock(mutex_);
   recordCounted();
   return driver().eventQuery(last_);
 }
 
 void LaunchOrder::await() {
-  recordCounted();
+  {
+    std::lock_guard lock(mutex_);
+    recordCounted();
+  }
   driver().eventSynchronize(last_);
 }
 

@@ -4,6 +4,7 @@
 // replayed unseen, all is ordered by an event.
 #pragma once
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "device/cuda/gpu.h"
@@ -37,7 +38,7 @@ class LaunchOrder {
   Status after(Stream stream, const Capture& capture, std::optional<uint32_t> blocks);
 
   bool everCaptured() const { return everCaptured_; }
-  // kSuccess when all has ended that was not captured; kNotReady; what went wrong on the GPU.
+  // kSuccess when all has ended that was not captured; kNotReady; what went wrong on the GPU. By any thread.
   Result query();
   void await();
 
@@ -45,6 +46,7 @@ class LaunchOrder {
   Status recordCounted();
 
   const Gpu gpu_;
+  std::mutex mutex_;          // of all that follows
   Stream waiting_ = nullptr;  // for the count; made when it is needed
   Memory count_;
   uint32_t launched_ = 0;  // blocks to wait for, if `counted_`

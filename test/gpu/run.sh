@@ -148,6 +148,12 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/options-copies 70 "${copies[@]}" "$bin/options" "$ranks"
   add native/one-thread 70 "${threaded[@]}" "$bin/one_thread" "$ranks" $((64 << 20))
   add native/group-streams 70 "$bin/group_streams" "$ranks" 60 $((64 << 20))
+  # communicators in opposite orders, with streams in queues of their own
+  if ! skip_shared 'native/opposite-*' 'processes do not know of the other ones’ launches'; then
+    queues=(env CUDA_DEVICE_MAX_CONNECTIONS=32)
+    add native/opposite-8 130 "${queues[@]}" "$bin/opposite" "$ranks" 8 12 $((32 << 20))
+    add native/opposite-16 250 "${queues[@]}" "$bin/opposite" "$ranks" 16 12 $((16 << 20)) 240
+  fi
   add native/memory 70 "$bin/memory" "$ranks" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$ranks" $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$ranks" 1000000 "$group"; done

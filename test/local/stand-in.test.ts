@@ -100,6 +100,8 @@ describeIf(
       ['one_way 4 20 4096', 'one_way: 4 ranks, 20 rounds, up to 4096 elements: right'],
       ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
       ['graphs 1 20 262144', 'graphs: 1 ranks, 20 replays, up to 262144 bytes: right'],
+      // On GPUs of 132 multiprocessors, of which each launch wants 64.
+      ['opposite 2 8 1 2000000', 'opposite: 2 ranks, 8 communicators, 1 rounds: right'],
       ['options 4', 'options: 4 ranks: right'],
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],

@@ -157,7 +157,7 @@ struct Passing {
   }
 };
 
-// One item, as its block number `block`.
+// Part `block` of one item.
 template <class Protocol, class Routines>
 __device__ __forceinline__ void runItem(const Launch& launch, Ends& ends, const Item& item, uint32_t block) {
   const uint32_t channel = (item.firstChannel + block) % launch.slots.channels;
@@ -178,14 +178,16 @@ __device__ __noinline__ void runItemApart(const Launch& launch, Ends& ends, cons
   runItem<Protocol, Routines>(launch, ends, item, block);
 }
 
-// run(ends, item, block): each item that the calling block has part in.
+// run(ends, item, part): each part of an item that the calling block does.
 __device__ __forceinline__ void forEachItem(const Launch& launch, auto&& run) {
   NCCLRUN_SHARED(Ends, ends);
   if (threadIdx.x == 0) ends.aborted = ends.reported = false;
   for (uint32_t i = 0; i < launch.itemCount; i++) {
     const Item& item = launch.items[i];
-    const uint32_t block = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
-    if (block < item.blocks) run(ends, item, block);
+    const uint32_t worker = (blockIdx.x + gridDim.x - item.firstBlock) % gridDim.x;
+    if (worker >= item.workers) continue;
+#pragma unroll 1
+    for (uint32_t part = worker; part < item.blocks; part += item.workers) run(ends, item, part);
   }
   if (threadIdx.x == 0) endBlock(launch, ends);
 }
@@ -196,8 +198,8 @@ __device__ __forceinline__ void runBlock(const Launch& launch) {
     runItem<Protocol, Routines>(launch, ends, item, block);
   });
 }
-// Of the calling block in a launch of one turn. Exchanges have one item; others one behind the other, which have all
-// blocks between them.
+// Of the calling block in a launch of one turn. Exchanges have one item, of which a launch does the parts from
+// firstBlock on; others one behind the other, each with a block for each of its parts.
 template <class Routines>
 __device__ __forceinline__ const Item& itemOfTurn(const Launch& launch) {
   uint32_t i = 0;
@@ -211,10 +213,10 @@ template <class Protocol, class Routines>
 __device__ __forceinline__ void runTurn(const Launch& launch) {
   NCCLRUN_SHARED(TurnEnds, ends);
   const Item& item = itemOfTurn<Routines>(launch);
-  const uint32_t block = Routines::kOneWay ? blockIdx.x - item.firstBlock : blockIdx.x;
-  const uint32_t channel = Routines::kOneWay ? item.firstChannel + block : block;
+  const uint32_t part = Routines::kOneWay ? blockIdx.x - item.firstBlock : blockIdx.x + item.firstBlock;
+  const uint32_t channel = Routines::kOneWay ? item.firstChannel + part : part;
   Primitives<Protocol, true> primitives(launch, ends, item.receiveCount, item.sendCount, item, channel);
-  Routines::run(primitives, workOf(launch, item, block, 0, 0, Protocol::kProtocol == 1), item.routine);
+  Routines::run(primitives, workOf(launch, item, part, 0, 0, Protocol::kProtocol == 1), item.routine);
   primitives.finish();
   if (threadIdx.x == 0) endBlock(launch, ends);
 }

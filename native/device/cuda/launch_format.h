@@ -157,14 +157,18 @@ struct RingPlace {
 };
 static_assert(sizeof(RingPlace) == 56);
 
-// One operation on some blocks: block firstBlock + k (modulo the grid) takes channel firstChannel + k.
+// One operation on `blocks` channels, from firstChannel on: a part of it for each. Of the launch's blocks those from
+// firstBlock on (modulo the grid) are its workers: worker k takes the parts k, k + workers, k + 2 × workers and so on,
+// in this order. So ranks need not agree on the number of workers: of the parts that are not done, all ranks come to
+// the first one.
 struct Item {
   const char* send;
   char* receive;
   uint64_t count;  // elements
   uint64_t chunk;  // elements
   uint64_t step;   // elements
-  uint32_t grain;  // elements
+  uint16_t grain;  // elements
+  uint16_t workers;
   uint16_t firstBlock;
   uint16_t blocks;
   uint16_t firstChannel;

@@ -35,7 +35,7 @@ class TurnCounts {
   uint32_t counts_ = 0;
 };
 
-// What LineSteps is to launches of any length, to the item of a block. The first warp's lanes have the receives, the
+// What LineSteps is to launches of any length, to a part of an item. The first warp's lanes have the receives, the
 // second's the sends.
 template <uint32_t kProtocol, bool kOneWay>
 class OneTurn {

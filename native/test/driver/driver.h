@@ -113,6 +113,9 @@ void enqueue(CUstream_st* stream, const Step& step);
 void enqueueLaunched(CUstream_st* stream, const Launched& launched);
 CUgraphNode_st* append(CUgraph_st& graph, std::vector<CUgraphNode_st*> after, Launched launched);
 
+// Of the calling thread's current context.
+int currentDevice();
+
 // Ends when `met` says so: by polling, since other processes change what is looked at.
 void awaitUntil(const std::function<bool()>& met);
 

@@ -113,26 +113,42 @@ uint32_t protocolOf(std::string_view kernel, const Item& item) {
   return kernel.starts_with("ncclrunLines64") ? 1 : kernel.starts_with("ncclrunLines128") ? 2 : 0;
 }
 
-// All blocks on one thread, as a GPU runs them side by side.
-void runLaunch(const std::string& module, const std::string& kernel, const cuda::Launch& launch, uint32_t grid) {
+// Of an item, that a block does.
+struct Parts {
+  uint32_t first, end, stride;
+};
+Parts partsOf(std::string_view kernel, const cuda::Launch& launch, const Item& item, uint32_t block, uint32_t grid) {
+  if (kernel.find("Turn") != kernel.npos) {
+    const uint32_t part = launch.itemCount > 1 ? block - item.firstBlock : block + item.firstBlock;
+    return {part, part < item.blocks ? part + 1 : 0, 1};
+  }
+  const uint32_t worker = (block + grid - item.firstBlock) % grid;
+  if (item.routine == Routine::barrier) return {0, worker == 0 ? 1u : 0u, 1};
+  return {worker, worker < item.workers ? item.blocks : 0u, item.workers};
+}
+
+// All blocks on one thread, as a GPU runs them side by side, as far as it has room for them.
+void runLaunch(const std::string& module, const std::string& kernel, const cuda::Launch& launch, int device,
+               uint32_t grid) {
   const Reduction reduction = stand_in::reductionOf(module, launch);
   std::vector<std::unique_ptr<Block>> blocks;
   for (uint32_t number = 0; number < grid; number++) {
     blocks.push_back(std::make_unique<Block>([&, number](Block& block) {
       for (uint32_t i = 0; i < launch.itemCount; i++) {
         const Item& item = launch.items[i];
-        const uint32_t own = (number + grid - item.firstBlock) % grid;
-        if (item.routine != Routine::barrier && own >= item.blocks) continue;
-        if (item.routine == Routine::barrier && own != 0) continue;
-        const uint32_t channel = (item.firstChannel + own) % launch.slots.channels;
-        const uint32_t protocol = protocolOf(kernel, item);
-        Primitives primitives(block, launch, item, channel, protocol, reduction);
-        runRoutine(primitives, workOf(launch, item, own, channel, protocol), item.routine);
-        primitives.finish();
+        const Parts parts = partsOf(kernel, launch, item, number, grid);
+        for (uint32_t part = parts.first; part < parts.end; part += parts.stride) {
+          const uint32_t channel = (item.firstChannel + part) % launch.slots.channels;
+          const uint32_t protocol = protocolOf(kernel, item);
+          Primitives primitives(block, launch, item, channel, protocol, reduction);
+          runRoutine(primitives, workOf(launch, item, part, channel, protocol), item.routine);
+          primitives.finish();
+        }
       }
     }));
   }
-  stand_in::runAll(blocks);
+  stand_in::Residency residency(device, grid);
+  stand_in::runAll(blocks, residency);
   if (launch.ended != nullptr) std::atomic_ref(*launch.ended).fetch_add(grid, std::memory_order_acq_rel);
 }
 
@@ -191,6 +207,7 @@ STAND_IN_EXPORT Result cuFuncGetAttribute(int* value, int, Function) {
 }
 STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
                                       unsigned, unsigned, Stream stream, void** parameters, void** extra) {
+  const int device = stand_in::currentDevice();
   if (function->name == "ncclrunProbe") {
     if (function->compiled == nullptr) {
       runProbe(parameters);
@@ -200,15 +217,15 @@ STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned
     stand_in::enqueue(
         stream, [=, kernel = reinterpret_cast<ProbeKernel>(function->compiled),
                  wrong = *static_cast<uint32_t**>(parameters[1]), clock = *static_cast<uint64_t**>(parameters[2])] {
-          simt::runGrid("ncclrunProbe", grid, threads, [&] { kernel(*launch, wrong, clock); });
+          simt::runGrid("ncclrunProbe", device, grid, threads, [&] { kernel(*launch, wrong, clock); });
         });
     return kSuccess;
   }
   const auto launch = copied(extra[1], *static_cast<size_t*>(extra[3]));
   stand_in::enqueue(stream, [=, module = function->module, name = function->name, compiled = function->compiled] {
-    if (compiled == nullptr) return runLaunch(module, name, *launch, grid);
+    if (compiled == nullptr) return runLaunch(module, name, *launch, device, grid);
     const auto kernel = reinterpret_cast<Kernel>(compiled);
-    simt::runGrid((module + " " + name).c_str(), grid, threads, [&] { kernel(*launch); });
+    simt::runGrid((module + " " + name).c_str(), device, grid, threads, [&] { kernel(*launch); });
   });
   return kSuccess;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "driver.h"
+#include "residency.h"
 
 using namespace ncclrun::cuda;
 using stand_in::kInvalidValue;
@@ -15,7 +16,6 @@ using stand_in::kInvalidValue;
 namespace {
 
 constexpr int kMostGpus = 16;
-constexpr int kMultiprocessors = 132;
 constexpr size_t kMemory = size_t(8) << 30;
 
 int gpus() {
@@ -98,7 +98,9 @@ STAND_IN_EXPORT Result cuDeviceGet(Device* device, int ordinal) {
   return ordinal >= 0 && ordinal < gpus() ? kSuccess : 101;
 }
 STAND_IN_EXPORT Result cuDeviceGetAttribute(int* value, int attribute, Device) {
-  *value = attribute == kAttributeMultiprocessors ? kMultiprocessors : attribute == kAttributeMajor ? 9 : 0;
+  *value = attribute == kAttributeMultiprocessors ? int(stand_in::kMultiprocessors)
+           : attribute == kAttributeMajor         ? 9
+                                                  : 0;
   if (attribute == kAttributeGpuDirect) *value = 1;
   return kSuccess;
 }
@@ -114,6 +116,8 @@ STAND_IN_EXPORT Result cuDevicePrimaryCtxRetain(Context* context, Device device)
   *context = &contexts[device];
   return kSuccess;
 }
+int stand_in::currentDevice() { return current.back()->device; }
+
 STAND_IN_EXPORT Result cuCtxGetCurrent(Context* context) {
   *context = current.empty() ? nullptr : current.back();
   return kSuccess;

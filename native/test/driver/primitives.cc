@@ -87,13 +87,15 @@ bool Block::await(const cuda::Launch& launch, const std::function<bool()>& met) 
   return !aborted_;
 }
 
-void runAll(std::vector<std::unique_ptr<Block>>& blocks) {
-  for (const auto& block : blocks) block->start();
-  bool goOn = true;
-  for (int rounds = 0; goOn; rounds++) {
-    goOn = false;
-    for (const auto& block : blocks) goOn = block->resume() || goOn;
-    if (!goOn) break;
+void runAll(std::vector<std::unique_ptr<Block>>& blocks, Residency& residency) {
+  std::vector<Block*> running;
+  size_t begun = 0;
+  for (int rounds = 0; begun < blocks.size() || !running.empty(); rounds++) {
+    for (uint32_t count = residency.admit(); count > 0; count--) {
+      running.push_back(blocks[begun++].get());
+      running.back()->start();
+    }
+    residency.leave(uint32_t(std::erase_if(running, [](Block* block) { return !block->resume(); })));
     if (rounds < 50) std::this_thread::yield();
     if (rounds >= 50) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }

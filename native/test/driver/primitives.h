@@ -10,6 +10,7 @@
 #include "device/cuda/launch_format.h"
 #include "device/host/fiber.h"
 #include "device/host/fold.h"
+#include "residency.h"
 
 namespace stand_in {
 
@@ -31,7 +32,8 @@ class Block {
   bool aborted_ = false;
 };
 
-void runAll(std::vector<std::unique_ptr<Block>>& blocks);
+// Each when a multiprocessor has room for it.
+void runAll(std::vector<std::unique_ptr<Block>>& blocks, Residency& residency);
 
 // What a launch's kind means in a module.
 ncclrun::Reduction reductionOf(const std::string& module, const Launch& launch);

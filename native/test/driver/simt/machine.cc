@@ -12,6 +12,7 @@
 #include <string_view>
 #include <thread>
 
+#include "residency.h"
 #include "simt/block.h"
 
 namespace simt {
@@ -79,16 +80,18 @@ uint32_t Grid::any(uint32_t below) {
   return uint32_t((random >> 32) * below >> 32);
 }
 
-void runGrid(const char* kernel, uint32_t blocks, uint32_t threads, const std::function<void()>& body) {
+void runGrid(const char* kernel, int device, uint32_t blocks, uint32_t threads, const std::function<void()>& body) {
   Grid grid{kernel, blocks, threads, body, seed(), lanesBySetting()};
+  stand_in::Residency residency(device, blocks);
   std::vector<std::unique_ptr<Block>> all;
-  for (uint32_t number = 0; number < blocks; number++) all.push_back(std::make_unique<Block>(grid, number));
-  for (int rounds = 0; !all.empty(); rounds++) {
-    const size_t first = grid.any(uint32_t(all.size()));
+  uint32_t begun = 0;
+  for (int rounds = 0; begun < blocks || !all.empty(); rounds++) {
+    for (uint32_t count = residency.admit(); count > 0; count--) all.push_back(std::make_unique<Block>(grid, begun++));
+    const size_t first = all.empty() ? 0 : grid.any(uint32_t(all.size()));
     for (size_t i = 0; i < all.size(); i++) {
       if (all[(first + i) % all.size()]->turn()) rounds = 0;
     }
-    std::erase_if(all, [](const auto& block) { return block->ended(); });
+    residency.leave(uint32_t(std::erase_if(all, [](const auto& block) { return block->ended(); })));
     idle(rounds);
   }
 }

@@ -24,8 +24,8 @@ struct Place {
 // Of the thread that runs.
 SIMT_EXPORT extern constinit thread_local Place place;
 
-// Runs `body` once as each thread of the grid; returns when all have ended.
-void runGrid(const char* kernel, uint32_t blocks, uint32_t threads, const std::function<void()>& body);
+// Runs `body` once as each thread of the grid, on the GPU's multiprocessors; returns when all have ended.
+void runGrid(const char* kernel, int device, uint32_t blocks, uint32_t threads, const std::function<void()>& body);
 
 // What a kernel's threads call.
 

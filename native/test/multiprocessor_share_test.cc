@@ -1,0 +1,102 @@
+// What communicators of a GPU take of its multiprocessors: as much as they want where they are alone, and never so much
+// that another one could not have its own part.
+#include "core/multiprocessor_share.h"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "expect.h"
+
+using namespace ncclrun::cuda;
+
+namespace {
+
+constexpr uint32_t kMost = 64;  // that a plan asks for
+
+Gpu gpuWith(uint32_t multiprocessors, Device device) {
+  return {.context = nullptr, .device = device, .busId = 0, .multiprocessors = multiprocessors};
+}
+
+struct Communicator {
+  explicit Communicator(const Gpu& gpu) : share(gpu, [this] { return ended; }) {}
+  bool ended = true;
+  uint32_t blocks = 0;  // of the launch under way
+  MultiprocessorShare share;
+
+  uint32_t launch(uint32_t wanted, uint32_t least = 1) {
+    blocks = std::max(ended ? 0 : blocks, share.take(wanted, least, false));
+    ended = false;
+    share.told();
+    return blocks;
+  }
+};
+
+void aloneAndInPairs() {
+  const Gpu gpu = gpuWith(132, 1);
+  Communicator one(gpu);
+  EXPECT(one.launch(kMost) == kMost);
+  Communicator other(gpu);
+  EXPECT(other.launch(kMost) == kMost);
+  Communicator third(gpu);
+  EXPECT(third.launch(kMost) == guaranteedBlocks(132, 3));
+  EXPECT(third.launch(40, 39) == 39);  // it cannot do with less
+  one.ended = other.ended = true;
+  Communicator fourth(gpu);
+  EXPECT(fourth.launch(kMost) > guaranteedBlocks(132, 4));
+}
+
+void capturesStay() {
+  const Gpu gpu = gpuWith(132, 2);
+  Communicator one(gpu), other(gpu), third(gpu);
+  EXPECT(one.share.take(kMost, 1, true) == kMost);
+  EXPECT(other.launch(kMost) < kMost);
+  other.ended = true;
+  EXPECT(one.share.take(kMost, 1, false) == kMost);
+}
+
+// A launch that nobody can ask for yet is not taken for an earlier one that has ended.
+void heldUntilTold() {
+  const Gpu gpu = gpuWith(132, 3);
+  Communicator one(gpu), other(gpu), third(gpu);
+  EXPECT(one.launch(kMost) == kMost);
+  one.ended = true;
+  EXPECT(one.share.take(kMost, 1, false) == kMost);
+  EXPECT(other.launch(kMost) < kMost);
+  other.ended = true;
+  one.share.told();
+  EXPECT(other.launch(kMost) == kMost);
+}
+
+// Whoever launches how much, and when what ends: all that is under way has room beside each other.
+void neverTooMuch() {
+  std::minstd_rand random(7);
+  Device device = 10;
+  for (const uint32_t multiprocessors : {16u, 72u, 108u, 114u, 132u, 148u}) {
+    for (const uint32_t count : {2u, 3u, 8u, 16u}) {
+      const Gpu gpu = gpuWith(multiprocessors, device++);
+      std::vector<std::unique_ptr<Communicator>> all;
+      for (uint32_t i = 0; i < count; i++) all.push_back(std::make_unique<Communicator>(gpu));
+      for (int turn = 0; turn < 2000; turn++) {
+        Communicator& next = *all[random() % count];
+        const uint32_t wanted = 1 + random() % std::min(kMost, multiprocessors / 2);
+        const uint32_t blocks = next.launch(wanted);
+        EXPECT(blocks >= std::min(wanted, guaranteedBlocks(multiprocessors, count)));
+        if (random() % 3 == 0) all[random() % count]->ended = true;
+        uint32_t sum = 0;
+        for (const auto& one : all) sum += one->ended ? 0 : one->blocks;
+        EXPECT(sum <= multiprocessors);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  aloneAndInPairs();
+  capturesStay();
+  heldUntilTold();
+  neverTooMuch();
+}
