@@ -7,6 +7,7 @@ import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
 import { Surroundings } from '../search/surroundings.ts';
 import { MOST_CHANNELS } from './limits.ts';
+import { hasSplitNvlinks } from './split-nvlink.ts';
 
 /** Of CollNet's direct form: a head is connected to all others. */
 const MOST_HEADS = 9;
@@ -37,7 +38,10 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
   const gpus = routes.machine.gpus.length;
   const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
     search(surroundings, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
-  const rings = given.ring ?? find('ring', 1, mostChannels(gpus)) ?? simpleOrder('ring', gpus, 1, acrossHosts);
+  const all = mostChannels(gpus);
+  // Trees have as many channels as rings, and need two there. Where two rings do not fit, one is better than none.
+  const pairs = all > 1 && hasSplitNvlinks(routes) ? find('ring', 2, all) : null;
+  const rings = given.ring ?? pairs ?? find('ring', 1, all) ?? simpleOrder('ring', gpus, 1, acrossHosts);
   const most = rings.channels.length;
   const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', gpus, most, acrossHosts);
   // Given ones may differ in number: every channel has both.
