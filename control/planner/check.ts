@@ -9,7 +9,7 @@ export class UnplannableError extends Error {
 
 /** `gpusShared`: several ranks may use one GPU. */
 export function checkDevices(input: PlanInput, gpusShared = false): void {
-  const gpus = new Map<string, number>();
+  const gpus = new Map<string, number[]>();
   input.peers.forEach((peer, rank) => {
     const [first] = input.peers;
     if (first !== undefined && first.device !== peer.device) {
@@ -20,14 +20,16 @@ export function checkDevices(input: PlanInput, gpusShared = false): void {
     }
     if (peer.device === 'host' || gpusShared) return;
     const gpu = `${peer.host}:${peer.busId}`;
-    const other = gpus.get(gpu);
-    if (other !== undefined) {
+    const others = gpus.get(gpu) ?? [];
+    const [other] = others;
+    const parts = input.hosts[peer.host]?.machine?.gpusAt?.(peer.busId) ?? 1;
+    if (other !== undefined && others.length >= parts) {
       throw new UnplannableError(
         `duplicate GPU: ranks ${other} and ${rank} both use the GPU with bus id ${peer.busId} (device ${peer.cudaDevice}) of ${hostOf(input, peer)}; ` +
           'with NCCL_MULTI_RANK_GPU_ENABLE=1 they share it',
       );
     }
-    gpus.set(gpu, rank);
+    gpus.set(gpu, [...others, rank]);
   });
 }
 

@@ -9,6 +9,8 @@ import type { Ways } from './ways.ts';
 export interface HostMachine {
   /** Equal topologies have equal ones. */
   readonly key: string;
+  /** GPUs at a PCI address (hexadecimal), of which each is for a rank of its own. Absent: one. */
+  readonly gpusAt?: (busId: string) => number;
   /** The channels between the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Throws a TopologyError. */
   shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
 }

@@ -14,8 +14,11 @@ export interface Bridged {
   readonly bridges: readonly (readonly [number, number])[];
 }
 
+function address(dev: number): string {
+  return `0000:${(0x10 + dev).toString(16)}:00.0`;
+}
+
 export function bridgedGpus({ modelid, sm, sockets, gpusPerSocket, count, bridges }: Bridged): Element {
-  const address = (dev: number): string => `0000:${(0x10 + dev).toString(16)}:00.0`;
   const bridgesOf = (dev: number): Element[] =>
     bridges.flatMap(([one, other]) => {
       if (dev !== one && dev !== other) return [];
