@@ -1,7 +1,8 @@
 /** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/core/plan_view.cc). */
 import { MAX_STEPS } from './layout.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
-import type { ConnectionBuffer, Form, TuningRow, WrittenPlan } from './types.ts';
+import { isVariantOf, TRANSPORTS_OF } from './possible.ts';
+import type { ConnectionBuffer, DeviceName, Form, TuningRow, WrittenPlan } from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
 
@@ -18,7 +19,7 @@ const MAX_THREADS = 4096;
 
 /** Throws a PlanError for the first thing that is wrong. A ring that a person wrote may come to a host twice: bindPlan mends it. */
 export function validatePlan(plan: WrittenPlan, isBound = true): void {
-  const { peers, hosts, channels, transports, spinNanoseconds, token } = plan;
+  const { peers, hosts, channels, spinNanoseconds, token } = plan;
   check(peers.length > 0, 'peers: a communicator has at least one rank');
   check(hosts.length > 0, 'hosts: a communicator has at least one host');
   validateHosts(plan);
@@ -35,12 +36,22 @@ export function validatePlan(plan: WrittenPlan, isBound = true): void {
   validateBuffer('ringBuffer', plan.ringBuffer);
   validateBuffer('pairBuffer', plan.pairBuffer);
   if (plan.device === 'cuda') validateGpuBuffers(plan);
-  const reachesHosts = transports.otherHost !== 'shm' && transports.otherHost !== 'p2p';
-  check(reachesHosts, `transports.otherHost: ${transports.otherHost} does not reach another host`);
+  validateTransports(plan);
   checkWhole('copyChannels', plan.copyChannels, 1, channels.length);
   checkWhole('spinNanoseconds', spinNanoseconds, 0, MAX_SPIN_NANOSECONDS);
   check(/^[0-9a-f]{32}$/.test(token), 'token: expected 32 hexadecimal digits');
-  validateTuning(plan.tuning, channels.length);
+  validateTuning(plan.tuning, channels.length, plan.device);
+}
+
+function validateTransports({ device, transports }: WrittenPlan): void {
+  for (const where of ['sameHost', 'otherHost'] as const) {
+    const possible = TRANSPORTS_OF[device][where];
+    const between = where === 'sameHost' ? 'one host' : 'different hosts';
+    check(
+      possible.includes(transports[where]),
+      `transports.${where}: ${transports[where]}; between ranks of ${between} the ${device} device has ${possible.join(' and ')}`,
+    );
+  }
 }
 
 function validateHosts({ peers, hosts }: WrittenPlan): void {
@@ -97,7 +108,7 @@ function validateGpuBuffers({ ringBuffer, pairBuffer, gpuBuffers, channels }: Wr
   }
 }
 
-function validateTuning(rows: readonly TuningRow[], channels: number): void {
+function validateTuning(rows: readonly TuningRow[], channels: number, device: DeviceName): void {
   const finished = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const at = `tuning[${index}]`;
@@ -112,10 +123,23 @@ function validateTuning(rows: readonly TuningRow[], channels: number): void {
     }
     const goesOn = upToBytes === null || rows[index + 1]?.collective === collective;
     check(goesOn, `${at}.upToBytes: must be null, the last row of ${collective} serves all larger sizes`);
-    for (const [place, form] of forms.entries()) validateForm(form, `${at}.forms[${place}]`, channels);
+    for (const [place, form] of forms.entries()) {
+      validateForm(form, `${at}.forms[${place}]`, channels);
+      const variant = `algorithm ${form.algorithm} with protocol ${form.protocol}${whichRequires(form)}`;
+      const isPossible = isVariantOf(device, collective, form);
+      check(
+        isPossible,
+        `${at}.forms[${place}]: ${variant} for ${collective}, which the ${device} device does not have`,
+      );
+    }
     const always = forms.at(-1)?.requires.length === 0;
     check(always, `${at}.forms: the last one must need nothing, or a call could have none`);
   }
+}
+
+function whichRequires({ algorithm, requires }: Form): string {
+  const lacksAddresses = algorithm === 'copyEngine' && !requires.includes('publishedAddresses');
+  return lacksAddresses ? ' that does not require publishedAddresses' : '';
 }
 
 function validateForm(form: Form, at: string, channels: number): void {

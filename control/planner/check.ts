@@ -1,5 +1,6 @@
 /** What no plan can mend: the ranks' devices contradict each other. */
-import type { PlanInput, PlannedPeer } from './input.ts';
+import { ranksByGpu } from './input.ts';
+import type { GivenPlan, PlanInput, PlannedPeer } from './input.ts';
 
 /** The ranks as they are cannot form a communicator; the engine answers ncclInvalidUsage with this sentence. */
 export class UnplannableError extends Error {
@@ -8,7 +9,7 @@ export class UnplannableError extends Error {
 
 /** `gpusShared`: several ranks may use one GPU. */
 export function checkDevices(input: PlanInput, gpusShared = false): void {
-  const gpus = new Map<string, number>();
+  const gpus = new Map<string, number[]>();
   input.peers.forEach((peer, rank) => {
     const [first] = input.peers;
     if (first !== undefined && first.device !== peer.device) {
@@ -19,15 +20,51 @@ export function checkDevices(input: PlanInput, gpusShared = false): void {
     }
     if (peer.device === 'host' || gpusShared) return;
     const gpu = `${peer.host}:${peer.busId}`;
-    const other = gpus.get(gpu);
-    if (other !== undefined) {
+    const others = gpus.get(gpu) ?? [];
+    const [other] = others;
+    const parts = input.hosts[peer.host]?.machine?.gpusAt?.(peer.busId) ?? 1;
+    if (other !== undefined && others.length >= parts) {
       throw new UnplannableError(
         `duplicate GPU: ranks ${other} and ${rank} both use the GPU with bus id ${peer.busId} (device ${peer.cudaDevice}) of ${hostOf(input, peer)}; ` +
           'with NCCL_MULTI_RANK_GPU_ENABLE=1 they share it',
       );
     }
-    gpus.set(gpu, rank);
+    gpus.set(gpu, [...others, rank]);
   });
+}
+
+/** Whether the ranks as they are can carry out a plan that was written beforehand. What it says by itself is checked when it is read. */
+export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void {
+  input.peers.forEach((peer, rank) => {
+    if (peer.device === plan.device) return;
+    throw new UnplannableError(
+      `the plan in ${source} is for the ${plan.device} device, rank ${rank} (${hostOf(input, peer)}) uses the ${peer.device} device: give a plan ` +
+        `for the ${peer.device} device, set NCCLRUN_DEVICE=${plan.device}, or leave --plan out`,
+    );
+  });
+  if (plan.device === 'host') return;
+  checkOneHost(input);
+  // Blocks wait for each other across GPUs: all of a launch have to be on multiprocessors at once.
+  const ranksOf = ranksByGpu(input.peers);
+  input.peers.forEach(({ host, busId, multiprocessors }, rank) => {
+    const sharing = ranksOf.get(busId) ?? 1;
+    const most = Math.floor(multiprocessors / sharing);
+    if (plan.channels.length <= most) return;
+    const shared = sharing === 1 ? '' : `, which ${sharing} ranks share`;
+    throw new UnplannableError(
+      `the plan in ${source} has ${plan.channels.length} channels, a multiprocessor each, and the GPU of rank ${rank} ` +
+        `(${input.hosts[host]?.name}) has ${multiprocessors}${shared}: give a plan of at most ${most} channels, or leave --plan out`,
+    );
+  });
+}
+
+/** Throws UnplannableError for GPUs of several hosts. */
+export function checkOneHost({ hosts }: PlanInput): void {
+  if (hosts.length === 1) return;
+  throw new UnplannableError(
+    `the ranks use GPUs of ${hosts.length} hosts: this version connects those of one host only; use NCCLRUN_DEVICE=host with buffers in ` +
+      'ordinary memory',
+  );
 }
 
 function hostOf(input: PlanInput, peer: PlannedPeer): string {

@@ -1,4 +1,5 @@
 /** What the planner knows of a communicator to be. */
+import type { WrittenPlan } from '../plan/types.ts';
 import type { HostShape } from './cluster/host-shape.ts';
 import type { Decisions } from './plan.ts';
 import type { Preferences } from './preferences.ts';
@@ -8,6 +9,8 @@ import type { Ways } from './ways.ts';
 export interface HostMachine {
   /** Equal topologies have equal ones. */
   readonly key: string;
+  /** GPUs at a PCI address (hexadecimal), of which each is for a rank of its own. Absent: one. */
+  readonly gpusAt?: (busId: string) => number;
   /** The channels between the GPUs of these ranks, which are ascending. null: it does not have a GPU for each. Throws a TopologyError. */
   shape(ranks: readonly UsesGpu[], acrossHosts: boolean): HostShape | null;
 }
@@ -66,7 +69,20 @@ export function ranksByHost({ hosts, peers }: Members): number[][] {
   return members;
 }
 
+/** By bus id: how many of the ranks use it. Of ranks of one host; ranks that share a GPU wait for each other on its multiprocessors. */
+export function ranksByGpu(peers: readonly PlannedPeer[]): Map<string, number> {
+  const ranks = new Map<string, number>();
+  for (const { busId } of peers) ranks.set(busId, (ranks.get(busId) ?? 0) + 1);
+  return ranks;
+}
+
 export interface Members {
   readonly hosts: readonly unknown[];
   readonly peers: readonly { readonly host: number }[];
+}
+
+/** A plan given by the user, and where from. */
+export interface GivenPlan {
+  readonly source: string;
+  readonly plan: WrittenPlan;
 }

@@ -7,9 +7,8 @@ import { writeFileSync } from 'node:fs';
 import { encodeMachine } from '../messages/machine.ts';
 import type { Machine } from '../messages/machine.ts';
 import { RecentMap } from '../rendezvous/memory.ts';
-import { checkTopology } from '../topology/check.ts';
 import type { Element } from '../topology/element.ts';
-import { readXml } from '../topology/read-xml.ts';
+import { readGraphsXml, readTopology } from '../topology/read-topology.ts';
 import { gpuElements, gpusByAddress, withRanksOn } from '../topology/used-gpus.ts';
 import { writeXml } from '../topology/write-xml.ts';
 import { shapeOf } from './cluster/host-shape.ts';
@@ -47,7 +46,7 @@ export interface MachineOptions {
 export function knownMachine({ topology, graphs }: MachineParts, options: MachineOptions): TellableMachine {
   const known = new RecentMap<HostShape>(REMEMBERED);
   const { routes, shape } = plannerWishes(options.environment);
-  const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(graphs) };
+  const wire = { topology: writeXml(topology), graphs: graphs === null ? null : writeXml(withFile(graphs)) };
   const find = (peers: readonly UsesGpu[], acrossHosts: boolean): HostShape | null => {
     const gpus = gpusOf(topology, peers);
     if (gpus === null) return null;
@@ -56,6 +55,7 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
   return {
     key: createHash('sha256').update(encodeMachine(wire)).digest('hex'),
     wire,
+    gpusAt: (busId) => gpusByAddress(topology).get(Number.parseInt(busId, 16))?.length ?? 0,
     shape(peers, acrossHosts) {
       const name = `${acrossHosts} ${peers.map(({ device, busId }) => (device === 'cuda' ? busId : '')).join(' ')}`;
       const remembered = known.get(name);
@@ -70,9 +70,28 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
 
 /** As another host tells it. Throws TopologyError, UnplannableError. */
 export function readMachine({ topology, graphs }: Machine, options: MachineOptions): HostMachine {
-  const system = readXml(topology, 'topology').root;
-  checkTopology(system);
-  return knownMachine({ topology: system, graphs: graphs === null ? null : readXml(graphs, 'graphs').root }, options);
+  const system = readTopology(topology, 'topology').root;
+  return knownMachine({ topology: system, graphs: graphs === null ? null : readTold(graphs) }, options);
+}
+
+/** What another host is told of where graphs come from: the file, as an attribute of theirs. */
+const FILE = 'file';
+
+function withFile(graphs: Element): Element {
+  const source = graphs.place?.source;
+  return source === undefined ? graphs : { ...graphs, attributes: new Map(graphs.attributes).set(FILE, source) };
+}
+
+/** Lines are those of the text that was sent, not the file's. */
+function readTold(xml: string): Element {
+  const root = readGraphsXml(xml, 'graphs');
+  const source = root.attributes.get(FILE) ?? 'graphs';
+  const placed = (one: Element): Element => ({
+    ...one,
+    place: { source, line: 0, column: 0 },
+    children: one.children.map((child) => (child.kind === 'element' ? placed(child) : child)),
+  });
+  return placed(root);
 }
 
 /** As NCCL_GRAPH_DUMP_FILE has it. */
@@ -89,13 +108,13 @@ function dump(shape: HostShape, { dumpGraphs, trouble }: MachineOptions): void {
   }
 }
 
-/** On the host device ranks stand for the GPUs of a topology that the user gave, in its order. */
+/** Ranks of one PCI address take its GPUs in turn. On the host device ranks stand for the GPUs of a topology that the user gave, in its order. */
 function gpusOf(system: Element, peers: readonly UsesGpu[]): Element[] | null {
   const onHosts = peers.some(({ device }) => device === 'host');
   const byAddress = onHosts ? null : gpusByAddress(system);
   const found =
     byAddress === null
       ? gpuElements(system).slice(0, peers.length)
-      : peers.flatMap(({ busId }) => byAddress.get(Number.parseInt(busId, 16)) ?? []);
+      : peers.flatMap(({ busId }) => byAddress.get(Number.parseInt(busId, 16))?.shift() ?? []);
   return found.length === peers.length && new Set(found).size === found.length ? found : null;
 }

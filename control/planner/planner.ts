@@ -1,8 +1,8 @@
 /** A planner that remembers what it decided: programs make many communicators of few shapes. */
-import type { CommPlan, WrittenPlan } from '../plan/types.ts';
+import type { CommPlan } from '../plan/types.ts';
 import { RecentMap } from '../rendezvous/memory.ts';
-import { checkDevices, UnplannableError } from './check.ts';
-import type { PlanInput } from './input.ts';
+import { checkDevices, checkGiven, UnplannableError } from './check.ts';
+import type { GivenPlan, PlanInput } from './input.ts';
 import { isLater } from './device/gpu-buffers.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
@@ -12,19 +12,13 @@ import type { Environment } from './variables.ts';
 
 const REMEMBERED_SHAPES = 64;
 
-/** A plan given by the user, and where from. */
-export interface GivenPlan {
-  readonly source: string;
-  readonly plan: WrittenPlan;
-}
-
 export class Planner {
   readonly #decided = new RecentMap<Decisions>(REMEMBERED_SHAPES);
   readonly #given: GivenPlan | null;
   readonly #environment: Environment;
   #preferences: Preferences | null = null;
 
-  /** `given` decides every communicator with as many ranks as it has; in the environment the user may prefer algorithms. */
+  /** `given` decides every communicator with as many ranks as it has, and on its device; in the environment the user may prefer algorithms. */
   constructor(given: GivenPlan | null, environment: Environment = {}) {
     this.#given = given;
     this.#environment = environment;
@@ -39,7 +33,9 @@ export class Planner {
   #givenFor(input: PlanInput, wholeJob: boolean): Decisions | null {
     if (this.#given === null) return null;
     const { source, plan } = this.#given;
-    if (plan.peers.length === input.peers.length) {
+    const isMeant = wholeJob || plan.device === input.peers[0]?.device;
+    if (plan.peers.length === input.peers.length && isMeant) {
+      checkGiven(this.#given, input);
       return { ...plan, channels: bindChannels(input, plan.channels) };
     }
     if (!wholeJob) return null;

@@ -19,9 +19,44 @@ export function whole(from: Element, name: string, otherwise?: number): number {
   return number;
 }
 
+/** The same, of so much at least and at most. */
+export function wholeWithin(from: Element, name: string, least: number, most: number, otherwise?: number): number {
+  const number = whole(from, name, otherwise);
+  if (number >= least && number <= most) return number;
+  throw new TopologyError(
+    `${placeOf(from)}: ${name}="${from.attributes.get(name)}", expected a whole number from ${least} to ${most}`,
+  );
+}
+
+export const MOST_LANES = 32;
+/** What the kernel shows for a link of which it knows nothing: all bits of the field. NCCL counts them as lanes, and so does the model. */
+const UNKNOWN_LANES: readonly number[] = [63, 255];
+
 /** Lanes of a PCI link; 0 where nobody knows, for which NCCL may write nothing between the quotes. */
 export function lanes(from: Element): number {
-  return from.attributes.get('link_width') === '' ? 0 : whole(from, 'link_width', 0);
+  const number = from.attributes.get('link_width') === '' ? 0 : whole(from, 'link_width', 0);
+  if ((number >= 0 && number <= MOST_LANES) || UNKNOWN_LANES.includes(number)) return number;
+  throw new TopologyError(
+    `${placeOf(from)}: link_width="${number}", expected a number of lanes from 0 to ${MOST_LANES}; unknown is 0, 63 or 255`,
+  );
+}
+
+/** Of a PCI link, as sysfs writes it; empty where nobody knows. */
+export function linkSpeed(from: Element): string {
+  const speed = text(from, 'link_speed', '');
+  if (speed === '' || /^(?:[0-9]+(?:\.[0-9]+)? ?GT\/s(?: PCIe)?|unknown.*)$/iu.test(speed)) return speed;
+  throw new TopologyError(
+    `${placeOf(from)}: link_speed="${speed}" is no speed of a PCI link, such as "16.0 GT/s PCIe"; it may be empty`,
+  );
+}
+
+/** Of a PCI device, hexadecimal as sysfs writes it; empty where nobody knows. */
+export function deviceClass(from: Element): string {
+  const value = text(from, 'class', '');
+  if (value === '' || /^0x[0-9a-f]{1,8}$/iu.test(value)) return value;
+  throw new TopologyError(
+    `${placeOf(from)}: class="${value}" is no class of PCI devices, such as 0x030200 (a GPU) or 0x060400 (a switch)`,
+  );
 }
 
 export function decimal(from: Element, name: string, otherwise: number): number {

@@ -1,4 +1,7 @@
-/** Whether a file is a topology: what stands where, and that numbers are numbers. What is missing may still be detected. */
+/**
+ * Whether a file is a topology: what stands where, and that attributes mean something. The one check of `ncclrun topo`, `ncclrun plan` and jobs; what is
+ * missing may still be detected.
+ */
 import * as attribute from './attribute.ts';
 import { elementsOf, everyElement, placeOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
@@ -19,13 +22,30 @@ const PARENTS: Readonly<Record<string, readonly string[]>> = {
   pcilink: ['pci'],
 };
 
-const WHOLE: Readonly<Record<string, readonly string[]>> = {
-  cpu: ['numaid', 'familyid', 'modelid'],
-  pci: ['class', 'vendor', 'device', 'subsystem_vendor', 'subsystem_device'],
-  gpu: ['dev', 'sm', 'rank', 'gdr'],
-  net: ['dev', 'speed', 'port', 'maxconn', 'gdr', 'coll', 'net'],
-  nvlink: ['count', 'tclass'],
-  c2c: ['bw', 'count'],
+type Range = readonly [least: number, most: number];
+
+const IDENTIFIER: Range = [0, 0xffff_ffff];
+const SIGNED: Range = [-(2 ** 31), 2 ** 31 - 1];
+const NUMBER: Range = [0, 2 ** 31 - 1];
+const SWITCH: Range = [0, 1];
+/** Of NVLinks between two ends, or of a GPU to its processor. */
+const LINKS: Range = [1, 1024];
+/** MB/s; ten times what a superchip has. */
+const C2C_BANDWIDTH: Range = [0, 10_000_000];
+
+/** Whole numbers, decimal or hexadecimal. */
+const WHOLE: Readonly<Record<string, Readonly<Record<string, Range>>>> = {
+  cpu: { numaid: [-1, 65_535], familyid: SIGNED, modelid: SIGNED },
+  pci: {
+    vendor: IDENTIFIER,
+    device: IDENTIFIER,
+    subsystem_vendor: IDENTIFIER,
+    subsystem_device: IDENTIFIER,
+  },
+  gpu: { dev: [0, 65_535], sm: [0, 1000], rank: NUMBER, gdr: SIGNED, mlopart: [0, 1024] },
+  net: { dev: [0, 65_535], speed: SIGNED, port: SIGNED, maxconn: SIGNED, gdr: SIGNED, coll: SIGNED, net: SWITCH },
+  nvlink: { count: LINKS, tclass: IDENTIFIER },
+  c2c: { bw: C2C_BANDWIDTH, count: LINKS },
 };
 
 const NEEDED: Readonly<Record<string, readonly string[]>> = {
@@ -38,7 +58,8 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
 /** @throws TopologyError with file, line, column and reason */
 export function checkTopology(system: Element): void {
   if (system.name !== 'system') {
-    throw new TopologyError(`${placeOf(system)}: a topology begins with <system>`);
+    const graphs = system.name === 'graphs' ? '; this is a file of graphs, for NCCL_GRAPH_FILE' : '';
+    throw new TopologyError(`${placeOf(system)}: a topology begins with <system>${graphs}`);
   }
   const version = attribute.whole(system, 'version', VERSION);
   if (version !== VERSION) throw new TopologyError(`${placeOf(system)}: version="${version}", expected ${VERSION}`);
@@ -53,14 +74,53 @@ export function checkTopology(system: Element): void {
       checkAttributes(child);
     }
   }
+  checkHosts(system);
+  checkAddresses(system);
 }
 
 function checkAttributes(one: Element): void {
   if (one.name === 'pci') {
     attribute.busId(one);
     attribute.lanes(one);
+    attribute.linkSpeed(one);
+    attribute.deviceClass(one);
   }
   if (one.name === 'net') attribute.decimal(one, 'latency', 0);
   for (const name of NEEDED[one.name] ?? []) attribute.text(one, name);
-  for (const name of WHOLE[one.name] ?? []) attribute.whole(one, name, 0);
+  for (const [name, [least, most]] of Object.entries(WHOLE[one.name] ?? {})) {
+    if (one.attributes.has(name)) attribute.wholeWithin(one, name, least, most);
+  }
+  if (one.name === 'pcilink' || (one.name === 'nvlink' && attribute.text(one, 'tclass', '').startsWith('0x03'))) {
+    attribute.busId(one, 'target');
+  }
+}
+
+/** NCCL fuses what hosts of one NVLink domain are into one dump, with equal addresses in each. */
+function checkHosts(system: Element): void {
+  const cpus = elementsOf(system, 'cpu').filter(({ attributes }) => attributes.has('host_hash'));
+  const hashes = [...new Set(cpus.map(({ attributes }) => attributes.get('host_hash')))];
+  const [first, second] = hashes;
+  const other = cpus.find(({ attributes }) => attributes.get('host_hash') === second);
+  if (second === undefined || other === undefined) return;
+  throw new TopologyError(
+    `${placeOf(other)}: host_hash="${second}", and "${first}" before: the file describes ${hashes.length} hosts, a topology describes one: ` +
+      'keep the <cpu> elements of one host_hash',
+  );
+}
+
+/** GPUs may have one address: parts of a GPU, and those of processors with several. */
+function checkAddresses(system: Element): void {
+  const known = new Map<number, Element>();
+  for (const pci of everyElement(system)) {
+    if (pci.name !== 'pci') continue;
+    const address = attribute.busId(pci);
+    const before = known.get(address);
+    known.set(address, pci);
+    if (before === undefined || (hasGpu(before) && hasGpu(pci))) continue;
+    throw new TopologyError(`${placeOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
+  }
+}
+
+function hasGpu(pci: Element): boolean {
+  return elementsOf(pci, 'gpu').length > 0;
 }

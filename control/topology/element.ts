@@ -21,6 +21,7 @@ export type Child = Element | Comment;
 export interface Place {
   /** File name, or another word for where the text came from. */
   readonly source: string;
+  /** 0: not known, the text was written anew. */
   readonly line: number;
   readonly column: number;
 }
@@ -60,5 +61,6 @@ export function* everyElement(root: Element): Generator<Element> {
 
 /** "machine.xml:12:5: <gpu>", as messages begin. */
 export function placeOf({ name, place }: Element): string {
-  return place === null ? `<${name}>` : `${place.source}:${place.line}:${place.column}: <${name}>`;
+  if (place === null) return `<${name}>`;
+  return place.line === 0 ? `${place.source}: <${name}>` : `${place.source}:${place.line}:${place.column}: <${name}>`;
 }

@@ -1,11 +1,12 @@
 /**
  * A topology file and what is detected become one (NCCL_TOPO_FILE). What the file says wins: where a device stands, its links, each attribute.
  * What it lacks is detected. Only who uses a device is always of this run: `rank` of a GPU and `dev` of a net, so GPUs that no rank uses and
- * nets that the host does not have keep none.
+ * nets that the host does not have keep none, and `host_hash`, which names the host.
  */
 import * as attribute from './attribute.ts';
 import { elementsOf, everyElement } from './element.ts';
 import type { Element } from './element.ts';
+import { gpusByAddress } from './used-gpus.ts';
 
 /** Both stay as they are. The file has been checked (check.ts). @throws TopologyError for a PCI address that is none */
 export function fuse(file: Element, detected: Element): Element {
@@ -18,6 +19,8 @@ export function fuse(file: Element, detected: Element): Element {
 class Fusion {
   readonly system: Element;
   readonly #devices = new Map<number, Element>();
+  /** By address: the file's GPUs. */
+  readonly #gpus: ReadonlyMap<number, readonly Element[]>;
   readonly #nets = new Map<string, Element>();
   readonly #cpus = new Map<number, Element>();
   /** The file's GPUs and nets that have not been met yet. */
@@ -33,14 +36,19 @@ class Fusion {
       if (one.name === 'net') this.#nets.set(attribute.text(one, 'name'), one);
       if (one.name === 'gpu' || one.name === 'net') this.#unused.add(one);
     }
+    this.#gpus = gpusByAddress(this.system);
     this.#described = this.#cpus.size > 0;
   }
 
   addCpu(cpu: Element): void {
     const known = this.#described ? this.#cpus.get(attribute.whole(cpu, 'numaid')) : this.#place([cpu]);
     if (known !== undefined) fill(known, cpu);
+    const hash = cpu.attributes.get('host_hash');
     // A file may number the nodes in another way than the kernel; the processors are of one kind nevertheless.
-    for (const other of this.#cpus.values()) fill(other, cpu, ['affinity']);
+    for (const other of this.#cpus.values()) {
+      fill(other, cpu, ['affinity']);
+      if (hash !== undefined) other.attributes.set('host_hash', hash);
+    }
   }
 
   /** `way`: detected elements from the processor down to the one whose children are to be added. */
@@ -57,7 +65,8 @@ class Fusion {
   }
 
   #addGpu(pci: Element, gpu: Element): void {
-    const [known] = elementsOf(pci, 'gpu');
+    const given = this.#gpus.get(attribute.busId(pci)) ?? [];
+    const known = given.find((one) => this.#unused.has(one));
     if (known === undefined) {
       pci.children.push(copy(gpu));
       return;

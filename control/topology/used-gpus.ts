@@ -11,11 +11,14 @@ export function gpuElements(system: Element): Element[] {
   return ranked.toSorted((one, other) => attribute.whole(one, 'rank') - attribute.whole(other, 'rank'));
 }
 
-/** By PCI address, as attribute.busId has it. */
-export function gpusByAddress(system: Element): Map<number, Element> {
-  const found = new Map<number, Element>();
+/** By PCI address, as attribute.busId has it: several where ranks may use parts of a GPU, or a processor has several. */
+export function gpusByAddress(system: Element): Map<number, Element[]> {
+  const found = new Map<number, Element[]>();
   for (const pci of everyElement(system)) {
-    for (const gpu of elementsOf(pci, 'gpu')) found.set(attribute.busId(pci), gpu);
+    for (const gpu of elementsOf(pci, 'gpu')) {
+      const address = attribute.busId(pci);
+      found.set(address, [...(found.get(address) ?? []), gpu]);
+    }
   }
   return found;
 }

@@ -2,9 +2,8 @@
 import type { Clock } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { Machine } from '../../control/messages/machine.ts';
-import type { HostMachine, PlannedHost } from '../../control/planner/input.ts';
+import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import type { GivenPlan } from '../../control/planner/planner.ts';
 import type { Environment } from '../../control/planner/variables.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';

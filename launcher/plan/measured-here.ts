@@ -21,7 +21,7 @@ export const NOTHING_MEASURED: MeasuredOnMachine = { tables: null, busIds: [], t
 export async function measuredHere({ cluster }: PlannedCluster, system: Element): Promise<MeasuredOnMachine> {
   const tables = cluster.hosts.length > 1 ? null : await localTables(process.env, { used: () => undefined, trouble });
   if (tables === null) return NOTHING_MEASURED;
-  const addresses = new Map([...gpusByAddress(system)].map(([address, gpu]) => [gpu, address]));
+  const addresses = new Map([...gpusByAddress(system)].flatMap(([address, gpus]) => gpus.map((gpu) => [gpu, address])));
   const busIds = gpuElements(system).map((gpu) => (addresses.get(gpu) ?? 0).toString(16));
   const input = inputOf(cluster, process.env, { tables, busIds });
   const isOnGpus = input.peers[0]?.device === 'cuda';

@@ -17,6 +17,13 @@ export interface Wanted {
 export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | null): HostGroup[] {
   const given = topologies.map((word) => {
     const [, path = word, count] = /^(.+):([0-9]{1,7})$/u.exec(word) ?? [];
+    if (count !== undefined && Number(count) === 0)
+      throw usageError(`--topo ${word}: 0 hosts`, 'give a number of hosts from 1 on, or leave the topology out');
+    if (count !== undefined && nodes !== null)
+      throw usageError(
+        `--topo ${word} and --nodes ${nodes} both say how many hosts there are`,
+        'leave one of them out',
+      );
     return { system: readTopologyFile(path).root, hosts: count === undefined ? null : Number(count) };
   });
   if (given.length > 1 && nodes !== null) {

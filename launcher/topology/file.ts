@@ -1,10 +1,11 @@
 /** Topology files as users give them. */
 import { readFileUpTo, TooLargeError } from '../../control/read-file.ts';
-import { readXml } from '../../control/topology/read-xml.ts';
+import { readGraphsXml, readTopology } from '../../control/topology/read-topology.ts';
 import type { Document } from '../../control/topology/read-xml.ts';
 import { TopologyError } from '../../control/topology/element.ts';
+import type { Element } from '../../control/topology/element.ts';
 import { usageError } from '../cli/usage-error.ts';
-import type { FailureError } from '../job/failure-error.ts';
+import { FailureError } from '../job/failure-error.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** More than any topology has; a device such as /dev/zero has no end. */
@@ -13,7 +14,17 @@ const MAX_BYTES = 17 * 1024 * 1024;
 /** `path`: - is standard input. Throws a FailureError (usage) where there is no such file or it is none. */
 export function readTopologyFile(path: string): Document {
   const source = path === '-' ? 'standard input' : path;
-  return checked(() => readXml(textOf(path, source), source));
+  return checked(() => readTopology(textOf(path, source), source));
+}
+
+/** The file of graphs that a variable names. Throws a FailureError (usage) that begins with the variable. */
+export function readGraphsFile(variable: string, path: string): Element {
+  try {
+    return checked(() => readGraphsXml(textOf(path, path), path));
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    throw usageError(`${variable}: ${error.message}`, `correct the file, or unset ${variable}`);
+  }
 }
 
 /** Runs what reads a topology; what is wrong with it becomes a FailureError (usage). */
@@ -31,9 +42,7 @@ export function checked<Result>(read: () => Result): Result {
 
 function textOf(path: string, source: string): string {
   try {
-    return readFileUpTo(path === '-' ? 0 : path, MAX_BYTES)
-      .toString('utf8')
-      .replace(/^\uFEFF/u, '');
+    return readFileUpTo(path === '-' ? 0 : path, MAX_BYTES).toString('utf8');
   } catch (error) {
     throw unreadable(source, error);
   }

@@ -2,6 +2,7 @@
 import * as attribute from '../../control/topology/attribute.ts';
 import { elementsOf, everyElement, placeOf, TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
+import { nvlinkTarget } from '../../control/topology/nvlink-target.ts';
 import { nvlinkBandwidth } from '../../control/planner/machine/constants.ts';
 import type { GpuNode, Machine, NetNode } from '../../control/planner/machine/node.ts';
 import { cpuModel, cpuName } from './cpu-text.ts';
@@ -13,7 +14,7 @@ export class PartReader {
   readonly gpus: GpuPart[] = [];
   readonly nets: NetPart[] = [];
   readonly #machine: Machine;
-  readonly #gpuAt = new Map<number, number>();
+  readonly #gpusAt = new Map<number, number[]>();
   readonly #unused: ReadonlySet<Element>;
   #netsSeen = 0;
 
@@ -21,8 +22,11 @@ export class PartReader {
     this.#machine = machine;
     this.#unused = unused;
     for (const pci of everyElement(system)) {
-      const [gpu] = elementsOf(pci, 'gpu');
-      if (gpu !== undefined && pci.name === 'pci') this.#gpuAt.set(attribute.busId(pci), attribute.whole(gpu, 'dev'));
+      if (pci.name !== 'pci') continue;
+      const gpus = elementsOf(pci, 'gpu').map((gpu) => attribute.whole(gpu, 'dev'));
+      if (gpus.length === 0) continue;
+      const address = attribute.busId(pci);
+      this.#gpusAt.set(address, [...(this.#gpusAt.get(address) ?? []), ...gpus]);
     }
   }
 
@@ -30,30 +34,28 @@ export class PartReader {
     const node = this.#machine.cpus[index];
     if (node === undefined) throw new TopologyError(`${placeOf(element)}: is no processor`);
     const parts = elementsOf(element).flatMap((child): Part[] => {
-      if (child.name === 'pci') return [this.#pci(child, index)];
+      if (child.name === 'pci') return this.#pci(child, index);
       return child.name === 'nic' ? this.#nic(child, index, null) : [];
     });
     return { kind: 'cpu', element, node, name: cpuName(node), model: cpuModel(element), parts };
   }
 
-  #pci(element: Element, cpu: number): Part {
+  /** One part for each GPU at the address, else one. */
+  #pci(element: Element, cpu: number): Part[] {
     const link = pciLink(element);
     const busId = attribute.text(element, 'busid');
-    const deviceClass = attribute.text(element, 'class', '');
-    if (deviceClass !== '' && !/^0x[0-9a-f]{1,8}$/iu.test(deviceClass)) {
-      throw new TopologyError(
-        `${placeOf(element)}: class="${deviceClass}" is no class of PCI devices, such as 0x030200 (a GPU) or 0x060400 (a switch)`,
-      );
-    }
-    const [gpu] = elementsOf(element, 'gpu');
-    if (gpu !== undefined) return this.#gpu(gpu, element, cpu);
+    const deviceClass = attribute.deviceClass(element);
+    const gpus = elementsOf(element, 'gpu');
+    if (gpus.length > 0) return gpus.map((gpu) => this.#gpu(gpu, element, cpu));
     const [nic] = elementsOf(element, 'nic');
     const what = deviceKind(deviceClass);
     const device: DevicePart = { kind: 'device', what: nic === undefined ? what : 'NIC', busId, link };
-    if (nic !== undefined) return this.#nic(nic, cpu, element)[0] ?? device;
+    if (nic !== undefined) return [this.#nic(nic, cpu, element)[0] ?? device];
     const below = elementsOf(element, 'pci');
-    if (what !== 'device' || /^0x0680/iu.test(deviceClass)) return device;
-    return { kind: 'switch', busId, link, parts: below.map((child) => this.#pci(child, cpu)) };
+    // In files that providers ship, what has no class and nothing below it is a device that the host describes.
+    if (deviceClass === '' && below.length === 0) return [device];
+    if (what !== 'device' || /^0x0680/iu.test(deviceClass)) return [device];
+    return [{ kind: 'switch', busId, link, parts: below.flatMap((child) => this.#pci(child, cpu)) }];
   }
 
   #gpu(element: Element, pci: Element, cpu: number): GpuPart {
@@ -88,12 +90,10 @@ export class PartReader {
   }
 
   #nvlinkEnd(element: Element): NvlinkEnd {
-    const target = attribute.text(element, 'tclass');
-    if (target.startsWith('0x03')) {
-      const index = this.#gpuAt.get(attribute.busId(element, 'target'));
-      return index === undefined ? { type: 'absent' } : { type: 'gpu', index };
-    }
-    return { type: target === '0x068001' ? 'cpu' : 'nvswitch' };
+    const target = nvlinkTarget(element, (address) => this.#gpusAt.has(address));
+    if (target !== 'gpu') return { type: target };
+    const [index] = this.#gpusAt.get(attribute.busId(element, 'target')) ?? [];
+    return index === undefined ? { type: 'absent' } : { type: 'gpu', index };
   }
 
   #nic(element: Element, cpu: number, pci: Element | null): [NicPart] | [] {

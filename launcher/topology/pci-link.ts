@@ -1,6 +1,5 @@
 /** A PCI device's link to what is above it. */
 import * as attribute from '../../control/topology/attribute.ts';
-import { placeOf, TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { laneBandwidth, UNKNOWN_WIDTH } from '../../control/planner/machine/constants.ts';
 import type { PciLink } from './part.ts';
@@ -17,19 +16,11 @@ const GENERATIONS = new Map([
 
 /** Throws a TopologyError for a speed or a number of lanes that is none. */
 export function pciLink(pci: Element): PciLink {
-  const speed = attribute.text(pci, 'link_speed', '');
-  if (speed !== '' && !/^(?:[0-9]+(?:\.[0-9]+)? ?GT\/s(?: PCIe)?|unknown.*)$/iu.test(speed)) {
-    throw new TopologyError(
-      `${placeOf(pci)}: link_speed="${speed}" is no speed of a PCI link, such as "16.0 GT/s PCIe"; it may be empty`,
-    );
-  }
+  const speed = attribute.linkSpeed(pci);
   const width = attribute.lanes(pci);
-  if (width < 0 || width > 64) {
-    throw new TopologyError(`${placeOf(pci)}: link_width="${width}", expected a number of lanes, 0 if it is not known`);
-  }
   return {
     generation: GENERATIONS.get(Number.parseFloat(speed)) ?? null,
-    width: width === 0 ? null : width,
+    width: width === 0 || width > attribute.MOST_LANES ? null : width,
     bandwidth: laneBandwidth(speed) * (width === 0 ? UNKNOWN_WIDTH : width),
   };
 }

@@ -5,7 +5,9 @@ import { different, networkSpeed, plural } from './words.ts';
 
 /** "2 NUMA nodes, 8 GPUs (sm 90), 8 NICs (400 Gb/s), NVSwitch" */
 export function summary({ cpus, gpus, nets, machine }: Survey): string {
-  const capabilities = different(gpus.map(({ node }) => node.computeCapability));
+  const capabilities = different(
+    gpus.map(({ node }) => (node.computeCapability === 0 ? 'unknown' : node.computeCapability)),
+  );
   const speeds = different(nets.map(({ megabits }) => networkSpeed(megabits)));
   return [
     plural(cpus.length, (cpus[0]?.node.numa ?? 0) < 0 ? 'CPU' : 'NUMA node'),

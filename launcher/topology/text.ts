@@ -8,7 +8,7 @@ import type { CpuPart, GpuPart, NicPart, Part } from './part.ts';
 import { pciText } from './pci-link.ts';
 import { summary } from './summary.ts';
 import type { Survey } from './survey.ts';
-import { gigabytes, networkSpeed } from './words.ts';
+import { capability, gigabytes, networkSpeed } from './words.ts';
 
 /** One line of the tree. */
 export interface Row {
@@ -114,7 +114,8 @@ function deviceRow(lead: string, name: string, { busId, link }: Extract<Part, { 
 function gpuRows(gpu: GpuPart, lead: string, below: string): Row[] {
   const { busId, link, node } = gpu;
   const direct = node.gpuDirect ? '' : ', no GPUDirect';
-  const about = `  ${busId}  sm ${node.computeCapability}${direct}`;
+  const part = node.part === null ? '' : `, part ${node.part}`;
+  const about = `  ${busId}  ${capability(node.computeCapability)}${part}${direct}`;
   const own: Row = { lead, name: node.name, about, link: pciText(link), rate: gigabytes(link.bandwidth) };
   return [own, ...nvlinkRows(gpu, `${below}  `)];
 }

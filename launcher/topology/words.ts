@@ -14,6 +14,11 @@ export function networkSpeed(megabits: number | null): string {
   return megabits < 1000 ? `${megabits} Mb/s` : `${Number((megabits / 1000).toFixed(1))} Gb/s`;
 }
 
+/** "sm 90"; a file that providers ship may not say. */
+export function capability(computeCapability: number): string {
+  return `sm ${computeCapability === 0 ? 'unknown' : computeCapability}`;
+}
+
 export function plural(count: number, noun: string): string {
   return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
 }

@@ -88,12 +88,8 @@ CudaDataPath::~CudaDataPath() {
 Status CudaDataPath::start() {
   Descriptor listening(setup_.listenFd);
   Resources& mine = *resources_;
-  if (Status status = mine.plan.open(setup_.plan); !status.ok()) return status;
+  if (Status status = mine.plan.openFor(plan::Device::cuda, setup_.rank, setup_.plan); !status.ok()) return status;
   const auto& header = plan().header();
-  if (setup_.rank >= header.ranks || !plan().sameHost(setup_.rank)) {
-    return {ncclInvalidArgument, "the plan is for host " + std::string(plan().hostName(header.hostIndex)) +
-                                     ", where rank " + std::to_string(setup_.rank) + " is not"};
-  }
   if (header.hosts > 1) {
     return {ncclInvalidUsage, "GPUs of several hosts: this version of the engine connects those of one host only"};
   }

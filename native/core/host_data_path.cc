@@ -17,12 +17,8 @@ Status HostCommunicator::open(const DataPath::Setup& setup, std::shared_ptr<Host
 
 Status HostCommunicator::start() {
   Descriptor listening(setup_.listenFd);
-  if (Status status = plan_.open(setup_.plan); !status.ok()) return status;
+  if (Status status = plan_.openFor(plan::Device::host, setup_.rank, setup_.plan); !status.ok()) return status;
   const auto& header = plan_.header();
-  if (setup_.rank >= header.ranks || !plan_.sameHost(setup_.rank)) {
-    return {ncclInvalidArgument, "the plan is for host " + std::string(plan_.hostName(header.hostIndex)) +
-                                     ", where rank " + std::to_string(setup_.rank) + " is not"};
-  }
   if (Status status = segment_.map(setup_.segmentFd, plan_); !status.ok()) return status;
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry);
@@ -102,6 +98,8 @@ Status HostCommunicator::run(const Launch& launch, Loan* loan) {
     lock.unlock();
     Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan, ends_.get());
     status = interrupt_->raised() ? interrupt_->status() : runner_->run(launch, patience, telemetry_);
+    // The other ranks of the operation wait for what this one cannot do.
+    if (status.code == ncclInternalError) interrupt_->raise(status);
     if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status);
     lock.lock();
     busy_ = false;

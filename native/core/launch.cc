@@ -9,52 +9,6 @@ namespace {
 // Such that bytes of all ranks' buffers together fit into 64 bits.
 constexpr uint64_t kMaxElements = 1ull << 40;
 
-// What the algorithms of a device are written for.
-bool possible(plan::Device device, plan::Collective collective, const plan::FormRecord& form) {
-  if (device == plan::Device::host) {
-    // Sends and receives meet by their order alone: the two sides must not choose by different sizes.
-    const bool lowLatency = form.protocol == uint8_t(plan::Protocol::ll) && collective != plan::Collective::sendRecv;
-    if (form.protocol != uint8_t(plan::Protocol::simple) && !lowLatency) return false;
-  }
-  const auto algorithm = plan::Algorithm(form.algorithm);
-  const bool ring = algorithm == plan::Algorithm::ring;
-  const bool tree = algorithm == plan::Algorithm::tree;
-  const bool direct = algorithm == plan::Algorithm::directOneShot;
-  if (algorithm == plan::Algorithm::copyEngine) {
-    return device == plan::Device::cuda && (form.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
-           collective != plan::Collective::reduce && collective != plan::Collective::barrier;
-  }
-  switch (collective) {
-    case plan::Collective::allReduce:
-      return ring || tree || direct || algorithm == plan::Algorithm::directTwoShot;
-    case plan::Collective::broadcast:
-    case plan::Collective::reduce:
-      return ring || tree || direct;
-    case plan::Collective::allGather:
-    case plan::Collective::reduceScatter:
-    case plan::Collective::barrier:
-      return ring || direct;
-    case plan::Collective::allToAll:
-    case plan::Collective::gather:
-    case plan::Collective::scatter:
-      return direct;
-    case plan::Collective::sendRecv:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Names as a plan file has them.
-std::string describe(const plan::FormRecord& form) {
-  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring",
-                                                "tree",          "collnet",       "copyEngine"};
-  static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
-  const char* algorithm = form.algorithm < std::size(kAlgorithms) ? kAlgorithms[form.algorithm] : "?";
-  const char* protocol = form.protocol < std::size(kProtocols) ? kProtocols[form.protocol] : "?";
-  return std::string("algorithm ") + algorithm + " with protocol " + protocol;
-}
-
 }  // namespace
 
 std::string nameOf(ncclDataType_t type) {
@@ -71,12 +25,6 @@ std::string nameOf(ncclRedOp_t op) {
 bool reduces(plan::Collective collective) {
   return collective == plan::Collective::allReduce || collective == plan::Collective::reduceScatter ||
          collective == plan::Collective::reduce;
-}
-
-const char* nameOf(plan::Collective collective) {
-  static constexpr const char* kNames[] = {"allReduce", "allGather", "reduceScatter", "broadcast", "reduce",
-                                           "allToAll",  "gather",    "scatter",       "sendRecv",  "barrier"};
-  return uint8_t(collective) < std::size(kNames) ? kNames[uint8_t(collective)] : "?";
 }
 
 uint64_t deciding(const Operation& operation, uint32_t ranks) {
@@ -100,7 +48,7 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
   const auto device = plan::Device(plan.header().device);
   const auto& operation = task.operation;
   const auto name = [&] { return std::string(nameOf(operation.collective)); };
-  const auto which = [&] { return device == plan::Device::host ? "the host device" : "the CUDA device"; };
+  const auto which = [&] { return "the " + std::string(nameOf(device)) + " device"; };
   if (elementBytes(operation.type) == 0) {
     return {ncclInvalidArgument, name() + ": there is no data type " + std::to_string(int(operation.type))};
   }
@@ -119,10 +67,7 @@ Status chooseForm(const PlanView& plan, uint32_t given, Task& task) {
     if (size > record.upToBytes) continue;
     for (uint32_t i = 0; i < record.formCount; i++) {
       task.form = plan.form(record.firstForm + i);
-      if ((task.form.requires_ & ~given) != 0) continue;
-      if (possible(device, operation.collective, task.form)) return {};
-      return {ncclInvalidUsage, name() + " of " + std::to_string(task.bytes) + " bytes: the plan chose " +
-                                    describe(task.form) + ", which " + which() + " does not have"};
+      if ((task.form.requires_ & ~given) == 0) return {};  // a variant of the device: PlanView has checked it
     }
     break;
   }

@@ -8,6 +8,7 @@
 #include "core/data_path.h"
 #include "core/loan.h"
 #include "core/plan_view.h"
+#include "core/variants.h"
 
 namespace ncclrun {
 
@@ -37,7 +38,7 @@ class Launcher {
 uint64_t deciding(const Operation& operation, uint32_t ranks);
 
 // Fills in task.form: the first listed form whose preconditions are among `given` (bits of plan::kRequires…), in the
-// row of the operation's collective and size. ncclInvalidUsage if the plan has none, or its device cannot carry it out.
+// row of the operation's collective and size. ncclInvalidUsage if the plan has none.
 Status chooseForm(const PlanView& plan, uint32_t given, Task& task);
 
 // What it would choose for operations of so many bytes.
@@ -48,7 +49,6 @@ double predictedMicroseconds(const Task& task);
 
 // It combines the ranks' elements by an operator.
 bool reduces(plan::Collective collective);
-const char* nameOf(plan::Collective collective);
 std::string nameOf(ncclDataType_t type);
 std::string nameOf(ncclRedOp_t op);
 

@@ -24,6 +24,12 @@ constexpr uint64_t kStreamBytes = 4u << 20;
 bool isLowLatency(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
 bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
+// A connection could not be had and no interrupt says why: nothing was done, and the other ranks wait for this one.
+Status unconnected(const Task& task) {
+  return {ncclInternalError, std::string(nameOf(task.operation.collective)) +
+                                 ": the plan names no connection for it; this is a defect of ncclrun"};
+}
+
 }  // namespace
 
 Work OperationRunner::workOf(const Task& task) const {
@@ -290,24 +296,36 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
     telemetry.begin(last.operation, last.bytes);
     ends_.begin(last.operation);
     used_ = 0;
-    const Status status = copyToSelf(pointToPoint);
-    if (status.ok() && buildSendsAndReceives(pointToPoint)) runBlocks(blocks);
+    Status status = copyToSelf(pointToPoint);
+    if (status.ok()) {
+      if (buildSendsAndReceives(pointToPoint)) {
+        runBlocks(blocks);
+      } else if (!interrupt.raised()) {
+        status = unconnected(last);
+      }
+    }
     telemetry.end(last.operation, status.ok() && !interrupt.raised());
     if (!status.ok()) return status;
   }
-  const auto runCollective = [&](const Task& task) {
-    if (isPointToPoint(task) || interrupt.raised()) return;
+  const auto runCollective = [&](const Task& task) -> Status {
+    if (isPointToPoint(task) || interrupt.raised()) return {};
     telemetry.begin(task.operation, task.bytes);
     ends_.begin(task.operation);
     used_ = 0;
+    Status status;
     if (build(task)) {
       if (isLowLatency(task)) useLowLatency();
       runBlocks(blocks);
+    } else if (!interrupt.raised()) {
+      status = unconnected(task);
     }
-    telemetry.end(task.operation, !interrupt.raised());
+    telemetry.end(task.operation, status.ok() && !interrupt.raised());
+    return status;
   };
-  runCollective(launch.first);
-  for (const Task& task : launch.more) runCollective(task);
+  if (Status status = runCollective(launch.first); !status.ok()) return status;
+  for (const Task& task : launch.more) {
+    if (Status status = runCollective(task); !status.ok()) return status;
+  }
   return interrupt.raised() ? interrupt.status() : Status{};
 }
 

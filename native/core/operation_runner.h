@@ -45,7 +45,7 @@ class OperationRunner {
     std::vector<Endpoint*> receives, sends;  // the children's, then the parent's
   };
 
-  // False: a connection could not be had; the interrupt says why.
+  // False: a connection could not be had; the interrupt says why, or else the plan has none.
   bool buildSendsAndReceives(std::span<const Task* const> tasks);
   bool buildRing(const Task& task, Algorithm algorithm, uint32_t channels);
   bool buildDirect(const Task& task, Algorithm algorithm);

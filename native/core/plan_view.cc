@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/segment_format.h"
+#include "core/variants.h"
 
 namespace ncclrun {
 namespace {
@@ -30,14 +31,25 @@ Status PlanView::open(std::span<const std::byte> blob) {
   }
   blob_ = blob;
   std::memcpy(&header_, blob.data(), sizeof header_);
-  for (auto check : {&PlanView::checkHeader, &PlanView::checkSlots, &PlanView::checkSections, &PlanView::checkSegment,
-                     &PlanView::checkHosts, &PlanView::checkPeers, &PlanView::checkShapes, &PlanView::checkMembers,
-                     &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
-                     &PlanView::checkEdges, &PlanView::checkTuning}) {
+  for (auto check :
+       {&PlanView::checkHeader, &PlanView::checkTransports, &PlanView::checkSlots, &PlanView::checkSections,
+        &PlanView::checkSegment, &PlanView::checkHosts, &PlanView::checkPeers, &PlanView::checkShapes,
+        &PlanView::checkMembers, &PlanView::checkHostRings, &PlanView::checkHostTrees, &PlanView::checkChannels,
+        &PlanView::checkEdges, &PlanView::checkTuning}) {
     if (Status status = (this->*check)(); !status.ok()) return status;
   }
   indexTuning();
   return {};
+}
+
+Status PlanView::openFor(plan::Device device, uint32_t rank, std::span<const std::byte> blob) {
+  if (Status status = open(blob); !status.ok()) return status;
+  if (header_.device != uint8_t(device)) {
+    return wrong("is for the %s device, rank %u uses the %s device", nameOf(plan::Device(header_.device)), rank,
+                 nameOf(device));
+  }
+  if (rank < header_.ranks && sameHost(rank)) return {};
+  return wrong("is for host %s, where rank %u is not", std::string(hostName(header_.hostIndex)).c_str(), rank);
 }
 
 void PlanView::indexTuning() {
@@ -78,12 +90,19 @@ Status PlanView::checkHeader() const {
   if (h.device > uint8_t(plan::Device::cuda)) return wrong("is for device %u, which does not exist", h.device);
   if (h.copyChannels == 0 || h.copyChannels > h.channels)
     return wrong("leaves %u of %u channels to copies", h.copyChannels, h.channels);
-  for (uint8_t transport : {h.sameHostTransport, h.otherHostTransport}) {
-    if (transport > uint8_t(plan::Transport::plugin))
-      return wrong("names transport %u, which does not exist", transport);
-  }
   if (h.spinNanoseconds > 1000000000u) {
     return wrong("lets ranks spin for %llu ns; at most a second can be", (unsigned long long)h.spinNanoseconds);
+  }
+  return {};
+}
+
+Status PlanView::checkTransports() const {
+  const auto device = plan::Device(header_.device);
+  for (const bool sameHost : {true, false}) {
+    const uint8_t transport = sameHost ? header_.sameHostTransport : header_.otherHostTransport;
+    if (hasTransport(device, sameHost, transport)) continue;
+    return wrong("wants transport %u between ranks of %s, which the %s device does not have", transport,
+                 sameHost ? "one host" : "different hosts", nameOf(device));
   }
   return {};
 }

@@ -24,6 +24,8 @@ class PlanView {
 
   // `blob` must outlive the view. ncclInvalidArgument with a sentence that begins "the plan …" if anything is wrong.
   Status open(std::span<const std::byte> blob);
+  // The same for `rank`, whose buffers are on `device`: the plan has to be for both.
+  Status openFor(plan::Device device, uint32_t rank, std::span<const std::byte> blob);
 
   const plan::Header& header() const { return header_; }
   plan::PeerRecord peer(uint32_t rank) const { return record<plan::PeerRecord>(header_.peerTable, rank); }
@@ -97,8 +99,10 @@ class PlanView {
   Status checkHostRings() const;
   Status checkHostTrees() const;
   Status checkChannels() const;
+  Status checkTransports() const;
   Status checkEdges() const;
   Status checkTuning() const;
+  Status checkRow(uint32_t index) const;
   void indexTuning();
   Status checkForm(uint32_t index) const;
 

@@ -6,6 +6,7 @@
 
 #include "core/plan_view.h"
 #include "core/segment_format.h"
+#include "core/variants.h"
 
 namespace ncclrun {
 namespace {
@@ -21,7 +22,15 @@ struct Span {
 }  // namespace
 
 Status PlanView::checkEdges() const {
-  if (header_.ranks == 1 || header_.device == uint8_t(plan::Device::cuda)) return {};
+  // Connections of GPUs follow a rule and a single rank has none: no edges are listed, and so none are read.
+  if (header_.ranks == 1 || header_.device == uint8_t(plan::Device::cuda)) {
+    for (uint32_t index = 0; index < header_.localRanks; index++) {
+      if (const uint32_t edges = local(index).edgeCount; edges != 0)
+        return wrong("has " + number(edges) + " ring edges of rank " + number(local(index).rank) +
+                     ", where none can be");
+    }
+    return {};
+  }
   using Key = std::pair<uint32_t, uint32_t>;  // channel, sending rank
   std::map<Key, uint64_t> sendOffset, receiveOffset;
   const uint64_t bytes = connectionBytes(header_.ringSteps, header_.ringStepBytes);
@@ -99,14 +108,28 @@ Status PlanView::checkTuning() const {
         row.formCount > header_.formTable.count - row.firstForm) {
       return wrong("has no form, or one beyond its form table, in " + which);
     }
+    if (Status status = checkRow(index); !status.ok()) return status;
     previousCollective = row.collective;
     previousSize = row.upToBytes;
   }
   if (previousSize != ~0ull)
     return wrong("has no form for the largest sizes of collective " + number(previousCollective));
-  for (uint32_t index = 0; index < header_.formTable.count; index++) {
-    if (Status status = checkForm(index); !status.ok()) return status;
+  return {};
+}
+
+Status PlanView::checkRow(uint32_t index) const {
+  const auto row = tuning(index);
+  const auto device = plan::Device(header_.device);
+  const auto collective = plan::Collective(row.collective);
+  for (uint32_t form = row.firstForm; form < row.firstForm + row.formCount; form++) {
+    if (Status status = checkForm(form); !status.ok()) return status;
+    if (!hasVariant(device, collective, this->form(form)))
+      return wrong("chooses " + nameOf(this->form(form)) + " for " + nameOf(collective) + " in tuning row " +
+                   number(index) + ", which the " + nameOf(device) + " device does not have");
   }
+  if (this->form(row.firstForm + row.formCount - 1).requires_ != 0)
+    return wrong("has preconditions for the last form of tuning row " + number(index) +
+                 ", so that a call could have none");
   return {};
 }
 

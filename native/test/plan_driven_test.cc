@@ -1,8 +1,11 @@
 // A plan written by hand, and proof from the byte counters of each edge that exactly this happened.
+#include <unistd.h>
+
 #include <cstring>
 #include <map>
 #include <numeric>
 
+#include "core/operation_runner.h"
 #include "device/host/fold.h"
 #include "support/check.h"
 #include "support/world.h"
@@ -169,29 +172,83 @@ TEST(operations_of_a_group_go_round_the_channels) {
 TEST(the_first_form_whose_preconditions_hold_is_taken) {
   PlanSpec spec = handWritten();
   for (auto& row : spec.rows) {
-    if (row.collective == Collective::allReduce && row.upToBytes == ~0ull) {
-      row.form.requires_ = plan::kRequiresRegisteredBuffers;
-    }
+    if (row.collective != Collective::allReduce || row.upToBytes != ~0ull) continue;
+    row.before = {row.form, form(Algorithm::ring, 1, 4096)};
+    row.before[0].requires_ = plan::kRequiresRegisteredBuffers;
   }
   World world(spec);
   world.run([&](Rank& me) {
     std::vector<float> data(30001);
-    EXPECT(me.allReduce(data.data(), data.data(), data.size()) == ncclInvalidUsage);
-    EXPECT(std::string(lastError()).find("no form") != std::string::npos);
-    EXPECT(me.allReduce(data.data(), data.data(), 1000) == ncclSuccess);
+    EXPECT(me.allReduce(data.data(), data.data(), data.size()) == ncclSuccess);
+    for (const auto& edge : me.edges()) EXPECT(edge.channel == 0 || edge.bytes == 0);
   });
 }
 
 TEST(what_the_host_device_cannot_do_is_named) {
-  PlanSpec spec = handWritten();
-  spec.rows[0].form.algorithm = uint8_t(Algorithm::collnet);
-  World world(spec);
+  World world(handWritten());
   world.run([&](Rank& me) {
     float data[4] = {};
-    EXPECT(me.allReduce(data, data, 4) == ncclInvalidUsage);
-    EXPECT_MORE(std::string(lastError()).find("algorithm collnet") != std::string::npos, lastError());
     EXPECT(me.allReduce(data, data, 4, ncclFloat32, ncclRedOp_t(int(kPreMulSum) + 1)) == ncclInvalidUsage);
+    Operation gather = allReduceOf(data, data, 4);
+    gather.collective = Collective::allGather;
+    EXPECT(me.run({gather}) == ncclInvalidUsage);
+    EXPECT_MORE(std::string(lastError()).find("the plan has no form for it") != std::string::npos, lastError());
   });
+}
+
+namespace {
+
+std::string refusal(const PlanSpec& spec, uint32_t rank) {
+  const auto plan = encode(spec, 0);
+  plan::Header header;
+  memcpy(&header, plan.data(), sizeof header);
+  const int segment = makeSegment(header.segmentBytes);
+  std::unique_ptr<DataPath> path;
+  const ncclResult_t result = DataPath::open({.plan = plan, .segmentFd = segment, .rank = rank}, path);
+  close(segment);
+  EXPECT(result == ncclInvalidArgument && path == nullptr);
+  return lastError();
+}
+
+}  // namespace
+
+TEST(a_plan_for_another_device_or_rank_is_refused_before_it_is_used) {
+  PlanSpec spec = handWritten();
+  spec.ringStepBytes = spec.pairStepBytes = 4096;
+  spec.ringSteps = 4;
+  spec.device = plan::Device::cuda;
+  const std::string device = refusal(spec, 1);
+  EXPECT_MORE(device == "the plan is for the CUDA device, rank 1 uses the host device", device);
+  spec.device = plan::Device::host;
+  const std::string rank = refusal(spec, 4);
+  EXPECT_MORE(rank == "the plan is for host h1, where rank 4 is not", rank);
+}
+
+// Connections that a plan does not have cannot be asked for: nothing would be done, and nobody would know.
+TEST(an_operation_without_connections_fails) {
+  PlanSpec spec = handWritten();
+  spec.ringStepBytes = spec.pairStepBytes = 4096;
+  spec.ringSteps = 4;
+  spec.device = plan::Device::cuda;
+  const auto blob = encode(spec, 0);
+  PlanView plan;
+  EXPECT(plan.open(blob).ok());
+  const int memory = makeSegment(plan.header().segmentBytes);
+  Segment segment;
+  EXPECT(segment.map(memory, plan).ok());
+  Interrupt interrupt(segment.abortBlock(), segment.doorbell(0));
+  Ends ends(plan, segment, 0, interrupt, -1);
+  OperationRunner runner(plan, ends, 0);
+  Patience patience(interrupt, segment.doorbell(0), 0);
+  Telemetry telemetry(nullptr);
+  float data = 1;
+  Launch launch;
+  launch.first.operation = allReduceOf(&data, &data, 1);
+  launch.first.form = form(Algorithm::ring, 1, 4096);
+  const Status status = runner.run(launch, patience, telemetry);
+  EXPECT(status.code == ncclInternalError);
+  EXPECT_MORE(status.sentence.find("allReduce: the plan names no connection") == 0, status.sentence);
+  close(memory);
 }
 
 TEST(info_and_host_names) {

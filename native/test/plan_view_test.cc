@@ -130,6 +130,33 @@ TEST(what_is_wrong_is_said) {
   EXPECT(says(sentenceAfter<plan::HostRecord>(&H::hostTable, 1, [](auto& r) { r.nameBytes = 1000; }), "host 1"));
 }
 
+TEST(what_the_device_does_not_have_is_said) {
+  using H = plan::Header;
+  using Blob = std::vector<std::byte>;
+  const auto ib = uint8_t(plan::Transport::ib);
+  EXPECT(
+      says(sentenceAfter([&](H& h, Blob&) { h.otherHostTransport = ib; }), "transport 3 between ranks of different"));
+  EXPECT(says(sentenceAfter([](H& h, Blob&) { h.sameHostTransport = 2; }), "transport 2 between ranks of one host"));
+  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 1, [](auto& r) { r.algorithm = 3; }),
+              "algorithm tree with protocol simple for allGather in tuning row 1, which the host device"));
+  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 8, [](auto& r) { r.protocol = 1; }), "for sendRecv"));
+  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.protocol = 2; }), "protocol ll128"));
+  EXPECT(says(sentenceAfter<plan::FormRecord>(&H::formTable, 0, [](auto& r) { r.requires_ = 1; }), "last form"));
+}
+
+TEST(a_plan_for_gpus_lists_no_edges) {
+  PlanSpec spec = oneHost(2, form(plan::Algorithm::ring, 1, 4096));
+  spec.device = plan::Device::cuda;
+  auto blob = encode(spec, 0);
+  EXPECT(readEverything(blob));
+  plan::Header header;
+  memcpy(&header, blob.data(), sizeof header);
+  const uint32_t many = 1000;
+  memcpy(blob.data() + header.localTable.offset + offsetof(plan::LocalRecord, edgeCount), &many, sizeof many);
+  PlanView plan;
+  EXPECT(says(plan.open(blob).sentence, "1000 ring edges of rank 0"));
+}
+
 TEST(mutated_plans_are_refused_or_read_safely) {
   std::mt19937 random(42);
   uint32_t accepted = 0;

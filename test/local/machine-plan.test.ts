@@ -8,6 +8,7 @@ import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';
 import { parseEdges, ringsOf } from '../rig/edges.ts';
+import { PARTS, TEMPLATE } from '../rig/shared-address.ts';
 
 const SIZE = 4_000_000;
 let directory = '';
@@ -46,6 +47,15 @@ describe('ranks on a topology file', () => {
     expect(await rings(5, { NCCL_TOPO_FILE: topology })).toEqual(new Map([[0, [0, 1, 2, 3, 4]]]));
   });
 
+  it('stand for parts of GPUs, and for GPUs of which the file says nothing', async () => {
+    const parts = join(directory, 'parts.xml');
+    await writeFile(parts, PARTS);
+    expect((await rings(4, { NCCL_TOPO_FILE: parts })).get(0)?.toSorted()).toEqual([0, 1, 2, 3]);
+    const template = join(directory, 'template.xml');
+    await writeFile(template, TEMPLATE);
+    expect((await rings(2, { NCCL_TOPO_FILE: template })).get(0)).toEqual([0, 1]);
+  });
+
   it('reduce along its tree', async () => {
     const { status, stdout } = await run(4, { NCCL_TOPO_FILE: topology, NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' });
     expect(status).toBe(0);
@@ -74,6 +84,15 @@ describe('ranks on a topology file', () => {
     expect(graphs.status).toBe(125);
     expect(graphs.stderr).toContain('NCCL_GRAPH_FILE: ');
     expect(graphs.stderr).toContain('next: correct the file, or unset NCCL_GRAPH_FILE');
+    // Graphs of all four GPUs, where three of them are used.
+    const four = join(directory, 'four.xml');
+    await rings(4, { NCCL_TOPO_FILE: topology, NCCL_GRAPH_DUMP_FILE: four });
+    const three = await run(3, { NCCL_TOPO_FILE: topology, NCCL_GRAPH_FILE: four });
+    expect(three.status).not.toBe(0);
+    expect(three.stderr).toMatch(new RegExp(`NCCL_GRAPH_FILE: ${four}:\\d+:\\d+: <`));
+    const alone = await run(2, { NCCL_GRAPH_FILE: join(directory, 'none.xml') });
+    expect(alone.status).toBe(125);
+    expect(alone.stderr).toContain(`NCCL_GRAPH_FILE: ${join(directory, 'none.xml')}: no such file or directory`);
     const number = await run(2, { NCCL_MIN_NCHANNELS: 'many' });
     expect(number.status).not.toBe(0);
     expect(number.stderr).toContain('NCCL_MIN_NCHANNELS=many: a whole number from 1 to 9999 is wanted');

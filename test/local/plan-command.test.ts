@@ -15,6 +15,19 @@ afterAll(() => rmSync(directory, { recursive: true }));
 const switches = join(repository, 'test/unit/fixtures/switches.xml');
 const superchips = join(repository, 'test/unit/fixtures/superchips.xml');
 
+/** Graphs of a machine with another number of GPUs. */
+const oneGpu = write(
+  'one-gpu.xml',
+  `<graphs version="1">
+  <graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="20" speedinter="20" typeintra="NVL" typeinter="PIX" samechannels="1">
+    <channel>
+      <gpu dev="0"/>
+    </channel>
+  </graph>
+</graphs>
+`,
+);
+
 async function prints(...argv: string[]): Promise<string> {
   const { status, stdout, stderr } = await Command.run(['plan', ...argv]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -131,10 +144,10 @@ describe('a plan', () => {
     const plan = planFromJson(written, 'plan.json');
     expect(plan.device).toBe('cuda');
     expect(plan.channels[0]?.tree).toHaveLength(plan.peers.length);
-    const file = write(
-      'engine.json',
-      written.replace('"device": "cuda"', '"device": "host"').replace('"p2p"', '"shm"'),
-    );
+    const onProcessors = { environment: { NCCLRUN_DEVICE: 'host' } };
+    const { stdout } = await Command.run(['plan', '--topo', switches, '--format', 'engine'], onProcessors);
+    expect(planFromJson(stdout, 'plan.json').device).toBe('host');
+    const file = write('engine.json', stdout);
     const words = ['-n', String(plan.peers.length), '--plan', file, join(repository, 'examples/all-reduce.ts')];
     expect(await Command.run(words)).toMatchObject({ status: 0, stderr: '' });
     const several = planFromJson(await prints('--topo', switches, '--nodes', '2', '--format', 'engine'), 'plan.json');
@@ -159,8 +172,23 @@ describe('a plan', () => {
   });
 });
 
+/** The way to the network is narrower than the slowest channels that are tried. */
+const narrow = write(
+  'narrow.xml',
+  `<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+    <pci busid="0000:01:00.0" class="0x060400" link_speed="2.5 GT/s PCIe" link_width="1">
+      <pci busid="0000:02:00.0" class="0x030200"><gpu dev="0" sm="90" rank="0"/></pci>
+      <pci busid="0000:03:00.0" class="0x030200"><gpu dev="1" sm="90" rank="1"/></pci>
+      <pci busid="0000:04:00.0" class="0x020700"><nic><net name="mlx5_0" dev="0" speed="400000" port="1"/></nic></pci>
+    </pci>
+  </cpu>
+</system>
+`,
+);
+
 describe('what is put on links', () => {
-  it.each([switches, superchips])('of %s is no more than they carry', async (file) => {
+  it.each([switches, superchips, narrow])('of %s is no more than they carry', async (file) => {
     expect(await prints('--topo', file, '--nodes', '2', '--verify')).toContain('No link has more than it carries.');
   });
 });
@@ -195,8 +223,12 @@ describe('variables', () => {
   });
 
   it.each([
-    [{ NCCL_GRAPH_FILE: switches }, /switches\.xml:1:1.*a file of graphs begins with <graphs>/],
-    [{ NCCL_GRAPH_FILE: 'nix.xml' }, /there is no file nix\.xml/],
+    [{ NCCL_GRAPH_FILE: switches }, /NCCL_GRAPH_FILE: \S+switches\.xml:1:1.*a file of graphs begins with <graphs>/],
+    [
+      { NCCL_GRAPH_FILE: 'nix.xml' },
+      /NCCL_GRAPH_FILE: there is no file nix\.xml\n {2}next: correct the file, or unset NCCL_GRAPH_FILE/,
+    ],
+    [{ NCCL_GRAPH_FILE: oneGpu }, /NCCL_GRAPH_FILE: \S+one-gpu\.xml:3:5: <channel>: has 1 GPUs, expected each of/],
     [{ NCCL_ALGO: 'allreduce:star' }, /NCCL_ALGO=allreduce:star: 'star' is unknown/],
     [{ NCCL_CROSS_NIC: '7' }, /NCCL_CROSS_NIC/],
   ])('that mean nothing: %j', async (environment, sentence) => {
@@ -220,6 +252,8 @@ describe('words that cannot be meant', () => {
     [['--topo', switches, '--bytes', '8..x'], /--bytes is "8\.\.x"/],
     [['--topo', switches, '--topo', superchips, '--nodes', '2'], /--nodes 2 with 2 topologies/],
     [['--topo', switches, 'dgx'], /"dgx" is no option/],
+    [['--topo', `${switches}:0`], /switches\.xml:0: 0 hosts/],
+    [['--topo', `${switches}:2`, '--nodes', '3'], /switches\.xml:2 and --nodes 3 both say how many hosts there are/],
     [['--diff', switches], /takes two files/],
     [['--diff', switches, switches], /is no JSON/],
   ])('%j', async (argv, sentence) => {

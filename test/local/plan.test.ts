@@ -8,6 +8,7 @@ import { planToJson } from '../../control/plan/json.ts';
 import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
 import { parseEdges } from '../rig/edges.ts';
+import { gpuPlan } from '../rig/plans.ts';
 import type { Moved } from '../rig/edges.ts';
 
 const RANKS = 4;
@@ -125,6 +126,37 @@ it('is refused, with the place, where it is wrong', async () => {
   expect(status).not.toBe(0);
   expect(stderr).toContain(broken);
   expect(stderr).toMatch(/ring/);
+});
+
+it('is refused before anything starts where it wants what its device does not have', async () => {
+  const [first, ...rows] = plan.tuning;
+  const cases: readonly (readonly [Partial<WrittenPlan>, string])[] = [
+    [
+      { transports: { sameHost: 'shm', otherHost: 'ib' } },
+      'transports.otherHost: ib; between ranks of different hosts the host device has socket',
+    ],
+    [
+      { tuning: [{ collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'collnet' }] }, ...rows] },
+      'tuning[0].forms[0]: algorithm collnet with protocol simple for allReduce, which the host device does not have',
+    ],
+  ];
+  expect(first?.upToBytes).toBe(1024);
+  for (const [part, problem] of cases) {
+    const wrong = join(directory, 'wrong.json');
+    await writeFile(wrong, planToJson({ ...plan, ...part }));
+    const { status, stdout, stderr } = await Command.run(['-n', String(RANKS), '--plan', wrong, program, '100']);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(`${wrong}: ${problem}`);
+  }
+});
+
+it('is refused by every rank where it is for the other device', async () => {
+  const gpus = join(directory, 'gpus.json');
+  await writeFile(gpus, planToJson(gpuPlan(RANKS)));
+  const { status, stdout, stderr } = await Command.run(['-n', String(RANKS), '--plan', gpus, program, '100']);
+  expect(status).not.toBe(0);
+  expect(stdout).toBe('');
+  expect(stderr).toContain(`the plan in ${gpus} is for the cuda device, rank 0 (`);
 });
 
 it('is refused before anything starts where it is for another number of ranks', async () => {

@@ -93,11 +93,6 @@ const wrong: readonly (readonly [name: string, content: string, said: string])[]
   ['width', `<system>${cpu}\n<pci busid="1:0" link_width="999"/></cpu></system>`, ':2:1: <pci>: link_width="999"'],
   ['class', `<system>${cpu}\n<pci busid="1:0" class="GPU"/></cpu></system>`, ':2:1: <pci>: class="GPU" is no class'],
   [
-    'capability',
-    `<system>${cpu}<pci busid="1:0">\n<gpu dev="0"/></pci></cpu></system>`,
-    ':2:1: <gpu>: the attribute sm',
-  ],
-  [
     'control',
     `<system>${cpu}\n<pci busid="&#10;&#9;"/></cpu></system>`,
     ':2:1: <pci>: busid="\\n\t" has a control character',

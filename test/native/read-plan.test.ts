@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { gpuMemoryOf, gpuPlanOf } from '../../control/plan/gpu-memory.ts';
-import { ALGORITHMS, COLLECTIVES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from '../../control/plan/layout.ts';
+import { ALGORITHMS, COLLECTIVES, DEVICES, PRECONDITIONS, PROTOCOLS, TRANSPORTS } from '../../control/plan/layout.ts';
+import { isVariantOf, TRANSPORTS_OF } from '../../control/plan/possible.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { repository } from '../rig/cluster.ts';
 import { gpuPlan, randomPlan, samplePlan } from '../rig/plans.ts';
@@ -26,6 +27,7 @@ beforeAll(() => {
     'core/plan_view.cc',
     'core/plan_view_channels.cc',
     'core/plan_view_edges.cc',
+    'core/variants.cc',
     'core/error.cc',
     'core/fork.cc',
   ];
@@ -59,6 +61,29 @@ it('refuses damaged plans with a sentence, and reads the rest like the TypeScrip
     expect([0, 1]).toContain(status);
     if (status === 1) expect(stderr).toMatch(/: the plan .+\n$/);
   }
+});
+
+it('has the variants and transports that plans are checked against', () => {
+  const preconditions = [[], ['publishedAddresses']] as const;
+  const expected = DEVICES.flatMap((device, number) => [
+    ...COLLECTIVES.flatMap((collective, at) =>
+      ALGORITHMS.flatMap((algorithm, way) =>
+        PROTOCOLS.flatMap((protocol, form) =>
+          preconditions.map((requires) => {
+            const bits = requires.length === 0 ? 0 : 1 << PRECONDITIONS.indexOf('publishedAddresses');
+            const has = isVariantOf(device, collective, { algorithm, protocol, requires: [...requires] });
+            return `variant ${number} ${at} ${way} ${form} ${bits} ${has ? 1 : 0}`;
+          }),
+        ),
+      ),
+    ),
+    ...TRANSPORTS.map((transport, at) => {
+      const { sameHost, otherHost } = TRANSPORTS_OF[device];
+      return `transport ${number} ${at} ${Number(sameHost.includes(transport))} ${Number(otherHost.includes(transport))}`;
+    }),
+  ]);
+  const { stdout } = spawnSync(reader, ['--variants'], { encoding: 'utf8' });
+  expect(stdout.trimEnd().split('\n')).toEqual(expected);
 });
 
 function gpuFactsOf(plan: CommPlan): string[] {

@@ -46,6 +46,6 @@ describe('a file of graphs', () => {
   ])('with %s is refused', (_, text, reason) => {
     expect(() => given(text)).toThrow(TopologyError);
     expect(() => given(text)).toThrow(reason);
-    expect(() => given(text)).toThrow(/^graphs\.xml/u);
+    expect(() => given(text)).toThrow(/^NCCL_GRAPH_FILE: graphs\.xml/u);
   });
 });

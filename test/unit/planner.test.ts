@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { UnplannableError } from '../../control/planner/check.ts';
-import type { PlanInput } from '../../control/planner/input.ts';
+import type { GivenPlan, PlanInput } from '../../control/planner/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { planCommunicator, samplePlan } from '../rig/plans.ts';
+import { gpuInput, gpuPlan, planCommunicator, samplePlan } from '../rig/plans.ts';
 import { seededRandom } from '../rig/random.ts';
 import type { Random } from '../rig/random.ts';
 
@@ -66,6 +66,10 @@ function broadcasts(hostOf: number[]): string[] {
 /** Of ranks on hosts of two cores. */
 function spinOf(hostOf: number[]): number {
   return planCommunicator(input(hostOf, 2)).spinNanoseconds;
+}
+
+function take(given: GivenPlan, facts: PlanInput): () => unknown {
+  return () => new Planner(given).plan(facts, true);
 }
 
 describe('the planner', () => {
@@ -237,5 +241,26 @@ describe('the planner', () => {
     validatePlan(elsewhere);
     expect(planner.plan(input([0, 1]), false).channels).toEqual([{ ring: [0, 1], tree: [0, 0] }]);
     expect(() => planner.plan(input([0, 1]), true)).toThrow(/is for 5 ranks, this communicator has 2/);
+  });
+
+  test('refuses a given plan that the ranks cannot carry out', () => {
+    const host = { source: 'host.json', plan: planCommunicator(input([0, 0])) };
+    const cuda = { source: 'cuda.json', plan: gpuPlan(2) };
+    expect(take(host, input([0, 0]))).not.toThrow();
+    expect(take(cuda, gpuInput(2))).not.toThrow();
+    expect(take(host, gpuInput(2))).toThrow(
+      /^the plan in host.json is for the host device, rank 0 \(n0\) uses the cuda device: give a plan .* NCCLRUN_DEVICE=host/,
+    );
+    expect(take(cuda, input([0, 0]))).toThrow(
+      /in cuda.json is for the cuda device, rank 0 \(n0\) uses the host device/,
+    );
+    expect(take(cuda, gpuInput(2, 2))).toThrow(/the ranks use GPUs of 2 hosts/);
+    const facts = gpuInput(2);
+    const small = { ...facts, peers: facts.peers.map((peer) => ({ ...peer, multiprocessors: 63 })) };
+    expect(take(cuda, small)).toThrow(
+      /in cuda.json has 64 channels, .* rank 0 \(n0\) has 63: give a plan of at most 63/,
+    );
+    // A program may have communicators of both kinds: the plan is for those of its device.
+    expect(new Planner(cuda).plan(input([0, 0]), false).device).toBe('host');
   });
 });

@@ -43,7 +43,7 @@ export function topologyFiles(
     dumpGraphs: pathOf('NCCL_GRAPH_DUMP_FILE'),
   };
   const onGpus = gpus.length > 0 && environment['NCCLRUN_DEVICE'] !== 'host';
-  const isWanted = onGpus || files.read !== null || files.dump !== null;
+  const isWanted = onGpus || files.read !== null || files.dump !== null || files.graphs !== null;
   return isWanted ? { ...files, environment, onGpus } : null;
 }
 

@@ -2,11 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readFileUpTo } from '../../control/read-file.ts';
-import { checkTopology } from '../../control/topology/check.ts';
 import { TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { fuse } from '../../control/topology/fuse.ts';
-import { readXml } from '../../control/topology/read-xml.ts';
+import { readGraphsXml, readTopology } from '../../control/topology/read-topology.ts';
 import { writeXml } from '../../control/topology/write-xml.ts';
 import { detectTopology } from './detect.ts';
 import type { Detected, DetectOptions, Probes } from './detect.ts';
@@ -20,14 +19,12 @@ const VIRTUAL = 'var/run/nvidia-topologyd/virtualTopology.xml';
 
 /** A topology file's root, checked. @throws TopologyError with file, line, column and reason */
 export function readTopologyFile(path: string): Element {
-  const { root } = readXml(contentOf(path), path);
-  checkTopology(root);
-  return root;
+  return readTopology(contentOf(path), path).root;
 }
 
 /** A file of graphs in NCCL's form (NCCL_GRAPH_FILE). @throws TopologyError */
 export function readGraphsFile(path: string): Element {
-  return readXml(contentOf(path), path).root;
+  return readGraphsXml(contentOf(path), path);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** What one machine gives to a cluster: its channels of every pattern. Equal machines share one. */
 import type { Routes } from '../machine/routes.ts';
+import { TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
 import type { NamedGraphs } from '../search/graph-xml.ts';
@@ -7,6 +8,8 @@ import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
 import { Surroundings } from '../search/surroundings.ts';
 import { MOST_CHANNELS } from './limits.ts';
+import { linkLoads, shareOf } from '../verify/link-loads.ts';
+import { hasSplitNvlinks } from './split-nvlink.ts';
 
 /** Of CollNet's direct form: a head is connected to all others. */
 const MOST_HEADS = 9;
@@ -32,14 +35,17 @@ export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2, graphs: null };
 /** `acrossHosts`: the channels go on to other machines. */
 export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
   const { crossNic, graphs } = options;
-  const given = graphs === null ? NO_GRAPHS : readGraphs(graphs, routes.machine, acrossHosts);
+  const given = graphs === null ? NO_GRAPHS : givenGraphs(graphs, routes, acrossHosts);
   const surroundings = new Surroundings(routes);
   const gpus = routes.machine.gpus.length;
   const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
     search(surroundings, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
-  const rings = given.ring ?? find('ring', 1, mostChannels(gpus)) ?? simpleOrder('ring', gpus, 1, acrossHosts);
+  const all = mostChannels(gpus);
+  // Trees have as many channels as rings, and need two there. Where two rings do not fit, one is better than none.
+  const pairs = all > 1 && hasSplitNvlinks(routes) ? find('ring', 2, all) : null;
+  const rings = given.ring ?? pairs ?? find('ring', 1, all) ?? simpleOrder('ring', routes, 1, acrossHosts);
   const most = rings.channels.length;
-  const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', gpus, most, acrossHosts);
+  const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', routes, most, acrossHosts);
   // Given ones may differ in number: every channel has both.
   const count = Math.min(most, trees.channels.length);
   const ring = firstChannels(rings, count);
@@ -61,27 +67,42 @@ function mostChannels(gpus: number): number {
   return Math.min(MOST_CHANNELS / 2, Math.max(1, Math.floor(DEEPEST_SEARCH / gpus)));
 }
 
+/** Throws a TopologyError that names the variable. */
+function givenGraphs(graphs: Element, { machine }: Routes, acrossHosts: boolean): NamedGraphs {
+  try {
+    return readGraphs(graphs, machine, acrossHosts);
+  } catch (error) {
+    if (!(error instanceof TopologyError)) throw error;
+    throw new TopologyError(`NCCL_GRAPH_FILE: ${error.message}`, { cause: error });
+  }
+}
+
 const NO_GRAPHS: NamedGraphs = { ring: null, tree: null, collnetChain: null, collnetDirect: null };
 
 function firstChannels(graph: Graph, count: number): Graph {
   return { ...graph, channels: graph.channels.slice(0, count) };
 }
 
-/** What always works, where no path is wide enough: all GPUs in order, by the first NIC. */
-function simpleOrder(pattern: Pattern, gpus: number, count: number, acrossHosts: boolean): Graph {
+const SLOWEST = 100;
+
+/** What always works, where no path is wide enough: all GPUs in order, by the first NIC, as fast as the narrowest link allows. */
+function simpleOrder(pattern: Pattern, routes: Routes, count: number, acrossHosts: boolean): Graph {
   const channel: FoundChannel = {
-    order: Array.from({ length: gpus }, (_, gpu) => gpu),
+    order: routes.machine.gpus.map((_, place) => place),
     nets: acrossHosts ? [0, 0] : null,
   };
-  return {
+  const graph = {
     pattern,
     channels: Array.from({ length: count }, () => channel),
-    inside: 100,
-    between: 100,
+    inside: SLOWEST,
+    between: SLOWEST,
     typeInside: 'SYS',
     typeBetween: 'SYS',
     sameChannels: true,
     crossNic: 0,
     latencyBetween: 0,
-  };
+  } as const;
+  const share = Math.max(1, ...linkLoads(routes, graph).map(shareOf));
+  const speed = Math.max(1, Math.floor(SLOWEST / share));
+  return { ...graph, inside: speed, between: speed };
 }

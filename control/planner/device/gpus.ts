@@ -1,7 +1,8 @@
 /** What a plan decides for the GPUs of one host. */
-import { UnplannableError } from '../check.ts';
+import { checkOneHost } from '../check.ts';
 import type { Agreement } from '../cluster/agreement.ts';
 import { situationOf } from '../cluster/situation.ts';
+import { ranksByGpu } from '../input.ts';
 import type { PlanInput } from '../input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../preferences.ts';
@@ -20,13 +21,8 @@ const COPYING = 5;
 const SPIN_NANOSECONDS = 50_000;
 
 export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
-  if (input.hosts.length > 1) {
-    throw new UnplannableError(
-      `the ranks use GPUs of ${input.hosts.length} hosts: this version connects those of one host only; use NCCLRUN_DEVICE=host with buffers in ` +
-        'ordinary memory',
-    );
-  }
-  const together = LAUNCHES_AT_ONCE * mostOnOneGpu(input.peers);
+  checkOneHost(input);
+  const together = LAUNCHES_AT_ONCE * Math.max(...ranksByGpu(input.peers).values());
   const limits = input.peers.map(({ multiprocessors, mostChannels }) =>
     Math.min(mostChannels === 0 ? MOST_CHANNELS : mostChannels, Math.floor(multiprocessors / together)),
   );
@@ -48,13 +44,6 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };
-}
-
-/** Ranks that share a GPU (NCCL_MULTI_RANK_GPU_ENABLE) wait for each other on its multiprocessors. */
-function mostOnOneGpu(peers: PlanInput['peers']): number {
-  const ranks = new Map<string, number>();
-  for (const { busId } of peers) ranks.set(busId, (ranks.get(busId) ?? 0) + 1);
-  return Math.max(...ranks.values());
 }
 
 /** What the model is asked about. */

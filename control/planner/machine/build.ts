@@ -3,7 +3,14 @@ import * as attribute from '../../topology/attribute.ts';
 import { elementsOf, everyElement, placeOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import { checkLimits } from '../../topology/limits.ts';
-import { LOCAL_BANDWIDTH, laneBandwidth, socketBandwidth, UNKNOWN_NET_MEGABITS, UNKNOWN_WIDTH } from './constants.ts';
+import {
+  LOCAL_BANDWIDTH,
+  laneBandwidth,
+  socketBandwidth,
+  UNKNOWN_NET_MEGABITS,
+  UNKNOWN_SOCKET_BANDWIDTH,
+  UNKNOWN_WIDTH,
+} from './constants.ts';
 import type { Architecture, Vendor } from './constants.ts';
 import { Draft } from './draft.ts';
 import type { DraftNode } from './draft.ts';
@@ -11,10 +18,11 @@ import { connectGpus } from './fabric.ts';
 import { flattenSwitches } from './flatten.ts';
 import type { Machine } from './node.ts';
 
-/** What is found again while links are added: the nodes of PCI addresses, and the processor above each. */
+/** What is found again while links are added: the nodes of PCI addresses and of <gpu> elements, and the processor above each. */
 export interface Builder {
   readonly draft: Draft;
-  readonly byBusId: Map<number, DraftNode>;
+  readonly byBusId: Map<number, DraftNode[]>;
+  readonly gpuOf: Map<Element, DraftNode>;
   readonly cpuOf: Map<DraftNode, DraftNode>;
 }
 
@@ -24,7 +32,7 @@ export function buildMachine(system: Element): Machine {
     throw new TopologyError(`${placeOf(system)}: a topology begins with <system>`);
   }
   checkLimits(system);
-  const builder: Builder = { draft: new Draft(), byBusId: new Map(), cpuOf: new Map() };
+  const builder: Builder = { draft: new Draft(), byBusId: new Map(), gpuOf: new Map(), cpuOf: new Map() };
   for (const cpu of elementsOf(system, 'cpu')) addCpu(builder, cpu);
   connectGpus(builder, system);
   connectSwitches(builder, system);
@@ -40,17 +48,18 @@ const VENDORS = new Map<string, Vendor>([
   ['  Shanghai  ', 'zhaoxin'],
 ]);
 
-function addCpu({ draft, byBusId, cpuOf }: Builder, from: Element): void {
+function addCpu(builder: Builder, from: Element): void {
   const numa = attribute.whole(from, 'numaid');
   const architecture = architectureOf(from);
   const vendor: Vendor =
-    architecture === 'x86_64' ? (VENDORS.get(attribute.text(from, 'vendor')) ?? 'unknown') : 'unknown';
-  const family = vendor === 'unknown' ? 0 : attribute.whole(from, 'familyid');
-  const model = vendor === 'unknown' ? 0 : attribute.whole(from, 'modelid', 0);
-  const bandwidth = socketBandwidth(architecture, vendor, family, model);
+    architecture === 'x86_64' ? (VENDORS.get(attribute.text(from, 'vendor', '')) ?? 'unknown') : 'unknown';
+  const family = attribute.whole(from, 'familyid', 0);
+  const model = attribute.whole(from, 'modelid', 0);
+  const bandwidth = from.attributes.has('arch')
+    ? socketBandwidth(architecture, vendor, family, model)
+    : UNKNOWN_SOCKET_BANDWIDTH;
   const name = `NUMA node ${numa}`;
-  const cpu = draft.add({ kind: 'cpu', name, numa, architecture, vendor, socketBandwidth: bandwidth });
-  const builder = { draft, byBusId, cpuOf };
+  const cpu = builder.draft.add({ kind: 'cpu', name, numa, architecture, vendor, socketBandwidth: bandwidth });
   for (const child of elementsOf(from)) {
     if (child.name === 'pci') addPci(builder, child, cpu, cpu);
     if (child.name === 'nic') addNic(builder, child, cpu, LOCAL_BANDWIDTH, name);
@@ -58,30 +67,20 @@ function addCpu({ draft, byBusId, cpuOf }: Builder, from: Element): void {
 }
 
 function architectureOf(from: Element): Architecture {
-  const name = attribute.text(from, 'arch');
+  const name = attribute.text(from, 'arch', '');
   return name === 'x86_64' || name === 'arm64' || name === 'ppc64' ? name : 'unknown';
 }
 
 function addPci(builder: Builder, from: Element, parent: DraftNode, cpu: DraftNode): void {
-  const { draft, byBusId, cpuOf } = builder;
+  const { draft } = builder;
   const address = attribute.text(from, 'busid');
-  const id = attribute.busId(from);
   const width = attribute.lanes(from);
   const bandwidth = laneBandwidth(attribute.text(from, 'link_speed', '')) * (width === 0 ? UNKNOWN_WIDTH : width);
-  const [gpu] = elementsOf(from, 'gpu');
-  if (gpu !== undefined) {
-    if (!gpu.attributes.has('rank')) return; // no rank of ours uses it
-    const device = attribute.whole(gpu, 'dev');
-    const node = draft.add({
-      kind: 'gpu',
-      name: `GPU ${device}`,
-      device,
-      rank: attribute.whole(gpu, 'rank'),
-      computeCapability: attribute.whole(gpu, 'sm'),
-      gpuDirect: attribute.whole(gpu, 'gdr', 0) !== 0,
-    });
-    remember(node);
-    draft.join(node, parent, 'pci', bandwidth);
+  const gpus = elementsOf(from, 'gpu');
+  if (gpus.length > 0) {
+    // The parts of one GPU share its link.
+    const used = gpus.filter(({ attributes }) => attributes.has('rank'));
+    for (const gpu of used) addGpu(builder, gpu, from, { parent, cpu, bandwidth: Math.floor(bandwidth / used.length) });
     return;
   }
   const [nic] = elementsOf(from, 'nic');
@@ -91,17 +90,48 @@ function addPci(builder: Builder, from: Element, parent: DraftNode, cpu: DraftNo
   }
   if (!isBridge(attribute.text(from, 'class', ''))) return;
   const node = draft.add({ kind: 'pci', name: address, model: modelOf(from) });
-  remember(node);
+  remember(builder, from, node, cpu);
   for (const child of elementsOf(from, 'pci')) addPci(builder, child, node, cpu);
   draft.join(node, parent, 'pci', bandwidth);
+}
 
-  function remember(added: DraftNode): void {
-    if (byBusId.has(id)) {
-      throw new TopologyError(`${placeOf(from)}: busid="${address}" is there twice`);
-    }
-    byBusId.set(id, added);
-    cpuOf.set(added, cpu);
-  }
+interface Place {
+  readonly parent: DraftNode;
+  readonly cpu: DraftNode;
+  /** MB/s, of the link to the parent. */
+  readonly bandwidth: number;
+}
+
+function addGpu(builder: Builder, gpu: Element, pci: Element, { parent, cpu, bandwidth }: Place): void {
+  const { draft, gpuOf } = builder;
+  // What providers ship for NCCL to fill in has GPUs without numbers.
+  const device = attribute.whole(gpu, 'dev', gpuOf.size);
+  const part = gpu.attributes.has('mlopart') ? attribute.whole(gpu, 'mlopart') : null;
+  const isAlone = elementsOf(pci, 'gpu').every(
+    (other) => other === gpu || attribute.whole(other, 'dev', -1) !== device,
+  );
+  const node = draft.add({
+    kind: 'gpu',
+    name: isAlone || part === null ? `GPU ${device}` : `GPU ${device} part ${part}`,
+    device,
+    part,
+    rank: attribute.whole(gpu, 'rank'),
+    computeCapability: attribute.whole(gpu, 'sm', 0),
+    gpuDirect: attribute.whole(gpu, 'gdr', 0) !== 0,
+  });
+  gpuOf.set(gpu, node);
+  remember(builder, pci, node, cpu);
+  draft.join(node, parent, 'pci', bandwidth);
+}
+
+function remember({ byBusId, cpuOf }: Builder, pci: Element, node: DraftNode, cpu: DraftNode): void {
+  const address = attribute.busId(pci);
+  const others = byBusId.get(address) ?? [];
+  const areGpus = [...others, node].every(({ facts }) => facts.kind === 'gpu');
+  if (others.length > 0 && !areGpus)
+    throw new TopologyError(`${placeOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
+  byBusId.set(address, [...others, node]);
+  cpuOf.set(node, cpu);
 }
 
 /** What is neither a display nor a network device, nor an NVSwitch, stands for a switch. */
@@ -145,8 +175,8 @@ function addNic({ draft }: Builder, from: Element, parent: DraftNode, bandwidth:
 function connectSwitches({ draft, byBusId }: Builder, system: Element): void {
   for (const pci of everyElement(system)) {
     for (const link of elementsOf(pci, 'pcilink')) {
-      const from = byBusId.get(attribute.busId(pci));
-      const to = byBusId.get(attribute.busId(link, 'target'));
+      const [from] = byBusId.get(attribute.busId(pci)) ?? [];
+      const [to] = byBusId.get(attribute.busId(link, 'target')) ?? [];
       if (from === undefined) throw new TopologyError(`${placeOf(link)}: stands in no PCI switch`);
       if (to !== undefined) draft.connect(from, to, 'local', LOCAL_BANDWIDTH);
     }

@@ -40,6 +40,9 @@ export const INTEL_ROOT_COMPLEX_FACTOR = 6 / 5;
 export type Architecture = 'x86_64' | 'arm64' | 'ppc64' | 'unknown';
 export type Vendor = 'intel' | 'amd' | 'zhaoxin' | 'unknown';
 
+/** Between two NUMA nodes of which the file says nothing: as between the slowest that are known. */
+export const UNKNOWN_SOCKET_BANDWIDTH = 6000;
+
 /** Between two NUMA nodes. `family` and `model`: of the processor, decimal. */
 export function socketBandwidth(architecture: Architecture, vendor: Vendor, family: number, model: number): number {
   if (architecture === 'ppc64') return 32_000;

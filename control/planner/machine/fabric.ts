@@ -3,25 +3,26 @@ import * as attribute from '../../topology/attribute.ts';
 import { elementsOf, everyElement, placeOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import type { Builder } from './build.ts';
+import { nvlinkTarget } from '../../topology/nvlink-target.ts';
 import { nvlinkBandwidth } from './constants.ts';
 import type { DraftNode } from './draft.ts';
 
 export function connectGpus(builder: Builder, system: Element): void {
-  const { byBusId, cpuOf, draft } = builder;
+  const { byBusId, gpuOf, cpuOf, draft } = builder;
   let nvswitch: DraftNode | null = null;
   for (const pci of everyElement(system)) {
     for (const gpu of elementsOf(pci, 'gpu')) {
-      const node = byBusId.get(attribute.busId(pci));
+      const node = gpuOf.get(gpu);
       if (node?.facts.kind !== 'gpu') continue; // unused
       const cpu = cpuOf.get(node);
       const perLink = nvlinkBandwidth(node.facts.computeCapability);
       for (const link of elementsOf(gpu, 'nvlink')) {
         const bandwidth = attribute.whole(link, 'count') * perLink;
-        const target = attribute.text(link, 'tclass');
-        if (target.startsWith('0x03')) {
-          const other = byBusId.get(attribute.busId(link, 'target'));
-          if (other !== undefined) draft.connect(node, other, 'nvlink', bandwidth);
-        } else if (target === '0x068001') {
+        const target = nvlinkTarget(link, (address) => byBusId.has(address));
+        if (target === 'gpu') {
+          const others = byBusId.get(attribute.busId(link, 'target')) ?? [];
+          for (const other of others) draft.connect(node, other, 'nvlink', Math.floor(bandwidth / others.length));
+        } else if (target === 'cpu') {
           if (cpu !== undefined) draft.join(node, cpu, 'nvlink', bandwidth);
         } else {
           nvswitch ??= draft.add({ kind: 'nvswitch', name: 'NVSwitch' });

@@ -14,6 +14,8 @@ export interface GpuNode extends Common {
   readonly kind: 'gpu';
   /** As CUDA and NVML number it. */
   readonly device: number;
+  /** Of the device, where a rank may use a part of it (MLOPart); null: it is whole. */
+  readonly part: number | null;
   /** In the file it was read from. */
   readonly rank: number;
   readonly computeCapability: number;

@@ -30,6 +30,7 @@ export class Attempts {
       if (one === undefined || one.candidates !== candidates || one.bound !== bound) continue;
       if (!isSameKind(one.attempt, attempt, candidates) || !isAnswerFor(one, steps)) continue;
       if (one.attempt.inside === attempt.inside && one.attempt.between === attempt.between) return one.found;
+      if (attempt.bothWays) continue;
       this.#units ??= new LinkUnits(candidates);
       if (one.carried === undefined) one.carried = this.#units.carried(one.attempt, bound);
       if (carried === undefined) carried = this.#units.carried(attempt, bound);
@@ -44,7 +45,7 @@ export class Attempts {
 /** All but the speeds. */
 function isSameKind(one: Attempt, other: Attempt, candidates: Candidates): boolean {
   if (one.acrossHosts !== other.acrossHosts || one.distanceInside !== other.distanceInside) return false;
-  if (one.sameChannels !== other.sameChannels) return false;
+  if (one.sameChannels !== other.sameChannels || one.bothWays !== other.bothWays) return false;
   if (one.pattern === other.pattern) return one.pattern !== 'collnetDirect' && one.crossNic === other.crossNic;
   return !one.acrossHosts && !candidates.hasSwitch && isTree(one) && isTree(other);
 }

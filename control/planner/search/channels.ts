@@ -21,6 +21,8 @@ export interface Attempt {
   readonly distanceBetween: number;
   readonly sameChannels: boolean;
   readonly crossNic: 0 | 1 | 2;
+  /** Of chains inside one host: the way up, from each GPU to the one before it, takes what it carries too (phases.ts). */
+  readonly bothWays: boolean;
   /** More than so many are not asked for. */
   readonly most: number;
 }
@@ -52,6 +54,8 @@ export class ChannelSearch {
   /** After so many GPUs beside the first a channel goes out; -1: it does not. */
   readonly #stepOfReturn: number;
   readonly #loads: Loads;
+  /** What the way up leaves of the links; null where it is not looked at. */
+  readonly #loadsUp: Loads | null;
   /** MB/s by place of the port. */
   readonly #ports: number[];
   /** [channel × gpus + step]: GPU. */
@@ -80,6 +84,7 @@ export class ChannelSearch {
     this.#acrossHosts = attempt.acrossHosts;
     this.#stepOfReturn = attempt.acrossHosts ? stepOfReturn(attempt.pattern, candidates.gpus) : -1;
     this.#loads = new Loads(candidates.bandwidths, candidates.uses);
+    this.#loadsUp = attempt.bothWays ? new Loads(candidates.bandwidths, candidates.uses) : null;
     this.#ports = [...candidates.ports];
     this.#orders = new Int32Array(this.#bound * this.#gpus);
     this.#used = new Uint8Array(this.#bound * this.#gpus);
@@ -87,6 +92,8 @@ export class ChannelSearch {
     this.#netOut = new Int32Array(this.#bound).fill(-1);
     this.#best = new Kept(this.#bound, this.#gpus);
     this.#steps = steps;
+    // Inside one host there are few attempts: each has all its steps.
+    if (!attempt.acrossHosts) this.#patience = steps;
     this.#gainAt(steps);
   }
 
@@ -284,6 +291,10 @@ export class ChannelSearch {
       if (used[row + next] !== 0) continue;
       const use = between[gpu * gpus + next];
       if (use === undefined || use.distance > distanceInside || !loads.take(use, inside)) continue;
+      if (!this.#takeUp(gpu, next)) {
+        loads.give(use, inside);
+        continue;
+      }
       used[row + next] = 1;
       this.#orders[row + step + 1] = next;
       this.#hops += use.hops;
@@ -293,6 +304,7 @@ export class ChannelSearch {
       else this.#finish(next);
       this.#hops -= use.hops;
       loads.give(use, inside);
+      this.#giveUp(gpu, next);
       used[row + next] = 0;
     }
   }
@@ -302,8 +314,24 @@ export class ChannelSearch {
     if (this.#used[this.#channel * this.#gpus + next] !== 0) return;
     const use = this.#candidates.uses.between[gpu * this.#gpus + next];
     if (use === undefined || !this.#takeInside(use)) return;
-    this.#enter(next, step + 1, forced);
+    if (this.#takeUp(gpu, next)) {
+      this.#enter(next, step + 1, forced);
+      this.#giveUp(gpu, next);
+    }
     this.#giveInside(use);
+  }
+
+  /** False: the way up has not as much left, and nothing has changed. Of the data alone, without answers. */
+  #takeUp(gpu: number, next: number): boolean {
+    if (this.#loadsUp === null) return true;
+    const back = this.#candidates.uses.between[next * this.#gpus + gpu] ?? NO_USE;
+    return this.#loadsUp.take(back, this.#attempt.inside, back.first + back.hops);
+  }
+
+  #giveUp(gpu: number, next: number): void {
+    if (this.#loadsUp === null) return;
+    const back = this.#candidates.uses.between[next * this.#gpus + gpu] ?? NO_USE;
+    this.#loadsUp.give(back, this.#attempt.inside, back.first + back.hops);
   }
 
   #finish(gpu: number): void {

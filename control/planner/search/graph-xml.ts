@@ -35,7 +35,10 @@ export function graphsXml(machine: Machine, graphs: NamedGraphs): Element {
 
 function graphXml({ gpus, nets }: Machine, id: number, pattern: number, graph: Graph | null): Element {
   const channels = graph?.channels.map(({ order, nets: ends }) => {
-    const members = order.map((gpu) => element('gpu', { dev: hexadecimal(gpus[gpu]?.device ?? 0) }));
+    const members = order.map((gpu) => {
+      const part = gpus[gpu]?.part ?? null;
+      return element('gpu', { dev: hexadecimal(gpus[gpu]?.device ?? 0), ...(part === null ? {} : { mlopart: part }) });
+    });
     if (ends === null) return element('channel', {}, members);
     const [first, last] = ends.map((net) => element('net', { dev: hexadecimal(nets[net]?.device ?? 0) }));
     return element('channel', {}, first === undefined || last === undefined ? members : [first, ...members, last]);

@@ -57,7 +57,12 @@ function pathType(from: Element, name: string): PathType {
 
 function readChannel(from: Element, { gpus, nets }: Machine, acrossHosts: boolean): FoundChannel {
   const devices = gpus.map(({ device }) => device);
-  const order = elementsOf(from, 'gpu').map((gpu) => placeIn('GPU', devices, gpu));
+  const order = elementsOf(from, 'gpu').map((gpu) => {
+    const part = gpu.attributes.has('mlopart') ? attribute.whole(gpu, 'mlopart') : null;
+    const device = attribute.whole(gpu, 'dev');
+    const place = gpus.findIndex((one) => one.device === device && (part === null || one.part === part));
+    return place === -1 ? placeIn('GPU', devices, gpu) : place;
+  });
   if (new Set(order).size !== gpus.length || order.length !== gpus.length) {
     throw new TopologyError(`${placeOf(from)}: has ${order.length} GPUs, expected each of ${devices.join(', ')} once`);
   }

@@ -5,7 +5,7 @@
 import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { Candidates } from './candidates.ts';
-import type { Attempt } from './channels.ts';
+import type { Attempt, Found } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
 import { PATIENCE } from './patience.ts';
 import { fitsUpwards } from './phases.ts';
@@ -26,7 +26,7 @@ export interface SearchRequest {
 const STEPS = 1 << 14;
 const STEPS_OF_SAME_CHANNELS = 1 << 8;
 /** Of all attempts together; then each has only a few. */
-const STEPS_OF_ALL = 1 << 15;
+const STEPS_OF_ALL = { inside: 1 << 19, between: 1 << 15 };
 const STEPS_WHEN_LATE = 1 << 9;
 
 /** More orders of them than an attempt has steps. */
@@ -52,12 +52,13 @@ class Search {
   readonly #distancesBetween: readonly number[];
   readonly #tried = new Set<string>();
   #best: Best | null = null;
-  #stepsLeft = STEPS_OF_ALL;
+  #stepsLeft: number;
 
   constructor(surroundings: Surroundings, request: SearchRequest) {
     this.#machine = surroundings.routes.machine;
     this.#request = request;
     this.#surroundings = surroundings;
+    this.#stepsLeft = request.acrossHosts ? STEPS_OF_ALL.between : STEPS_OF_ALL.inside;
     this.#pattern = this.#machine.gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
     this.#speeds = speedsFor(surroundings.computeCapability, request.acrossHosts);
     this.#distancesBetween = request.acrossHosts ? surroundings.distancesBetween : [distance('PIX')];
@@ -143,6 +144,7 @@ class Search {
           distanceBetween: allowed.between,
           sameChannels,
           crossNic: allowed.cross,
+          bothWays: false,
           most: this.#request.most,
         };
         const outcome = this.#try(attempt);
@@ -164,12 +166,10 @@ class Search {
     const steps = attempt.sameChannels
       ? STEPS_OF_SAME_CHANNELS
       : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
-    const found = this.#surroundings.attempts.run(candidates, attempt, bound, steps);
-    this.#stepsLeft -= found.steps;
+    const found = this.#run(candidates, attempt, bound, steps);
     const { channels } = found;
     if (channels.length === 0 && !found.unfinished) return 'impossible';
     if (channels.length === 0 || channels.length < this.#request.least) return 'no gain';
-    if (!fitsUpwards(candidates, attempt, channels)) return 'no gain';
     if (best !== null && channels.length * attempt.inside <= best.channels.length * best.inside) return 'no gain';
     const { pattern, inside, between, sameChannels, crossNic } = attempt;
     const { nets } = this.#machine;
@@ -187,6 +187,18 @@ class Search {
     };
     const isAll = channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
     return isAll ? 'best possible' : 'gain';
+  }
+
+  /** What can be carried in both directions. Where only the way down fits, both are laid at once; between hosts that is not tried. */
+  #run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): Found {
+    const { attempts } = this.#surroundings;
+    const down = attempts.run(candidates, attempt, bound, steps);
+    this.#stepsLeft -= down.steps;
+    if (fitsUpwards(candidates, attempt, down.channels)) return down;
+    if (attempt.acrossHosts) return { ...down, channels: [], unfinished: true };
+    const both = attempts.run(candidates, { ...attempt, bothWays: true }, bound, steps);
+    this.#stepsLeft -= both.steps;
+    return { ...both, unfinished: true };
   }
 
   /**
@@ -253,12 +265,13 @@ class Search {
         distanceBetween: distance(best.typeBetween),
         sameChannels,
         crossNic,
+        bothWays: false,
         most: channels.length,
       };
       const candidates = this.#candidatesFor(attempt.distanceBetween);
       if (this.#surroundings.bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
-      const found = this.#surroundings.attempts.run(candidates, attempt, channels.length, STEPS);
-      if (found.channels.length < channels.length || !fitsUpwards(candidates, attempt, found.channels)) return;
+      const found = this.#run(candidates, attempt, channels.length, STEPS);
+      if (found.channels.length < channels.length) return;
       this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
     }
   }

@@ -18,7 +18,7 @@ import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
 import { localTopology } from '../../remote/local.ts';
-import { checked, readTopologyFile } from '../../topology/file.ts';
+import { checked, readGraphsFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { collectivesOf } from '../collectives.ts';
 import { type PlanOptionName, planCommandLine } from '../options.ts';
@@ -92,7 +92,7 @@ function wishesOf(environment: NodeJS.ProcessEnv): Wishes {
     const preferences = preferencesFrom(environment);
     const wishes = plannerWishes(environment);
     const file = environment['NCCL_GRAPH_FILE'] ?? '';
-    const graphs = file === '' ? null : readTopologyFile(file).root;
+    const graphs = file === '' ? null : readGraphsFile('NCCL_GRAPH_FILE', file);
     return { ...wishes, shape: { ...wishes.shape, graphs }, preferences };
   });
 }

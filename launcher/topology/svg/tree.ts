@@ -2,7 +2,7 @@
 import { socketRate } from '../cpu-text.ts';
 import type { GpuPart, PciLink } from '../part.ts';
 import { pciText } from '../pci-link.ts';
-import { gigabytes } from '../words.ts';
+import { capability, gigabytes } from '../words.ts';
 import type { Box, Placed, PlacedCpu } from './layout.ts';
 import { CHIP, chipHeight, pileLabel, SPINE } from './pile.ts';
 import type { Chip } from './pile.ts';
@@ -65,9 +65,9 @@ function drawGpu({ node, busId, link }: GpuPart, box: Box, above: Box): string {
   const x = centre(box);
   const words =
     text(x, box.y + 17, node.name, { size: 14, bold: true }) +
-    text(x, box.y + 34, `sm ${node.computeCapability}`, { size: 11, class: 'faint' }) +
+    text(x, box.y + 34, capability(node.computeCapability), { size: 11, class: 'faint' }) +
     text(x, box.y + 49, busId, { size: 10, class: 'faint' });
-  const hint = `${node.name}, sm ${node.computeCapability}, ${busId}, ${linkText(link)}, ${node.gpuDirect ? 'GPUDirect' : 'no GPUDirect'}`;
+  const hint = `${node.name}, ${capability(node.computeCapability)}, ${busId}, ${linkText(link)}, ${node.gpuDirect ? 'GPUDirect' : 'no GPUDirect'}`;
   return drawLink(x, bottomOf(above), box.y, link) + group('gpu', hint, tag('rect', { ...box, rx: 9 }) + words);
 }
 

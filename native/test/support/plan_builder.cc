@@ -1,8 +1,10 @@
 #include "support/plan_builder.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/segment_format.h"
+#include "device/cuda/launch_format.h"
 
 namespace ncclrun::test {
 namespace {
@@ -113,14 +115,23 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   h.ringStepBytes = spec.ringStepBytes;
   h.pairSteps = spec.pairSteps;
   h.pairStepBytes = spec.pairStepBytes;
+  h.device = uint8_t(spec.device);
+  const bool onGpus = spec.device == plan::Device::cuda;
+  h.wideChannels = h.channels;
+  h.narrowStepBytes = h.line64StepBytes = h.line128StepBytes = 1024;
+  h.lineSteps = 4;
   h.sameHostTransport = uint8_t(spec.sameHost);
   h.otherHostTransport = uint8_t(spec.otherHost);
   h.spinNanoseconds = spec.spinNanoseconds;
   memset(h.token, spec.token, sizeof h.token);
   h.abortOffset = layout.take(sizeof(AbortBlock));
   h.doorbellOffset = layout.take(locals.size() * sizeof(Doorbell));
-  h.barrierOffset = layout.take(sizeof(NodeBarrier));
-  h.pairStride = roundUp(connectionBytes(spec.pairSteps, spec.pairStepBytes));
+  const uint64_t records = locals.size() * (sizeof(DeviceRecord) + locals.size() * kWayBytes);
+  h.barrierOffset = layout.take(sizeof(NodeBarrier) + (onGpus ? records : 0));
+  const cuda::Slots slots{h.channels,  h.wideChannels,    h.pairSteps,        h.pairStepBytes, h.narrowStepBytes,
+                          h.lineSteps, h.line64StepBytes, h.line128StepBytes, h.ringSteps,     h.ringStepBytes};
+  h.pairStride = onGpus ? std::max(cuda::pairBytes(slots), cuda::ringBytes(slots, ranks))
+                        : roundUp(connectionBytes(spec.pairSteps, spec.pairStepBytes));
   h.pairOffset = layout.take(locals.size() * locals.size() * h.pairStride);
 
   // A ring edge inside the host lies at a place both ends know: by channel and sender.
@@ -130,7 +141,7 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   std::vector<plan::EdgeRecord> edges;
   for (uint32_t rank : locals) {
     const auto first = uint32_t(edges.size());
-    for (uint32_t channel = 0; channel < rings.size() && ranks > 1; channel++) {
+    for (uint32_t channel = 0; channel < rings.size() && ranks > 1 && !onGpus; channel++) {
       const auto& ring = rings[channel];
       uint32_t place = 0;
       while (ring[place] != rank) place++;
@@ -149,7 +160,9 @@ std::vector<std::byte> encode(const PlanSpec& spec, uint32_t host) {
   std::vector<plan::TuningRecord> tuning;
   std::vector<plan::FormRecord> forms;
   for (const Row& row : spec.rows) {
-    tuning.push_back({uint8_t(row.collective), {}, uint32_t(forms.size()), 1, 0, row.upToBytes});
+    const auto count = uint32_t(row.before.size() + 1);
+    tuning.push_back({uint8_t(row.collective), {}, uint32_t(forms.size()), count, 0, row.upToBytes});
+    forms.insert(forms.end(), row.before.begin(), row.before.end());
     forms.push_back(row.form);
   }
   std::vector<char> strings;

@@ -12,6 +12,7 @@ struct Row {
   plan::Collective collective;
   uint64_t upToBytes;
   plan::FormRecord form;
+  std::vector<plan::FormRecord> before = {};  // forms that are listed before it
 };
 
 inline plan::FormRecord form(plan::Algorithm algorithm, uint16_t channels, uint64_t chunkBytes, uint32_t threads = 64) {
@@ -26,6 +27,7 @@ struct PlanSpec {
   uint32_t ringSteps = 4, ringStepBytes = 4096;
   uint32_t pairSteps = 4, pairStepBytes = 4096;
   uint64_t spinNanoseconds = 20000;
+  plan::Device device = plan::Device::host;
   plan::Transport sameHost = plan::Transport::shm;
   plan::Transport otherHost = plan::Transport::socket;
   uint8_t token = 7;

@@ -1,12 +1,14 @@
 // read_plan FILE…: opens HostPlans as the engine does and prints what it reads, one fact a line;
-// test/native/read-plan.test.ts compares.
+// test/native/read-plan.test.ts compares. With --variants, what each device has instead.
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
 #include "core/cuda_memory_use.h"
 #include "core/plan_view.h"
+#include "core/variants.h"
 
 using namespace ncclrun;
 using ull = unsigned long long;
@@ -71,7 +73,33 @@ static void printTuning(const PlanView& view) {
   }
 }
 
+static void printVariants(plan::Device device) {
+  for (uint8_t collective = 0; collective <= uint8_t(plan::Collective::barrier); ++collective) {
+    for (uint8_t algorithm = 0; algorithm <= uint8_t(plan::Algorithm::copyEngine); ++algorithm) {
+      for (uint8_t protocol = 0; protocol <= uint8_t(plan::Protocol::ll128); ++protocol) {
+        for (const uint32_t preconditions : {0u, plan::kRequiresPublishedAddresses}) {
+          plan::FormRecord form{};
+          form.algorithm = algorithm;
+          form.protocol = protocol;
+          form.requires_ = preconditions;
+          std::printf("variant %u %u %u %u %u %d\n", uint8_t(device), collective, algorithm, protocol, preconditions,
+                      hasVariant(device, plan::Collective(collective), form));
+        }
+      }
+    }
+  }
+  for (uint8_t transport = 0; transport <= uint8_t(plan::Transport::plugin); ++transport) {
+    std::printf("transport %u %u %d %d\n", uint8_t(device), transport, hasTransport(device, true, transport),
+                hasTransport(device, false, transport));
+  }
+}
+
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--variants") == 0) {
+    printVariants(plan::Device::host);
+    printVariants(plan::Device::cuda);
+    return 0;
+  }
   for (int i = 1; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

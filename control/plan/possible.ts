@@ -1,0 +1,40 @@
+/** What the engine has on each device; the native twin is native/core/variants.cc, and a test compares both. */
+import type { AlgorithmName, CollectiveName, DeviceName, Form, TransportName } from './types.ts';
+
+const ALGORITHMS_OF: Readonly<Record<Exclude<CollectiveName, 'sendRecv'>, readonly AlgorithmName[]>> = {
+  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
+  allGather: ['ring', 'directOneShot'],
+  reduceScatter: ['ring', 'directOneShot'],
+  broadcast: ['ring', 'tree', 'directOneShot'],
+  reduce: ['ring', 'tree', 'directOneShot'],
+  allToAll: ['directOneShot'],
+  gather: ['directOneShot'],
+  scatter: ['directOneShot'],
+  barrier: ['ring', 'directOneShot'],
+};
+
+/** Whether the device can carry out the collective by this variant. */
+export function isVariantOf(
+  device: DeviceName,
+  collective: CollectiveName,
+  { algorithm, protocol, requires }: Pick<Form, 'algorithm' | 'protocol' | 'requires'>,
+): boolean {
+  if (device === 'host') {
+    // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
+    const protocols = collective === 'sendRecv' ? ['simple'] : ['simple', 'll'];
+    if (!protocols.includes(protocol)) return false;
+  }
+  if (algorithm === 'copyEngine') {
+    const agreed = requires.includes('publishedAddresses');
+    return device === 'cuda' && agreed && collective !== 'reduce' && collective !== 'barrier';
+  }
+  return collective === 'sendRecv' || ALGORITHMS_OF[collective].includes(algorithm);
+}
+
+/** Transports that the engine has between two ranks of a device: of one host, and of different ones. */
+export const TRANSPORTS_OF: Readonly<
+  Record<DeviceName, Readonly<Record<'sameHost' | 'otherHost', readonly TransportName[]>>>
+> = {
+  host: { sameHost: ['shm', 'socket'], otherHost: ['socket'] },
+  cuda: { sameHost: ['p2p', 'shm'], otherHost: ['socket'] },
+};

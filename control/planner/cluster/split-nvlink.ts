@@ -1,0 +1,20 @@
+/** Machines whose NVLinks join GPUs in two groups, with a slower way in between, such as that from socket to socket. */
+import type { Routes } from '../machine/routes.ts';
+
+/**
+ * True if exactly two groups of GPUs are joined by NVLinks. One chain through both crosses the slower way in one direction only, so a second channel
+ * the other way round doubles what trees carry. NCCL's model has the same rule (src/graph/paths.cc).
+ */
+export function hasSplitNvlinks(routes: Routes): boolean {
+  const { gpus } = routes.machine;
+  const groupOf = gpus.map((_, place) => place);
+  for (const [place, gpu] of gpus.entries()) {
+    for (let other = place + 1; other < gpus.length; other++) {
+      const peer = gpus[other];
+      if (peer !== undefined && routes.path(gpu, peer).type === 'NVL') groupOf[other] = groupOf[place] ?? place;
+    }
+  }
+  const sizes = new Map<number, number>();
+  for (const group of groupOf) sizes.set(group, (sizes.get(group) ?? 0) + 1);
+  return [...sizes.values()].filter((size) => size > 1).length === 2;
+}
