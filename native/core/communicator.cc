@@ -158,32 +158,37 @@ DataPath* Communicator::ready(const char* function) {
   return nullptr;
 }
 
-void Communicator::announce(std::span<const Operation> operations) {
+std::unique_ptr<Announcement> Communicator::announce(std::span<Operation> operations, ncclrunStream_t stream) {
   std::lock_guard lock(queueMutex_);
-  if (state() == State::ready) dataPath_->announce(operations);
+  if (state() != State::ready) return nullptr;
+  for (Operation& operation : operations) operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
+  return dataPath_->announce(operations, laneOf(stream));
 }
 
-void Communicator::consent() {
+void Communicator::consent(Announcement& announcement) {
   std::lock_guard lock(queueMutex_);
-  if (state() == State::ready) dataPath_->consent();
+  if (state() == State::ready) dataPath_->consent(announcement);
 }
 
-ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
+ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream,
+                                   std::unique_ptr<Announcement> announcement) {
   std::lock_guard lock(queueMutex_);
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
   if (settings_.blocking && mayBeFull()) {
     if (Status status = dataPath_->awaitRoom(); !status.ok()) return fail(status);
   }
+  Called called = called_;
   for (Operation& operation : operations) {
-    operation.number = ++operations_;
-    operation.before = hash_;
-    hash_ = hashOperation(hash_, operation);
-    operation.hash = hash_;
-    if (operation.collective != plan::Collective::sendRecv) hashed_++;
-    operation.hashed = hashed_;
+    operation.number = ++called.operations;
+    operation.before = called.hash;
+    called.hash = hashOperation(called.hash, operation);
+    operation.hash = called.hash;
+    if (operation.collective != plan::Collective::sendRecv) called.hashed++;
+    operation.hashed = called.hashed;
     operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
   }
-  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream));
+  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream), std::move(announcement));
+  if (result == ncclSuccess) called_ = called;
   return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 

@@ -286,34 +286,57 @@ uint32_t CudaDataPath::addresses() const {
 }
 
 // The forms by which all ranks can agree to carry out the operations.
-Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given) {
-  tasks_.resize(operations.size());
+Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const {
+  tasks.resize(operations.size());
   for (size_t i = 0; i < operations.size(); i++) {
-    tasks_[i].operation = operations[i];
+    tasks[i].operation = operations[i];
     const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
     const uint32_t also = !own && operations[i].count > 0 ? addresses() : 0;
-    if (Status status = chooseForm(plan(), given | also, tasks_[i]); !status.ok()) return status;
+    if (Status status = chooseForm(plan(), given | also, tasks[i]); !status.ok()) return status;
   }
   return {};
 }
 
+// What was told of operations, and the forms that this was about.
+class CudaDataPath::Told final : public Announcement {
+ public:
+  Told(CudaDataPath& path, bool isCaptured) : captured(isCaptured), path_(path) {}
+  ~Told() override {
+    std::lock_guard lock(path_.mutex_);
+    const OnGpu here(path_.resources_->gpu);
+    const DirectCopies::Announced ends = std::move(copies);
+  }
+
+  const bool captured;
+  std::vector<Task> tasks;
+  DirectCopies::Announced copies;
+
+ private:
+  CudaDataPath& path_;
+};
+
 // Nothing comes of it where the operations cannot be queued: that is said when they are.
-void CudaDataPath::announce(std::span<const Operation> operations) {
-  std::lock_guard lock(mutex_);
-  if (resources_->copies == nullptr || interrupt().raised()) return;
+std::unique_ptr<Announcement> CudaDataPath::announce(std::span<const Operation> operations, ncclrunStream_t stream) {
+  if (resources_->copies == nullptr || interrupt().raised()) return nullptr;
   const OnGpu here(resources_->gpu);
-  announced_ = choose(operations, provable(false)).ok();
-  if (announced_) resources_->copies->announce(tasks_);
+  Capture capture;
+  if (!LaunchOrder::captureOf(reinterpret_cast<Stream>(stream), capture).ok()) return nullptr;
+  auto told = std::make_unique<Told>(*this, capture.id != 0);
+  std::lock_guard lock(mutex_);
+  if (!choose(operations, provable(told->captured), told->tasks).ok()) return nullptr;
+  told->copies = resources_->copies->announce(told->tasks);
+  return told->copies.empty() ? nullptr : std::move(told);
 }
 
-void CudaDataPath::consent() {
+void CudaDataPath::consent(Announcement& announcement) {
+  auto& told = static_cast<Told&>(announcement);
   std::lock_guard lock(mutex_);
-  if (!announced_) return;
   const OnGpu here(resources_->gpu);
-  resources_->copies->consent(nowNanoseconds() + patience(false), [&] { return nothingUnderWay(); });
+  resources_->copies->consent(told.copies, deadline(told.tasks, told.captured), [&] { return nothingUnderWay(); });
 }
 
-ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
+ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                                   std::unique_ptr<Announcement> announcement) {
   if (interrupt().raised()) return result(interrupt().status());
   const auto isEmpty = [](const Operation& one) {
     return one.count == 0 && one.collective != plan::Collective::barrier;
@@ -324,31 +347,41 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
+  if (announcement != nullptr) {
+    auto& told = static_cast<Told&>(*announcement);
+    for (size_t i = 0; i < operations.size(); i++) told.tasks[i].operation = operations[i];
+    return result(run(told.tasks, std::move(told.copies), cudaStream, capture));
+  }
+  if (Status status = choose(operations, provable(capture.id != 0), unannounced_); !status.ok()) return result(status);
+  DirectCopies::Announced copies;
+  if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);
+  return result(run(unannounced_, std::move(copies), cudaStream, capture));
+}
+
+Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream,
+                         const Capture& capture) {
   const uint32_t given = provable(capture.id != 0);
-  const bool announced = std::exchange(announced_, false);
-  if (!announced) {
-    if (Status status = choose(operations, given); !status.ok()) return result(status);
-    if (resources_->copies != nullptr) resources_->copies->announce(tasks_);
-  }
   DirectCopies::Agreed agreed;
-  if (resources_->copies != nullptr && resources_->copies->announced()) {
-    const uint64_t deadline = nowNanoseconds() + patience(capture.id != 0);
-    resources_->copies->consent(deadline, [&] { return nothingUnderWay(); });
-    agreed = resources_->copies->settle(deadline);
-    if (!agreed.empty()) beginCopies(tasks_[agreed.begin()->first]);
+  if (!copies.empty()) {
+    const uint64_t until = deadline(tasks, capture.id != 0);
+    resources_->copies->consent(copies, until, [&] { return nothingUnderWay(); });
+    agreed = resources_->copies->settle(std::move(copies), until);
+    if (!agreed.empty()) beginCopies(tasks[agreed.begin()->first]);
   }
-  for (size_t i = 0; i < tasks_.size(); i++) {
-    if ((tasks_[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
-    if (Status status = chooseForm(plan(), given, tasks_[i]); !status.ok()) return result(status);
+  for (size_t i = 0; i < tasks.size(); i++) {
+    if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
+    if (Status status = chooseForm(plan(), given, tasks[i]); !status.ok()) return status;
   }
-  telemetry_.begin(operations.back(), tasks_.back().bytes);
+  const Operation& last = tasks.back().operation;
+  telemetry_.begin(last, tasks.back().bytes);
   launcher_->count(resources_->order->count(capture));
-  Status status = runner_->run(tasks_, agreed, {cudaStream, capture.id, given});
-  if (status.ok()) {
-    status = resources_->order->after(cudaStream, capture, agreed.empty() ? launcher_->counted() : std::nullopt);
-  }
-  telemetry_.end(operations.back(), status.ok());
-  return result(status);
+  Status status = runner_->run(tasks, agreed, {stream, capture.id, given});
+  // Also after a failure: what was queued before it uses the connections.
+  const bool counts = status.ok() && agreed.empty();
+  Status ordered = resources_->order->after(stream, capture, counts ? launcher_->counted() : std::nullopt);
+  if (status.ok()) status = std::move(ordered);
+  telemetry_.end(last, status.ok());
+  return status;
 }
 
 // Of what uses, or may use again, what copies have reached before.
@@ -362,15 +395,15 @@ void CudaDataPath::beginCopies(const Task& first) {
                           nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
 }
 
-// How long a call waits for the others', in nanoseconds: about as long as the GPU takes for the operations, during
-// which the caller's time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
-uint64_t CudaDataPath::patience(bool captured) const {
+// Until when a call waits for the others': about as long as the GPU takes for the operations, during which the caller's
+// time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
+uint64_t CudaDataPath::deadline(std::span<const Task> tasks, bool captured) const {
   constexpr double kLeast = 30e3, kMost = 1e6, kCaptured = 20e6;
   double time = kLeast;
-  for (const Task& task : tasks_) time += predictedMicroseconds(task) * 1000 / 2;
+  for (const Task& task : tasks) time += predictedMicroseconds(task) * 1000 / 2;
   time = copyPatience_ >= 0 ? copyPatience_ : captured ? kCaptured : std::min(time, kMost);
   const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
-  return uint64_t(std::max(kLeast, time / (1u << halvings)));
+  return nowNanoseconds() + uint64_t(std::max(kLeast, time / (1u << halvings)));
 }
 
 Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {

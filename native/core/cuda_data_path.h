@@ -51,9 +51,10 @@ class CudaDataPath final : public DataPath {
   Status start();
 
   Status connect() override;
-  void announce(std::span<const Operation> operations) override;
-  void consent() override;
-  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  std::unique_ptr<Announcement> announce(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  void consent(Announcement& announcement) override;
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement> announcement) override;
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override;
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
@@ -69,6 +70,7 @@ class CudaDataPath final : public DataPath {
   uint64_t gpuBytes() const override;
 
  private:
+  class Told;
   enum class Probe { none, running, useless, told, agreed };
 
   void startLoading();
@@ -79,12 +81,13 @@ class CudaDataPath final : public DataPath {
   Status reportWaits();
   Status beginProbe();
   Status endProbe();
-  Status choose(std::span<const Operation> operations, uint32_t given);
+  Status choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const;
+  Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
   uint32_t provable(bool captured) const;
   uint32_t addresses() const;  // the same of what the ranks may yet agree on
   bool nothingUnderWay() const;
   void beginCopies(const Task& first);
-  uint64_t patience(bool captured) const;
+  uint64_t deadline(std::span<const Task> tasks, bool captured) const;
   Interrupt& interrupt() const { return *resources_->interrupt; }
   const PlanView& plan() const { return resources_->plan; }
   Doorbell& ownBell() const { return resources_->segment.doorbell(plan().peer(setup_.rank).localIndex); }
@@ -99,8 +102,7 @@ class CudaDataPath final : public DataPath {
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;
-  std::vector<Task> tasks_;  // announced, or those of the call under way
-  bool announced_ = false;
+  std::vector<Task> unannounced_;  // of the call under way; kept for its memory
   Launch constants_{};
   Probe probe_ = Probe::none;
   bool wholeLines_ = false;

@@ -157,7 +157,8 @@ class HostDataPath final : public DataPath {
   ~HostDataPath() override { communicator_->close(); }
 
   Status connect() override { return communicator_->connect(); }
-  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override {
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement>) override {
     return result(communicator_->enqueue(operations, stream, communicator_));
   }
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override {

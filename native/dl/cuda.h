@@ -75,6 +75,7 @@ inline constexpr unsigned kHostPortable = 1;
 inline constexpr unsigned kHostMapped = 2;
 inline constexpr int kCaptureNone = 0;
 inline constexpr int kCaptureActive = 1;
+inline constexpr int kCaptureInvalidated = 2;
 inline constexpr int kCaptureRelaxed = 2;  // of a thread's interaction with others' captures
 inline constexpr unsigned kCaptureAddDependencies = 0;
 // Of launchKernel's last argument.

@@ -137,6 +137,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
       fi
       add "$name" 250 "${limited[@]}" "$bin/two_streams" "$ranks" 200 1024 "$what"
     done
+    add "native/left-over-copies-$queues" 70 "${limited[@]}" "$bin/left_over" "$ranks" 20 4000000
     add "native/unlike-groups-copies-$queues" 70 "${limited[@]}" "$bin/unlike_groups" "$ranks" $((64 << 20))
     add "native/group-streams-copies-$queues" 70 "${limited[@]}" "$bin/group_streams" "$ranks" 20 $((64 << 20))
     add "native/graphs-copies-$queues" 130 "${limited[@]}" "$bin/graphs" "$ranks" 100 $((64 << 20))
@@ -148,6 +149,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/options-copies 70 "${copies[@]}" "$bin/options" "$ranks"
   add native/one-thread 70 "${threaded[@]}" "$bin/one_thread" "$ranks" $((64 << 20))
   add native/group-streams 70 "$bin/group_streams" "$ranks" 60 $((64 << 20))
+  add native/left-over 70 "$bin/left_over" "$ranks" 50 1000000
   add native/memory 70 "$bin/memory" "$ranks" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$ranks" $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$ranks" 1000000 "$group"; done

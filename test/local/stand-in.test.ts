@@ -104,6 +104,7 @@ describeIf(
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['left_over 3 5 40000', 'left_over: 3 ranks, 5 rounds: right'],
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000); // ranks are killed in nineteen states
 
@@ -114,6 +115,7 @@ describeIf(
       ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['left_over 3 5 40000', 'left_over: 3 ranks, 5 rounds: right'],
       ['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s, by copy engines', (line, says) => programs.expectLast(line, says, { ...environment, ...COPIES }));
 

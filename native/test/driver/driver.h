@@ -91,6 +91,7 @@ struct CUgraph_st {
   uint64_t id;
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in an order in which they may run
   std::vector<CUstream_st*> streams;                   // that are captured into it
+  bool invalid = false;                                // a stream of it was asked what no capture allows
 };
 
 struct CUgraphExec_st {

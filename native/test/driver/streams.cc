@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "driver.h"
 
@@ -59,7 +60,7 @@ CUgraphNode_st* append(CUgraph_st& graph, std::vector<CUgraphNode_st*> after, La
 
 void enqueueLaunched(CUstream_st* stream, const Launched& launched) {
   if (stream->graph != nullptr) {
-    stream->after = {append(*stream->graph, stream->after, launched)};
+    if (!stream->graph->invalid) stream->after = {append(*stream->graph, stream->after, launched)};
     return;
   }
   stream->queue->push(launched());
@@ -135,7 +136,13 @@ stand_in::Launched recording(CUevent_st* event) {
 }
 
 // What a capture must not do.
-constexpr Result kMerge = 902, kUnjoined = 904, kIsolation = 905;
+constexpr Result kUnsupported = 900, kInvalidated = 901, kMerge = 902, kUnjoined = 904, kIsolation = 905;
+
+// Of a captured stream: what waits for it or looks whether it has ended spoils the capture.
+Result spoil(CUstream_st* stream) {
+  stream->graph->invalid = true;
+  return kUnsupported;
+}
 
 // Whether the stream that began the capture waits, at its end, for what all others have in it.
 bool isJoined(const CUgraph_st& graph, const CUstream_st* origin) {
@@ -171,10 +178,12 @@ STAND_IN_EXPORT Result cuStreamDestroy_v2(Stream stream) {
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuStreamSynchronize(Stream stream) {
+  if (stream->graph != nullptr) return spoil(stream);
   stream->queue->await(stream->last);
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuStreamQuery(Stream stream) {
+  if (stream->graph != nullptr) return spoil(stream);
   return stream->queue->ended(stream->last) ? kSuccess : kNotReady;
 }
 STAND_IN_EXPORT Result cuStreamGetId(Stream stream, unsigned long long* id) {
@@ -215,6 +224,7 @@ STAND_IN_EXPORT Result cuEventElapsedTime_v2(float* milliseconds, Event from, Ev
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  if (stream->graph != nullptr && stream->graph->invalid) return kInvalidated;
   if (stream->graph != nullptr && flags != kEventWaitExternal && event->graph == nullptr) return kIsolation;
   if (event->graph != nullptr && flags != kEventWaitExternal) {  // joins the capture
     if (stream->graph != nullptr && stream->graph != event->graph) return kMerge;
@@ -239,16 +249,20 @@ STAND_IN_EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
 }
 STAND_IN_EXPORT Result cuStreamEndCapture(Stream stream, Graph* graph) {
   *graph = stream->graph;
-  const bool joined = isJoined(**graph, stream);
+  const bool joined = isJoined(**graph, stream), invalid = (*graph)->invalid;
   for (Stream one : (*graph)->streams) {
     one->graph = nullptr;
     one->after.clear();
+  }
+  if (invalid) {
+    delete std::exchange(*graph, nullptr);
+    return kInvalidated;
   }
   return joined ? kSuccess : kUnjoined;
 }
 STAND_IN_EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int* status, uint64_t* id, Graph* graph,
                                                  const GraphNode** nodes, size_t* count) {
-  *status = stream->graph != nullptr ? kCaptureActive : kCaptureNone;
+  *status = stream->graph == nullptr ? kCaptureNone : stream->graph->invalid ? kCaptureInvalidated : kCaptureActive;
   if (stream->graph == nullptr) return kSuccess;
   if (id != nullptr) *id = stream->graph->id;
   if (graph != nullptr) *graph = stream->graph;

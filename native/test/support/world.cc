@@ -59,7 +59,7 @@ ncclResult_t Rank::connect() {
 
 ncclResult_t Rank::enqueue(std::vector<Operation> operations) {
   for (auto& operation : operations) operation.number = ++operations_;
-  return path_->enqueue(operations, stream_);
+  return path_->enqueue(operations, stream_, nullptr);
 }
 
 ncclResult_t Rank::run(std::vector<Operation> operations) {
