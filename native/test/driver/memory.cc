@@ -200,8 +200,7 @@ STAND_IN_EXPORT Result cuMemHostGetDevicePointer_v2(Pointer* pointer, void* memo
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemsetD8Async(Pointer pointer, unsigned char value, size_t bytes, Stream stream) {
-  stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
 }
 STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Stream stream) {
   // Of ordinary memory of the host, NVIDIA's driver takes what is there now.
@@ -209,21 +208,18 @@ STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Str
   size_t all = 0;
   if (bytes <= 65536 && cuMemGetAddressRange_v2(&base, &all, from) != kSuccess) {
     const std::string now(static_cast<const char*>(address(from)), bytes);
-    stand_in::enqueue(stream, [=] { std::memcpy(address(to), now.data(), bytes); });
-    return kSuccess;
+    return stand_in::enqueue(stream, [=] { std::memcpy(address(to), now.data(), bytes); });
   }
-  stand_in::enqueue(stream, [=] { std::memmove(address(to), address(from), bytes); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { std::memmove(address(to), address(from), bytes); });
 }
 
 STAND_IN_EXPORT Result cuMemcpy2DAsync_v2(const RowsCopy* rows, Stream stream) {
   if (rows->width > rows->from.pitch || rows->width > rows->to.pitch) return kInvalidValue;
-  stand_in::enqueue(stream, [copy = *rows] {
+  return stand_in::enqueue(stream, [copy = *rows] {
     for (size_t row = 0; row < copy.rows; row++)
       std::memmove(address(copy.to.pointer + row * copy.to.pitch), address(copy.from.pointer + row * copy.from.pitch),
                    copy.width);
   });
-  return kSuccess;
 }
 
 STAND_IN_EXPORT Result cuIpcGetMemHandle(IpcHandle* handle, Pointer pointer) {
@@ -244,6 +240,7 @@ STAND_IN_EXPORT Result cuIpcOpenMemHandle_v2(Pointer* pointer, IpcHandle handle,
   close(descriptor);
   std::lock_guard lock(allocations().mutex);
   allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId};
+  allocations().bytes += read.bytes;  // of another process, which cannot give it back meanwhile
   return *pointer == 0 ? kInvalidValue : kSuccess;
 }
 STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {
@@ -251,6 +248,7 @@ STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {
   const auto found = allocations().all.find(pointer);
   if (found == allocations().all.end()) return kInvalidValue;
   munmap(address(pointer), found->second.bytes);
+  allocations().bytes -= found->second.bytes;
   allocations().all.erase(found);
   return kSuccess;
 }
@@ -264,7 +262,7 @@ using Word = std::atomic<uint32_t>;
 STAND_IN_EXPORT Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, const MemoryOperation* operations,
                                              unsigned) {
   const std::vector<MemoryOperation> all(operations, operations + count);
-  stand_in::enqueue(stream, [all] {
+  return stand_in::enqueue(stream, [all] {
     for (const MemoryOperation& one : all) {
       auto* const word = reinterpret_cast<Word*>(one.address);
       if (one.operation == kMemoryWrite32) {
@@ -274,5 +272,4 @@ STAND_IN_EXPORT Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, cons
       stand_in::awaitUntil([&] { return int32_t(word->load() - uint32_t(one.value)) >= 0; });
     }
   });
-  return kSuccess;
 }
