@@ -93,6 +93,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // one, then of all the other (core/data_path.h).
   std::unique_ptr<Announcement> announce(std::span<Operation> operations, ncclrunStream_t stream);
   void consent(Announcement& announcement);
+  // Success if operations can be queued there, as far as that can be told.
+  Status checkStream(ncclrunStream_t stream) const;
   // Queues operations; numbers and hashes them in this order, unless it fails. Where the queue is full a blocking
   // communicator waits, a non-blocking one says ncclInProgress, until there is room.
   ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream,
@@ -105,8 +107,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Blocking: returns when finalized. Else ncclInProgress, unless there is nothing to wait for.
   Status finalize();
   // What has to happen before the last reference goes: finalizes, tells the agent. ncclInvalidUsage: it is still
-  // joining, nothing was done.
-  Status close();
+  // joining, nothing was done. `differing`: of a communicator that this finalizes, that its ranks' calls differ.
+  Status close(Status& differing);
   // Ends what is under way here at once and tells the agent, which tells the others; nobody leaves.
   Status revoke(const char* function);
   // Ends everything here at once and tells the agent, which tells the others; `reason` may be empty.
@@ -172,13 +174,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string hostName_;        // guarded by mutex_
   bool joined_ = false;         // the agent may count on us; guarded by mutex_
   bool toldDiffering_ = false;  // guarded by mutex_
+  Status differing_;            // as it was finalized; guarded by mutex_
   bool callerCloses_ = false;
 
   GpuPlace gpuPlace_;
   Descriptor listener_;
   std::variant<Mapping, std::vector<std::byte>> plan_;
-  ncclrunTelemetrySlot* telemetry_ = nullptr;
-  std::unique_ptr<DataPath> dataPath_;  // set under mutex_ before `wiring`, then constant
+  std::shared_ptr<ncclrunTelemetrySlot> telemetry_;  // null: nobody looks
+  std::unique_ptr<DataPath> dataPath_;               // set under mutex_ before `wiring`, then constant
 
   UserOperators operators_;
   Registrations registrations_;

@@ -64,10 +64,11 @@ class DataPath {
     std::span<const std::byte> plan;  // a HostPlan; must outlive the DataPath
     int segmentFd = -1;               // mapped, not closed
     uint32_t rank = 0;
-    int listenFd = -1;                          // taken over; -1: no connection from other hosts
-    std::optional<cuda::Gpu> gpu = {};          // none: the host device
-    ncclrunTelemetrySlot* telemetry = nullptr;  // may be null
-    // Called on any thread when an operation ended because of an interrupt; may be empty.
+    int listenFd = -1;                                     // taken over; -1: no connection from other hosts
+    std::optional<cuda::Gpu> gpu = {};                     // none: the host device
+    std::shared_ptr<ncclrunTelemetrySlot> telemetry = {};  // may be null; held as long as it is written to
+    // Called on any thread when an operation ended because of an interrupt, or was none that the other ranks call; may
+    // be empty.
     std::function<void(const Status&)> failed = {};
   };
   // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
@@ -111,6 +112,10 @@ class DataPath {
 
   // True when nothing is queued, running or still to be sent.
   virtual bool idle() const = 0;
+
+  // Of one that is idle and will not be used any more: ncclInvalidUsage where its collectives are known to differ from
+  // other ranks'.
+  virtual Status compareCalls() = 0;
 
   // A hint that may make operations faster, never one that they need. forgetBuffer comes once for each that succeeded,
   // unless the DataPath ends before.

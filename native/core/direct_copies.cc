@@ -35,6 +35,7 @@ DirectCopies::Announced::All::~All() {
   bool takenBack = true;
   for (One& one : ones) takenBack = one.agreement.withdraw() && takenBack;
   if (!ones.empty() && takenBack && copies.numbers_ == after) copies.numbers_ = before;
+  copies.pending_--;
 }
 
 DirectCopies::Announced DirectCopies::announce(std::span<const Task> tasks) {

@@ -25,7 +25,7 @@ class DirectCopies {
         rank_(rank),
         ranks_(plan.header().ranks),
         queueUser_(gpu.device),
-        buffers_(gpu, segment),
+        buffers_(gpu, segment, plan.peer(rank).localIndex),
         engines_(gpu, plan, segment, rank, words) {}
 
   using Buffers = std::array<Pointer, kMaxPeers>;
@@ -54,7 +54,7 @@ class DirectCopies {
       Buffers buffers{};
     };
     struct All {
-      explicit All(DirectCopies& from) : copies(from), before(from.numbers_) {}
+      explicit All(DirectCopies& from) : copies(from), before(from.numbers_) { copies.pending_++; }
       ~All();
       DirectCopies& copies;
       const Numbers before;
@@ -82,6 +82,12 @@ class DirectCopies {
 
   // Of a collective; of an all_reduce how the parts of `bytes`, which are reduced, come to all.
   CopyProgram programFor(const Task& task, const Buffers& targets, size_t bytes) const;
+  // Of the users' buffers, as PeerBuffers has it. Nothing is tidied while anything is announced.
+  void takeBack(const void* address) { buffers_.takeBack(address); }
+  bool needsTidying() const { return buffers_.needsTidying(); }
+  void tidy(const PeerBuffers::Idle& idle) {
+    if (pending_ == 0) buffers_.tidy(idle);
+  }
   CopyEngines& engines() { return engines_; }
   const CopyEngines& engines() const { return engines_; }
 
@@ -97,6 +103,7 @@ class DirectCopies {
   PeerBuffers buffers_;
   CopyEngines engines_;
   Numbers numbers_;
+  size_t pending_ = 0;  // announcements that are not settled
   uint32_t failures_ = 0;
 };
 

@@ -35,8 +35,11 @@ int makeListener(uint32_t& port) {
 
 Rank::Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int listenFd) : number_(rank) {
   telemetry.state = ncclrunStateIdle;
-  const DataPath::Setup setup{
-      .plan = plan, .segmentFd = segmentFd, .rank = rank, .listenFd = listenFd, .telemetry = &telemetry};
+  const DataPath::Setup setup{.plan = plan,
+                              .segmentFd = segmentFd,
+                              .rank = rank,
+                              .listenFd = listenFd,
+                              .telemetry = {&telemetry, [](ncclrunTelemetrySlot*) {}}};
   const ncclResult_t opened = DataPath::open(setup, path_);
   EXPECT_MORE(opened == ncclSuccess, lastError());
   if (opened != ncclSuccess) abort();
