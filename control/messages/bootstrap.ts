@@ -23,10 +23,13 @@
  *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed, 5 differed: it
  *                stays, but the ranks' calls do not fit together, 6 revoked: it stays, but has ended what was under way), str reason,
  *                u32 round (JOIN_ROUND: the communicator; a round of splits: that one only)     no answer
+ *   telemetry    nothing: the engine's pages have no slot left for a communicator that it is about to join
+ *                                                                   answer: telemetry
  *
  *   agent → engine
  *   welcome      u32 hostIndex, u32 hostCount, u32 rankCount, u32 epoch, str jobId, str hostName
- *                + fd: the telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
+ *                + fd: the first telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
+ *   telemetry    nothing + fd: another telemetry page
  *   plan         u32 localIndex, key and u32 epoch of the new communicator, u32 size, u32 rank in it + fd: the HostPlan, sealed and read-only + fd: the host segment
  *   table        u32 size, size × (u32 bytes, bytes)
  *   delivery     u32 bytes, bytes
@@ -39,7 +42,7 @@
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 multiprocessors,
  *   u32 mostChannels, u32 communicators
  */
-export const BOOTSTRAP_PROTOCOL = 3;
+export const BOOTSTRAP_PROTOCOL = 4;
 export const UNIQUE_ID_BYTES = 128;
 /** "NCCLRUN1", little-endian. */
 export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;

@@ -70,9 +70,10 @@ NCCLRUN_TWIN(ncclCommRevoke);
 NCCLRUN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclCommDestroy", comm, [comm](Communicator& communicator) {
-    if (Status status = communicator.close(); !status.ok()) return fail(status);
+    Status differing;
+    if (Status status = communicator.close(differing); !status.ok()) return fail(status);
     Registry::get().remove(comm);
-    return ncclSuccess;
+    return resultOf(differing);
   });
 }
 NCCLRUN_TWIN(ncclCommDestroy);

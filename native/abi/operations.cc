@@ -86,6 +86,9 @@ ncclResult_t queue(const Request& request) noexcept {
     if (communicator->ready(request.function) == nullptr) return whyNotReady(*communicator);
     std::optional<UserOperator> made;
     if (const auto bad = check(request, *communicator, made); bad != ncclSuccess) return bad;
+    const auto stream = reinterpret_cast<ncclrunStream_t>(request.stream);
+    if (const Status status = communicator->checkStream(stream); !status.ok())
+      return fail(status.code, "%s: %s", request.function, status.sentence.c_str());
     Operation operation;
     operation.collective = request.collective;
     operation.send = request.sends && request.send == nullptr ? &nothing : request.send;
@@ -99,7 +102,7 @@ ncclResult_t queue(const Request& request) noexcept {
       operation.scalar = made->scalar;
     }
     operation.peer = static_cast<uint32_t>(request.other);
-    return Group::current().add(communicator, operation, reinterpret_cast<ncclrunStream_t>(request.stream));
+    return Group::current().add(communicator, operation, stream);
   });
 }
 

@@ -38,7 +38,10 @@ class AgentClient {
   // Who hears that a communicator is broken.
   void onAborted(Aborted aborted) { aborted_ = std::move(aborted); }
 
-  TelemetryPage& telemetry() { return telemetry_; }
+  // After welcome, before the question whose answer makes a communicator that needs a slot of the telemetry pages; when
+  // that has come, the pages are told that it arrived.
+  void expectSlot();
+  TelemetryPages& telemetry() { return telemetry_; }
 
  private:
   struct Pending {
@@ -65,7 +68,7 @@ class AgentClient {
   State state_ = State::apart;
   Status lostBecause_;
   WelcomeMessage welcome_;
-  TelemetryPage telemetry_;
+  TelemetryPages telemetry_;
   std::vector<Welcomed> greeting_;
   std::unordered_map<uint32_t, Pending> pending_;
   uint32_t lastRequest_ = 0;

@@ -22,8 +22,8 @@ Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank,
     : membership_{id, 0, size, rank}, settings_(settings), gpu_(gpu) {}
 
 Communicator::~Communicator() {
-  dataPath_.reset();  // before the plan and the slot that it uses
-  AgentClient::get().telemetry().release(telemetry_);
+  dataPath_.reset();  // before the plan that it uses
+  Telemetry(telemetry_.get()).left();
 }
 
 bool Communicator::settled() const {
@@ -51,7 +51,8 @@ void Communicator::failWith(Status status, bool tellOthers) {
     if (now == State::failed || now == State::aborted || now == State::revoked || now == State::finalized) return;
     tell = tellOthers && joined_;
     path = dataPath_.get();
-    if (now == State::wiring || now == State::closing) Telemetry(telemetry_).rested();  // it waits for nobody any more
+    if (now == State::wiring || now == State::closing)
+      Telemetry(telemetry_.get()).rested();  // it waits for nobody any more
     status_ = std::move(status);
     state_.store(State::failed, std::memory_order_release);
   }
@@ -158,38 +159,51 @@ DataPath* Communicator::ready(const char* function) {
   return nullptr;
 }
 
-void Communicator::announce(std::span<const Operation> operations) {
-  std::lock_guard lock(queueMutex_);
-  if (state() == State::ready) dataPath_->announce(operations);
+Status Communicator::checkStream(ncclrunStream_t stream) const {
+  if (isDefaultStream(stream)) return {};
+  if (!gpu_.has_value()) return Stream::find(stream) != nullptr ? Status{} : noSuchStream(stream);
+  if (!isHostStream(stream)) return {};
+  return {ncclInvalidArgument, formatSentence("stream %p is one of the host device, the communicator is one of GPU %d",
+                                              static_cast<void*>(stream), gpu_->device)};
 }
 
-void Communicator::consent() {
+std::unique_ptr<Announcement> Communicator::announce(std::span<Operation> operations, ncclrunStream_t stream) {
   std::lock_guard lock(queueMutex_);
-  if (state() == State::ready) dataPath_->consent();
+  if (state() != State::ready) return nullptr;
+  for (Operation& operation : operations) operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
+  return dataPath_->announce(operations, laneOf(stream));
 }
 
-ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
+void Communicator::consent(Announcement& announcement) {
+  std::lock_guard lock(queueMutex_);
+  if (state() == State::ready) dataPath_->consent(announcement);
+}
+
+ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream,
+                                   std::unique_ptr<Announcement> announcement) {
   std::lock_guard lock(queueMutex_);
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
   if (settings_.blocking && mayBeFull()) {
     if (Status status = dataPath_->awaitRoom(); !status.ok()) return fail(status);
   }
+  Called called = called_;
   for (Operation& operation : operations) {
-    operation.number = ++operations_;
-    operation.before = hash_;
-    hash_ = hashOperation(hash_, operation);
-    operation.hash = hash_;
-    if (operation.collective != plan::Collective::sendRecv) hashed_++;
-    operation.hashed = hashed_;
+    operation.number = ++called.operations;
+    operation.before = called.hash;
+    called.hash = hashOperation(called.hash, operation);
+    operation.hash = called.hash;
+    if (operation.collective != plan::Collective::sendRecv) called.hashed++;
+    operation.hashed = called.hashed;
     operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
   }
-  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream));
+  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream), std::move(announcement));
+  if (result == ncclSuccess) called_ = called;
   return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 
-// The stream that a null handle stands for on the host device.
+// The stream that a default stream's handle stands for on the host device.
 ncclrunStream_t Communicator::laneOf(ncclrunStream_t stream) const {
-  if (stream != nullptr || gpu_.has_value()) return stream;
+  if (!isDefaultStream(stream) || gpu_.has_value()) return stream;
   useLane(lane_);
   return defaultStream(lane_);
 }
@@ -233,11 +247,21 @@ bool Communicator::stepFinalizing() {
     return true;
   }
   if (!dataPath_->idle()) return false;
+  if (Status status = dataPath_->compareCalls(); !status.ok()) {
+    {
+      std::lock_guard lock(mutex_);
+      differing_ = status;
+    }
+    ControlThread::get().runSoon(kLeavePatience, [self = shared_from_this(), status] { self->tellDiffering(status); });
+    failWith(std::move(status), false);
+    return true;
+  }
   if (enter(State::finalizing, State::finalized)) tellLeaving(LeaveHow::finalized, {});
   return true;
 }
 
-Status Communicator::close() {
+Status Communicator::close(Status& differing) {
+  const bool finalizes = state() == State::ready;
   switch (state()) {
     case State::joining:
     case State::wiring:
@@ -259,6 +283,7 @@ Status Communicator::close() {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return settled() && state() != State::ready; });
+    if (finalizes) differing = differing_;
   }
   if (state() == State::failed) tellLeaving(LeaveHow::failed, failure());
   if (state() == State::revoked) tellLeaving(LeaveHow::failed, dataPath_->asyncError().sentence);
@@ -329,8 +354,8 @@ void Communicator::brokenByAgent(const AbortedMessage& message) {
   if (ours) failWith(message.status, false);
 }
 
-// On the control thread: the ranks' calls differ, as a step that came says: the others need not wait until they find
-// out by themselves.
+// On the control thread: the ranks' calls differ, as a step that came or another rank's call says: the others need not
+// wait until they find out by themselves.
 void Communicator::tellDiffering(const Status& status) {
   {
     std::lock_guard lock(mutex_);

@@ -111,6 +111,7 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     joined_ = true;
   }
   if (gpu_.has_value() && !excluded()) gpuPlace_ = GpuPlace(gpu_->device);
+  if (!excluded()) AgentClient::get().expectSlot();
   const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_,
                                      settings_, gpuPlace_.before());
   const Bytes question =
@@ -143,6 +144,7 @@ bool Communicator::place(const Answer& answer) {
 }
 
 void Communicator::onPlan(Answer answer) {
+  if (!excluded()) AgentClient::get().telemetry().arrived();
   if (!answer.status.ok()) {
     {
       std::lock_guard lock(mutex_);
@@ -166,7 +168,7 @@ void Communicator::onPlan(Answer answer) {
   if (!enter(State::joining, State::wiring)) return;
   // For the other ranks, one way or another, until it is ready: an agent that cannot tell how a rank died looks whether
   // others wait.
-  Telemetry(telemetry_).waitingIdly(nowNanoseconds());
+  Telemetry(telemetry_.get()).waitingIdly(nowNanoseconds());
   ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
 }
 
@@ -204,7 +206,7 @@ Status Communicator::openPlan(Answer& answer) {
 }
 
 void Communicator::becomeReady(State from) {
-  Telemetry(telemetry_).rested();  // first: from then on operations write it
+  Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
   enter(from, State::ready);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/call_check.h"
 #include "core/data_path.h"
 #include "core/ends.h"
 #include "core/interrupt.h"
@@ -22,7 +23,7 @@ namespace ncclrun {
 class HostCommunicator final : public Launcher {
  public:
   static Status open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out);
-  explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry) {}
+  explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry.get()) {}
 
   Status connect();
   Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
@@ -33,6 +34,7 @@ class HostCommunicator final : public Launcher {
   void abort(const Status& status);
   Status asyncError() const { return interrupt_->status(); }
   bool idle() const;
+  Status compareCalls();
   const PlanView& plan() const { return plan_; }
   const Ends& ends() const { return *ends_; }
   uint32_t rank() const { return setup_.rank; }
@@ -48,6 +50,7 @@ class HostCommunicator final : public Launcher {
   static constexpr uint32_t kQueueDepth = 4096;
 
   Status start();
+  Status addCalls(const Launch& launch);
   void wakeIfRoom();
   Doorbell& ownBell() const { return segment_.doorbell(plan_.peer(setup_.rank).localIndex); }
 
@@ -58,6 +61,7 @@ class HostCommunicator final : public Launcher {
   std::unique_ptr<Interrupt> interrupt_;
   std::unique_ptr<Ends> ends_;
   std::unique_ptr<OperationRunner> runner_;
+  std::unique_ptr<CallCheck> calls_;
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;

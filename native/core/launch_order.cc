@@ -33,16 +33,27 @@ Status LaunchOrder::recordCounted() {
   return status;
 }
 
+Status LaunchOrder::captureOf(Stream stream, Capture& out) {
+  int active = kCaptureNone;
+  Status status =
+      statusOf(driver().streamGetCaptureInfo(stream, &active, &out.id, nullptr, nullptr, nullptr), "the stream");
+  if (!status.ok()) return status;
+  if (active == kCaptureInvalidated) {
+    return {
+        ncclInvalidUsage,
+        "the stream's capture has failed: an earlier call did what a capture does not allow; end the capture first"};
+  }
+  if (active != kCaptureActive) out.id = 0;
+  out.stream = reinterpret_cast<uintptr_t>(stream);  // as long as a capture goes on, the stream stays
+  return {};
+}
+
 Status LaunchOrder::before(Stream stream, Capture& capture) {
   std::lock_guard lock(mutex_);
   const Driver& cuda = driver();
-  int active = kCaptureNone;
-  Status status =
-      statusOf(cuda.streamGetCaptureInfo(stream, &active, &capture.id, nullptr, nullptr, nullptr), "the stream");
+  Status status = captureOf(stream, capture);
   if (!status.ok()) return status;
-  capture.stream = reinterpret_cast<uintptr_t>(stream);  // as long as a capture goes on, the stream stays
-  if (active != kCaptureActive) {
-    capture.id = 0;
+  if (capture.id == 0) {
     if (status = statusOf(cuda.streamGetId(stream, &capture.stream), "cuStreamGetId"); !status.ok()) return status;
     if (lastCapture_.stream == capture.stream && !everCaptured_) return {};
     if (status = recordCounted(); !status.ok()) return status;

@@ -32,6 +32,8 @@ class LaunchOrder {
     return capture.id != 0 ? nullptr : reinterpret_cast<uint32_t*>(count_.pointer());
   }
 
+  // The capture that the stream is part of. ncclInvalidUsage if that has failed.
+  static Status captureOf(Stream stream, Capture& out);
   // Before and after each launch on the stream. `blocks`: that count themselves, of all launches so far, modulo 2^32;
   // none: there is something else that the next launch has to wait for.
   Status before(Stream stream, Capture& capture);

@@ -17,11 +17,20 @@ struct AbortBlock {
 };
 static_assert(sizeof(AbortBlock) == 512);
 
+// The collective with which a rank last compared its calls with those of the other ranks of its host
+// (core/call_check.h): a StepCall, whose first word is its number; 0: there is none, or it is being written.
+struct CallRecord {
+  std::array<std::atomic<uint64_t>, 5> words;
+};
+
 // What a sleeping rank waits on. A peer that changed something the rank may wait for: if `sleepers` is not 0, it adds 1
 // to `sequence` and wakes the futex on it. Both sides need a full fence between their store and their load (Dekker).
 struct Doorbell {
   alignas(64) std::atomic<uint32_t> sequence;
   std::atomic<uint32_t> sleepers;
+  // Of the same rank; nobody sleeps on these.
+  CallRecord called;
+  std::atomic<uint32_t> takenBack;  // how often it has freed or deregistered buffers that others may have mapped
 };
 static_assert(sizeof(Doorbell) == 64);
 

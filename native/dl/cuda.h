@@ -19,6 +19,7 @@ using Event = struct CUevent_st*;
 using Graph = struct CUgraph_st*;
 using GraphNode = struct CUgraphNode_st*;
 using GraphExec = struct CUgraphExec_st*;
+using UserObject = struct CUuserObject_st*;
 using Pointer = unsigned long long;  // to memory of a device
 
 struct IpcHandle {
@@ -75,8 +76,11 @@ inline constexpr unsigned kHostPortable = 1;
 inline constexpr unsigned kHostMapped = 2;
 inline constexpr int kCaptureNone = 0;
 inline constexpr int kCaptureActive = 1;
+inline constexpr int kCaptureInvalidated = 2;
 inline constexpr int kCaptureRelaxed = 2;  // of a thread's interaction with others' captures
 inline constexpr unsigned kCaptureAddDependencies = 0;
+inline constexpr unsigned kUserObjectNoDestructorSync = 1;
+inline constexpr unsigned kGraphTakesReference = 1;
 // Of launchKernel's last argument.
 inline void* const kParametersEnd = nullptr;
 inline void* const kParameterBuffer = reinterpret_cast<void*>(1);
@@ -109,6 +113,7 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(memsetD8Async, "cuMemsetD8Async", (Pointer, unsigned char, size_t, Stream))                                       \
   F(memcpyAsync, "cuMemcpyAsync", (Pointer, Pointer, size_t, Stream))                                                 \
   F(memcpyRowsAsync, "cuMemcpy2DAsync_v2", (const RowsCopy*, Stream))                                                 \
+  F(memGetInfo, "cuMemGetInfo_v2", (size_t*, size_t*))                                                                \
   F(memGetAddressRange, "cuMemGetAddressRange_v2", (Pointer*, size_t*, Pointer))                                      \
   F(pointerGetAttribute, "cuPointerGetAttribute", (void*, int, Pointer))                                              \
   F(ipcGetMemHandle, "cuIpcGetMemHandle", (IpcHandle*, Pointer))                                                      \
@@ -138,6 +143,9 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(graphAddEventRecordNode, "cuGraphAddEventRecordNode", (GraphNode*, Graph, const GraphNode*, size_t, Event))       \
   F(graphAddDependencies, "cuGraphAddDependencies", (Graph, const GraphNode*, const GraphNode*, size_t))              \
   F(graphRemoveDependencies, "cuGraphRemoveDependencies", (Graph, const GraphNode*, const GraphNode*, size_t))        \
+  F(userObjectCreate, "cuUserObjectCreate", (UserObject*, void*, void (*)(void*), unsigned, unsigned))                \
+  F(userObjectRelease, "cuUserObjectRelease", (UserObject, unsigned))                                                 \
+  F(graphRetainUserObject, "cuGraphRetainUserObject", (Graph, UserObject, unsigned, unsigned))                        \
   F(graphDestroy, "cuGraphDestroy", (Graph))                                                                          \
   F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec))                                                              \
   F(eventElapsedTime, "cuEventElapsedTime_v2", (float*, Event, Event))                                                \

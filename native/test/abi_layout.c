@@ -43,7 +43,7 @@ CHECK(types, ncclInt8 == 0 && ncclChar == 0 && ncclUint8 == 1 && ncclInt32 == 2 
 CHECK(operators, ncclSum == 0 && ncclProd == 1 && ncclMax == 2 && ncclMin == 3 && ncclAvg == 4 && ncclNumOps == 5 &&
                      ncclMaxRedOp == 0x7fffffff);
 CHECK(version_codes, NCCL_VERSION(2, 8, 4) == 2804 && NCCL_VERSION(2, 28, 9) == 22809);
-CHECK(telemetry, sizeof(ncclrunTelemetrySlot) == 128 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
+CHECK(telemetry, sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
 
 int main(void) {
   const ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

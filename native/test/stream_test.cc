@@ -105,7 +105,7 @@ TEST(a_lent_thread_does_not_wait_for_another_stream) {
     EXPECT(me.enqueue({allReduceOf(&first, &first, 1)}) == ncclSuccess);
     Operation next = allReduceOf(&second, &second, 1);
     next.number = 2;
-    EXPECT(me.path().enqueue({&next, 1}, other) == ncclSuccess);
+    EXPECT(me.path().enqueue({&next, 1}, other, nullptr) == ncclSuccess);
     if (me.number() == 0) {
       EXPECT(ncclrunStreamLend(other, 1000) == ncclInProgress);
       EXPECT(me.path().nodeBarrier() == ncclSuccess);
@@ -184,7 +184,7 @@ TEST(destroying_a_stream_waits_for_it) {
     EXPECT(ncclrunStreamCreate(&stream) == ncclSuccess);
     float value = 1;
     const Operation operation = allReduceOf(&value, &value, 1);
-    EXPECT(me.path().enqueue({&operation, 1}, stream) == ncclSuccess);
+    EXPECT(me.path().enqueue({&operation, 1}, stream, nullptr) == ncclSuccess);
     EXPECT(ncclrunStreamDestroy(stream) == ncclSuccess);
     EXPECT(value == 2);
   });

@@ -284,6 +284,8 @@ export class Bootstrap {
         return this.#letters.fetch(engine, request, payload);
       case FrameKind.leave:
         return this.#leave(engine, payload);
+      case FrameKind.telemetry:
+        return this.#engines.morePages(engine, request);
       default:
         throw new ProtocolError(`${isFrameKind(kind) ? 'a frame' : 'an unknown frame'} of kind ${kind} from an engine`);
     }

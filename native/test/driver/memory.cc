@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,10 +27,13 @@ int gpus() {
 CUctx_st contexts[kMostGpus];
 thread_local std::vector<Context> current;
 
+using Word = std::atomic<uint32_t>;
+
 struct Allocation {
   size_t bytes;
   int descriptor;  // -1: opened here, another process's
   unsigned long long id;
+  Word* openers;  // how many processes have it open beside its own; in a page behind it
 };
 
 struct Allocations {
@@ -37,6 +41,7 @@ struct Allocations {
   std::map<Pointer, Allocation> all;
   unsigned long long lastId = 0;
   size_t bytes = 0;
+  std::vector<Allocation> freed;  // by their process, which may be open in others
 };
 Allocations& allocations() {
   static auto& all = *new Allocations;
@@ -51,16 +56,22 @@ struct Handle {
 };
 static_assert(sizeof(Handle) <= sizeof(IpcHandle));
 
-Pointer mapped(int descriptor, size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+constexpr size_t kPage = 4096;
+size_t wholePages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+Pointer mapped(int descriptor, size_t bytes, size_t at = 0) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, off_t(at));
   return memory == MAP_FAILED ? 0 : reinterpret_cast<Pointer>(memory);
 }
 
 void* address(Pointer pointer) { return reinterpret_cast<void*>(pointer); }
 
+Word* openersOf(int descriptor, size_t bytes) {
+  return static_cast<Word*>(address(mapped(descriptor, kPage, wholePages(bytes))));
+}
+
 // Zeros need no pages until somebody touches them, and a communicator's memory is mostly never touched.
 void fill(Pointer pointer, unsigned char value, size_t bytes) {
-  constexpr Pointer kPage = 4096;
   const Pointer end = pointer + bytes;
   const Pointer first = (pointer + kPage - 1) / kPage * kPage, last = end / kPage * kPage;
   if (value == 0 && first < last && madvise(address(first), last - first, MADV_REMOVE) == 0) {
@@ -145,10 +156,10 @@ STAND_IN_EXPORT Result cuCtxEnablePeerAccess(Context, unsigned) { return kSucces
 
 STAND_IN_EXPORT Result cuMemAlloc_v2(Pointer* pointer, size_t bytes) {
   const int descriptor = memfd_create("ncclrun-stand-in", MFD_CLOEXEC);
-  if (bytes == 0 || descriptor < 0 || ftruncate(descriptor, off_t(bytes)) != 0) return 2;
+  if (bytes == 0 || descriptor < 0 || ftruncate(descriptor, off_t(wholePages(bytes) + kPage)) != 0) return 2;
   *pointer = mapped(descriptor, bytes);
   std::lock_guard lock(allocations().mutex);
-  allocations().all[*pointer] = {bytes, descriptor, ++allocations().lastId};
+  allocations().all[*pointer] = {bytes, descriptor, ++allocations().lastId, openersOf(descriptor, bytes)};
   allocations().bytes += bytes;
   return *pointer == 0 ? 2 : kSuccess;
 }
@@ -159,13 +170,21 @@ STAND_IN_EXPORT Result cuMemFree_v2(Pointer pointer) {
   munmap(address(pointer), found->second.bytes);
   close(found->second.descriptor);
   allocations().bytes -= found->second.bytes;
+  allocations().freed.push_back(found->second);
   allocations().all.erase(found);
   return kSuccess;
 }
+// Of one process only: what it has allocated, and what it has freed and others have not closed.
 STAND_IN_EXPORT Result cuMemGetInfo_v2(size_t* unused, size_t* total) {
   std::lock_guard lock(allocations().mutex);
+  auto& freed = allocations().freed;
+  const auto isClosed = [](const Allocation& one) {
+    return one.openers->load() == 0 && munmap(one.openers, kPage) == 0;
+  };
+  freed.erase(std::remove_if(freed.begin(), freed.end(), isClosed), freed.end());
   *total = kMemory;
   *unused = kMemory - allocations().bytes;
+  for (const Allocation& one : freed) *unused -= one.bytes;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemGetAddressRange_v2(Pointer* base, size_t* bytes, Pointer pointer) {
@@ -204,8 +223,7 @@ STAND_IN_EXPORT Result cuMemHostGetDevicePointer_v2(Pointer* pointer, void* memo
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemsetD8Async(Pointer pointer, unsigned char value, size_t bytes, Stream stream) {
-  stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
 }
 STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Stream stream) {
   // Of ordinary memory of the host, NVIDIA's driver takes what is there now.
@@ -213,21 +231,18 @@ STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Str
   size_t all = 0;
   if (bytes <= 65536 && cuMemGetAddressRange_v2(&base, &all, from) != kSuccess) {
     const std::string now(static_cast<const char*>(address(from)), bytes);
-    stand_in::enqueue(stream, [=] { std::memcpy(address(to), now.data(), bytes); });
-    return kSuccess;
+    return stand_in::enqueue(stream, [=] { std::memcpy(address(to), now.data(), bytes); });
   }
-  stand_in::enqueue(stream, [=] { std::memmove(address(to), address(from), bytes); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { std::memmove(address(to), address(from), bytes); });
 }
 
 STAND_IN_EXPORT Result cuMemcpy2DAsync_v2(const RowsCopy* rows, Stream stream) {
   if (rows->width > rows->from.pitch || rows->width > rows->to.pitch) return kInvalidValue;
-  stand_in::enqueue(stream, [copy = *rows] {
+  return stand_in::enqueue(stream, [copy = *rows] {
     for (size_t row = 0; row < copy.rows; row++)
       std::memmove(address(copy.to.pointer + row * copy.to.pitch), address(copy.from.pointer + row * copy.from.pitch),
                    copy.width);
   });
-  return kSuccess;
 }
 
 STAND_IN_EXPORT Result cuIpcGetMemHandle(IpcHandle* handle, Pointer pointer) {
@@ -245,9 +260,11 @@ STAND_IN_EXPORT Result cuIpcOpenMemHandle_v2(Pointer* pointer, IpcHandle handle,
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return kInvalidValue;
   *pointer = mapped(descriptor, read.bytes);
+  Word* const openers = openersOf(descriptor, read.bytes);
+  openers->fetch_add(1);
   close(descriptor);
   std::lock_guard lock(allocations().mutex);
-  allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId};
+  allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId, openers};
   return *pointer == 0 ? kInvalidValue : kSuccess;
 }
 STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {
@@ -255,20 +272,16 @@ STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {
   const auto found = allocations().all.find(pointer);
   if (found == allocations().all.end()) return kInvalidValue;
   munmap(address(pointer), found->second.bytes);
+  found->second.openers->fetch_sub(1);
+  munmap(found->second.openers, kPage);
   allocations().all.erase(found);
   return kSuccess;
 }
 
-namespace {
-
-using Word = std::atomic<uint32_t>;
-
-}  // namespace
-
 STAND_IN_EXPORT Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, const MemoryOperation* operations,
                                              unsigned) {
   const std::vector<MemoryOperation> all(operations, operations + count);
-  stand_in::enqueue(stream, [all] {
+  return stand_in::enqueue(stream, [all] {
     for (const MemoryOperation& one : all) {
       auto* const word = reinterpret_cast<Word*>(one.address);
       if (one.operation == kMemoryWrite32) {
@@ -278,5 +291,4 @@ STAND_IN_EXPORT Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, cons
       stand_in::awaitUntil([&] { return int32_t(word->load() - uint32_t(one.value)) >= 0; });
     }
   });
-  return kSuccess;
 }
