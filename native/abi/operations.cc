@@ -5,6 +5,7 @@
 
 #include "abi/arguments.h"
 #include "abi/call.h"
+#include "core/pointer_check.h"
 #include "device/element.h"
 #include "ncclrun.h"
 
@@ -74,6 +75,9 @@ ncclResult_t check(const Request& request, const Communicator& communicator, std
         std::tuple(receives, static_cast<const void*>(request.receive), "recvbuff")}) {
     if (used && buffer == nullptr && request.count > 0) {
       return fail(ncclInvalidArgument, "%s: %s is NULL, count is %zu", function, name, request.count);
+    }
+    if (used && request.count > 0 && !communicator.gpu().has_value()) {
+      if (Status status = checkHostPointer(function, name, buffer); !status.ok()) return fail(status);
     }
   }
   return ncclSuccess;
