@@ -36,7 +36,7 @@ std::string open(Driver& functions, int& gpus) {
   if (library == nullptr) return "libcuda.so.1 (NVIDIA's driver) cannot be opened";
   const char* const missing = lookUpAll(library, functions);
   const std::string tooOld =
-      missing == nullptr ? "" : formatSentence("libcuda.so.1 has no %s: the driver is older than CUDA 12", missing);
+      missing == nullptr ? "" : std::string("libcuda.so.1 has no ") + missing + ": the driver is older than CUDA 12";
   if (functions.init == nullptr || functions.deviceGetCount == nullptr) return tooOld;
   if (const Result result = functions.init(0); result != kSuccess) {
     const char* name = nullptr;

@@ -1,7 +1,8 @@
 /* A rank whose buffers are memory of a GPU, whatever device the communicator is on; the driver is the process's.
  *
  *   gpu-buffers join       joins, and prints the communicator's device: the GPU's number, or what ncclGetLastError says
- *   gpu-buffers CALL       joins, then gives memory of GPU 0 where CALL takes a buffer; prints the result and the sentence */
+ *   gpu-buffers CALL       joins, then gives memory of GPU 0 where CALL takes a buffer; prints the result and the
+ * sentence */
 #include <dlfcn.h>
 #include <string.h>
 
