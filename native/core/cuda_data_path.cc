@@ -224,7 +224,7 @@ Status CudaDataPath::makeLauncher() {
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
-  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device));
+  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device), Subsystem::alloc);
   return {};
 }
 
@@ -359,7 +359,8 @@ bool CudaDataPath::nothingUnderWay() const {
 void CudaDataPath::beginCopies(const Task& first) {
   if (!resources_->copies->engines().endWaitsOn(interrupt(), ownBell(), setup_.telemetry)) return;
   tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
-                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
+                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)),
+           Subsystem::coll);
 }
 
 // How long a call waits for the others', in nanoseconds: about as long as the GPU takes for the operations, during

@@ -45,6 +45,13 @@ Status refused(const Wish& wish, const std::string& why) {
 
 }  // namespace
 
+std::string whyHostDevice(ncclrunDevice_t wanted) {
+  if (wanted == ncclrunDeviceHost) return "the program asks for it";
+  Wish wish;
+  readWish(wanted, wish);
+  return wish.device == ncclrunDeviceHost ? "NCCLRUN_DEVICE=host" : whyNoCuda();
+}
+
 Status chooseDevice(ncclrunDevice_t wanted, std::optional<cuda::Gpu>& gpu) {
   gpu.reset();
   Wish wish;

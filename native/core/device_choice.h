@@ -1,6 +1,7 @@
 // On which device a communicator lives: NCCLRUN_DEVICE, or what there is.
 #pragma once
 #include <optional>
+#include <string>
 
 #include "core/error.h"
 #include "device/cuda/gpu.h"
@@ -12,5 +13,8 @@ namespace ncclrun {
 // cuda, host or auto (the default), which is cuda where the driver shows a GPU. ncclInvalidUsage where the GPU cannot
 // be used: its program's buffers are in GPU memory, so another device would not do.
 Status chooseDevice(ncclrunDevice_t wanted, std::optional<cuda::Gpu>& gpu);
+
+// Why chooseDevice() has taken the host device.
+std::string whyHostDevice(ncclrunDevice_t wanted);
 
 }  // namespace ncclrun
