@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/control_thread.h"
+#include "core/debug.h"
 #include "core/lanes.h"
 #include "core/operation_hash.h"
 #include "core/stream.h"
@@ -56,6 +57,7 @@ void Communicator::failWith(Status status, bool tellOthers) {
     status_ = std::move(status);
     state_.store(State::failed, std::memory_order_release);
   }
+  tellWarning(failure());
   changed_.notify_all();
   if (path != nullptr) path->abort(statusNow());
   if (tell) tellLeaving(LeaveHow::failed, failure());

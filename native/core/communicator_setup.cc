@@ -8,6 +8,7 @@
 
 #include "core/communicator.h"
 #include "core/control_thread.h"
+#include "core/debug_report.h"
 #include "core/peer_info.h"
 #include "core/telemetry.h"
 #include "core/thread.h"
@@ -206,6 +207,7 @@ Status Communicator::openPlan(Answer& answer) {
 }
 
 void Communicator::becomeReady(State from) {
+  tellReady(context(), *dataPath_);
   Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
   enter(from, State::ready);
 }

@@ -239,7 +239,7 @@ Status CudaDataPath::makeLauncher() {
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
-  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device));
+  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device), Subsystem::alloc);
   return {};
 }
 

@@ -155,7 +155,8 @@ void CudaDataPath::watchCopies(bool copies) {
 
 void CudaDataPath::tellOfCopies(const Task& first) const {
   tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
-                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
+                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)),
+           Subsystem::coll);
 }
 
 // Until when a call waits for the others': about as long as the GPU takes for the operations, during which the caller's

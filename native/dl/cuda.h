@@ -53,9 +53,13 @@ struct RowsCopy {
   size_t width, rows;
 };
 static_assert(sizeof(RowsCopy) == 128);
+inline constexpr unsigned kMemoryDevice = 2;
 inline constexpr unsigned kMemoryUnified = 4;  // whatever a pointer points to
 
 inline constexpr Result kSuccess = 0;
+inline constexpr Result kNoBinaryForGpu = 209;
+inline constexpr Result kNoJitCompiler = 221;
+inline constexpr Result kUnsupportedPtx = 222;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kPeerAccessAlreadyEnabled = 704;
 
@@ -65,7 +69,10 @@ inline constexpr int kFunctionMostDynamicSharedBytes = 8;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeGpuDirect = 116;
-inline constexpr int kPointerBufferId = 7;             // unique in the process, of an allocation
+inline constexpr int kPointerMemoryType = 2;
+inline constexpr int kPointerBufferId = 7;  // unique in the process, of an allocation
+inline constexpr int kPointerIsManaged = 8;
+inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr int kPointerIsLegacyIpcCapable = 10;  // by cuIpcGetMemHandle
 inline constexpr unsigned kEventNoTiming = 2;
 inline constexpr unsigned kEventRecordExternal = 1;
@@ -164,6 +171,9 @@ struct Driver {
 
 // The driver, opened and started at the first call; null: there is none, `why` says so in a sentence without its end.
 const Driver* driver(std::string& why);
+
+// Number of GPUs that the driver shows this process, also where the driver is too old to be used.
+int visibleGpus();
 
 // The driver where it is known to be there.
 const Driver& driver();

@@ -57,7 +57,8 @@ typedef enum {
   ncclInvalidUsage = 5,    /* the call is not allowed now or here */
   ncclRemoteError = 6,     /* another rank died, aborted or lost its connection */
   ncclInProgress = 7,      /* not an error: under way, see ncclCommGetAsyncError */
-  ncclNumResults = 8
+  ncclTimeout = 8,
+  ncclNumResults = 9
 } ncclResult_t;
 
 /* "Leave it at the default", for whole numbers, pointers and fractions. */

@@ -8,6 +8,7 @@
 //   NCCLRUN_STAND_IN_CHANNELS=N  streams share so many queues, in which what waits holds up what was queued behind it,
 //   as
 //                                on GPUs with CUDA_DEVICE_MAX_CONNECTIONS; without it each stream has its own
+//   NCCLRUN_STAND_IN_CAPABILITY=80  compute capability 8.0; 9.0
 //   NCCLRUN_STAND_IN_KERNELS=primitives  the stand-in's own kernels
 #pragma once
 #include <atomic>

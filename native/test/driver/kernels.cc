@@ -189,7 +189,12 @@ std::shared_ptr<cuda::Launch> copied(const void* launch, size_t bytes) {
 
 }  // namespace
 
+// What nvcc makes has no code for this machine's processors, as it may have none for a GPU.
 STAND_IN_EXPORT Result cuModuleLoadData(Module* module, const void* image) {
+  constexpr uint32_t kFatbin = 0xba55ed50;
+  uint32_t magic;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic == kFatbin) return kNoBinaryForGpu;
   const char* const name = static_cast<const char*>(image);
   *module = new CUmod_st{name, compiledModule(name)};
   return kSuccess;

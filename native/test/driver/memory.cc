@@ -24,6 +24,12 @@ int gpus() {
   return said == nullptr ? 4 : std::min(std::atoi(said), kMostGpus);
 }
 
+// Compute capability, ten times the major number plus the minor one.
+int capability() {
+  const char* const said = std::getenv("NCCLRUN_STAND_IN_CAPABILITY");
+  return said == nullptr ? 90 : std::atoi(said);
+}
+
 CUctx_st contexts[kMostGpus];
 thread_local std::vector<Context> current;
 
@@ -34,6 +40,7 @@ struct Allocation {
   int descriptor;  // -1: opened here, another process's
   unsigned long long id;
   Word* openers;  // how many processes have it open beside its own; in a page behind it
+  int device;
 };
 
 struct Allocations {
@@ -92,8 +99,8 @@ STAND_IN_EXPORT Result cuDriverGetVersion(int* version) {
   *version = 13000;
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuGetErrorName(Result, const char** name) {
-  *name = "CUDA_ERROR_OF_THE_STAND_IN";
+STAND_IN_EXPORT Result cuGetErrorName(Result result, const char** name) {
+  *name = result == kNoBinaryForGpu ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : "CUDA_ERROR_OF_THE_STAND_IN";
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuGetErrorString(Result, const char** text) {
@@ -110,9 +117,10 @@ STAND_IN_EXPORT Result cuDeviceGet(Device* device, int ordinal) {
 }
 STAND_IN_EXPORT Result cuDeviceGetAttribute(int* value, int attribute, Device) {
   *value = attribute == kAttributeMultiprocessors ? int(stand_in::kMultiprocessors)
-           : attribute == kAttributeMajor         ? 9
+           : attribute == kAttributeMajor         ? capability() / 10
+           : attribute == kAttributeMinor         ? capability() % 10
+           : attribute == kAttributeGpuDirect     ? 1
                                                   : 0;
-  if (attribute == kAttributeGpuDirect) *value = 1;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuDeviceGetPCIBusId(char* text, int bytes, Device device) {
@@ -159,7 +167,8 @@ STAND_IN_EXPORT Result cuMemAlloc_v2(Pointer* pointer, size_t bytes) {
   if (bytes == 0 || descriptor < 0 || ftruncate(descriptor, off_t(wholePages(bytes) + kPage)) != 0) return 2;
   *pointer = mapped(descriptor, bytes);
   std::lock_guard lock(allocations().mutex);
-  allocations().all[*pointer] = {bytes, descriptor, ++allocations().lastId, openersOf(descriptor, bytes)};
+  allocations().all[*pointer] = {bytes, descriptor, ++allocations().lastId, openersOf(descriptor, bytes),
+                                 current.empty() ? 0 : current.back()->device};
   allocations().bytes += bytes;
   return *pointer == 0 ? 2 : kSuccess;
 }
@@ -204,6 +213,9 @@ STAND_IN_EXPORT Result cuPointerGetAttribute(void* value, int attribute, Pointer
   std::lock_guard lock(allocations().mutex);
   const Allocation& found = allocations().all[base];
   if (attribute == kPointerBufferId) *static_cast<unsigned long long*>(value) = found.id;
+  if (attribute == kPointerMemoryType) *static_cast<unsigned*>(value) = kMemoryDevice;
+  if (attribute == kPointerIsManaged) *static_cast<unsigned*>(value) = 0;
+  if (attribute == kPointerDeviceOrdinal) *static_cast<int*>(value) = found.device;
   if (attribute == kPointerIsLegacyIpcCapable) *static_cast<int*>(value) = found.descriptor >= 0;
   return kSuccess;
 }
@@ -264,7 +276,8 @@ STAND_IN_EXPORT Result cuIpcOpenMemHandle_v2(Pointer* pointer, IpcHandle handle,
   openers->fetch_add(1);
   close(descriptor);
   std::lock_guard lock(allocations().mutex);
-  allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId, openers};
+  allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId, openers,
+                                 current.empty() ? 0 : current.back()->device};
   return *pointer == 0 ? kInvalidValue : kSuccess;
 }
 STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {

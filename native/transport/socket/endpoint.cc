@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "core/clock.h"
+#include "core/limits.h"
 
 namespace ncclrun {
 namespace {
@@ -34,6 +35,8 @@ constexpr int kInterruptMs = 20;
 // A network that is away for a moment is no reason not to begin: so long it is tried again, after so long each time.
 constexpr uint64_t kTriesNanoseconds = 30'000'000'000;
 constexpr long kPauseNanoseconds = 100'000'000;
+// A packet that is dropped is no error: TCP gives up after 31 s, having sent it at 0, 1, 3, 7 and 15 s.
+constexpr int kSynRetries = 4;
 
 bool mayPass(int error) {
   return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENETDOWN || error == ETIMEDOUT;
@@ -114,11 +117,15 @@ bool SocketEndpoint::beginConnecting() {
   }
   socket_.reset(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_.valid()) {
-    broken(std::string("no socket: ") + strerror(errno));
+    const int error = errno;  // a fault of this side's
+    over_ = true;
+    interrupt_.raise({ncclSystemError, "cannot connect to " + facts().peerName + ": no socket: " + strerror(error) +
+                                           limitBehind(error)});
     return false;
   }
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_SYNCNT, &kSynRetries, sizeof kSynRetries);
   if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 || errno == EINPROGRESS) return true;
   return beginPause(errno);
 }

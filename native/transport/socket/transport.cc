@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "core/limits.h"
+
 namespace ncclrun {
 
 SocketTransport::SocketTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt,
@@ -12,9 +14,11 @@ Status SocketTransport::start() {
   Status why;
   proxy_ = Proxy::shared(why);
   if (proxy_ == nullptr) return why;
+  prepareOpenFiles(mostConnections());
   if (!listening_.valid()) return {};
-  listener_ = std::make_unique<Listener>(proxy_, std::move(listening_),
-                                         [this](const auto& hello, auto& connection) { admit(hello, connection); });
+  listener_ = std::make_unique<Listener>(
+      proxy_, std::move(listening_), [this](const auto& hello, auto& connection) { admit(hello, connection); },
+      [this](const Status& starved) { interrupt_.raise(starved); });
   return listener_->start();
 }
 
@@ -100,6 +104,19 @@ bool SocketTransport::idle() const {
     if (!end->idle()) return false;
   }
   return true;
+}
+
+uint32_t SocketTransport::mostConnections() const {
+  const auto& header = plan_.header();
+  constexpr auto kSocket = uint8_t(plan::Transport::socket);
+  const uint32_t others = header.ranks - header.localRanks;
+  uint32_t count = 2 * others;
+  if (header.sameHostTransport == kSocket) count += 2 * (header.localRanks - 1);
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount; i++) {
+    if (plan_.edge(local.firstEdge + i).transport == kSocket) count++;
+  }
+  return count;
 }
 
 bool SocketTransport::planned(uint32_t from, uint32_t channel) const {

@@ -33,6 +33,8 @@ class SocketTransport final : public Transport {
   SocketEndpoint* find(uint32_t peer, uint32_t channel, bool sends, bool& made);
   socket::Hello helloTo(uint32_t peer, uint32_t channel) const;
   void admit(const socket::Hello& hello, Descriptor& connection);
+  // At most, of this rank: with each peer a connection each way, and those of the rings.
+  uint32_t mostConnections() const;
   // A connection from `from` on `channel` is one the plan knows.
   bool planned(uint32_t from, uint32_t channel) const;
 
