@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   ncclComm_t comm;
   MUST(ncclrunGetJob(&id, &size, &rank));
   const ncclResult_t begun = ncclCommInitRank(&comm, size, id, rank);
+  if (begun != ncclInProgress) MUST(begun);
   if (argc == 2 && strcmp(argv[1], "begin") == 0) printf("%d\n", begun);
   for (ncclResult_t state = begun; state == ncclInProgress;) MUST(ncclCommGetAsyncError(comm, &state));
   CHECK(ncclAllReduce(&one, &sum, 1, (ncclDataType_t)99, ncclSum, comm, NULL) == ncclInvalidArgument);
