@@ -30,10 +30,12 @@ double saidPatience() {
   return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;
 }
 
-// Held while memory is freed, and for good from when the process ends: the driver is about to end too.
-std::mutex& freeing() {
-  static auto& mutex = *new std::mutex;
-  static const int registered = std::atexit([] { freeing().lock(); });
+// Held while memory is freed, and for good from when the process ends: the driver is about to end too. It frees only
+// when the whole GPU is idle, for which a process that ends does not wait for long.
+constexpr auto kMostAtExit = std::chrono::seconds(1);
+std::timed_mutex& freeing() {
+  static auto& mutex = *new std::timed_mutex;
+  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMostAtExit); });
   (void)registered;
   return mutex;
 }
@@ -72,7 +74,7 @@ CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
 CudaDataPath::~CudaDataPath() {
   if (!idle()) abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
   if (resources_->copies != nullptr) resources_->copies->engines().tellNobody();
-  std::mutex& mutex = freeing();
+  std::timed_mutex& mutex = freeing();
   const auto free = [resources = resources_.release(), &mutex] {
     resources->rest();
     std::lock_guard lock(mutex);
@@ -320,7 +322,9 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   };
   if (std::all_of(operations.begin(), operations.end(), isEmpty)) return ncclSuccess;
   std::lock_guard lock(mutex_);
+  if (Status status = missing(operations); !status.ok()) return result(status);
   const OnGpu here(resources_->gpu);
+  awaited_.add(operations, setup_.rank, [&] { return nothingUnderWay(); });
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
@@ -411,9 +415,11 @@ Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunFo
 }
 
 ncclResult_t CudaDataPath::nodeBarrier() {
-  const auto& header = plan().header();
-  return result(
-      meetOnHost(resources_->segment, header.localRanks, interrupt(), ownBell(), header.spinNanoseconds, telemetry_));
+  const Status status =
+      meetOnHost({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
+                 interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
+  if (!status.ok() && setup_.failed) setup_.failed(status, interrupt().scope());
+  return result(status);
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

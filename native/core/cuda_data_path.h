@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/awaited_peers.h"
 #include "core/cuda_launcher.h"
 #include "core/cuda_runner.h"
 #include "core/data_path.h"
+#include "core/gone_peers.h"
 #include "core/interrupt.h"
 #include "core/launch_order.h"
 #include "core/segment.h"
@@ -58,6 +60,8 @@ class CudaDataPath final : public DataPath {
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
   ncclResult_t nodeBarrier() override;
+  void leave(uint64_t collectives) override;
+  void peerGone(uint32_t rank, const Status& why, bool waited) override;
   void abort(const Status& status) override;
   Status asyncError() const override { return resources_->interrupt->status(); }
   bool idle() const override;
@@ -80,6 +84,9 @@ class CudaDataPath final : public DataPath {
   Status beginProbe();
   Status endProbe();
   Status choose(std::span<const Operation> operations, uint32_t given);
+  Status missing(std::span<const Operation> operations);
+  Status missing(const Operation& operation, uint32_t peer) const;
+  bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope) const;
   uint32_t provable(bool captured) const;
   uint32_t addresses() const;  // the same of what the ranks may yet agree on
   bool nothingUnderWay() const;
@@ -98,7 +105,10 @@ class CudaDataPath final : public DataPath {
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> hostNames_;
 
+  GonePeers gonePeers_;
+
   mutable std::mutex mutex_;
+  AwaitedPeers awaited_;
   std::vector<Task> tasks_;  // announced, or those of the call under way
   bool announced_ = false;
   Launch constants_{};

@@ -55,6 +55,7 @@ enum class FrameKind : uint8_t {
   leave = 0x5a,
   aborted = 0x5b,
   split = 0x5c,
+  peerGone = 0x5d,
 };
 
 inline constexpr uint16_t kOutputStderr = 1;

@@ -22,6 +22,9 @@ static_assert(sizeof(AbortBlock) == 512);
 struct Doorbell {
   alignas(64) std::atomic<uint32_t> sequence;
   std::atomic<uint32_t> sleepers;
+  // Written once, by the rank itself when it leaves in order: 1 + the number of collectives that it has called; 0 while
+  // it is there. What it has sent lies in memory by then, and it takes nothing more.
+  std::atomic<uint64_t> left;
 };
 static_assert(sizeof(Doorbell) == 64);
 

@@ -21,6 +21,8 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['graphs 4 50 65536', 'graphs: 4 ranks, 50 replays, up to 65536 bytes: right'],
     ['abort 2', 'abort: 2 ranks: all ended, were told, and went on'],
     ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+    ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
+    ['abort_alone 5', 'abort_alone: 5 ranks: those who did not wait went on'],
     ['teams 2', 'teams: 2 ranks: right'],
     ['teams 3', 'teams: 3 ranks: right'],
     ['teams 4', 'teams: 4 ranks: right'],

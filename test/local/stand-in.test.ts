@@ -104,6 +104,9 @@ describeIf(
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+      ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
+      ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000); // ranks are killed in nineteen states
 
