@@ -96,16 +96,22 @@ void SocketEndpoint::broken(const std::string& why) {
   interrupt_.raise({ncclRemoteError, nameOf(why)}, facts().peer, FailureScope::alone);
 }
 
+// A peer that aborts may be in the middle of a slot that nobody here waits for; that concerns who receives. It has a
+// farewell for those who send to it in any case: without it, what this rank has sent may be lost.
 void SocketEndpoint::lost(const std::string& why) {
+  if (facts().sends) return broken(why);
   lostBecause_ = nameOf(why);
   over_ = true;
-  if (!idle()) return broken(why);
   ring(own_);  // if a block sleeps until the next slot, it has waited in vain
 }
 
 Status SocketEndpoint::gone() const {
   if (!open_.load(std::memory_order_acquire)) return gonePeers_.why(facts().peer);
-  if (!left_ && !over_) return {};
+  if (!left_ && !over_) {
+    // One that left in order has a farewell behind what it sent; one that failed stays, and says nothing here.
+    Status why = gonePeers_.why(facts().peer);
+    return why.code == ncclRemoteError ? why : Status{};
+  }
   std::lock_guard lock(mutex_);
   if (!left_) return lostBecause_.empty() ? Status{} : Status{ncclRemoteError, lostBecause_};
   if (farewell_ == ncclSuccess) return leftInOrder();

@@ -74,7 +74,7 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   // True while the peer, which refuses connections, may yet be said to have left.
   bool triesAgain(int error) const;
   void heardFarewell(const socket::SlotHeader& farewell);
-  // The connection serves no more: whoever needs it fails, at once where something waits to be sent.
+  // The connection serves no more: a receiver fails when it needs it, a sender at once.
   void lost(const std::string& why);
   // The communicator fails at once.
   void broken(const std::string& why);
