@@ -324,10 +324,10 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   std::lock_guard lock(mutex_);
   if (Status status = missing(operations); !status.ok()) return result(status);
   const OnGpu here(resources_->gpu);
-  awaited_.add(operations, setup_.rank, [&] { return nothingUnderWay(); });
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
+  awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(); });
   const uint32_t given = provable(capture.id != 0);
   const bool announced = std::exchange(announced_, false);
   if (!announced) {

@@ -86,7 +86,7 @@ class CudaDataPath final : public DataPath {
   Status choose(std::span<const Operation> operations, uint32_t given);
   Status missing(std::span<const Operation> operations);
   Status missing(const Operation& operation, uint32_t peer) const;
-  bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope) const;
+  bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
   uint32_t provable(bool captured) const;
   uint32_t addresses() const;  // the same of what the ranks may yet agree on
   bool nothingUnderWay() const;

@@ -39,8 +39,9 @@ Status CudaDataPath::missing(std::span<const Operation> operations) {
 }
 
 // A replayed graph has operations that no count knows.
-bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scope) const {
+bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scope) {
   scope = FailureScope::alone;
+  if (resources_->order->passedMark()) awaited_.passedMark();
   if (why.code != ncclInvalidUsage) return awaited_.mayInclude(peer);
   if (resources_->order->everCaptured()) return false;
   const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
@@ -60,6 +61,7 @@ void CudaDataPath::peerGone(uint32_t rank, const Status& why, bool waited) {
   FailureScope scope;
   {
     std::lock_guard lock(mutex_);
+    const OnGpu here(resources_->gpu);
     if (!waitsFor(rank, why, scope)) return;
   }
   interrupt().raise(why, why.code == ncclInvalidUsage ? Interrupt::kNobody : rank, scope);

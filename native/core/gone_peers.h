@@ -1,6 +1,6 @@
-// Peers that are gone from a communicator while other ranks go on with it, as the agent tells: each with what a wait for
-// it ends with. A rank of the same host that left in order says so itself (Doorbell::left), one of another host on its
-// connections.
+// Peers that are gone from a communicator while other ranks go on with it, as the agent tells: each with what a wait
+// for it ends with. A rank of the same host that left in order says so itself (Doorbell::left), one of another host on
+// its connections.
 #pragma once
 #include <atomic>
 #include <map>
@@ -25,6 +25,7 @@ class GonePeers {
     const auto found = all_.find(rank);
     return found == all_.end() ? Status{} : found->second;
   }
+
  private:
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;

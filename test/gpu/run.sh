@@ -171,6 +171,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$ranks" all $((64 << 20))
   add native/abort 130 "$bin/abort" "$ranks" 3
   add native/abort-alone 40 "$bin/abort_alone" "$ranks"
+  add native/leave 40 "$bin/leave" "$ranks"
   add native/abort-alone-copies 40 "${copies[@]}" "$bin/abort_alone" "$ranks"
   add native/teams 130 "${narrow[@]}" "$bin/teams" "$ranks"
   add native/graphs 130 "$bin/graphs" "$ranks" 1000 $((64 << 20))

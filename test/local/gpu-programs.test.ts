@@ -23,6 +23,8 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
     ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
     ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
     ['abort_alone 5', 'abort_alone: 5 ranks: those who did not wait went on'],
+    ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
+    ['leave 4', 'leave: 4 ranks: who needed it was told, and nobody else'],
     ['teams 2', 'teams: 2 ranks: right'],
     ['teams 3', 'teams: 3 ranks: right'],
     ['teams 4', 'teams: 4 ranks: right'],

@@ -322,17 +322,17 @@ const told = (sent: readonly Sent[]) =>
     .filter(({ frame }) => frame.kind === FrameKind.broken)
     .map(({ host, frame }) => ({ host, ...decodeBroken(frame.payload) }));
 
+/** Hosts 0, 1 and 2 with two ranks each; `waits`: rank 0 waits in vain for rank 3. */
+function withWaiter() {
+  const { hub, sent, ...rest } = testHub(3);
+  const key = newKey();
+  for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
+  sent.length = 0;
+  const waits = (): void => hub.receive(0, makeFrame(FrameKind.calls, { payload: encodeCalls(key, [calls(0, 7, 3)]) }));
+  return { hub, sent, key, waits, ...rest };
+}
+
 describe('a rank that is gone while others go on', () => {
-  /** Hosts 0, 1 and 2 with two ranks each; `waits`: rank 0 waits in vain for rank 3. */
-  function setUp() {
-    const { hub, sent, ...rest } = testHub(3);
-    const key = newKey();
-    for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
-    sent.length = 0;
-    const waits = (): void =>
-      hub.receive(0, makeFrame(FrameKind.calls, { payload: encodeCalls(key, [calls(0, 7, 3)]) }));
-    return { hub, sent, key, waits, ...rest };
-  }
   const invalidUsage = { rank: 3, result: NcclResult.invalidUsage };
 
   test.each([
@@ -340,7 +340,7 @@ describe('a rank that is gone while others go on', () => {
     ['in order, alone', 3, LeftHow.finalized, 'rank 3 (node1, pid 1003)'],
   ])('%s, is told to hosts whose ranks wait for it, whichever comes first', (_, rank, how, sentence) => {
     for (const first of ['wait', 'leave']) {
-      const { hub, sent, key, waits } = setUp();
+      const { hub, sent, key, waits } = withWaiter();
       const leaves = (): void => hub.receive(1, left(key, rank, how, sentence));
       for (const step of first === 'wait' ? [waits, leaves] : [leaves, waits]) step();
       expect(told(sent)).toEqual([{ host: 0, key, ...invalidUsage, sentence }]);
@@ -350,7 +350,7 @@ describe('a rank that is gone while others go on', () => {
   });
 
   test('because it aborted, is told to hosts whose ranks wait for it, and to no others', () => {
-    const { hub, sent, key, waits } = setUp();
+    const { hub, sent, key, waits } = withWaiter();
     hub.receive(1, left(key, 3, LeftHow.abortedAlone, 'rank 3 aborted the communicator'));
     expect(sent).toEqual([]);
     waits();
@@ -361,7 +361,7 @@ describe('a rank that is gone while others go on', () => {
   });
 
   test('fails the rounds that need it, now or later', () => {
-    const { hub, sent, key } = setUp();
+    const { hub, sent, key } = withWaiter();
     const round = { ...key, round: SPLIT_ROUND };
     hub.receive(0, merged(round, 6, [entry(0), entry(1)]));
     hub.receive(1, left(key, 3, LeftHow.abortedAlone, 'rank 3 aborted the communicator'));

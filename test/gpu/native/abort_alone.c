@@ -16,9 +16,7 @@ static ncclComm_t comm;
 static cudaStream_t stream;
 static int* memory;
 
-static ncclResult_t reduce(void) {
-  return ncclAllReduce(memory, memory, count, ncclInt32, ncclSum, comm, stream);
-}
+static ncclResult_t reduce(void) { return ncclAllReduce(memory, memory, count, ncclInt32, ncclSum, comm, stream); }
 
 static void* abortLater(void* own) {
   rank = *(const int*)own;

@@ -6,8 +6,8 @@
  *   chain   rank 1 waits for rank 0, rank 2 for rank 1, which stays after it has failed
  *   fails   as waits, but rank 1 ends with status 3, and rank 0 does not end by itself
  *
- * Who is told says what, and after how long; who needs nobody must see no error. The second argument is a directory that
- * all ranks see. */
+ * Who is told says what, and after how long; who needs nobody must see no error. The second argument is a directory
+ * that all ranks see. */
 #include <string.h>
 
 #include "must.h"

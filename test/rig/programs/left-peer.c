@@ -1,6 +1,6 @@
 /* The last rank leaves in order, and others go on as if it had not: the first argument says what they call. "never": it
- * calls nothing before; "before": all have exchanged messages with all. Ranks that nobody needs only wait. Each says what
- * it was told, and after how long. The third argument is a directory that all ranks see. */
+ * calls nothing before; "before": all have exchanged messages with all. Ranks that nobody needs only wait. Each says
+ * what it was told, and after how long. The third argument is a directory that all ranks see. */
 #include <string.h>
 
 #include "must.h"
