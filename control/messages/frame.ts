@@ -62,6 +62,7 @@ export const FrameKind = {
   aborted: 0x5b,
   split: 0x5c,
   telemetry: 0x5d,
+  peerGone: 0x5e,
 
   // agent ↔ launcher, the rendezvous across hosts (rendezvous.ts has the payloads)
   merged: 0x60,

@@ -82,7 +82,7 @@ NCCLRUN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclCommAbort", comm, [comm](Communicator& communicator) {
     Registry::get().remove(comm);
-    communicator.abort({});
+    communicator.abort({}, FailureScope::alone);
     return ncclSuccess;
   });
 }
@@ -92,7 +92,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclrunCommAbort", comm, [comm, reason](Communicator& communicator) {
     Registry::get().remove(comm);
-    communicator.abort(reason == nullptr ? "" : reason);
+    communicator.abort(reason == nullptr ? "" : reason, FailureScope::all);
     return ncclSuccess;
   });
 }

@@ -183,7 +183,8 @@ ncclResult_t joinAll(const char* function, ncclComm_t* comms, int count, const i
   if (result == ncclSuccess) return result;
   for (ncclComm_t* comm = comms; comm != comms + count; comm++) {  // all or none
     if (*comm == nullptr) continue;
-    if (const auto joined = Registry::get().remove(*comm); joined != nullptr) joined->abort("ncclCommInitAll failed");
+    if (const auto joined = Registry::get().remove(*comm); joined != nullptr)
+      joined->abort("ncclCommInitAll failed", FailureScope::all);
     *comm = nullptr;
   }
   return result;

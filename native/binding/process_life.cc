@@ -31,8 +31,7 @@ uint64_t startTimeOf(pid_t pid) {
   int threads = 0;
   unsigned long long start = 0;
   // Fields 3, 20 and 22 of proc(5).
-  constexpr const char* kFields =
-      ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu";
+  constexpr const char* kFields = ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu";
   if (end == nullptr || std::sscanf(end, kFields, &state, &threads, &start) != 3) return 0;
   const bool isZombie = state == 'X' || (state == 'Z' && threads <= 1);  // else only its first thread has ended
   return isZombie ? 0 : start;

@@ -1,5 +1,5 @@
-// How the end of another process is noticed: its pidfd becomes readable; where the kernel or a sandbox gives none, it is
-// looked at again and again, told apart by its start time from a later process of the same number.
+// How the end of another process is noticed: its pidfd becomes readable; where the kernel or a sandbox gives none, it
+// is looked at again and again, told apart by its start time from a later process of the same number.
 #pragma once
 #include <sys/types.h>
 

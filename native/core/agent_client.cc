@@ -117,6 +117,14 @@ void AgentClient::handleEvents(short events) {
 }
 
 void AgentClient::receive(const ReceivedFrame& frame) {
+  if (frame.kind == FrameKind::peerGone) {
+    PeerGoneMessage gone;
+    if (!decodePeerGone(frame.payload, gone)) {
+      return lose({ncclInternalError, "the agent of this host told of a rank in a way that this engine cannot read"});
+    }
+    if (peerGone_) peerGone_(gone);
+    return;
+  }
   if (frame.kind != FrameKind::aborted) return receiveAnswer(frame);
   AbortedMessage message;
   if (!decodeAborted(frame.payload, message)) {

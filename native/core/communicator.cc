@@ -254,11 +254,17 @@ bool Communicator::stepFinalizing() {
       std::lock_guard lock(mutex_);
       differing_ = status;
     }
-    ControlThread::get().runSoon(kLeavePatience, [self = shared_from_this(), status] { self->tellDiffering(status); });
+    ControlThread::get().runSoon(kLeavePatience,
+                                 [self = shared_from_this(), status] { self->tellFailing(status, FailureScope::all); });
     failWith(std::move(status), false);
     return true;
   }
-  if (enter(State::finalizing, State::finalized)) tellLeaving(LeaveHow::finalized, {});
+  if (!enter(State::finalizing, State::finalized)) return true;
+  {
+    std::lock_guard lock(queueMutex_);
+    dataPath_->leave(called_.hashed);
+  }
+  tellLeaving(LeaveHow::finalized, {});
   return true;
 }
 
@@ -287,8 +293,9 @@ Status Communicator::close(Status& differing) {
     changed_.wait(lock, [this] { return settled() && state() != State::ready; });
     if (finalizes) differing = differing_;
   }
-  if (state() == State::failed) tellLeaving(LeaveHow::failed, failure());
-  if (state() == State::revoked) tellLeaving(LeaveHow::failed, dataPath_->asyncError().sentence);
+  const LeaveHow how = leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
+  if (state() == State::failed) tellLeaving(how, failure());
+  if (state() == State::revoked) tellLeaving(how, dataPath_->asyncError().sentence);
   return {};
 }
 
@@ -332,7 +339,7 @@ Status Communicator::revoke(const char* function) {
   return {};
 }
 
-void Communicator::abort(const std::string& reason) {
+void Communicator::abort(const std::string& reason, FailureScope scope) {
   const std::string sentence = context() + (reason.empty() ? " called ncclCommAbort" : " aborted it: " + reason);
   bool whole = true;
   DataPath* path = nullptr;
@@ -348,7 +355,15 @@ void Communicator::abort(const std::string& reason) {
   }
   changed_.notify_all();
   if (path != nullptr) path->abort(statusNow());
-  tellLeaving(whole ? LeaveHow::aborted : LeaveHow::failed, whole && !reason.empty() ? reason : failure());
+  const LeaveHow how = whole ? leaving(scope, LeaveHow::abortedAlone, LeaveHow::aborted)
+                             : leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
+  tellLeaving(how, whole && !reason.empty() ? reason : failure());
+}
+
+// Before it is set up all ranks wait for each other.
+LeaveHow Communicator::leaving(FailureScope scope, LeaveHow alone, LeaveHow other) {
+  std::lock_guard lock(mutex_);
+  return setUp_ && scope == FailureScope::alone ? alone : other;
 }
 
 void Communicator::brokenByAgent(const AbortedMessage& message) {
@@ -356,16 +371,29 @@ void Communicator::brokenByAgent(const AbortedMessage& message) {
   if (ours) failWith(message.status, false);
 }
 
-// On the control thread: the ranks' calls differ, as a step that came or another rank's call says: the others need not
-// wait until they find out by themselves.
-void Communicator::tellDiffering(const Status& status) {
+void Communicator::peerGone(const PeerGoneMessage& message) {
+  if (!placed() || !sameId(message.id, membership_.id) || message.epoch != membership_.epoch) return;
+  if (message.receiver != rank()) return;
+  DataPath* path = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    path = dataPath_.get();
+  }
+  if (path != nullptr) path->peerGone(message.rank, message.status, message.waited);
+}
+
+// On the control thread: an operation failed here. Where the ranks' calls differ, as a step that came says, the others
+// need not wait until they find out by themselves; else those who wait for this rank must be told.
+void Communicator::tellFailing(const Status& status, FailureScope scope) {
+  const bool alone = scope == FailureScope::alone;
   {
     std::lock_guard lock(mutex_);
     const bool ownEnd = state() == State::aborted || state() == State::revoked;  // which is told as what it is
-    if (status.code != ncclInvalidUsage || ownEnd || !joined_ || toldDiffering_) return;
-    toldDiffering_ = true;
+    if ((status.code != ncclInvalidUsage && !alone) || ownEnd || toldLeaving_ || toldFailing_) return;
+    toldFailing_ = true;
   }
-  AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, LeaveHow::differed, status.sentence, kJoinRound));
+  AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed,
+                                                        status.sentence, kJoinRound));
 }
 
 // Once, and only if the agent was told that we join. Waits a moment for the frame to be on its way, because the process
@@ -377,10 +405,12 @@ void Communicator::tellLeaving(LeaveHow how, const std::string& reason) {
     joined_ = false;
   }
   const bool splitting = !placed();
-  ControlThread::get().runSoon(kLeavePatience, [membership = splitting ? split_->parent : membership_,
-                                                round = splitting ? split_->round : kJoinRound, how, reason] {
-    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason, round));
-  });
+  ControlThread::get().runSoon(kLeavePatience,
+                               [weak = weak_from_this(), membership = splitting ? split_->parent : membership_,
+                                round = splitting ? split_->round : kJoinRound, how, reason] {
+                                 if (const auto self = weak.lock(); self != nullptr) self->toldLeaving_ = true;
+                                 AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason, round));
+                               });
 }
 
 }  // namespace ncclrun

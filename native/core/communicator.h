@@ -111,8 +111,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Status close(Status& differing);
   // Ends what is under way here at once and tells the agent, which tells the others; nobody leaves.
   Status revoke(const char* function);
-  // Ends everything here at once and tells the agent, which tells the others; `reason` may be empty.
-  void abort(const std::string& reason);
+  // Ends everything here at once and tells the agent. `scope` all: which ends it at all other ranks; alone: those of
+  // them fail that wait for this one, now or later. `reason` may be empty.
+  void abort(const std::string& reason, FailureScope scope);
 
   UserOperators& operators() { return operators_; }
   const UserOperators& operators() const { return operators_; }
@@ -120,6 +121,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // On the control thread: the agent says that the communicator is broken.
   void brokenByAgent(const AbortedMessage& message);
+  // The same: a rank is gone from it, while the others go on.
+  void peerGone(const PeerGoneMessage& message);
 
  private:
   ncclrunStream_t laneOf(ncclrunStream_t stream) const;
@@ -141,24 +144,28 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void finishClosing();
   bool stepFinalizing();
   void tellLeaving(LeaveHow how, const std::string& reason);
-  void tellDiffering(const Status& status);
+  LeaveHow leaving(FailureScope scope, LeaveHow alone, LeaveHow other);
+  void tellFailing(const Status& status, FailureScope scope);
   std::string context();  // who we are, for sentences
 
   // Asked for, not yet placed.
   struct Split {
     const char* function;
     Membership parent;
+    std::shared_ptr<Communicator> numbers;  // the parent until it has numbered the round: when it begins
+    bool shrinks;                           // which of its numbers
     uint32_t round;
     int32_t colour;
     int32_t order;
     LeftOut leftOut;  // of the parent's ranks
   };
+  void takeRound();
   static Status part(Communicator& parent, Split split, const CommSettings& settings,
                      std::shared_ptr<Communicator>& out);
 
   Membership membership_;  // constant once placed_
   std::atomic<bool> placed_{true};
-  std::optional<Split> split_;  // constant from the beginning
+  std::optional<Split> split_;  // constant once begun
   std::atomic<uint32_t> splits_{0};
   std::atomic<uint32_t> shrinks_{0};
   uint32_t lane_ = 0;
@@ -170,11 +177,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<State> state_{State::joining};
-  Status status_;               // why failed or aborted; guarded by mutex_
-  std::string hostName_;        // guarded by mutex_
-  bool joined_ = false;         // the agent may count on us; guarded by mutex_
-  bool toldDiffering_ = false;  // guarded by mutex_
-  Status differing_;            // as it was finalized; guarded by mutex_
+  Status status_;             // why failed or aborted; guarded by mutex_
+  std::string hostName_;      // guarded by mutex_
+  bool joined_ = false;       // the agent may count on us; guarded by mutex_
+  bool toldFailing_ = false;  // guarded by mutex_
+  Status differing_;          // as it was finalized; guarded by mutex_
+  bool toldLeaving_ = false;  // of the control thread: the agent has been told
+  bool setUp_ = false;        // it was ready; guarded by mutex_
   bool callerCloses_ = false;
 
   GpuPlace gpuPlace_;

@@ -67,21 +67,30 @@ Status Communicator::split(Communicator& parent, int colour, int order, const Co
   if (Status status = parent.divisible(kName, false); !status.ok()) return status;
   // All ranks that split a revoked one have revoked it: the agents let them, though it is broken.
   const bool revoked = parent.state() == State::revoked;
-  const uint32_t round =
-      revoked ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
-  return part(parent, {kName, parent.membership_, round, colour, order, {}}, settings, out);
+  return part(parent, {kName, parent.membership_, parent.shared_from_this(), revoked, 0, colour, order, {}}, settings,
+              out);
+}
+
+// Not earlier: a group that fails begins none of its splits, and the other ranks count none.
+void Communicator::takeRound() {
+  if (!split_ || split_->numbers == nullptr) return;
+  Communicator& parent = *split_->numbers;
+  split_->round =
+      split_->shrinks ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
+  split_->numbers.reset();
 }
 
 Status Communicator::shrink(Communicator& parent, LeftOut leftOut, const CommSettings& settings,
                             std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommShrink";
   if (Status status = parent.divisible(kName, true); !status.ok()) return status;
-  const uint32_t round = kShrinkRound + parent.shrinks_.fetch_add(1);
-  return part(parent, {kName, parent.membership_, round, 0, 0, std::move(leftOut)}, settings, out);
+  return part(parent, {kName, parent.membership_, parent.shared_from_this(), true, 0, 0, 0, std::move(leftOut)},
+              settings, out);
 }
 
 void Communicator::start(bool callerCloses) {
   callerCloses_ = callerCloses;
+  takeRound();
   if (!usesAgent_) {
     enter(State::joining, State::wiring);
     ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
@@ -186,10 +195,10 @@ Status Communicator::openPlan(Answer& answer) {
       .gpu = gpu_,
       .telemetry = telemetry_,
       .failed =
-          [weak = weak_from_this()](const Status& status) {
+          [weak = weak_from_this()](const Status& status, FailureScope scope) {
             // Not here: the last reference must not go on a thread that an operation runs on.
-            ControlThread::get().post([weak, status] {
-              if (const auto self = weak.lock(); self != nullptr) self->tellDiffering(status);
+            ControlThread::get().post([weak, status, scope] {
+              if (const auto self = weak.lock(); self != nullptr) self->tellFailing(status, scope);
             });
           },
   };
@@ -209,6 +218,10 @@ Status Communicator::openPlan(Answer& answer) {
 void Communicator::becomeReady(State from) {
   tellReady(context(), *dataPath_);
   Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
+  {
+    std::lock_guard lock(mutex_);
+    setUp_ = true;
+  }
   enter(from, State::ready);
 }
 

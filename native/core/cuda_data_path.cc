@@ -30,10 +30,12 @@ double saidPatience() {
   return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;
 }
 
-// Held while memory is freed, and for good from when the process ends: the driver is about to end too.
-std::mutex& freeing() {
-  static auto& mutex = *new std::mutex;
-  static const int registered = std::atexit([] { freeing().lock(); });
+// Held while memory is freed, and for good from when the process ends: the driver is about to end too. It frees only
+// when the whole GPU is idle, for which a process that ends does not wait for long.
+constexpr auto kMostAtExit = std::chrono::seconds(1);
+std::timed_mutex& freeing() {
+  static auto& mutex = *new std::timed_mutex;
+  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMostAtExit); });
   (void)registered;
   return mutex;
 }
@@ -69,7 +71,7 @@ thread_local bool onDriversThread = false;
 // Kernels may wait for peers or in a stream behind others', and the driver frees memory only when the whole GPU is
 // idle: that must not keep the caller, who may have more communicators to end.
 void freeSoon(Resources* resources) {
-  std::mutex& mutex = freeing();
+  std::timed_mutex& mutex = freeing();
   const auto free = [resources, &mutex] {
     resources->rest();
     std::lock_guard lock(mutex);
@@ -378,9 +380,11 @@ Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunFo
 }
 
 ncclResult_t CudaDataPath::nodeBarrier() {
-  const auto& header = plan().header();
-  return result(
-      meetOnHost(resources_->segment, header.localRanks, interrupt(), ownBell(), header.spinNanoseconds, telemetry_));
+  const Status status =
+      meetOnHost({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
+                 interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
+  if (!status.ok() && setup_.failed) setup_.failed(status, interrupt().scope());
+  return result(status);
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "core/awaited_peers.h"
 #include "core/call_check.h"
 #include "core/cuda_launcher.h"
 #include "core/cuda_runner.h"
 #include "core/data_path.h"
+#include "core/gone_peers.h"
 #include "core/interrupt.h"
 #include "core/launch_order.h"
 #include "core/segment.h"
@@ -64,6 +66,8 @@ class CudaDataPath final : public DataPath {
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
   ncclResult_t nodeBarrier() override;
+  void leave(uint64_t collectives) override;
+  void peerGone(uint32_t rank, const Status& why, bool waited) override;
   void abort(const Status& status) override;
   Status asyncError() const override { return resources_->interrupt->status(); }
   bool idle() const override;
@@ -91,6 +95,9 @@ class CudaDataPath final : public DataPath {
   Status addCalls(std::span<const Operation> operations);
   Status choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
+  Status missing(std::span<const Operation> operations);
+  Status missing(const Operation& operation, uint32_t peer) const;
+  bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
   uint32_t provable(bool captured) const;
   uint32_t addresses() const;  // the same of what the ranks may yet agree on
   bool nothingUnderWay() const;
@@ -113,9 +120,12 @@ class CudaDataPath final : public DataPath {
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> hostNames_;
 
+  GonePeers gonePeers_;
+
   mutable std::mutex mutex_;
   std::set<uint64_t> holding_;     // captures whose graphs hold the resources, as far as remembered
   std::vector<Task> unannounced_;  // of the call under way; kept for its memory
+  AwaitedPeers awaited_;
   Launch constants_{};
   Probe probe_ = Probe::none;
   bool wholeLines_ = false;

@@ -81,11 +81,13 @@ ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclru
   };
   std::lock_guard lock(mutex_);
   if (std::all_of(operations.begin(), operations.end(), isEmpty)) return result(addCalls(operations));
+  if (Status status = missing(operations); !status.ok()) return result(status);
   const OnGpu here(resources_->gpu);
   const auto cudaStream = reinterpret_cast<Stream>(stream);
   Capture capture;
   if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
   if (Status status = holdFor(cudaStream, capture.id); !status.ok()) return result(status);
+  awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(); });
   if (announcement != nullptr) {
     auto& told = static_cast<Told&>(*announcement);
     for (size_t i = 0; i < operations.size(); i++) told.tasks[i].operation = operations[i];
@@ -108,7 +110,7 @@ Status CudaDataPath::addCalls(std::span<const Operation> operations) {
   }
   if (status.ok()) return status;
   abort(status);
-  if (setup_.failed) setup_.failed(status);
+  if (setup_.failed) setup_.failed(status, FailureScope::all);
   return status;
 }
 

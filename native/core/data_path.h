@@ -57,6 +57,8 @@ class Announcement {
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
 };
+// Whom a failure concerns: all ranks of the communicator, or one alone, while the others may go on.
+enum class FailureScope { all, alone };
 
 class DataPath {
  public:
@@ -69,7 +71,7 @@ class DataPath {
     std::shared_ptr<ncclrunTelemetrySlot> telemetry = {};  // may be null; held as long as it is written to
     // Called on any thread when an operation ended because of an interrupt, or was none that the other ranks call; may
     // be empty.
-    std::function<void(const Status&)> failed = {};
+    std::function<void(const Status&, FailureScope)> failed = {};
   };
   // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
   static ncclResult_t open(const Setup& setup, std::unique_ptr<DataPath>& out);
@@ -101,6 +103,12 @@ class DataPath {
 
   // Barrier of the local ranks through the segment, on the calling thread.
   virtual ncclResult_t nodeBarrier() = 0;
+
+  // This rank leaves in order, after so many collectives, and has nothing under way: peers of this host need not wait.
+  virtual void leave(uint64_t collectives) = 0;
+  // A peer is gone from the communicator, with what a wait for it ends with: operations that need it fail, from now on.
+  // `waited`: this rank waits for somebody, and for long. Any thread.
+  virtual void peerGone(uint32_t rank, const Status& why, bool waited) = 0;
 
   // Ends every wait of this rank with `status`, from any thread, at once. Queued operations end with it too. Local
   // only: tells no peer.

@@ -50,7 +50,8 @@ void tellForms(const std::string& who, const DataPath& path) {
       if (form.upToBytes == ~0ull || form.upToBytes < bytes) break;
       bytes = form.upToBytes + 1;
     }
-    if (!line.empty()) tellInfo(formatSentence("%s: %s: %s", who.c_str(), kCollectives[collective], line.c_str()), Subsystem::tuning);
+    if (!line.empty())
+      tellInfo(formatSentence("%s: %s: %s", who.c_str(), kCollectives[collective], line.c_str()), Subsystem::tuning);
   }
 }
 

@@ -56,6 +56,7 @@ enum class FrameKind : uint8_t {
   aborted = 0x5b,
   split = 0x5c,
   telemetry = 0x5d,
+  peerGone = 0x5e,
 };
 
 inline constexpr uint16_t kOutputStderr = 1;

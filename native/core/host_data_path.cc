@@ -23,7 +23,7 @@ Status HostCommunicator::start() {
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
   interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
   calls_ = std::make_unique<CallCheck>(plan_, segment_, setup_.rank);
-  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, listening.release());
+  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
   runner_ = std::make_unique<OperationRunner>(plan_, *ends_, setup_.rank);
   return ends_->start();
 }
@@ -77,6 +77,15 @@ void HostCommunicator::wakeIfRoom() {
   if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
 }
 
+void HostCommunicator::leave(uint64_t collectives) { segment_.leave(plan_.peer(setup_.rank).localIndex, collectives); }
+
+// Who waits for it wakes up, and sees for himself whether what he needs is there.
+void HostCommunicator::peerGone(uint32_t rank, const Status& why) {
+  gonePeers_.add(rank, why);
+  ownBell().sequence.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(ownBell().sequence);
+}
+
 void HostCommunicator::abort(const Status& status) {
   interrupt_->raise(status);
   std::lock_guard lock(mutex_);
@@ -104,7 +113,7 @@ Status HostCommunicator::run(const Launch& launch, Loan* loan) {
     if (status.ok()) status = runner_->run(launch, patience, telemetry_);
     // The other ranks of the operation wait for what this one cannot do.
     if (status.code == ncclInternalError) interrupt_->raise(status);
-    if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status);
+    if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status, interrupt_->scope());
     lock.lock();
     busy_ = false;
   }
@@ -154,7 +163,10 @@ bool HostCommunicator::idle() const {
 }
 
 Status HostCommunicator::nodeBarrier() {
-  return meetOnHost(segment_, plan_.header().localRanks, *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
+  Status status = meetOnHost({.plan = plan_, .segment = segment_, .rank = setup_.rank, .gonePeers = gonePeers_},
+                             *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
+  if (!status.ok() && setup_.failed) setup_.failed(status, interrupt_->scope());
+  return status;
 }
 
 const char* HostCommunicator::hostName(uint32_t index) const {
@@ -185,6 +197,8 @@ class HostDataPath final : public DataPath {
   bool full() const override { return communicator_->full(); }
   Status awaitRoom() override { return communicator_->awaitRoom(); }
   ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }
+  void leave(uint64_t collectives) override { communicator_->leave(collectives); }
+  void peerGone(uint32_t rank, const Status& why, bool) override { communicator_->peerGone(rank, why); }
   void abort(const Status& status) override { communicator_->abort(status); }
   Status asyncError() const override { return communicator_->asyncError(); }
   bool idle() const override { return communicator_->idle(); }

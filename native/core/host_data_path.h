@@ -10,6 +10,7 @@
 #include "core/call_check.h"
 #include "core/data_path.h"
 #include "core/ends.h"
+#include "core/gone_peers.h"
 #include "core/interrupt.h"
 #include "core/launch.h"
 #include "core/operation_runner.h"
@@ -31,6 +32,8 @@ class HostCommunicator final : public Launcher {
   bool full() const { return pending_.load(std::memory_order_relaxed) >= kQueueDepth; }
   Status awaitRoom();
   Status nodeBarrier();
+  void leave(uint64_t collectives);
+  void peerGone(uint32_t rank, const Status& why);
   void abort(const Status& status);
   Status asyncError() const { return interrupt_->status(); }
   bool idle() const;
@@ -59,6 +62,7 @@ class HostCommunicator final : public Launcher {
   Segment segment_;
   Telemetry telemetry_;
   std::unique_ptr<Interrupt> interrupt_;
+  GonePeers gonePeers_;
   std::unique_ptr<Ends> ends_;
   std::unique_ptr<OperationRunner> runner_;
   std::unique_ptr<CallCheck> calls_;

@@ -10,6 +10,7 @@ constexpr size_t kCapturesAtOnce = 64;
 LaunchOrder::~LaunchOrder() {
   const OnGpu here(gpu_);
   if (last_ != nullptr) driver().eventDestroy(last_);
+  if (marked_ != nullptr) driver().eventDestroy(marked_);
   if (waiting_ != nullptr) driver().streamDestroy(waiting_);
 }
 
@@ -102,6 +103,18 @@ Status LaunchOrder::after(Stream stream, const Capture& capture, std::optional<u
   captured_.insert_or_assign(capture.id, now);
   if (captured_.size() > kCapturesAtOnce) captured_.erase(captured_.begin());  // the oldest
   return {};
+}
+
+bool LaunchOrder::mark() {
+  const Driver& cuda = driver();
+  if (everCaptured_ || !recordCounted().ok()) return false;
+  if (waiting_ == nullptr && cuda.streamCreate(&waiting_, kStreamNonBlocking) != kSuccess) return false;
+  if (marked_ == nullptr && cuda.eventCreate(&marked_, kEventNoTiming) != kSuccess) return false;
+  return cuda.streamWaitEvent(waiting_, last_, 0) == kSuccess && cuda.eventRecord(marked_, waiting_) == kSuccess;
+}
+
+bool LaunchOrder::passedMark() const {
+  return marked_ != nullptr && !everCaptured_ && driver().eventQuery(marked_) == kSuccess;
 }
 
 Result LaunchOrder::query() {

@@ -39,6 +39,10 @@ class LaunchOrder {
   Status before(Stream stream, Capture& capture);
   Status after(Stream stream, const Capture& capture, std::optional<uint32_t> blocks);
 
+  // Notes all launches so far; false: that cannot be, because some were captured. passedMark(): they have ended.
+  bool mark();
+  bool passedMark() const;
+
   bool everCaptured() const { return everCaptured_; }
   // kSuccess when all has ended that was not captured; kNotReady; what went wrong on the GPU. By any thread.
   Result query();
@@ -51,10 +55,11 @@ class LaunchOrder {
   std::mutex mutex_;          // of all that follows
   Stream waiting_ = nullptr;  // for the count; made when it is needed
   Memory count_;
-  uint32_t launched_ = 0;  // blocks to wait for, if `counted_`
-  bool counted_ = false;   // the last launch did; else `last_` was recorded after it
-  Event last_ = nullptr;   // after the last launch that was not captured
-  Capture lastCapture_;    // where it went
+  uint32_t launched_ = 0;   // blocks to wait for, if `counted_`
+  bool counted_ = false;    // the last launch did; else `last_` was recorded after it
+  Event marked_ = nullptr;  // after the launches before the last mark; made when it is needed
+  Event last_ = nullptr;    // after the last launch that was not captured
+  Capture lastCapture_;     // where it went
   bool everCaptured_ = false;
   // What a capture's last launch went to.
   struct Captured {

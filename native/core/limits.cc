@@ -35,8 +35,7 @@ std::string openFiles() {
       files.rlim_max > files.rlim_cur ? " (hard limit " + numberOf(files.rlim_max) + ")" : std::string();
   const rlim_t needed = wanted().load();
   const std::string number = needed > files.rlim_cur ? " and needs about " + std::to_string(needed) : std::string();
-  return ": this process may open " + numberOf(files.rlim_cur) + " files" + hard + number +
-         "; raise it with ulimit -n";
+  return ": this process may open " + numberOf(files.rlim_cur) + " files" + hard + number + "; raise it with ulimit -n";
 }
 
 }  // namespace

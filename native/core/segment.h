@@ -46,6 +46,8 @@ class Segment {
   std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {
     return base_ + plan_->pairOffset(fromLocal, toLocal);
   }
+  // This rank leaves in order after so many collectives: peers that wait for it wake up and see it.
+  void leave(uint32_t local, uint64_t collectives) const;
   Connection& connection(uint64_t offset) const { return *at<Connection>(offset); }
 
  private:

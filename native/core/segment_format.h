@@ -30,6 +30,9 @@ struct Doorbell {
   std::atomic<uint32_t> sleepers;
   // Of the same rank; nobody sleeps on these.
   CallRecord called;
+  // Written once, by the rank itself when it leaves in order: 1 + the number of collectives that it has called; 0 while
+  // it is there. What it has sent lies in memory by then, and it takes nothing more.
+  std::atomic<uint64_t> left;
   std::atomic<uint32_t> takenBack;  // how often it has freed or deregistered buffers that others may have mapped
 };
 static_assert(sizeof(Doorbell) == 64);

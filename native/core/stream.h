@@ -19,8 +19,11 @@ namespace ncclrun {
 
 class Stream {
  public:
-  Stream() = default;
+  Stream();
   ~Stream();  // waits for what is queued
+  // Those of all streams that have nothing to run end, when they next have nothing; the next push starts them again.
+  // For a process whose main thread has ended.
+  static void endIdleThreads();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -88,6 +91,8 @@ class Stream {
   bool handed_ = false;         // the stream's thread has to finish the loan
   std::unique_ptr<Loan> loan_;  // once there was one
   bool stopping_ = false;
+  bool endsIdle_ = false;
+  bool exited_ = false;           // the thread, for want of work
   Status error_;                  // first since the last report
   uint64_t spinNanoseconds_ = 0;  // of the last launch
   std::atomic<uint64_t> pushed_{0};

@@ -55,7 +55,7 @@ bool readWhole(const std::string& path, std::string& content, std::string& why) 
   }
   content.resize(size_t(facts.st_size));
   size_t done = 0;
-  for (ssize_t got = 1; got > 0 && done < content.size(); done += got > 0 ? size_t(got) : 0) {
+  for (ssize_t got = 1; got > 0 && done<content.size(); done += got> 0 ? size_t(got) : 0) {
     got = read(file.get(), content.data() + done, content.size() - done);
   }
   content.resize(done);

@@ -1,6 +1,7 @@
 // NCCL's variables: those of the environment and, beneath them, of NCCL's configuration files: the one that
 // NCCL_CONF_FILE names, else ~/.nccl.conf, then /etc/nccl.conf. The two that nobody has named are obeyed only if nobody
-// but the user and root can have written them; only names that begin with NCCL_ count. As control/nccl-configuration.ts.
+// but the user and root can have written them; only names that begin with NCCL_ count. As
+// control/nccl-configuration.ts.
 #pragma once
 #include <string>
 #include <vector>

@@ -253,8 +253,8 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
-/* Ends everything of the communicator at once, at any moment, from any thread, and frees it; the other ranks get
- * ncclRemoteError. */
+/* Ends everything of the communicator at once, at any moment, from any thread, and frees it. Other ranks that wait for
+ * this one, now or later, get ncclRemoteError; those that do not go on. */
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 

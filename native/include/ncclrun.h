@@ -113,7 +113,8 @@ ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm);
 ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclrunDevice_t device);
 ncclResult_t ncclrunCommWait(ncclComm_t comm);
 
-/* ncclCommAbort with a reason, which is part of what the other ranks' errors say; NULL: none. Copied. */
+/* ncclCommAbort for all ranks: the communicator ends at the others, too, whether or not they wait for this one. The
+ * reason is part of what their errors say; NULL: none. Copied. */
 ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason);
 
 /* ---- Who is where ---- */

@@ -184,6 +184,9 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add native/hidden 180 "$bin/hidden" "$ranks" alone $((64 << 20))
   add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$ranks" all $((64 << 20))
   add native/abort 130 "$bin/abort" "$ranks" 3
+  add native/abort-alone 40 "$bin/abort_alone" "$ranks"
+  add native/leave 40 "$bin/leave" "$ranks"
+  add native/abort-alone-copies 40 "${copies[@]}" "$bin/abort_alone" "$ranks"
   add native/teams 130 "${narrow[@]}" "$bin/teams" "$ranks"
   add native/graphs 130 "$bin/graphs" "$ranks" 1000 $((64 << 20))
   sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
@@ -244,6 +247,7 @@ done
 add torch/torchrun/together 240 "${torchrun[@]}" "$here/torch/together.py" "${together[@]}"
 add torch/mpirun/together 240 "${mpirun[@]}" "$here/torch/together.py" "${together[@]}"
 add torch/abort 180 "${preload[@]}" python3 "$here/torch/abort.py" "$ranks"
+add torch/abort-group 60 "${preload[@]}" python3 "$here/torch/abort_group.py"
 
 add cupy/one-process 120 "${threaded[@]}" "${preload[@]}" python3 "$here/cupy/one_process.py" "$ranks"
 add cupy/ncclrun 120 "${ours[@]}" "$here/cupy/processes.py"

@@ -115,6 +115,11 @@ describeIf(
       ['handles 2 default', 'handles: 2 ranks, default: right'],
       ['handles 2 broken', 'handles: 2 ranks, broken: right'],
       ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
+      ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+      ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
+      ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
+      ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
+      ['leave 4', 'leave: 4 ranks: who needed it was told, and nobody else'],
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000); // ranks are killed in nineteen states
 
@@ -149,6 +154,13 @@ describeIf(
         ...COPIES,
         ...shared,
       });
+    });
+
+    it('a process ends while the driver does not free what its communicator had', async () => {
+      const began = Date.now();
+      const env = { ...environment, NCCLRUN_STAND_IN_FREE_MS: '60000' };
+      await programs.expectLast('abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on', env);
+      expect(Date.now() - began).toBeLessThan(30_000);
     });
 
     it('ranks of one thread agree on copies in a group', async () => {

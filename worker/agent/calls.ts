@@ -19,8 +19,6 @@ const PER_RANK = new Set(['allGather', 'reduceScatter', 'allToAll', 'gather', 's
 export interface ReadCalls extends Calls {
   /** It has failed, or waits for something that does not come. */
   readonly stuck: boolean;
-  /** Whom it waits for in an operation, or null. */
-  readonly waitingFor: number | null;
 }
 
 /** Null if the page has no slot for the rank, or is being written right now. */

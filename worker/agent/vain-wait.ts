@@ -7,6 +7,7 @@ import type { TelemetrySlot } from './telemetry.ts';
 /** Without progress for this long, an operation that lacks a rank will not end. */
 const VAIN_NS = 300e6;
 /** EngineState. */
+const WAITING = 4;
 const FAILED = 5;
 
 export function waitsInVain(pages: readonly Uint8Array[], key: Key): boolean {
@@ -22,9 +23,9 @@ export function isInOperation(pages: readonly Uint8Array[], key: Key): boolean {
 /** The same of one slot as it lies in the page; also of a rank that has failed. */
 export function isStuck(slot: DataView): { readonly stuck: boolean; readonly waitingFor: number | null } {
   const waitingFor = slot.getUint32(72, true);
-  const stuck =
-    slot.getUint32(68, true) === FAILED ||
-    (readU64(slot, 16) > readU64(slot, 24) && Number(process.hrtime.bigint()) - readU64(slot, 40) > VAIN_NS);
+  const state = slot.getUint32(68, true);
+  const isBusy = state === WAITING || readU64(slot, 16) > readU64(slot, 24); // a kernel only says that it waits
+  const stuck = state === FAILED || (isBusy && Number(process.hrtime.bigint()) - readU64(slot, 40) > VAIN_NS);
   return { stuck, waitingFor: waitingFor === NO_RANK ? null : waitingFor };
 }
 

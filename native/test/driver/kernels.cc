@@ -226,10 +226,10 @@ STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned
         });
   }
   const auto launch = copied(extra[1], *static_cast<size_t*>(extra[3]));
-  return stand_in::enqueue(stream,
-                           [=, module = function->module, name = function->name, compiled = function->compiled] {
-                             if (compiled == nullptr) return runLaunch(module, name, *launch, device, grid);
-                             const auto kernel = reinterpret_cast<Kernel>(compiled);
-                             simt::runGrid((module + " " + name).c_str(), device, grid, threads, [&] { kernel(*launch); });
-                           });
+  return stand_in::enqueue(
+      stream, [=, module = function->module, name = function->name, compiled = function->compiled] {
+        if (compiled == nullptr) return runLaunch(module, name, *launch, device, grid);
+        const auto kernel = reinterpret_cast<Kernel>(compiled);
+        simt::runGrid((module + " " + name).c_str(), device, grid, threads, [&] { kernel(*launch); });
+      });
 }

@@ -30,7 +30,8 @@ struct SlotHeader {
   StepCall call;
 };
 static_assert(sizeof(SlotHeader) == 48);
-// In SlotHeader::bytes: this end leaves in order; nothing follows.
+// In SlotHeader::bytes: this end leaves; nothing follows. `step` is an ncclResult_t: success where it leaves in order,
+// else what those who wait for it get.
 inline constexpr uint32_t kFarewell = 0xffffffff;
 
 }  // namespace ncclrun::socket

@@ -1,5 +1,5 @@
-/* Memory that was freed is free again soon, though copy engines of other ranks have stored into it: they have it mapped.
- * (Ranks are processes; NCCL_ALGO=copyengine has even small operations carried out so.)
+/* Memory that was freed is free again soon, though copy engines of other ranks have stored into it: they have it
+ * mapped. (Ranks are processes; NCCL_ALGO=copyengine has even small operations carried out so.)
  *
  *   freed RANKS BUFFERS BYTES */
 #include <stdio.h>

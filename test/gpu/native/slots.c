@@ -110,7 +110,8 @@ int main(int argc, char** argv) {
   commCount = argc == 4 ? atoi(argv[2]) : 0;
   aborts = argc == 4 ? atoi(argv[3]) : 0;
   if (commCount < 1 || commCount > mostComms || commCount + aborts > mostIds || atoi(argv[1]) < 2) {
-    fprintf(stderr, "usage: slots RANKS COMMUNICATORS ABORTS   (2 ranks at least, up to %d communicators)\n", mostComms);
+    fprintf(stderr, "usage: slots RANKS COMMUNICATORS ABORTS   (2 ranks at least, up to %d communicators)\n",
+            mostComms);
     return 2;
   }
   const int status = startProcesses(atoi(argv[1]), 200, body);

@@ -1,7 +1,8 @@
 /* A rank that makes a mistake, and then does what it should.
  *
  *   debug          joins the job's communicator, calls an operation wrongly, then rightly
- *   debug begin    the same, but only begins to join: prints what ncclCommInitRank returned, and waits until it is ready */
+ *   debug begin    the same, but only begins to join: prints what ncclCommInitRank returned, and waits until it is
+ * ready */
 #include <string.h>
 
 #include "must.h"

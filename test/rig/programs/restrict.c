@@ -29,8 +29,10 @@ struct Call {
   int third; /* refused only with this third argument; -1: always */
 };
 static const struct Call calls[] = {
-    {"memfd_create", SYS_memfd_create, -1}, {"pidfd_open", SYS_pidfd_open, -1},
-    {"signalfd", SYS_signalfd4, -1},        {"close_range", SYS_close_range, -1},
+    {"memfd_create", SYS_memfd_create, -1},
+    {"pidfd_open", SYS_pidfd_open, -1},
+    {"signalfd", SYS_signalfd4, -1},
+    {"close_range", SYS_close_range, -1},
     {"peerpidfd", SYS_getsockopt, SO_PEERPIDFD},
     {"timerfd_create", SYS_timerfd_create, -1},
 };
