@@ -106,6 +106,7 @@ Status LaunchOrder::after(Stream stream, const Capture& capture, std::optional<u
 }
 
 bool LaunchOrder::mark() {
+  std::lock_guard lock(mutex_);
   const Driver& cuda = driver();
   if (everCaptured_ || !recordCounted().ok()) return false;
   if (waiting_ == nullptr && cuda.streamCreate(&waiting_, kStreamNonBlocking) != kSuccess) return false;
