@@ -84,6 +84,7 @@ class CudaDataPath final : public DataPath {
   Status beginProbe();
   Status endProbe();
   Status choose(std::span<const Operation> operations, uint32_t given);
+  bool allAreThere() const;
   Status missing(std::span<const Operation> operations);
   Status missing(const Operation& operation, uint32_t peer) const;
   bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);

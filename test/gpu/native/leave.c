@@ -15,9 +15,7 @@ static ncclComm_t comm;
 static cudaStream_t stream;
 static int* memory;
 
-static ncclResult_t reduce(void) {
-  return ncclAllReduce(memory, memory, count, ncclInt32, ncclSum, comm, stream);
-}
+static ncclResult_t reduce(void) { return ncclAllReduce(memory, memory, count, ncclInt32, ncclSum, comm, stream); }
 
 static void begin(const char* name) {
   at("%s: joining", name);
