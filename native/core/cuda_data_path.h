@@ -95,6 +95,7 @@ class CudaDataPath final : public DataPath {
   Status addCalls(std::span<const Operation> operations);
   Status choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const;
   Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
+  bool allAreThere() const;
   Status missing(std::span<const Operation> operations);
   Status missing(const Operation& operation, uint32_t peer) const;
   bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);

@@ -18,6 +18,7 @@ class GonePeers {
     all_.try_emplace(rank, why);
     any_.store(true, std::memory_order_seq_cst);
   }
+  bool any() const { return any_.load(std::memory_order_seq_cst); }
   // Success: the peer is not known to be gone. Any thread.
   Status why(uint32_t rank) const {
     if (!any_.load(std::memory_order_seq_cst)) return {};

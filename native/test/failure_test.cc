@@ -177,8 +177,8 @@ TEST(a_peer_that_left_in_order_is_an_error_only_for_who_waits_for_it) {
   two.reset();
   EXPECT(one->path().asyncError().ok());
   float data = 1;
-  EXPECT(one->allReduce(&data, &data, 1) == ncclRemoteError);
-  EXPECT_MORE(contains(lastError(), "rank 1 on host h2"), lastError());
+  EXPECT(one->allReduce(&data, &data, 1) == ncclInvalidUsage);
+  EXPECT_MORE(contains(lastError(), "which rank 1 on host h2 did not before"), lastError());
 }
 
 // The second call of rank 1 waits for rank 2, which calls nothing: what rank 0 sends meanwhile tells it that they
