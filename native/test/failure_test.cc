@@ -189,7 +189,7 @@ TEST(a_rank_that_sleeps_hears_of_a_call_that_differs_from_a_peer_it_does_not_wai
   spec.spinNanoseconds = 0;
   for (int round = 0; round < 20; round++) {
     World world(spec);
-    std::atomic<bool> asleep{false}, told{false};
+    std::atomic<bool> asleep{false}, told{false}, sent{false};
     world.run([&](Rank& me) {
       float value = 1;
       EXPECT_MORE(me.allReduce(&value, &value, 1) == ncclSuccess, lastError());
@@ -207,8 +207,11 @@ TEST(a_rank_that_sleeps_hears_of_a_call_that_differs_from_a_peer_it_does_not_wai
         told = true;
       }
       while (!asleep) std::this_thread::yield();
-      if (me.number() == 0) EXPECT(me.run({broadcast}) == ncclSuccess);
-      while (!told) std::this_thread::yield();
+      if (me.number() == 0) {
+        EXPECT(me.run({broadcast}) == ncclSuccess);
+        sent = true;
+      }
+      while (!told || !sent) std::this_thread::yield();  // nobody leaves before
     });
   }
 }
