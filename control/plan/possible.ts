@@ -1,7 +1,8 @@
 /** What the engine has on each device; the native twin is native/core/variants.cc, and a test compares both. */
 import type { AlgorithmName, CollectiveName, DeviceName, Form, TransportName } from './types.ts';
 
-const ALGORITHMS_OF: Readonly<Record<Exclude<CollectiveName, 'sendRecv'>, readonly AlgorithmName[]>> = {
+/** Algorithms that every device has. Sends and receives have no choice, whatever the plan names. */
+export const ALGORITHMS_OF: Readonly<Record<Exclude<CollectiveName, 'sendRecv'>, readonly AlgorithmName[]>> = {
   allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
   allGather: ['ring', 'directOneShot'],
   reduceScatter: ['ring', 'directOneShot'],

@@ -198,9 +198,9 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream s
   launch_.scalar = shape.scalar;
   launch_.divisor = shape.divisor;
   const std::span<Item> items(launch_.items, launch_.itemCount);
-  const uint32_t queues = apart ? uint32_t(queuesOf(items).size()) : 1;
+  const uint32_t queues = apart ? countQueues(items) : 1;
   const uint32_t granted = share_.take(blocks, queues, captured_);
-  // What goes one way others of its blocks may do by launches of any length.
+  // With too few blocks, operations that go one way take the kernels of any length: the other end understands both.
   const bool oneTurn = isOneTurn(shape, blocks) && (granted == blocks || !isOneWay(shape.routine));
   Status status;
   if (oneTurn) {
@@ -210,8 +210,8 @@ Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream s
       status = launch(shape, true, std::min(granted, blocks - first), stream);
     }
   } else {
-    const uint32_t grid = apart ? divideWorkers(items, granted, blocks) : shareWorkers(items, granted);
-    // What is pulled nobody else takes part in.
+    const uint32_t grid = apart ? divideWorkers(items, granted, blocks, queues) : shareWorkers(items, granted);
+    // No other rank has a part in a pull, so it has as many parts as there are blocks.
     if (shape.routine == Routine::reducePulled) launch_.items[0].blocks = launch_.items[0].workers;
     status = launch(shape, false, grid, stream);
   }

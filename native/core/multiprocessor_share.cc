@@ -104,23 +104,19 @@ uint32_t MultiprocessorShare::held(uint32_t guaranteed) {
 uint32_t MultiprocessorShare::take(uint32_t wanted, uint32_t least, bool captured) {
   const uint32_t count = all_.count.load(std::memory_order_relaxed);
   const uint32_t guaranteed = guaranteedBlocks(gpu_.multiprocessors, count), own = std::max(guaranteed, least);
-  uint32_t blocks = wanted;
-  if (count > 1) {
-    held(guaranteed);  // what has ended is no longer held
-    if (wanted > own) {
-      std::lock_guard lock(mutex);
-      uint32_t others = 0;
-      for (MultiprocessorShare* share : all_.shares) {
-        if (share != this) others += share->held(guaranteed);
-      }
-      const uint32_t left = gpu_.multiprocessors - std::min(others, gpu_.multiprocessors);
-      if (left < own) tellShortage(gpu_, count);
-      blocks = std::clamp(left, own, wanted);
-      // Before anybody else asks.
-      hold(blocks, captured);
-      return blocks;
-    }
+  if (count > 1) held(guaranteed);  // gives back what earlier launches held, where they have ended
+  if (count == 1 || wanted <= own) {
+    hold(wanted, captured);
+    return wanted;
   }
+  std::lock_guard lock(mutex);  // until the blocks are held: nobody else may count on them
+  uint32_t others = 0;
+  for (MultiprocessorShare* share : all_.shares) {
+    if (share != this) others += share->held(guaranteed);
+  }
+  const uint32_t left = gpu_.multiprocessors - std::min(others, gpu_.multiprocessors);
+  if (left < own) tellShortage(gpu_, count);
+  const uint32_t blocks = std::clamp(left, own, wanted);
   hold(blocks, captured);
   return blocks;
 }

@@ -1,18 +1,12 @@
 /** What takes the place of a choice that the user does not prefer, on either device. */
+import { ALGORITHMS_OF } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { isPreferred } from '../preferences.ts';
 import type { Preferences, Way } from '../preferences.ts';
 
 /** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
 export const POSSIBLE: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
-  allReduce: ['ring', 'tree', 'directTwoShot', 'directOneShot'],
-  allGather: ['ring', 'directOneShot'],
-  reduceScatter: ['ring', 'directOneShot'],
-  broadcast: ['ring', 'tree', 'directOneShot'],
-  reduce: ['ring', 'tree', 'directOneShot'],
-  allToAll: ['directOneShot'],
-  gather: ['directOneShot'],
-  scatter: ['directOneShot'],
+  ...ALGORITHMS_OF,
   barrier: ['directOneShot'],
   sendRecv: ['directOneShot'],
 };
