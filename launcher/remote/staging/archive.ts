@@ -30,6 +30,8 @@ export interface Archive {
 /** Compressed by themselves, so that all of zlib's threads have something to do; both formats allow it. */
 const PART_BYTES = 8 * 1024 * 1024;
 const GZIP_LEVEL = 6;
+/** A compressor hands its output on in pieces of this size; our own thread joins them. */
+const OUTPUT_BYTES = 1024 * 1024;
 const FORGET_AFTER_MS = 7 * 24 * 3600 * 1000;
 const suffixes = { gzip: '.tar.gz', zstd: '.tar.zst' } as const;
 
@@ -132,14 +134,29 @@ async function make(compression: Compression, { key }: Identity): Promise<Buffer
   const parts: Promise<Buffer>[] = [];
   for (const part of partsOf(tarPieces(entries), PART_BYTES)) {
     parts.push(compress(part, compression));
-    await othersTurn(); // links must not fall silent meanwhile, however busy the machine is: hosts would take the launcher for dead
+    await othersTurn();
   }
-  return Buffer.concat(await Promise.all(parts));
+  return joined(await Promise.all(parts));
 }
 
-function compress(bytes: Buffer, compression: Compression): Promise<Buffer> {
-  if (compression === 'zstd') return promisify(zlib.zstdCompress)(bytes);
-  return promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)(bytes, { level: GZIP_LEVEL });
+/** Like Buffer.concat, part by part: links must not fall silent meanwhile, however busy the machine is, or hosts take the launcher for dead. */
+async function joined(parts: readonly Buffer[]): Promise<Buffer> {
+  const whole = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 0));
+  let end = 0;
+  for (const part of parts) {
+    end += part.copy(whole, end);
+    await othersTurn();
+  }
+  return whole;
+}
+
+function compress(bytes: Uint8Array, compression: Compression): Promise<Buffer> {
+  if (compression === 'zstd')
+    return promisify<Uint8Array, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)(bytes, { chunkSize: OUTPUT_BYTES });
+  return promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gzip)(bytes, {
+    level: GZIP_LEVEL,
+    chunkSize: OUTPUT_BYTES,
+  });
 }
 
 async function read(path: string): Promise<Buffer> {

@@ -22,20 +22,22 @@ export function tarPieces(entries: readonly TarEntry[]): Uint8Array[] {
   return [...pieces, new Uint8Array(2 * BLOCK_BYTES)];
 }
 
-/** The same bytes cut anew, each of at most so many. */
-export function* partsOf(pieces: readonly Uint8Array[], bytes: number): Generator<Buffer> {
+/**
+ * The same bytes cut anew, each part of at most so many. Large contents are cut without being copied: a launcher that copies a whole Node has no time
+ * for its hosts.
+ */
+export function* partsOf(pieces: readonly Uint8Array[], bytes: number): Generator<Uint8Array> {
   let waiting: Uint8Array[] = [];
   let room = bytes;
-  for (let rest of pieces) {
-    while (rest.length > 0) {
-      const taken = rest.subarray(0, room);
-      waiting.push(taken);
-      rest = rest.subarray(taken.length);
-      room -= taken.length;
-      if (room > 0) continue;
+  for (const piece of pieces) {
+    if (piece.length > room && waiting.length > 0) {
       yield Buffer.concat(waiting);
       [waiting, room] = [[], bytes];
     }
+    let rest = piece;
+    for (; rest.length > room; rest = rest.subarray(bytes)) yield rest.subarray(0, bytes);
+    waiting.push(rest);
+    room -= rest.length;
   }
   if (waiting.length > 0) yield Buffer.concat(waiting);
 }
