@@ -1,9 +1,10 @@
 /** argv → command → exit status. */
 import { type CommandName, isCommandName } from './cli/command-names.ts';
 import type { Failure } from './job/failure.ts';
-import { exitStatus, FailureError } from './job/failure-error.ts';
+import { exitStatus } from './job/failure-error.ts';
+import { failureOf as failureOfThrown } from './job/system-failure.ts';
 import { leave } from './remote/local.ts';
-import { messageOf } from '../control/message-of.ts';
+import { takeNcclConfiguration } from '../control/nccl-configuration.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
   perf: async (argv) => (await import('./cli/commands/perf.ts')).perf(argv),
@@ -69,11 +70,21 @@ async function report(error: unknown): Promise<number> {
 }
 
 function failureOf(error: unknown): Failure {
-  if (error instanceof FailureError) return error.failure;
-  if (error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd') {
+  const thrown = failureOfThrown(error);
+  if (thrown.type === 'internal' && error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd') {
     return { type: 'usage', message: 'the directory that you stand in is gone', remedy: 'cd to one that exists' };
   }
-  return { type: 'internal', message: messageOf(error) };
+  return thrown;
+}
+
+/** Whoever reads stderr may be gone; that is no reason to end. */
+async function tellNotes(notes: readonly string[]): Promise<void> {
+  const { standardStreams } = await import('./report/standard-streams.ts');
+  const { makePaint } = await import('./report/colour.ts');
+  const { ourLine } = await import('./report/summary.ts');
+  const streams = standardStreams();
+  const paint = makePaint(streams.stderrIsTerminal(), process.env);
+  await streams.stderr.tellPainted(notes.map((note) => ourLine(note, paint)).join('')).catch(() => {});
 }
 
 /** A defect in a callback: say so and end. The hosts' leases and guardians end what runs there. */
@@ -82,6 +93,8 @@ async function crash(error: unknown): Promise<void> {
 }
 
 async function start(): Promise<void> {
+  const notes = takeNcclConfiguration();
+  if (notes.length > 0) await tellNotes(notes);
   leave(await main(process.argv.slice(2)));
 }
 

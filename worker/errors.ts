@@ -10,6 +10,7 @@ const codes = [
   'invalidUsage',
   'remoteError',
   'inProgress',
+  'timeout',
 ] as const;
 
 /** `remoteError`: another rank died, aborted or lost its connection. `systemError`: the operating system refused something. */

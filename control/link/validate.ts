@@ -58,6 +58,7 @@ const order = v.object({
   outputCredit: count,
   plansLocally: v.boolean(),
   installation: v.string(),
+  interfaces: v.nullable(v.string()),
   topology: v.boolean(),
   hangAfterMs: count,
   preload: v.boolean(),

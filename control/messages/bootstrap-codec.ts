@@ -99,7 +99,7 @@ function readLetter(reader: ByteReader): Letter {
   return { key, from: reader.u32('from'), to: reader.u32('to'), tag: reader.u32('tag') };
 }
 
-const LEAVES = [LeftHow.finalized, LeftHow.aborted, LeftHow.died, LeftHow.differed, LeftHow.revoked];
+const LEAVES = Object.values(LeftHow).filter((how) => how !== LeftHow.missed && how !== LeftHow.suspected);
 
 export interface Leave {
   readonly key: Key;
@@ -155,6 +155,21 @@ export function encodeDelivery(bytes: Uint8Array): Uint8Array {
 
 export function encodeRefused(result: NcclResult, sentence: string): Uint8Array {
   return new ByteWriter().u32(result).string(sentence).finish();
+}
+
+export interface PeerGone {
+  /** The rank that is told, and the one that is gone. */
+  readonly to: number;
+  readonly rank: number;
+  readonly result: NcclResult;
+  readonly sentence: string;
+  /** The one that is told waits for somebody, and for long. */
+  readonly waited: boolean;
+}
+
+export function encodePeerGone(key: Key, { to, rank, result, sentence, waited }: PeerGone): Uint8Array {
+  const writer = new ByteWriter().bytes(Buffer.from(key.id, 'latin1')).u32(key.epoch);
+  return writer.u32(to).u32(rank).u32(result).string(sentence).u32(Number(waited)).finish();
 }
 
 export function encodeAborted(key: Key, rank: number, result: NcclResult, sentence: string): Uint8Array {

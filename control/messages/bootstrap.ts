@@ -21,25 +21,31 @@
  *                                                                   answer: delivery with 0 bytes, once it is stored
  *   fetch        key, u32 epoch, u32 from, u32 to, u32 tag          answer: delivery
  *   leave        key, u32 epoch, u32 rank, u32 how (0 finalized, 1 aborted by its program, 2 failed, 5 differed: it
- *                stays, but the ranks' calls do not fit together, 6 revoked: it stays, but has ended what was under way), str reason,
+ *                stays, but the ranks' calls do not fit together, 6 revoked: it stays, but has ended what was under way,
+ *                7 and 8: as 1 and 2 after the set-up: others fail only where they wait for it, 9: so, too, but it stays), str reason,
  *                u32 round (JOIN_ROUND: the communicator; a round of splits: that one only)     no answer
+ *   telemetry    nothing: the engine's pages have no slot left for a communicator that it is about to join
+ *                                                                   answer: telemetry
  *
  *   agent → engine
  *   welcome      u32 hostIndex, u32 hostCount, u32 rankCount, u32 epoch, str jobId, str hostName
- *                + fd: the telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
+ *                + fd: the first telemetry page of this engine (native/include/ncclrun.h, ncclrunTelemetryPage)
+ *   telemetry    nothing + fd: another telemetry page
  *   plan         u32 localIndex, key and u32 epoch of the new communicator, u32 size, u32 rank in it + fd: the HostPlan, sealed and read-only + fd: the host segment
  *   table        u32 size, size × (u32 bytes, bytes)
  *   delivery     u32 bytes, bytes
  *   refused      u32 ncclResult_t, str sentence
  *   aborted      key, u32 epoch, u32 rank that broke the communicator (0xffffffff: none in particular), u32 ncclResult_t,
  *                str sentence; request is 0. The abort word of the host segment carries the same sentence, sooner.
+ *   peerGone     key, u32 epoch, u32 rank that is told, u32 rank that is gone while others go on, u32 ncclResult_t (ncclInvalidUsage where it
+ *                left in order), str sentence for operations that need it, u32 1 where the rank that is told waits long; request is 0
  *
  * PeerInfo, 64 bytes (system.md row 6): what one rank contributes to a communicator
  *   u32 version (1), u32 device (0 host, 1 cuda), u32 cudaDevice, u32 listenPort (0: no listener), u64 hostHash, u64 pidHash,
  *   u64 shmDevice, u64 busId, u32 flags (bit 0 GPUDirect), u32 multiprocessors,
  *   u32 mostChannels, u32 communicators
  */
-export const BOOTSTRAP_PROTOCOL = 3;
+export const BOOTSTRAP_PROTOCOL = 4;
 export const UNIQUE_ID_BYTES = 128;
 /** "NCCLRUN1", little-endian. */
 export const UNIQUE_ID_MAGIC = 0x314e_5552_4c43_434en;

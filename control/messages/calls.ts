@@ -1,4 +1,5 @@
 /** What ranks have called so far, as their agent reads it from their telemetry pages (native/include/ncclrun.h). */
+import { NO_RANK } from './bootstrap.ts';
 import { ByteReader, ByteWriter } from './bytes.ts';
 import { readKey, writeKey } from './key.ts';
 import type { Key } from './key.ts';
@@ -18,14 +19,16 @@ export interface Calls {
   readonly hashes: readonly number[];
   /** The last one, for people. */
   readonly last: string;
+  /** The rank that it waits for, where that is known. */
+  readonly waitingFor: number | null;
 }
 
 export function encodeCalls(key: Key, all: readonly Calls[]): Uint8Array {
   const writer = writeKey(new ByteWriter(), key).u32(all.length);
-  for (const { rank, pid, count, hashes, last } of all) {
+  for (const { rank, pid, count, hashes, last, waitingFor } of all) {
     writer.u32(rank).u32(pid).u64(count).u32(hashes.length);
     for (const hash of hashes) writer.u32(hash);
-    writer.string(last);
+    writer.string(last).u32(waitingFor ?? NO_RANK);
   }
   return writer.finish();
 }
@@ -43,7 +46,8 @@ export function decodeCalls(payload: Uint8Array): { readonly key: Key; readonly 
     for (let left = hashCount; left > 0; left--) hashes.push(reader.u32('hash'));
     const last = reader.string('call');
     if (last.length > MAX_CALL) throw reader.malformed(`a call of ${last.length} characters`);
-    all.push({ rank, pid, count, hashes, last });
+    const waitingFor = reader.u32('rank waited for');
+    all.push({ rank, pid, count, hashes, last, waitingFor: waitingFor === NO_RANK ? null : waitingFor });
   }
   reader.end();
   return { key, all };

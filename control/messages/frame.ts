@@ -61,6 +61,8 @@ export const FrameKind = {
   leave: 0x5a,
   aborted: 0x5b,
   split: 0x5c,
+  telemetry: 0x5d,
+  peerGone: 0x5e,
 
   // agent ↔ launcher, the rendezvous across hosts (rendezvous.ts has the payloads)
   merged: 0x60,

@@ -51,6 +51,8 @@ export interface AgentOrder {
   readonly plansLocally: boolean;
   /** Where ncclrun lies at the launcher: a program from there is taken from the agent's own. */
   readonly installation: string;
+  /** NCCL_SOCKET_IFNAME of the ranks, as -x passes it on: the interfaces by which other hosts may reach this one; null: as this host's environment says. */
+  readonly interfaces: string | null;
   /** The hello is to have the host's topology. */
   readonly topology: boolean;
   /** Ranks that are inside an operation for so long without getting on are told of; 0: never. */

@@ -12,8 +12,16 @@ export interface ReachTarget {
   /** Best first. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** All addresses are tried to the end; else the first one is enough, if it is the best. */
+  /** All addresses are tried to the end, and longer; else the first one is enough, if it is the best. */
   readonly thorough: boolean;
+}
+
+/**
+ * Milliseconds within which an address has to answer. TCP sends a SYN that was lost again after 1 s, and once more after 3 s: a thorough try
+ * outlasts both, because a packet lost under load does not make a host unreachable.
+ */
+export function limitOf(thorough: boolean): number {
+  return thorough ? 4000 : 300;
 }
 
 /** Both are AgentReports. */

@@ -15,9 +15,12 @@
  *               How 4, suspected: a rank of this host, the subject, failed after it had lost this one, of which the launcher may not have
  *               heard yet; comes before that rank's exit
  *               How 5, differed: the ranks' calls do not fit together, nobody left. How 6, revoked: the rank has ended what was under way
+ *               How 7, 8 and 9: as 1 and 2, or it stays but its operations have failed; the others fail only where they wait for it.
+ *               So it is with how 0 and a rank, which others of its host have outstayed; then the reason says who it is
  *   calls       agent → launcher: key, u32 ranks, ranks × (calls.ts): what ranks that wait in vain have called
  *   broken      launcher → agent: key, u32 rank, u32 ncclResult_t, str sentence: raise the abort word; subject: as in left;
- *               flags ENDED_CLEANLY: only once somebody waits in vain
+ *               flags ENDED_CLEANLY: only once somebody waits in vain; RANK_GONE: only those who wait for the rank (with ncclInvalidUsage
+ *               it left in order, and the sentence says who it is)
  */
 export const JOIN_ROUND = 0xffff_ffff;
 export const POST_ROUND = 0xffff_fffe;
@@ -30,6 +33,7 @@ export const SPLIT_ROUND = 0x8000_0000;
 export const SHRINK_ROUND = 0xc000_0000;
 export const ROUTED_WANTED = 1;
 export const ENDED_CLEANLY = 1;
+export const RANK_GONE = 2;
 
 export function isSplitRound(round: number): boolean {
   return round >= SPLIT_ROUND && round < POST_ROUND;
@@ -47,5 +51,12 @@ export const LeftHow = {
   suspected: 4,
   differed: 5,
   revoked: 6,
+  abortedAlone: 7,
+  failedAlone: 8,
+  brokenAlone: 9,
 } as const;
+/** Those after which others fail only where they wait for the rank. */
+export function isAlone(how: LeftHow): boolean {
+  return how === LeftHow.abortedAlone || how === LeftHow.failedAlone || how === LeftHow.brokenAlone;
+}
 export type LeftHow = (typeof LeftHow)[keyof typeof LeftHow];

@@ -1,10 +1,10 @@
-/** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO and NCCL_P2P_DISABLE. */
+/** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO, NCCL_P2P_DISABLE and NCCL_P2P_LEVEL. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../plan/types.ts';
 import { COLLECTIVES } from '../plan/layout.ts';
 import { UnplannableError } from './check.ts';
 import { ANY_CHANNELS, MOST_CHANNELS } from './cluster/limits.ts';
 import type { ChannelLimits } from './cluster/limits.ts';
-import { wholeNumber } from './variables.ts';
+import { anyNumber, valueOf, wholeNumber } from './variables.ts';
 import type { Environment } from './variables.ts';
 
 /** A form, as far as a user chooses it. */
@@ -17,7 +17,7 @@ export interface Preferences {
   /** What each collective may take; all, where it has no entry. */
   readonly algorithms: Wanted<AlgorithmName>;
   readonly protocols: Wanted<ProtocolName>;
-  /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE). */
+  /** GPUs of one host may store into each other's memory (NCCL_P2P_DISABLE, NCCL_P2P_LEVEL). */
   readonly gpusReachEachOther: boolean;
   /** NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCLRUN_MAX_SMS. */
   readonly channels: ChannelLimits;
@@ -57,17 +57,28 @@ export function preferencesFrom(environment: Environment): Preferences {
     channels: channelLimits(environment),
     algorithms: wanted('NCCL_ALGO', environment, ALGORITHMS_BY_NAME),
     protocols: wanted('NCCL_PROTO', environment, PROTOCOLS_BY_NAME),
-    gpusReachEachOther: environment['NCCL_P2P_DISABLE'] !== '1',
+    gpusReachEachOther: gpusReachEachOther(environment),
   };
 }
 
-/** Scripts ask for more than there can be, which means as many as there can be. */
 const MOST_ASKED_FOR = 9999;
 
-/** How many channels the user wants; each takes a multiprocessor of a GPU. Throws UnplannableError. */
+/** NCCL_P2P_LEVEL=LOC lets a GPU reach its own memory alone. */
+function gpusReachEachOther(environment: Environment): boolean {
+  const level = valueOf(environment, 'NCCL_P2P_LEVEL')?.toUpperCase();
+  return wholeNumber(environment, 'NCCL_P2P_DISABLE', 0, 1) !== 1 && level !== 'LOC' && level !== '0';
+}
+
+/**
+ * How many channels the user wants; each takes a multiprocessor of a GPU. As with NCCL more than there can be are as many as there can be, and
+ * less than one is one: a script's NCCL_MIN_NCHANNELS=0 or -1 asks for nothing. Throws UnplannableError.
+ */
 export function channelLimits(environment: Environment): ChannelLimits {
-  const limit = (name: string, otherwise: number): number =>
-    Math.min(MOST_CHANNELS, wholeNumber(environment, name, 1, MOST_ASKED_FOR) ?? otherwise);
+  const limit = (name: string, otherwise: number): number => {
+    const isOurs = name.startsWith('NCCLRUN_');
+    const asked = isOurs ? wholeNumber(environment, name, 1, MOST_ASKED_FOR) : anyNumber(environment, name);
+    return Math.min(MOST_CHANNELS, Math.max(1, asked ?? otherwise));
+  };
   const least = limit('NCCL_MIN_NCHANNELS', ANY_CHANNELS.least);
   let most = ANY_CHANNELS.most;
   for (const name of ['NCCL_MAX_NCHANNELS', 'NCCLRUN_MAX_SMS']) {

@@ -22,6 +22,7 @@ import { encodeRouted } from '../messages/rendezvous-codec.ts';
 import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
 import {
   ENDED_CLEANLY,
+  isAlone,
   isShrinkRound,
   isSplitRound,
   JOIN_ROUND,
@@ -33,6 +34,7 @@ import { Collector } from './collector.ts';
 import type { Gathering } from './collector.ts';
 import { describeDesertion, describeRank } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
+import type { Gone } from './leavers.ts';
 import { ownBytes } from './memory.ts';
 import { LateWatch } from './late.ts';
 import type { LateReport } from './late.ts';
@@ -100,7 +102,11 @@ export class Hub {
     this.#clock = options.clock ?? steadyClock;
     const hostName = (host: number): string => options.hostNames[host] ?? `host ${host}`;
     this.#collector = new Collector({ epoch: options.epoch, hostName, clock: this.#clock });
-    this.#live = new LiveCommunicators((host, frame) => options.send(host, frame));
+    this.#live = new LiveCommunicators(
+      (host, frame) => options.send(host, frame),
+      (jobRank) => options.rankHosts[jobRank],
+      hostName,
+    );
     this.#roster = new Roster(options.rankHosts, hostName);
     const { lateAfterMs, initTimeoutMs } = options;
     this.#late = this.#watchWaits(lateAfterMs ?? LATE_AFTER_MS, (late) => options.late(late));
@@ -244,7 +250,8 @@ export class Hub {
       return;
     }
     if (how === LeftHow.finalized) {
-      if (rank !== ALL_RANKS) return;
+      if (rank !== ALL_RANKS)
+        return this.#gone(key, rank, { result: NcclResult.invalidUsage, sentence: reason, blame });
       if (this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
       for (const gathering of this.#collector.waiting())
         if (gathering.key.id === key.id && gathering.key.epoch === key.epoch) this.#failDeserted(gathering);
@@ -253,13 +260,23 @@ export class Hub {
     if (blame < ranks) this.#options.departed(blame, how === LeftHow.died ? `${reason}; others waited for it` : reason);
     const result = how === LeftHow.differed ? NcclResult.invalidUsage : NcclResult.remoteError;
     const failure = { result, sentence: reason };
+    if (isAlone(how) && key.round === JOIN_ROUND) return this.#gone(key, rank, { ...failure, blame });
     if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
     else if (this.#live.break(key, host, { rank, failure, cleanly, blame })) this.#failRounds(key, failure);
   }
 
+  /** A rank is gone from a communicator that others go on with. */
+  #gone(key: Key, rank: number, gone: Gone): void {
+    this.#live.rankGone(key, rank, gone);
+    for (const waiting of this.#collector.waiting()) {
+      const ours = waiting.key.id === key.id && waiting.key.epoch === key.epoch;
+      if (ours && !this.#settleGone(waiting)) this.#failDeserted(waiting);
+    }
+  }
+
   #calls(host: number, { key, all }: ReturnType<typeof decodeCalls>): void {
     const mismatch = this.#live.compare(key, host, all);
-    if (mismatch === null) return;
+    if (mismatch === null) return this.#live.await(key, host, all);
     const name = ({ rank, pid, host: at }: CallsAt): string =>
       describeRank(rank, this.#options.hostNames[at] ?? `host ${at}`, pid);
     const failure = { result: NcclResult.invalidUsage, sentence: describeMismatch(mismatch, name) };
@@ -310,12 +327,19 @@ export class Hub {
     this.#options.send(host, makeFrame(FrameKind.keyFailed, { payload: encodeKeyFailed({ key, ...failure }) }));
   }
 
-  /** A split waits for ranks of a host where all have finalized the communicator; their agent sees to the other cases. */
-  #failDeserted({ key, entries, leftOut }: Gathering): boolean {
-    if (!isSplitRound(key.round)) return false;
+  /** A round waits for a rank that is gone from the communicator, or a split for one of a host where all have finalized it. */
+  #failDeserted({ key, entries, leftOut, withoutGone }: Gathering): boolean {
+    if (key.round === JOIN_ROUND) return false;
     const { rankHosts, hostNames } = this.#options;
     const there = new Set([...entries.keys(), ...leftOut]);
-    const rank = this.#live.leaverBeside(key, there, (jobRank) => rankHosts[jobRank]);
+    for (const [rank, { result, sentence }] of withoutGone ? [] : this.#live.goneFrom(key)) {
+      const finalized = result === NcclResult.invalidUsage;
+      if (there.has(rank) || (finalized && !isSplitRound(key.round))) continue;
+      this.#fail(key, { result, sentence: finalized ? describeDesertion(sentence, key) : sentence });
+      return true;
+    }
+    if (!isSplitRound(key.round)) return false;
+    const rank = this.#live.leaverBeside(key, there);
     if (rank === null) return false;
     const host = rankHosts[this.#live.jobRankOf(key, rank)] ?? -1;
     const who = `rank ${rank} (${hostNames[host] ?? `host ${host}`})`;
@@ -342,8 +366,9 @@ export class Hub {
   /** A key that is to complete without those that are gone does so, where nobody else is awaited. */
   #settleGone({ key, withoutGone }: Gathering): boolean {
     if (!withoutGone) return false;
-    const complete = this.#collector.completeWithout(key, (rank) =>
-      this.#roster.isOver(this.#live.jobRankOf(key, rank)),
+    const complete = this.#collector.completeWithout(
+      key,
+      (rank) => this.#live.isLost(key, rank) || this.#roster.isOver(this.#live.jobRankOf(key, rank)),
     );
     if (complete !== null) this.#complete(complete);
     return complete !== null;

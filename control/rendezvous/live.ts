@@ -1,4 +1,5 @@
 /** Communicators that have been planned and not yet left by everybody, as the launcher knows them: their hosts, and which ranks they have. */
+import { NcclResult } from '../messages/bootstrap.ts';
 import type { Calls } from '../messages/calls.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
@@ -6,9 +7,10 @@ import { makeFrame } from '../messages/codec.ts';
 import { keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import { encodeBroken } from '../messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, JOIN_ROUND } from '../messages/rendezvous.ts';
+import { ENDED_CLEANLY, JOIN_ROUND, RANK_GONE } from '../messages/rendezvous.ts';
 import type { Gathering } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
+import { type Gone, Leavers } from './leavers.ts';
 import { CallComparison } from './mismatch.ts';
 import type { Mismatch } from './mismatch.ts';
 import { RecentMap } from './memory.ts';
@@ -27,6 +29,7 @@ interface Live {
   /** The others. */
   readonly finished: Set<number>;
   readonly calls: CallComparison<CallsAt>;
+  readonly leavers: Leavers;
 }
 
 export interface CallsAt extends Calls {
@@ -43,6 +46,8 @@ interface Breach {
 
 export class LiveCommunicators {
   readonly #send: (host: number, frame: Frame) => void;
+  readonly #hostOf: (jobRank: number) => number | undefined;
+  readonly #hostName: (host: number) => string;
   readonly #live = new Map<string, Live>();
   /** By host: how many of them it has not finished. */
   readonly #counts = new Map<number, number>();
@@ -50,8 +55,15 @@ export class LiveCommunicators {
     REMEMBERED_FAILURES,
   );
 
-  constructor(send: (host: number, frame: Frame) => void) {
+  /** `hostOf`: by rank of the job. */
+  constructor(
+    send: (host: number, frame: Frame) => void,
+    hostOf: (jobRank: number) => number | undefined,
+    hostName: (host: number) => string,
+  ) {
     this.#send = send;
+    this.#hostOf = hostOf;
+    this.#hostName = hostName;
   }
 
   get size(): number {
@@ -76,6 +88,7 @@ export class LiveCommunicators {
       hosts: new Set(hosts),
       finished: new Set(),
       calls: new CallComparison(),
+      leavers: new Leavers(),
     });
   }
 
@@ -103,11 +116,11 @@ export class LiveCommunicators {
   }
 
   /** A rank of the communicator that has left it, on a host where all have, and that is not among `there`; null if there is none. */
-  leaverBeside(key: Key, there: ReadonlySet<number>, hostOf: (jobRank: number) => number | undefined): number | null {
+  leaverBeside(key: Key, there: ReadonlySet<number>): number | null {
     const live = this.#live.get(nameOf(key));
     if (live === undefined || live.finished.size === 0) return null;
     for (let rank = 0; rank < live.ranks; rank++) {
-      const host = hostOf(live.jobRanks === null ? rank : (live.jobRanks[rank] ?? -1));
+      const host = this.#hostOfRank(live, rank);
       if (host !== undefined && live.finished.has(host) && !there.has(rank)) return rank;
     }
     return null;
@@ -119,6 +132,7 @@ export class LiveCommunicators {
     if (live?.hosts.delete(host) === true) {
       live.finished.add(host);
       this.#count(host, -1);
+      for (const rank of live.leavers.awaited) if (this.#hostOfRank(live, rank) === host) this.#tellGone(live, rank);
     }
     if (live === undefined || live.hosts.size > 0) return false;
     return this.#live.delete(nameOf(key));
@@ -146,11 +160,61 @@ export class LiveCommunicators {
     return true;
   }
 
+  /** A rank is gone while others go on: hosts whose ranks wait for it are told. */
+  rankGone(key: Key, rank: number, gone: Gone): void {
+    const live = this.#live.get(nameOf(key));
+    if (live === undefined || rank >= live.ranks) return;
+    for (const host of live.leavers.add(rank, gone)) this.#send(host, goneFrame(live.key, rank, gone));
+  }
+
+  /** Ranks of `host` wait in vain: if for one that is gone, the host is told. */
+  await(key: Key, host: number, all: readonly Calls[]): void {
+    const live = this.#live.get(nameOf(key));
+    if (live === undefined) return;
+    for (const rank of live.leavers.await(host, all)) {
+      const gone = this.#goneOf(live, rank);
+      if (gone !== null) this.#send(host, goneFrame(live.key, rank, gone));
+    }
+  }
+
+  goneFrom(key: Key): ReadonlyMap<number, Gone> {
+    return this.#live.get(nameOf(key))?.leavers.all ?? new Map();
+  }
+
+  /** It left otherwise than in order. */
+  isLost(key: Key, rank: number): boolean {
+    return this.#live.get(nameOf(key))?.leavers.get(rank)?.result === NcclResult.remoteError;
+  }
+
+  #tellGone(live: Live, rank: number): void {
+    const gone = this.#goneOf(live, rank);
+    if (gone === null) return;
+    for (const host of live.leavers.awaiting(rank)) this.#send(host, goneFrame(live.key, rank, gone));
+  }
+
+  /** Also a rank of a host of which nobody is left. */
+  #goneOf(live: Live, rank: number): Gone | null {
+    const known = live.leavers.get(rank);
+    if (known !== undefined) return known;
+    const host = this.#hostOfRank(live, rank);
+    if (host === undefined || !live.finished.has(host)) return null;
+    return { result: NcclResult.invalidUsage, sentence: `rank ${rank} (${this.#hostName(host)})`, blame: ALL_RANKS };
+  }
+
+  #hostOfRank({ jobRanks }: Live, rank: number): number | undefined {
+    return this.#hostOf(jobRanks === null ? rank : (jobRanks[rank] ?? -1));
+  }
+
   hostLost(host: number, failure: RendezvousFailure): void {
     for (const { key, hosts } of Array.from(this.#live.values())) {
       if (hosts.has(host)) this.break(key, host, { rank: ALL_RANKS, failure, cleanly: false, blame: ALL_RANKS });
     }
   }
+}
+
+function goneFrame(key: Key, rank: number, { result, sentence, blame }: Gone): Frame {
+  const payload = encodeBroken({ key: { ...key, round: JOIN_ROUND }, rank, result, sentence });
+  return makeFrame(FrameKind.broken, { subject: blame, flags: RANK_GONE, payload });
 }
 
 function jobRanksOf(entries: Gathering['entries'], size: number): JobRanks {

@@ -39,6 +39,7 @@ export function exitStatus(failure: Failure): number {
     case 'host-lost':
     case 'rank-missing':
     case 'output':
+    case 'system':
     case 'internal':
       return ExitStatus.launchFailed;
     case 'spawn':

@@ -161,6 +161,13 @@ export interface OutputFailure {
   readonly type: 'output';
   readonly message: string;
 }
+/** The operating system of this machine refused a call: a limit, a sandbox, an old kernel. Exit status 125. */
+export interface SystemFailure {
+  readonly type: 'system';
+  readonly message: string;
+  /** null: the message says it. */
+  readonly remedy: string | null;
+}
 /** A defect of ours; never a stack trace for the user. Exit status 125. */
 export interface InternalFailure {
   readonly type: 'internal';
@@ -184,4 +191,5 @@ export type Failure =
   | HangFailure
   | InterruptFailure
   | OutputFailure
+  | SystemFailure
   | InternalFailure;

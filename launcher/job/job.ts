@@ -21,7 +21,6 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/connection.ts';
 import type { JobEvent } from './event.ts';
 import type { Failure, InitTimeoutFailure, Phase, RankMissingFailure } from './failure.ts';
-import { FailureError } from './failure-error.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
 import { HostSet } from './host-set.ts';
@@ -36,9 +35,9 @@ import { interruptText, leaveText, terminateText } from './signal-text.ts';
 import { signalNumber } from './signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
+import { failureOf } from './system-failure.ts';
 import type { RankMap } from './types.ts';
 import { Verdict } from './verdict.ts';
-import { messageOf } from '../../control/message-of.ts';
 
 /** Events without their time, which `emit` adds. */
 type Untimed<Event> = Event extends JobEvent ? Omit<Event, 'time'> : never;
@@ -460,8 +459,7 @@ export class Job {
 
   #outputFailed(error: unknown): void {
     if (this.#parts.policy.any) return;
-    const message = messageOf(error);
-    this.fail(error instanceof FailureError ? error.failure : { type: 'internal', message });
+    this.fail(failureOf(error));
   }
 
   #theRendezvous(): Rendezvous | null {

@@ -2,10 +2,10 @@
  * By which address each host of a job is reached from the others. Where hosts have several, they try each other: each its successor, and all that of
  * rank 0, where programs meet. One that leads to another host, or is behind a firewall, is passed over.
  */
-import type { ReachAnswer, ReachQuestion, ReachTarget } from '../../control/messages/reach.ts';
+import { limitOf, type ReachAnswer, type ReachQuestion, type ReachTarget } from '../../control/messages/reach.ts';
 
-/** A host that answers no sooner is not waited for. */
-const PATIENCE_MS = 1000;
+/** Beside the time that its tries may take. A host that answers no sooner is not waited for. */
+const PATIENCE_MS = 700;
 
 export interface ReachHost {
   readonly name: string;
@@ -41,10 +41,15 @@ export async function reachEachOther(hosts: readonly ReachHost[], meeting: numbe
       all,
       thorough.filter(({ to }) => to === index),
     );
-    troubles.push(...best.lacking.map((from) => `${hosts[from]?.name} cannot reach ${name}: tried ${all.join(', ')}`));
+    troubles.push(...best.lacking.map((from) => troubleOf(hosts[from]?.name ?? '', name, all)));
     return best.address;
   });
   return { addresses, troubles };
+}
+
+function troubleOf(from: string, to: string, tried: readonly string[]): string {
+  const follows = 'a communicator with ranks on both fails when its ranks have tried to connect for 30 s';
+  return `${from} cannot reach ${to}: tried ${tried.join(', ')}; ${follows}. See the firewall and the routes between them`;
 }
 
 interface Pair {
@@ -66,7 +71,7 @@ function pairsOf(count: number, meeting: number): Pair[] {
 }
 
 async function portOf(host: ReachHost): Promise<number | null> {
-  const answer = await inTime(host.ask({ type: 'listen' }));
+  const answer = await inTime(host.ask({ type: 'listen' }), limitOf(false));
   return answer?.type === 'listening' ? answer.port : null;
 }
 
@@ -84,7 +89,10 @@ async function tryAll(
       return { host: name, addresses, port: ports[to] ?? 0, thorough };
     });
     // Who has not said where it listens is not asked again.
-    const answer = ports[from] === null ? null : await inTime(hosts[from]?.ask({ type: 'probe', targets }) ?? null);
+    const answer =
+      ports[from] === null
+        ? null
+        : await inTime(hosts[from]?.ask({ type: 'probe', targets }) ?? null, limitOf(thorough));
     const found = answer?.type === 'reached' ? answer.found : [];
     return its.map((pair, index) => ({ ...pair, found: found[index] ?? null }));
   });
@@ -105,11 +113,11 @@ function bestOf(addresses: readonly string[], tried: readonly Tried[]): { addres
   return { address: best, lacking: lackingAt(best) };
 }
 
-/** Null: it took too long. */
-async function inTime<T>(answer: Promise<T | null> | null): Promise<T | null> {
+/** Null: it took longer than `limitMs` and some more. */
+async function inTime<T>(answer: Promise<T | null> | null, limitMs: number): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), PATIENCE_MS);
+    timer = setTimeout(() => resolve(null), limitMs + PATIENCE_MS);
   });
   try {
     return await Promise.race([answer, late]);

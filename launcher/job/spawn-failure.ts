@@ -13,7 +13,7 @@ export function spawnFailure(
 ): SpawnFailure {
   const errno = getSystemErrorMap().get(-failed.errno)?.[0] ?? `errno ${failed.errno}`;
   const cause = causeOf(failed.step, errno);
-  return { type: 'spawn', ...place, cause, errno, remedy: remedyOf(cause, place, workingDirectory) };
+  return { type: 'spawn', ...place, cause, errno, remedy: remedyOf(cause, errno, place, workingDirectory) };
 }
 
 function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {
@@ -23,8 +23,18 @@ function causeOf(step: SpawnStep, errno: string): SpawnFailure['cause'] {
   return errno === 'EACCES' || errno === 'ENOEXEC' || errno === 'EISDIR' ? 'not-executable' : 'system';
 }
 
+const systemRemedies: Readonly<Record<string, (host: string) => string>> = {
+  EMFILE: (host) => `raise the limit of open files on ${host} (ulimit -n): each rank takes three there`,
+  ENFILE: (host) => `${host} has as many open files as it allows: see sysctl fs.file-nr there`,
+  EAGAIN: (host) =>
+    `raise the limit of processes and threads on ${host} (ulimit -u), or pids.max of the control group, or start fewer ranks`,
+  ENOMEM: (host) => `give the job more memory on ${host}, or start fewer ranks there`,
+  EPERM: (host) => `a sandbox or security module on ${host} refuses this`,
+};
+
 function remedyOf(
   cause: SpawnFailure['cause'],
+  errno: string,
   { host, program }: { host: string; program: string },
   workingDirectory: string,
 ): string | null {
@@ -40,7 +50,7 @@ function remedyOf(
     case 'working-directory':
       return `make ${workingDirectory} on ${host}, or name another directory with --wdir`;
     case 'system':
-      return null;
+      return systemRemedies[errno]?.(host) ?? null;
     default:
       return cause satisfies never;
   }

@@ -103,6 +103,8 @@ export function failureText(failure: Failure): FailureText {
         details: [],
         remedy: 'make room, or send the output elsewhere',
       };
+    case 'system':
+      return { sentence: failure.message, details: [], remedy: failure.remedy };
     case 'internal':
       return {
         sentence: `internal error: ${failure.message}`,

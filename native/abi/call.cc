@@ -1,8 +1,18 @@
 #include "abi/call.h"
 
+#include "core/debug.h"
 #include "core/registry.h"
 
 namespace ncclrun {
+
+void warnOf(ncclResult_t result) noexcept {
+  try {
+    const char* const sentence = lastError();
+    tellWarning(*sentence == '\0' ? ncclGetErrorString(result) : sentence);
+  } catch (const std::exception&) {
+    // There is no memory for the line.
+  }
+}
 
 std::shared_ptr<Communicator> lookUp(const char* function, ncclComm_t comm) {
   if (comm == nullptr) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <exception>
 #include <memory>
+#include <system_error>
 
 #include "core/communicator.h"
 #include "core/error.h"
@@ -14,6 +15,9 @@
 
 namespace ncclrun {
 
+// For NCCL_DEBUG=WARN: the sentence of the call that ends with `result`.
+void warnOf(ncclResult_t result) noexcept;
+
 // Runs `body` unless this is a forked child; no exception leaves.
 template <typename Body>
 ncclResult_t call(const char* function, Body&& body) noexcept {
@@ -23,13 +27,18 @@ ncclResult_t call(const char* function, Body&& body) noexcept {
         "%s: this process was forked from one that uses the engine and cannot use it itself; start it with exec",
         function);
   }
+  ncclResult_t result;
   try {
-    return body();
+    result = body();
   } catch (const std::bad_alloc&) {
-    return fail(ncclSystemError, "%s: out of memory", function);
+    result = fail(ncclSystemError, "%s: out of memory", function);
+  } catch (const std::system_error& error) {
+    result = fail(ncclSystemError, "%s: %s", function, error.what());
   } catch (const std::exception& exception) {
-    return fail(ncclInternalError, "%s: %s", function, exception.what());
+    result = fail(ncclInternalError, "%s: %s", function, exception.what());
   }
+  if (result != ncclSuccess && result != ncclInProgress) warnOf(result);
+  return result;
 }
 
 // The same for a call that a group may hold: its failure is the group's.

@@ -70,9 +70,10 @@ NCCLRUN_TWIN(ncclCommRevoke);
 NCCLRUN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclCommDestroy", comm, [comm](Communicator& communicator) {
-    if (Status status = communicator.close(); !status.ok()) return fail(status);
+    Status differing;
+    if (Status status = communicator.close(differing); !status.ok()) return fail(status);
     Registry::get().remove(comm);
-    return ncclSuccess;
+    return resultOf(differing);
   });
 }
 NCCLRUN_TWIN(ncclCommDestroy);
@@ -81,7 +82,7 @@ NCCLRUN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclCommAbort", comm, [comm](Communicator& communicator) {
     Registry::get().remove(comm);
-    communicator.abort({});
+    communicator.abort({}, FailureScope::alone);
     return ncclSuccess;
   });
 }
@@ -91,7 +92,7 @@ NCCLRUN_EXPORT ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason
   if (comm == nullptr) return ncclSuccess;
   return withCommunicator("ncclrunCommAbort", comm, [comm, reason](Communicator& communicator) {
     Registry::get().remove(comm);
-    communicator.abort(reason == nullptr ? "" : reason);
+    communicator.abort(reason == nullptr ? "" : reason, FailureScope::all);
     return ncclSuccess;
   });
 }

@@ -6,9 +6,11 @@
 
 #include "abi/call.h"
 #include "core/config.h"
+#include "core/debug.h"
 #include "core/device_choice.h"
 #include "core/registry.h"
 #include "core/unique_id.h"
+#include "core/variables.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;
@@ -17,6 +19,14 @@ namespace {
 
 ncclResult_t refuse(const char* function, const Status& status) {
   return fail({status.code, std::string(function) + ": " + status.sentence});
+}
+
+void tellChoice(int size, int rank, const std::optional<cuda::Gpu>& gpu, ncclrunDevice_t wanted) {
+  tellBeginning(rank == 0);
+  if (!debugs(DebugLevel::info)) return;
+  const std::string place =
+      gpu.has_value() ? formatSentence("GPU %d", gpu->device) : "the host device, because " + whyHostDevice(wanted);
+  tellInfo(formatSentence("rank %d of %d is on %s", rank, size, place.c_str()));
 }
 
 // A communicator that has not begun to join.
@@ -32,6 +42,7 @@ ncclResult_t make(const char* function, ncclComm_t* comm, int size, const ncclUn
   std::optional<cuda::Gpu> gpu;
   if (Status status = chooseDevice(device, gpu); !status.ok()) return refuse(function, status);
   if (Status status = checkUniqueId(id); !status.ok()) return refuse(function, status);
+  tellChoice(size, rank, gpu, device);
   made = std::make_shared<Communicator>(id, static_cast<uint32_t>(size), static_cast<uint32_t>(rank), settings, gpu);
   return ncclSuccess;
 }
@@ -119,7 +130,7 @@ ncclResult_t shrink(const char* function, ncclComm_t comm, const int* excluded, 
 // With NCCL_MULTI_RANK_GPU_ENABLE=1 ranks may share a GPU.
 Status checkDevices(const int* devices, int count) {
   if (devices == nullptr) return {};
-  const char* const said = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  const char* const said = ncclVariable("NCCL_MULTI_RANK_GPU_ENABLE");
   const bool mayShare = said != nullptr && std::strcmp(said, "1") == 0;
   std::map<int, int> places;
   for (int i = 0; i < count; i++) {
@@ -172,7 +183,8 @@ ncclResult_t joinAll(const char* function, ncclComm_t* comms, int count, const i
   if (result == ncclSuccess) return result;
   for (ncclComm_t* comm = comms; comm != comms + count; comm++) {  // all or none
     if (*comm == nullptr) continue;
-    if (const auto joined = Registry::get().remove(*comm); joined != nullptr) joined->abort("ncclCommInitAll failed");
+    if (const auto joined = Registry::get().remove(*comm); joined != nullptr)
+      joined->abort("ncclCommInitAll failed", FailureScope::all);
     *comm = nullptr;
   }
   return result;

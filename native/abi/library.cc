@@ -1,5 +1,6 @@
 // What can be asked of the library without a communicator.
 #include "abi/call.h"
+#include "core/debug.h"
 #include "core/environment.h"
 #include "core/registry.h"
 #include "core/unique_id.h"
@@ -35,6 +36,8 @@ NCCLRUN_EXPORT const char* ncclGetErrorString(ncclResult_t result) {
       return "another rank died, aborted or lost its connection";
     case ncclInProgress:
       return "under way";
+    case ncclTimeout:
+      return "timed out";
     case ncclNumResults:
       break;
   }
@@ -63,7 +66,7 @@ NCCLRUN_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
 }
 NCCLRUN_TWIN(ncclGetUniqueId);
 
-NCCLRUN_EXPORT void ncclResetDebugInit(void) {}
+NCCLRUN_EXPORT void ncclResetDebugInit(void) { resetDebug(); }
 NCCLRUN_TWIN(ncclResetDebugInit);
 
 NCCLRUN_EXPORT const char* ncclrunVersion(void) { return engineVersion(); }

@@ -59,7 +59,25 @@ ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen);
 void ncclParamDumpAll(void);
 
 // The device interface, host side.
-ncclResult_t ncclCommQueryProperties(ncclComm_t comm, void* props);
+// `props` begins with its size, a magic number and the version of the caller's header; later fields exist as far as the
+// size goes. As of 2.30.
+struct ncclCommProperties_t {
+  size_t size;
+  unsigned magic;
+  unsigned version;
+  int rank;
+  int nRanks;
+  int cudaDev;
+  int nvmlDev;
+  bool deviceApiSupport;
+  bool multimemSupport;
+  int ginType;
+  int nLsaTeams;
+  bool hostRmaSupport;
+  int railedGinType;
+};
+static_assert(sizeof(ncclCommProperties_t) == 56);
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* props);
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* reqs, void* outDevComm);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void* devComm);
 ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void** outPtr);

@@ -5,6 +5,8 @@
 
 #include "abi/arguments.h"
 #include "abi/call.h"
+#include "core/debug.h"
+#include "core/pointer_check.h"
 #include "device/element.h"
 #include "ncclrun.h"
 
@@ -75,17 +77,32 @@ ncclResult_t check(const Request& request, const Communicator& communicator, std
     if (used && buffer == nullptr && request.count > 0) {
       return fail(ncclInvalidArgument, "%s: %s is NULL, count is %zu", function, name, request.count);
     }
+    if (used && request.count > 0 && !communicator.gpu().has_value()) {
+      if (Status status = checkHostPointer(function, name, buffer); !status.ok()) return fail(status);
+    }
   }
   return ncclSuccess;
 }
 
+void tellRequest(const Request& request) {
+  std::string line = formatSentence("%s(%p,%p,%zu,%d,%d", request.function, request.send, request.receive,
+                                    request.count, request.type, request.op);
+  if (request.otherName != nullptr) line += formatSentence(",%s %d", request.otherName, request.other);
+  tellCall(line +
+           formatSentence(",%p,%p)", static_cast<const void*>(request.comm), static_cast<const void*>(request.stream)));
+}
+
 ncclResult_t queue(const Request& request) noexcept {
   return callInGroup(request.function, [&] {
+    if (debugs(DebugLevel::trace)) tellRequest(request);
     const auto communicator = lookUp(request.function, request.comm);
     if (communicator == nullptr) return ncclInvalidArgument;
     if (communicator->ready(request.function) == nullptr) return whyNotReady(*communicator);
     std::optional<UserOperator> made;
     if (const auto bad = check(request, *communicator, made); bad != ncclSuccess) return bad;
+    const auto stream = reinterpret_cast<ncclrunStream_t>(request.stream);
+    if (const Status status = communicator->checkStream(stream); !status.ok())
+      return fail(status.code, "%s: %s", request.function, status.sentence.c_str());
     Operation operation;
     operation.collective = request.collective;
     operation.send = request.sends && request.send == nullptr ? &nothing : request.send;
@@ -99,7 +116,7 @@ ncclResult_t queue(const Request& request) noexcept {
       operation.scalar = made->scalar;
     }
     operation.peer = static_cast<uint32_t>(request.other);
-    return Group::current().add(communicator, operation, reinterpret_cast<ncclrunStream_t>(request.stream));
+    return Group::current().add(communicator, operation, stream);
   });
 }
 

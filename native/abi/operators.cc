@@ -3,6 +3,7 @@
 
 #include "abi/arguments.h"
 #include "abi/call.h"
+#include "core/pointer_check.h"
 #include "device/element.h"
 
 using namespace ncclrun;
@@ -22,6 +23,9 @@ NCCLRUN_EXPORT ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scal
     }
     const auto communicator = lookUp(kName, comm);
     if (communicator == nullptr) return ncclInvalidArgument;
+    if (where == ncclScalarHostImmediate || !communicator->gpu().has_value()) {
+      if (Status status = checkHostPointer(kName, "scalar", scalar); !status.ok()) return fail(status);
+    }
     UserOperator made{datatype, where == ncclScalarDevice ? scalar : nullptr, 0};
     if (where == ncclScalarHostImmediate) std::memcpy(&made.scalar, scalar, elementBytes(datatype));
     *op = communicator->operators().add(made);

@@ -2,6 +2,7 @@
 // to it load, and answers ncclInvalidUsage with a sentence. docs/compatibility.md lists them.
 #include "abi/call.h"
 #include "abi/newer.h"
+#include "core/debug.h"
 
 using namespace ncclrun;
 
@@ -13,7 +14,8 @@ constexpr const char* kOneSided = "this library has no one-sided operations; use
 constexpr const char* kParameters =
     "this library has no table of parameters; it reads NCCL_* variables where it starts";
 constexpr const char* kDevice =
-    "this library has no device interface: kernels of the program cannot communicate; use the host's operations";
+    "this library has no device API: kernels of the program cannot communicate. Use operations that the host calls; "
+    "ncclCommQueryProperties says so by deviceApiSupport, and nccl-tests need -D 0";
 
 ncclResult_t refuse(const char* function, const char* why) noexcept {
   return callInGroup(function, [&] { return fail(ncclInvalidUsage, "%s: %s", function, why); });
@@ -50,7 +52,6 @@ NCCLRUN_UNAVAILABLE(ncclParamGet, (ncclParamHandle_t, void*, int, int*), kParame
 NCCLRUN_UNAVAILABLE(ncclParamGetParameter, (const char*, const char**, int*), kParameters);
 NCCLRUN_UNAVAILABLE(ncclParamGetAllParameterKeys, (const char***, int*), kParameters);
 
-NCCLRUN_UNAVAILABLE(ncclCommQueryProperties, (ncclComm_t, void*), kDevice);
 NCCLRUN_UNAVAILABLE(ncclDevCommCreate, (ncclComm_t, const void*, void*), kDevice);
 NCCLRUN_UNAVAILABLE(ncclDevCommDestroy, (ncclComm_t, const void*), kDevice);
 NCCLRUN_UNAVAILABLE(ncclGetLsaMultimemDevicePointer, (ncclWindow_t, size_t, void**), kDevice);
@@ -73,5 +74,5 @@ NCCLRUN_TWIN(ncclLLA2ACalcSlots);
 NCCLRUN_EXPORT void ncclParamDumpAll(void) {}
 NCCLRUN_TWIN(ncclParamDumpAll);
 
-NCCLRUN_EXPORT void ncclResetDebugInitInternal(void) {}
+NCCLRUN_EXPORT void ncclResetDebugInitInternal(void) { resetDebug(); }
 NCCLRUN_TWIN(ncclResetDebugInitInternal);

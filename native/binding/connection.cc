@@ -118,7 +118,7 @@ void Connection::died() {
   if (events_.tooMany()) return;
   readRemarks();
   remarks_.reset();
-  life_.reset();
+  life_.forget();
   tellOfDeath();
   // Whoever holds its socket now is not the process that we let in.
   if (socket_.valid()) close("");
@@ -126,7 +126,7 @@ void Connection::died() {
 
 // Called on the thread that reaps it, and before: the number cannot be another's already. Children lead a session.
 void Connection::kill(bool withItsOwn) const {
-  if (child_ > 0 && life_.valid()) ::kill(withItsOwn ? -child_ : child_, SIGKILL);
+  if (child_ > 0 && life_.known()) ::kill(withItsOwn ? -child_ : child_, SIGKILL);
 }
 
 void Connection::tellOfDeath() {

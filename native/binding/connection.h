@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "binding/process_life.h"
 #include "binding/server_event.h"
 #include "core/descriptor.h"
 
@@ -23,14 +24,14 @@ struct OutgoingFrame {
 
 class Connection {
  public:
-  // `life` becomes readable when the process is gone (a pidfd); without one, the end of the stream has to stand for it.
+  // Where nothing is known of the process's life, the end of the stream has to stand for its end.
   // `child` is its pid if we have to reap it, else 0.
-  Connection(uint32_t number, Descriptor socket, Descriptor life, pid_t child, size_t maxPayloadBytes,
+  Connection(uint32_t number, Descriptor socket, ProcessLife life, pid_t child, size_t maxPayloadBytes,
              ServerEvents& events)
       : number_(number),
         socket_(std::move(socket)),
         life_(std::move(life)),
-        lifeKnown_(life_.valid()),
+        lifeKnown_(life_.known()),
         child_(child),
         maxPayloadBytes_(maxPayloadBytes),
         events_(events) {}
@@ -55,11 +56,11 @@ class Connection {
   int output() const { return output_.valid() ? output_.get() : socket_.get(); }
   // Our child, and `withItsOwn` what it started in its group; another's process is left alone.
   void kill(bool withItsOwn) const;
-  int life() const { return life_.get(); }  // -1: dead, or not known
+  const ProcessLife& life() const { return life_; }
   int remarks() const { return remarks_.get(); }
   bool unsent() const { return !outgoing_.empty(); }
   // Nothing more can come of it.
-  bool over() const { return !socket_.valid() && !life_.valid(); }
+  bool over() const { return !socket_.valid() && !life_.known(); }
 
   uint32_t watched = 0;  // epoll events that the server has asked for on the socket
 
@@ -75,7 +76,7 @@ class Connection {
   Descriptor output_;
   Descriptor remarks_;
   std::string remarksEnd_;
-  Descriptor life_;
+  ProcessLife life_;
   std::optional<size_t> leftAtDeath_;  // bytes that the process had written and we had not read
   const bool lifeKnown_;
   const pid_t child_;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "core/limits.h"
+
 namespace ncclrun::binding {
 namespace {
 
@@ -17,7 +19,8 @@ Napi::Error named(Napi::Env env, const std::string& sentence, Napi::Value code) 
 Napi::Error systemError(Napi::Env env, int errorNumber, const std::string& what) {
   const char* name = strerrorname_np(errorNumber);
   const std::string code = name != nullptr ? name : std::to_string(errorNumber);
-  return named(env, what + ": " + strerrordesc_np(errorNumber) + " (" + code + ")", Napi::String::New(env, code));
+  const std::string reason = std::string(strerrordesc_np(errorNumber)) + " (" + code + ")";
+  return named(env, what + ": " + reason + limitBehind(errorNumber), Napi::String::New(env, code));
 }
 
 Napi::Error ncclError(Napi::Env env, ncclResult_t result, const std::string& sentence) {

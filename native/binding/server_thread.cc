@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,10 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
+#include <system_error>
 
 namespace ncclrun::binding {
 namespace {
@@ -27,6 +23,7 @@ namespace {
 // What epoll says is ready: a connection's number and one of these.
 enum Ready : uint64_t { kListener, kWakeUp, kSocket, kLife, kRemarks };
 constexpr int kReadyBits = 3;
+constexpr int kLivesMs = 20;  // between two looks at processes without a pidfd
 constexpr int kAccepts = 64;  // in a row: who connects without end does not keep the thread from the others
 uint64_t tagOf(uint32_t number, Ready ready) { return uint64_t{number} << kReadyBits | ready; }
 
@@ -39,14 +36,6 @@ int makeNonBlocking(const Descriptor& descriptor) {
 
 // No descriptor is left, to us or to the machine.
 bool isWant(int error) { return error == EMFILE || error == ENFILE; }
-
-// Death by pidfd. Kernels before 6.5 give none for a socket's peer; there its pid could in theory be another's already.
-Descriptor lifeOf(int socket, pid_t pid) {
-  int fd = -1;
-  socklen_t size = sizeof fd;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return Descriptor(fd);
-  return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
 
 }  // namespace
 
@@ -74,8 +63,7 @@ int ServerThread::listen(const std::string& path) {
   path_ = path;
   if (::listen(listener_.get(), SOMAXCONN) < 0) return errno;
   watch(listener_.get(), EPOLLIN, tagOf(0, kListener), EPOLL_CTL_ADD);
-  startThread();
-  return 0;
+  return startThread();
 }
 
 int ServerThread::listen(Descriptor listener) {
@@ -89,8 +77,7 @@ int ServerThread::listen(Descriptor listener) {
   listener_ = std::move(listener);
   spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   watch(listener_.get(), EPOLLIN, tagOf(0, kListener), EPOLL_CTL_ADD);
-  startThread();
-  return 0;
+  return startThread();
 }
 
 int ServerThread::serveChild(ChildProcess child) {
@@ -98,17 +85,14 @@ int ServerThread::serveChild(ChildProcess child) {
   for (const Descriptor* end : {&child.input, &child.output, &child.remarks}) {
     if (const int error = makeNonBlocking(*end); error != 0) return error;
   }
-  Descriptor life(static_cast<int>(syscall(SYS_pidfd_open, child.pid, 0)));
-  if (!life.valid()) return errno;
   child_ = child.pid;
-  Connection& connection = serveNew(std::move(child.input), std::move(life), child.pid);
+  Connection& connection = serveNew(std::move(child.input), ProcessLife::ofChild(child.pid), child.pid);
   if (child.output.valid()) connection.setOutput(std::move(child.output));
   if (child.remarks.valid()) {
     watch(child.remarks.get(), EPOLLIN, tagOf(connection.number(), kRemarks), EPOLL_CTL_ADD);
     connection.setRemarks(std::move(child.remarks));
   }
-  startThread();
-  return 0;
+  return startThread();
 }
 
 int ServerThread::serveStreams(Descriptor input, Descriptor output) {
@@ -118,19 +102,24 @@ int ServerThread::serveStreams(Descriptor input, Descriptor output) {
     if (const int error = makeNonBlocking(*end); error != 0) return error;
   }
   serveNew(std::move(input), {}, 0).setOutput(std::move(output));
-  startThread();
-  return 0;
+  return startThread();
 }
 
-// The thread takes no signals: they are the event loop's.
-void ServerThread::startThread() {
+// The thread takes no signals: they are the event loop's. 0 or errno.
+int ServerThread::startThread() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  int error = 0;
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "ncclrun-server");
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "ncclrun-server");
+  return error;
 }
 
 void ServerThread::stop() {
@@ -197,8 +186,9 @@ void ServerThread::run() {
       continue;
     }
     epoll_event ready[64];
-    const int count = epoll_wait(epoll_.get(), ready, 64, -1);
+    const int count = epoll_wait(epoll_.get(), ready, 64, asksForLives_ ? kLivesMs : -1);
     for (int i = 0; i < count; ++i) serve(ready[i].data.u64, ready[i].events);
+    if (asksForLives_) lookAtLives();
   }
   runCommands();
 }
@@ -219,6 +209,20 @@ void ServerThread::serve(uint64_t tag, uint32_t events) {
     if ((events & ~EPOLLOUT) != 0) connection->read();
   }
   settle(number);
+}
+
+// A process whose end is told, or is not told yet because it still had something to say, is asked about again.
+void ServerThread::lookAtLives() {
+  std::vector<uint32_t> ended;
+  asksForLives_ = false;
+  for (auto& [number, connection] : connections_) {
+    if (!connection.life().mustBeAsked()) continue;
+    asksForLives_ = true;
+    if (!connection.life().hasEnded()) continue;
+    connection.died();
+    ended.push_back(number);
+  }
+  for (const uint32_t number : ended) settle(number);
 }
 
 void ServerThread::runCommands() {
@@ -267,18 +271,20 @@ void ServerThread::admit(Descriptor socket) {
                .pid = peer.pid,
                .payload = {},
                .text = {}});
-  Descriptor life = lifeOf(socket.get(), peer.pid);
+  ProcessLife life = ProcessLife::ofPeer(socket.get(), peer.pid);
   serveNew(std::move(socket), std::move(life), 0);
 }
 
-Connection& ServerThread::serveNew(Descriptor socket, Descriptor life, pid_t child) {
+Connection& ServerThread::serveNew(Descriptor socket, ProcessLife life, pid_t child) {
   const uint32_t number = ++lastNumber_;
   Connection& connection =
       connections_.try_emplace(number, number, std::move(socket), std::move(life), child, maxPayloadBytes_, events_)
           .first->second;
   connection.watched = EPOLLIN;
   watch(connection.socket(), EPOLLIN, tagOf(number, kSocket), EPOLL_CTL_ADD);
-  if (connection.life() >= 0) watch(connection.life(), EPOLLIN, tagOf(number, kLife), EPOLL_CTL_ADD);
+  const ProcessLife& watched = connection.life();
+  if (watched.descriptor() >= 0) watch(watched.descriptor(), EPOLLIN, tagOf(number, kLife), EPOLL_CTL_ADD);
+  asksForLives_ = asksForLives_ || watched.mustBeAsked();
   return connection;
 }
 

@@ -49,17 +49,18 @@ class ServerThread {
 
  private:
   int prepare();
-  void startThread();
+  int startThread();
   using Command = std::function<void()>;
   void post(Command command);
   void wake();
 
   void run();
   void runCommands();
+  void lookAtLives();
   void acceptSome();
   bool turnAway(int error);
   void admit(Descriptor socket);
-  Connection& serveNew(Descriptor socket, Descriptor life, pid_t child);
+  Connection& serveNew(Descriptor socket, ProcessLife life, pid_t child);
   void serve(uint64_t tag, uint32_t events);
   void settle(uint32_t number);
   Connection* find(uint32_t number);
@@ -81,6 +82,7 @@ class ServerThread {
 
   std::map<uint32_t, Connection> connections_;  // of the thread
   uint32_t lastNumber_ = 0;
+  bool asksForLives_ = false;  // some of them have no pidfd
 };
 
 }  // namespace ncclrun::binding

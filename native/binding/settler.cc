@@ -3,10 +3,13 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cstring>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "binding/error.h"
+#include "core/limits.h"
 
 namespace ncclrun::binding {
 
@@ -104,22 +107,31 @@ void Settler::beQuiet() {
 
 void Settler::block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work) {
   begin(pending);
-  inBackground([self = shared_from_this(), pending, work = std::move(work)]() mutable {
+  const int error = inBackground([self = shared_from_this(), pending, work = std::move(work)]() mutable {
     const ncclResult_t result = work();
     if (result != ncclSuccess) pending->sentence = ncclGetLastError(nullptr);
     work = nullptr;
     self->end(pending, result);
   });
+  if (error == 0) return;
+  pending->sentence = std::string("cannot start a thread: ") + strerrordesc_np(error) + limitBehind(error);
+  end(pending, ncclSystemError);
 }
 
-void Settler::inBackground(std::function<void()> work) {
+int Settler::inBackground(std::function<void()> work) {
   // Threads of ours take no signals: they are the event loop's.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread(std::move(work)).detach();
+  int error = 0;
+  try {
+    std::thread(std::move(work)).detach();
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
 }
 
 void Settler::settleAll(Napi::Env env, Napi::Function, std::shared_ptr<Settler>* settler, void*) {

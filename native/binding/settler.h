@@ -39,8 +39,8 @@ class Settler : public std::enable_shared_from_this<Settler> {
   // Runs `work`, which may block, on a thread of its own; ends `pending` with its result and the sentence it left.
   void block(const std::shared_ptr<Pending>& pending, std::function<ncclResult_t()> work);
 
-  // Runs `work`, which may block, on a thread of its own; of the event loop's promises none waits for it.
-  static void inBackground(std::function<void()> work);
+  // Runs `work`, which may block, on a thread of its own; no promise waits for it. 0, or errno: there is no thread.
+  static int inBackground(std::function<void()> work);
 
   // Called when the environment goes, while there are promises under way: what has to stop before their buffers are
   // freed. Returns a number for forget().

@@ -1,4 +1,4 @@
-// Memory that other processes map: plans, host segments, telemetry pages. All of it is memfd: no names, nothing to
+// Memory that other processes map: plans, host segments, telemetry pages. None of it has a name, so there is nothing to
 // remove.
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -17,24 +17,34 @@
 #include "binding/handle.h"
 #include "binding/module.h"
 #include "core/segment_format.h"
+#include "core/shared_file.h"
 #include "ncclrun.h"
 
 namespace ncclrun::binding {
 namespace {
 
-std::shared_ptr<Handle> createMemory(Napi::Env env, const char* name, size_t bytes) {
+struct Memory {
+  std::shared_ptr<Handle> handle;
+  bool seals;
+};
+
+Memory createMemory(Napi::Env env, const char* name, size_t bytes) {
+  const std::string what = "cannot make " + std::to_string(bytes) + " bytes of shared memory";
+  SharedFile file = makeSharedFile(name);
+  if (!file.descriptor.valid()) throw systemError(env, file.error, what + " (" + file.why + ")");
   auto handle = std::make_shared<Handle>();
-  handle->descriptor.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  handle->descriptor = std::move(file.descriptor);
   handle->bytes = bytes;
-  if (!handle->descriptor.valid() || ftruncate(handle->descriptor.get(), static_cast<off_t>(bytes)) < 0) {
-    throw systemError(env, errno, "cannot make " + std::to_string(bytes) + " bytes of shared memory");
-  }
-  return handle;
+  if (ftruncate(handle->descriptor.get(), static_cast<off_t>(bytes)) < 0) throw systemError(env, errno, what);
+  return {std::move(handle), file.seals};
 }
 
-// Nobody who has the descriptor can take the memory away from under who has mapped it.
-void seal(Napi::Env env, const Handle& handle, int seals) {
-  if (fcntl(handle.descriptor.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals) < 0) {
+// Nobody who has the descriptor can take the memory away from under who has mapped it. What is no memfd has no seals:
+// there the ranks, which are the user's own, are trusted.
+void seal(Napi::Env env, const Memory& memory, int seals) {
+  if (!memory.seals) return;
+  const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals;
+  if (fcntl(memory.handle->descriptor.get(), F_ADD_SEALS, all) < 0) {
     throw systemError(env, errno, "cannot seal shared memory");
   }
 }
@@ -79,21 +89,22 @@ std::shared_ptr<Handle> handleArgument(const Napi::Value& value, const char* nam
 Napi::Value sealedMemory(const Napi::CallbackInfo& call) {
   const auto bytes = viewArgument(call[0], "bytes");
   const auto name = stringArgument(call[1], "name");
-  auto handle = createMemory(call.Env(), name.c_str(), bytes.size());
+  const Memory memory = createMemory(call.Env(), name.c_str(), bytes.size());
+  const auto& handle = memory.handle;
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t wrote =
         pwrite(handle->descriptor.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (wrote < 0) throw systemError(call.Env(), errno, "cannot fill shared memory");
     done += static_cast<size_t>(wrote);
   }
-  seal(call.Env(), *handle, F_SEAL_WRITE);
-  return wrapObject(call.Env(), std::move(handle));
+  seal(call.Env(), memory, F_SEAL_WRITE);
+  return wrapObject(call.Env(), std::shared_ptr(handle));
 }
 
 Napi::Value segmentCreate(const Napi::CallbackInfo& call) {
-  auto handle = createMemory(call.Env(), "ncclrun-segment", integerArgument<uint64_t>(call[0], "bytes"));
-  seal(call.Env(), *handle, 0);
-  return wrapObject(call.Env(), std::move(handle));
+  const Memory memory = createMemory(call.Env(), "ncclrun-segment", integerArgument<uint64_t>(call[0], "bytes"));
+  seal(call.Env(), memory, 0);
+  return wrapObject(call.Env(), std::shared_ptr(memory.handle));
 }
 
 Napi::Value segmentAbort(const Napi::CallbackInfo& call) {
@@ -122,14 +133,14 @@ Napi::Value segmentAbort(const Napi::CallbackInfo& call) {
 
 Napi::Value telemetryCreate(const Napi::CallbackInfo& call) {
   const Napi::Env env = call.Env();
-  auto handle = createMemory(env, "ncclrun-telemetry", NCCLRUN_TELEMETRY_BYTES);
-  seal(env, *handle, 0);
+  const Memory memory = createMemory(env, "ncclrun-telemetry", NCCLRUN_TELEMETRY_BYTES);
+  seal(env, memory, 0);
   // The view has a mapping of its own: it outlives the handle.
-  void* page = mapMemory(env, *handle);
+  void* page = mapMemory(env, *memory.handle);
   const auto buffer = Napi::ArrayBuffer::New(
       env, page, NCCLRUN_TELEMETRY_BYTES, [](Napi::Env, void* address) { munmap(address, NCCLRUN_TELEMETRY_BYTES); });
   Napi::Object both = Napi::Object::New(env);
-  both.Set("handle", wrapObject(env, std::move(handle)));
+  both.Set("handle", wrapObject(env, std::shared_ptr(memory.handle)));
   both.Set("view", Napi::Uint8Array::New(env, NCCLRUN_TELEMETRY_BYTES, buffer, 0));
   return both;
 }

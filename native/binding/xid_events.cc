@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -82,7 +83,11 @@ Shared& eventsOf(const Napi::Value& value) { return *value.As<Napi::External<Sha
 
 Napi::Value xidEventsOpen(const Napi::CallbackInfo& call) {
   auto* const held = new Shared(std::make_shared<XidEvents>());
-  std::thread([events = *held] { run(events); }).detach();
+  try {
+    std::thread([events = *held] { run(events); }).detach();
+  } catch (const std::system_error&) {
+    // Without the thread no events come, as on a machine without NVML.
+  }
   return Napi::External<Shared>::New(call.Env(), held, [](Napi::Env, Shared* mine) {
     (*mine)->closed = true;
     delete mine;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/control_thread.h"
+#include "core/debug.h"
 #include "core/environment.h"
 #include "core/version.h"
 
@@ -89,6 +90,18 @@ void AgentClient::tell(FrameKind kind, const Bytes& payload) {
   ControlThread::get().changeEvents(connection_.wantedEvents());
 }
 
+// The page comes before the answer to what is asked next.
+void AgentClient::expectSlot() {
+  if (!telemetry_.expect()) return;
+  request(FrameKind::telemetry, {}, FrameKind::telemetry, 1, [this](const Answer& answer) {
+    Status status = answer.status;
+    const Status added = telemetry_.add(status.ok() ? answer.descriptors[0].get() : -1, jobRank_);
+    if (status.ok()) status = added;
+    if (!status.ok())
+      tellInfo("a hang of further communicators of this process would not be reported: " + status.sentence);
+  });
+}
+
 void AgentClient::handleEvents(short events) {
   Status status;
   if ((events & POLLOUT) != 0) status = connection_.flush();
@@ -104,6 +117,14 @@ void AgentClient::handleEvents(short events) {
 }
 
 void AgentClient::receive(const ReceivedFrame& frame) {
+  if (frame.kind == FrameKind::peerGone) {
+    PeerGoneMessage gone;
+    if (!decodePeerGone(frame.payload, gone)) {
+      return lose({ncclInternalError, "the agent of this host told of a rank in a way that this engine cannot read"});
+    }
+    if (peerGone_) peerGone_(gone);
+    return;
+  }
   if (frame.kind != FrameKind::aborted) return receiveAnswer(frame);
   AbortedMessage message;
   if (!decodeAborted(frame.payload, message)) {
@@ -140,7 +161,7 @@ void AgentClient::receiveWelcome(Answer answer) {
   if (status.ok() && !decodeWelcome(answer.payload, welcome_)) {
     status = {ncclInternalError, "the agent of this host sent a welcome that this engine cannot read"};
   }
-  if (status.ok()) status = telemetry_.open(answer.descriptors[0].get(), jobRank_);
+  if (status.ok()) status = telemetry_.add(answer.descriptors[0].get(), jobRank_);
   if (status.ok()) {
     state_ = State::welcomed;
     private_ = {};

@@ -24,6 +24,7 @@ class AgentClient {
   using Welcomed = std::function<void(const Status&, const WelcomeMessage&)>;
   using Answered = std::function<void(Answer)>;
   using Aborted = std::function<void(const AbortedMessage&)>;
+  using PeerGone = std::function<void(const PeerGoneMessage&)>;
 
   static AgentClient& get();
 
@@ -37,8 +38,13 @@ class AgentClient {
   void tell(FrameKind kind, const Bytes& payload);
   // Who hears that a communicator is broken.
   void onAborted(Aborted aborted) { aborted_ = std::move(aborted); }
+  // Who hears that a rank is gone from one.
+  void onPeerGone(PeerGone peerGone) { peerGone_ = std::move(peerGone); }
 
-  TelemetryPage& telemetry() { return telemetry_; }
+  // After welcome, before the question whose answer makes a communicator that needs a slot of the telemetry pages; when
+  // that has come, the pages are told that it arrived.
+  void expectSlot();
+  TelemetryPages& telemetry() { return telemetry_; }
 
  private:
   struct Pending {
@@ -65,12 +71,13 @@ class AgentClient {
   State state_ = State::apart;
   Status lostBecause_;
   WelcomeMessage welcome_;
-  TelemetryPage telemetry_;
+  TelemetryPages telemetry_;
   std::vector<Welcomed> greeting_;
   std::unordered_map<uint32_t, Pending> pending_;
   uint32_t lastRequest_ = 0;
   int32_t jobRank_ = -1;
   Aborted aborted_;
+  PeerGone peerGone_;
 };
 
 }  // namespace ncclrun

@@ -101,6 +101,12 @@ void Agreement::consent(uint64_t deadline, const Reach& reach) {
   }
 }
 
+bool Agreement::withdraw() {
+  give(State::other, false);
+  State state = State::other;
+  return !decided(state) || state != State::direct;
+}
+
 bool Agreement::settle(uint64_t deadline) {
   State state = State::other;
   while (!decided(state)) {

@@ -41,6 +41,8 @@ class Agreement {
   void consent(uint64_t deadline, const Reach& reach);
   // Waits for the verdict until `deadline`, then gives it. True: direct.
   bool settle(uint64_t deadline);
+  // In place of that: the operation is not queued. False: the others count on it already.
+  bool withdraw();
 
  private:
   enum class State : uint64_t { open = 0, direct = 1, other = 2 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/control_thread.h"
+#include "core/debug.h"
 #include "core/lanes.h"
 #include "core/operation_hash.h"
 #include "core/stream.h"
@@ -22,8 +23,8 @@ Communicator::Communicator(const ncclUniqueId& id, uint32_t size, uint32_t rank,
     : membership_{id, 0, size, rank}, settings_(settings), gpu_(gpu) {}
 
 Communicator::~Communicator() {
-  dataPath_.reset();  // before the plan and the slot that it uses
-  AgentClient::get().telemetry().release(telemetry_);
+  dataPath_.reset();  // before the plan that it uses
+  Telemetry(telemetry_.get()).left();
 }
 
 bool Communicator::settled() const {
@@ -51,12 +52,14 @@ void Communicator::failWith(Status status, bool tellOthers) {
     if (now == State::failed || now == State::aborted || now == State::revoked || now == State::finalized) return;
     tell = tellOthers && joined_;
     path = dataPath_.get();
-    if (now == State::wiring || now == State::closing) Telemetry(telemetry_).rested();  // it waits for nobody any more
+    if (now == State::wiring || now == State::closing)
+      Telemetry(telemetry_.get()).rested();  // it waits for nobody any more
     status_ = std::move(status);
     state_.store(State::failed, std::memory_order_release);
   }
+  tellWarning(failure());
   changed_.notify_all();
-  if (path != nullptr) path->abort(statusNow());
+  if (path != nullptr) path->abort(statusNow(), FailureScope::all);
   if (tell) tellLeaving(LeaveHow::failed, failure());
 }
 
@@ -158,38 +161,51 @@ DataPath* Communicator::ready(const char* function) {
   return nullptr;
 }
 
-void Communicator::announce(std::span<const Operation> operations) {
-  std::lock_guard lock(queueMutex_);
-  if (state() == State::ready) dataPath_->announce(operations);
+Status Communicator::checkStream(ncclrunStream_t stream) const {
+  if (isDefaultStream(stream)) return {};
+  if (!gpu_.has_value()) return Stream::find(stream) != nullptr ? Status{} : noSuchStream(stream);
+  if (!isHostStream(stream)) return {};
+  return {ncclInvalidArgument, formatSentence("stream %p is one of the host device, the communicator is one of GPU %d",
+                                              static_cast<void*>(stream), gpu_->device)};
 }
 
-void Communicator::consent() {
+std::unique_ptr<Announcement> Communicator::announce(std::span<Operation> operations, ncclrunStream_t stream) {
   std::lock_guard lock(queueMutex_);
-  if (state() == State::ready) dataPath_->consent();
+  if (state() != State::ready) return nullptr;
+  for (Operation& operation : operations) operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
+  return dataPath_->announce(operations, laneOf(stream));
 }
 
-ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream) {
+void Communicator::consent(Announcement& announcement) {
+  std::lock_guard lock(queueMutex_);
+  if (state() == State::ready) dataPath_->consent(announcement);
+}
+
+ncclResult_t Communicator::enqueue(std::span<Operation> operations, ncclrunStream_t stream,
+                                   std::unique_ptr<Announcement> announcement) {
   std::lock_guard lock(queueMutex_);
   if (ready("ncclGroupEnd") == nullptr) return statusNow().ok() ? ncclInvalidUsage : statusNow().code;
   if (settings_.blocking && mayBeFull()) {
     if (Status status = dataPath_->awaitRoom(); !status.ok()) return fail(status);
   }
+  Called called = called_;
   for (Operation& operation : operations) {
-    operation.number = ++operations_;
-    operation.before = hash_;
-    hash_ = hashOperation(hash_, operation);
-    operation.hash = hash_;
-    if (operation.collective != plan::Collective::sendRecv) hashed_++;
-    operation.hashed = hashed_;
+    operation.number = ++called.operations;
+    operation.before = called.hash;
+    called.hash = hashOperation(called.hash, operation);
+    operation.hash = called.hash;
+    if (operation.collective != plan::Collective::sendRecv) called.hashed++;
+    operation.hashed = called.hashed;
     operation.chosenAs = chosenAs_.load(std::memory_order_relaxed);
   }
-  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream));
+  const ncclResult_t result = dataPath_->enqueue(operations, laneOf(stream), std::move(announcement));
+  if (result == ncclSuccess) called_ = called;
   return result == ncclSuccess && !settings_.blocking && mayBeFull() && dataPath_->full() ? ncclInProgress : result;
 }
 
-// The stream that a null handle stands for on the host device.
+// The stream that a default stream's handle stands for on the host device.
 ncclrunStream_t Communicator::laneOf(ncclrunStream_t stream) const {
-  if (stream != nullptr || gpu_.has_value()) return stream;
+  if (!isDefaultStream(stream) || gpu_.has_value()) return stream;
   useLane(lane_);
   return defaultStream(lane_);
 }
@@ -233,11 +249,27 @@ bool Communicator::stepFinalizing() {
     return true;
   }
   if (!dataPath_->idle()) return false;
-  if (enter(State::finalizing, State::finalized)) tellLeaving(LeaveHow::finalized, {});
+  if (Status status = dataPath_->compareCalls(); !status.ok()) {
+    {
+      std::lock_guard lock(mutex_);
+      differing_ = status;
+    }
+    ControlThread::get().runSoon(kLeavePatience,
+                                 [self = shared_from_this(), status] { self->tellFailing(status, FailureScope::all); });
+    failWith(std::move(status), false);
+    return true;
+  }
+  if (!enter(State::finalizing, State::finalized)) return true;
+  {
+    std::lock_guard lock(queueMutex_);
+    dataPath_->leave(called_.hashed);
+  }
+  tellLeaving(LeaveHow::finalized, {});
   return true;
 }
 
-Status Communicator::close() {
+Status Communicator::close(Status& differing) {
+  const bool finalizes = state() == State::ready;
   switch (state()) {
     case State::joining:
     case State::wiring:
@@ -259,9 +291,11 @@ Status Communicator::close() {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return settled() && state() != State::ready; });
+    if (finalizes) differing = differing_;
   }
-  if (state() == State::failed) tellLeaving(LeaveHow::failed, failure());
-  if (state() == State::revoked) tellLeaving(LeaveHow::failed, dataPath_->asyncError().sentence);
+  const LeaveHow how = leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
+  if (state() == State::failed) tellLeaving(how, failure());
+  if (state() == State::revoked) tellLeaving(how, dataPath_->asyncError().sentence);
   return {};
 }
 
@@ -298,14 +332,14 @@ Status Communicator::revoke(const char* function) {
     state_.store(State::revoked, std::memory_order_release);
   }
   changed_.notify_all();
-  path->abort({ncclInvalidUsage, sentence});
+  path->abort({ncclInvalidUsage, sentence}, FailureScope::alone);
   ControlThread::get().runSoon(kLeavePatience, [membership = membership_, sentence] {
     AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, LeaveHow::revoked, sentence, kJoinRound));
   });
   return {};
 }
 
-void Communicator::abort(const std::string& reason) {
+void Communicator::abort(const std::string& reason, FailureScope scope) {
   const std::string sentence = context() + (reason.empty() ? " called ncclCommAbort" : " aborted it: " + reason);
   bool whole = true;
   DataPath* path = nullptr;
@@ -320,8 +354,17 @@ void Communicator::abort(const std::string& reason) {
     state_.store(State::aborted, std::memory_order_release);
   }
   changed_.notify_all();
-  if (path != nullptr) path->abort(statusNow());
-  tellLeaving(whole ? LeaveHow::aborted : LeaveHow::failed, whole && !reason.empty() ? reason : failure());
+  if (path != nullptr) path->abort(statusNow(), FailureScope::alone);
+  const LeaveHow how = whole ? leaving(scope, LeaveHow::abortedAlone, LeaveHow::aborted)
+                             : leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
+  if (how == LeaveHow::abortedAlone) path->leaveAborted();
+  tellLeaving(how, whole && !reason.empty() ? reason : failure());
+}
+
+// Before it is set up all ranks wait for each other.
+LeaveHow Communicator::leaving(FailureScope scope, LeaveHow alone, LeaveHow other) {
+  std::lock_guard lock(mutex_);
+  return setUp_ && scope == FailureScope::alone ? alone : other;
 }
 
 void Communicator::brokenByAgent(const AbortedMessage& message) {
@@ -329,16 +372,29 @@ void Communicator::brokenByAgent(const AbortedMessage& message) {
   if (ours) failWith(message.status, false);
 }
 
-// On the control thread: the ranks' calls differ, as a step that came says: the others need not wait until they find
-// out by themselves.
-void Communicator::tellDiffering(const Status& status) {
+void Communicator::peerGone(const PeerGoneMessage& message) {
+  if (!placed() || !sameId(message.id, membership_.id) || message.epoch != membership_.epoch) return;
+  if (message.receiver != rank()) return;
+  DataPath* path = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    path = dataPath_.get();
+  }
+  if (path != nullptr) path->peerGone(message.rank, message.status, message.waited);
+}
+
+// On the control thread: an operation failed here. Where the ranks' calls differ, as a step that came says, the others
+// need not wait until they find out by themselves; else those who wait for this rank must be told.
+void Communicator::tellFailing(const Status& status, FailureScope scope) {
+  const bool alone = scope == FailureScope::alone;
   {
     std::lock_guard lock(mutex_);
     const bool ownEnd = state() == State::aborted || state() == State::revoked;  // which is told as what it is
-    if (status.code != ncclInvalidUsage || ownEnd || !joined_ || toldDiffering_) return;
-    toldDiffering_ = true;
+    if ((status.code != ncclInvalidUsage && !alone) || ownEnd || toldLeaving_ || toldFailing_) return;
+    toldFailing_ = true;
   }
-  AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, LeaveHow::differed, status.sentence, kJoinRound));
+  AgentClient::get().tell(FrameKind::leave, encodeLeave(membership_, alone ? LeaveHow::brokenAlone : LeaveHow::differed,
+                                                        status.sentence, kJoinRound));
 }
 
 // Once, and only if the agent was told that we join. Waits a moment for the frame to be on its way, because the process
@@ -350,10 +406,12 @@ void Communicator::tellLeaving(LeaveHow how, const std::string& reason) {
     joined_ = false;
   }
   const bool splitting = !placed();
-  ControlThread::get().runSoon(kLeavePatience, [membership = splitting ? split_->parent : membership_,
-                                                round = splitting ? split_->round : kJoinRound, how, reason] {
-    AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason, round));
-  });
+  ControlThread::get().runSoon(kLeavePatience,
+                               [weak = weak_from_this(), membership = splitting ? split_->parent : membership_,
+                                round = splitting ? split_->round : kJoinRound, how, reason] {
+                                 if (const auto self = weak.lock(); self != nullptr) self->toldLeaving_ = true;
+                                 AgentClient::get().tell(FrameKind::leave, encodeLeave(membership, how, reason, round));
+                               });
 }
 
 }  // namespace ncclrun

@@ -89,13 +89,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Success if communicators can be made of the ranks of this one; `broken`: also if it is broken.
   Status divisible(const char* function, bool broken);
 
-  // Before enqueue() of the same operations, beside other communicators': first of all of them the one, then of all the
-  // other (core/data_path.h).
-  void announce(std::span<const Operation> operations);
-  void consent();
-  // Queues operations; numbers and hashes them in this order. Where the queue is full a blocking communicator waits, a
-  // non-blocking one says ncclInProgress, until there is room.
-  ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream);
+  // Before enqueue() of the same operations on the same stream, beside other communicators': first of all of them the
+  // one, then of all the other (core/data_path.h).
+  std::unique_ptr<Announcement> announce(std::span<Operation> operations, ncclrunStream_t stream);
+  void consent(Announcement& announcement);
+  // Success if operations can be queued there, as far as that can be told.
+  Status checkStream(ncclrunStream_t stream) const;
+  // Queues operations; numbers and hashes them in this order, unless it fails. Where the queue is full a blocking
+  // communicator waits, a non-blocking one says ncclInProgress, until there is room.
+  ncclResult_t enqueue(std::span<Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement> announcement);
   // What comes on `later` from now on waits for what is on `earlier`.
   Status order(ncclrunStream_t later, ncclrunStream_t earlier);
   // The data path of a ready communicator, else null with the sentence set; `function` names the caller.
@@ -104,12 +107,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Blocking: returns when finalized. Else ncclInProgress, unless there is nothing to wait for.
   Status finalize();
   // What has to happen before the last reference goes: finalizes, tells the agent. ncclInvalidUsage: it is still
-  // joining, nothing was done.
-  Status close();
+  // joining, nothing was done. `differing`: of a communicator that this finalizes, that its ranks' calls differ.
+  Status close(Status& differing);
   // Ends what is under way here at once and tells the agent, which tells the others; nobody leaves.
   Status revoke(const char* function);
-  // Ends everything here at once and tells the agent, which tells the others; `reason` may be empty.
-  void abort(const std::string& reason);
+  // Ends everything here at once and tells the agent. `scope` all: which ends it at all other ranks; alone: those of
+  // them fail that wait for this one, now or later. `reason` may be empty.
+  void abort(const std::string& reason, FailureScope scope);
 
   UserOperators& operators() { return operators_; }
   const UserOperators& operators() const { return operators_; }
@@ -117,6 +121,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // On the control thread: the agent says that the communicator is broken.
   void brokenByAgent(const AbortedMessage& message);
+  // The same: a rank is gone from it, while the others go on.
+  void peerGone(const PeerGoneMessage& message);
 
  private:
   ncclrunStream_t laneOf(ncclrunStream_t stream) const;
@@ -138,24 +144,28 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void finishClosing();
   bool stepFinalizing();
   void tellLeaving(LeaveHow how, const std::string& reason);
-  void tellDiffering(const Status& status);
+  LeaveHow leaving(FailureScope scope, LeaveHow alone, LeaveHow other);
+  void tellFailing(const Status& status, FailureScope scope);
   std::string context();  // who we are, for sentences
 
   // Asked for, not yet placed.
   struct Split {
     const char* function;
     Membership parent;
+    std::shared_ptr<Communicator> numbers;  // the parent until it has numbered the round: when it begins
+    bool shrinks;                           // which of its numbers
     uint32_t round;
     int32_t colour;
     int32_t order;
     LeftOut leftOut;  // of the parent's ranks
   };
+  void takeRound();
   static Status part(Communicator& parent, Split split, const CommSettings& settings,
                      std::shared_ptr<Communicator>& out);
 
   Membership membership_;  // constant once placed_
   std::atomic<bool> placed_{true};
-  std::optional<Split> split_;  // constant from the beginning
+  std::optional<Split> split_;  // constant once begun
   std::atomic<uint32_t> splits_{0};
   std::atomic<uint32_t> shrinks_{0};
   uint32_t lane_ = 0;
@@ -167,17 +177,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<State> state_{State::joining};
-  Status status_;               // why failed or aborted; guarded by mutex_
-  std::string hostName_;        // guarded by mutex_
-  bool joined_ = false;         // the agent may count on us; guarded by mutex_
-  bool toldDiffering_ = false;  // guarded by mutex_
+  Status status_;             // why failed or aborted; guarded by mutex_
+  std::string hostName_;      // guarded by mutex_
+  bool joined_ = false;       // the agent may count on us; guarded by mutex_
+  bool toldFailing_ = false;  // guarded by mutex_
+  Status differing_;          // as it was finalized; guarded by mutex_
+  bool toldLeaving_ = false;  // of the control thread: the agent has been told
+  bool setUp_ = false;        // it was ready; guarded by mutex_
   bool callerCloses_ = false;
 
   GpuPlace gpuPlace_;
   Descriptor listener_;
   std::variant<Mapping, std::vector<std::byte>> plan_;
-  ncclrunTelemetrySlot* telemetry_ = nullptr;
-  std::unique_ptr<DataPath> dataPath_;  // set under mutex_ before `wiring`, then constant
+  std::shared_ptr<ncclrunTelemetrySlot> telemetry_;  // null: nobody looks
+  std::unique_ptr<DataPath> dataPath_;               // set under mutex_ before `wiring`, then constant
 
   UserOperators operators_;
   Registrations registrations_;
@@ -185,9 +198,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<bool> queueGrows_{false};
   std::atomic<uint64_t> chosenAs_{kOwnBytes};
   std::mutex queueMutex_;  // order of numbers = order in the data path
-  uint64_t operations_ = 0;
-  uint64_t hash_ = 0;
-  uint64_t hashed_ = 0;
+  // Of what has been queued.
+  struct Called {
+    uint64_t operations = 0;
+    uint64_t hash = 0;    // rolling, of the collectives
+    uint64_t hashed = 0;  // how many these are
+  };
+  Called called_;
 };
 
 }  // namespace ncclrun

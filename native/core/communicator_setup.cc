@@ -8,6 +8,7 @@
 
 #include "core/communicator.h"
 #include "core/control_thread.h"
+#include "core/debug_report.h"
 #include "core/peer_info.h"
 #include "core/telemetry.h"
 #include "core/thread.h"
@@ -66,21 +67,30 @@ Status Communicator::split(Communicator& parent, int colour, int order, const Co
   if (Status status = parent.divisible(kName, false); !status.ok()) return status;
   // All ranks that split a revoked one have revoked it: the agents let them, though it is broken.
   const bool revoked = parent.state() == State::revoked;
-  const uint32_t round =
-      revoked ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
-  return part(parent, {kName, parent.membership_, round, colour, order, {}}, settings, out);
+  return part(parent, {kName, parent.membership_, parent.shared_from_this(), revoked, 0, colour, order, {}}, settings,
+              out);
+}
+
+// Not earlier: a group that fails begins none of its splits, and the other ranks count none.
+void Communicator::takeRound() {
+  if (!split_ || split_->numbers == nullptr) return;
+  Communicator& parent = *split_->numbers;
+  split_->round =
+      split_->shrinks ? kShrinkRound + parent.shrinks_.fetch_add(1) : kSplitRound + parent.splits_.fetch_add(1);
+  split_->numbers.reset();
 }
 
 Status Communicator::shrink(Communicator& parent, LeftOut leftOut, const CommSettings& settings,
                             std::shared_ptr<Communicator>& out) {
   constexpr const char* kName = "ncclCommShrink";
   if (Status status = parent.divisible(kName, true); !status.ok()) return status;
-  const uint32_t round = kShrinkRound + parent.shrinks_.fetch_add(1);
-  return part(parent, {kName, parent.membership_, round, 0, 0, std::move(leftOut)}, settings, out);
+  return part(parent, {kName, parent.membership_, parent.shared_from_this(), true, 0, 0, 0, std::move(leftOut)},
+              settings, out);
 }
 
 void Communicator::start(bool callerCloses) {
   callerCloses_ = callerCloses;
+  takeRound();
   if (!usesAgent_) {
     enter(State::joining, State::wiring);
     ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
@@ -111,6 +121,7 @@ void Communicator::onWelcome(const Status& status, const WelcomeMessage& welcome
     joined_ = true;
   }
   if (gpu_.has_value() && !excluded()) gpuPlace_ = GpuPlace(gpu_->device);
+  if (!excluded()) AgentClient::get().expectSlot();
   const PeerInfo info = describePeer(split_ ? split_->parent.id : membership_.id, welcome.hostName, port, gpu_,
                                      settings_, gpuPlace_.before());
   const Bytes question =
@@ -143,6 +154,7 @@ bool Communicator::place(const Answer& answer) {
 }
 
 void Communicator::onPlan(Answer answer) {
+  if (!excluded()) AgentClient::get().telemetry().arrived();
   if (!answer.status.ok()) {
     {
       std::lock_guard lock(mutex_);
@@ -166,7 +178,7 @@ void Communicator::onPlan(Answer answer) {
   if (!enter(State::joining, State::wiring)) return;
   // For the other ranks, one way or another, until it is ready: an agent that cannot tell how a rank died looks whether
   // others wait.
-  Telemetry(telemetry_).waitingIdly(nowNanoseconds());
+  Telemetry(telemetry_.get()).waitingIdly(nowNanoseconds());
   ControlThread::get().repeat([self = shared_from_this()] { return self->stepWiring(); });
 }
 
@@ -183,10 +195,10 @@ Status Communicator::openPlan(Answer& answer) {
       .gpu = gpu_,
       .telemetry = telemetry_,
       .failed =
-          [weak = weak_from_this()](const Status& status) {
+          [weak = weak_from_this()](const Status& status, FailureScope scope) {
             // Not here: the last reference must not go on a thread that an operation runs on.
-            ControlThread::get().post([weak, status] {
-              if (const auto self = weak.lock(); self != nullptr) self->tellDiffering(status);
+            ControlThread::get().post([weak, status, scope] {
+              if (const auto self = weak.lock(); self != nullptr) self->tellFailing(status, scope);
             });
           },
   };
@@ -204,7 +216,12 @@ Status Communicator::openPlan(Answer& answer) {
 }
 
 void Communicator::becomeReady(State from) {
-  Telemetry(telemetry_).rested();  // first: from then on operations write it
+  tellReady(context(), *dataPath_);
+  Telemetry(telemetry_.get()).rested();  // first: from then on operations write it
+  {
+    std::lock_guard lock(mutex_);
+    setUp_ = true;
+  }
   enter(from, State::ready);
 }
 

@@ -1,10 +1,12 @@
 #include "core/config.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+#include "core/variables.h"
 
 namespace ncclrun {
 namespace {
@@ -39,27 +41,46 @@ constexpr Range kRanges[] = {
 };
 #undef NCCLRUN_FIELD
 
-// 0: the environment has no such variable, or it is empty.
-Status readNumber(const char* name, uint32_t& value) {
-  value = 0;
-  const char* const text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return {};
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  if (error == std::errc() && stop == end && value >= 1) return {};
-  return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number from 1", name, text)};
+// A number as NCCL reads it: 4, -1, 0x4, and 010 for 8. False: the environment has no such variable, or it is empty.
+Status readNumber(const char* name, bool& given, int64_t& value) {
+  const char* const text = ncclVariable(name);
+  given = text != nullptr && *text != '\0';
+  if (!given) return {};
+  char* end = nullptr;
+  errno = 0;
+  value = std::strtoll(text, &end, 0);
+  if (errno == 0 && *end == '\0') return {};
+  return {ncclInvalidArgument, formatSentence("%s=%s is not a whole number", name, text)};
 }
 
 // From the environment, under NCCL's two names for it and under ours, which only ever takes away.
 Status readMostChannels(CommSettings& settings) {
-  uint32_t value = 0;
-  for (const char* name : {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"}) {
-    if (Status status = readNumber(name, value); !status.ok()) return status;
-    if (value > 0) settings.mostChannels = value;
+  constexpr int64_t kMost = 1 << 16;
+  bool given = false;
+  int64_t value = 0;
+  // As with NCCL less than one is one, and under the other name nothing.
+  if (Status status = readNumber("NCCL_MAX_NCHANNELS", given, value); !status.ok()) return status;
+  if (given) settings.mostChannels = uint32_t(std::clamp<int64_t>(value, 1, kMost));
+  if (Status status = readNumber("NCCL_MAX_CTAS", given, value); !status.ok()) return status;
+  if (given && value > 0) settings.mostChannels = uint32_t(std::min(value, kMost));
+  if (Status status = readNumber("NCCLRUN_MAX_SMS", given, value); !status.ok()) return status;
+  if (!given) return {};
+  if (value < 1) {
+    return {ncclInvalidArgument,
+            formatSentence("NCCLRUN_MAX_SMS=%lld is not a whole number from 1", static_cast<long long>(value))};
   }
-  if (Status status = readNumber("NCCLRUN_MAX_SMS", value); !status.ok()) return status;
-  if (value > 0) settings.mostChannels = settings.mostChannels == 0 ? value : std::min(settings.mostChannels, value);
+  const auto bound = uint32_t(std::min(value, kMost));
+  settings.mostChannels = settings.mostChannels == 0 ? bound : std::min(settings.mostChannels, bound);
   return {};
+}
+
+// As with NCCL, 0 or 1 stands above the program's config; other values mean nothing.
+Status readBlocking(CommSettings& settings) {
+  bool given = false;
+  int64_t value = 0;
+  Status status = readNumber("NCCL_COMM_BLOCKING", given, value);
+  if (status.ok() && given && (value == 0 || value == 1)) settings.blocking = value == 1;
+  return status;
 }
 
 Status readFields(const ncclConfig_t* config, CommSettings& settings) {
@@ -95,7 +116,8 @@ Status readFields(const ncclConfig_t* config, CommSettings& settings) {
 }  // namespace
 
 Status readConfig(const ncclConfig_t* config, CommSettings& settings) {
-  const Status status = readFields(config, settings);
+  Status status = readFields(config, settings);
+  if (status.ok()) status = readBlocking(settings);
   return status.ok() ? readMostChannels(settings) : status;
 }
 

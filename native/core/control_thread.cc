@@ -1,22 +1,40 @@
 #include "core/control_thread.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <string_view>
 #include <system_error>
 
 #include "core/fork.h"
+#include "core/stream.h"
 #include "core/thread.h"
 
 namespace ncclrun {
 namespace {
 constexpr long kFirstStepNanoseconds = 20'000;
 constexpr long kLastStepNanoseconds = 1'000'000;
+// How often a process without communicators looks whether its main thread lives.
+constexpr timespec kIdlePause = {.tv_sec = 0, .tv_nsec = 500'000'000};
+
+thread_local bool isControlThread = false;
+
+// Of a process whose main thread has ended while others live, its first line of /proc says that it is a zombie.
+bool mainThreadEnded() {
+  const Descriptor file(open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  char text[512];
+  const ssize_t bytes = file.valid() ? read(file.get(), text, sizeof text) : -1;
+  const std::string_view stat(text, bytes > 0 ? size_t(bytes) : 0);
+  const size_t name = stat.rfind(')');
+  return name != std::string_view::npos && name + 2 < stat.size() && stat[name + 2] == 'Z';
+}
 }  // namespace
 
 ControlThread& ControlThread::get() {
@@ -27,21 +45,25 @@ ControlThread& ControlThread::get() {
 ControlThread::ControlThread() : wakeup_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wakeup_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd of the control thread");
   watchForks();
-  std::thread thread = startThread("ncclrun-control", [this] { run(); });
-  id_ = thread.get_id();
-  thread.detach();
+}
+
+void ControlThread::use(bool used) {
+  used_.store(used, std::memory_order_relaxed);
+  if (!used) wake();
 }
 
 void ControlThread::post(Task task) {
   {
     std::lock_guard lock(mutex_);
+    if (!runs_) startThread("ncclrun-control", [this] { run(); }).detach();
+    runs_ = true;
     tasks_.push_back(std::move(task));
   }
   wake();
 }
 
 void ControlThread::runSoon(std::chrono::milliseconds patience, Task task) {
-  if (std::this_thread::get_id() == id_) return task();
+  if (isControlThread) return task();
   const auto done = std::make_shared<std::promise<void>>();
   post([done, task = std::move(task)] {
     task();
@@ -92,11 +114,22 @@ bool ControlThread::runSteps() {
   return any;
 }
 
+bool ControlThread::staysIdle() {
+  if (!mainThreadEnded()) return true;
+  Stream::endIdleThreads();
+  std::lock_guard lock(mutex_);
+  runs_ = used_.load(std::memory_order_relaxed) || !tasks_.empty();
+  return runs_;
+}
+
 void ControlThread::run() {
+  isControlThread = true;
   for (;;) {
+    const bool idle = steps_.empty() && !used_.load(std::memory_order_relaxed);
     pollfd polled[2] = {{wakeup_.get(), POLLIN, 0}, {watched_, watchedEvents_, 0}};
     const timespec pause = {0, stepNanoseconds_};
-    const int ready = ppoll(polled, 2, steps_.empty() ? nullptr : &pause, nullptr);
+    const int ready = ppoll(polled, 2, idle ? &kIdlePause : steps_.empty() ? nullptr : &pause, nullptr);
+    if (ready == 0 && idle && !staysIdle()) return;
     if (ready > 0 && polled[0].revents != 0) runTasks();
     // A task may have changed what is watched; then the event is stale and comes again if it still holds.
     if (ready > 0 && polled[1].revents != 0 && polled[1].fd == watched_) {

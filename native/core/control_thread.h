@@ -1,11 +1,12 @@
 // The one thread of a process that talks to the agent and drives communicators from state to state. Started by the
 // first use, never by a constructor (the library is preloaded into every child of a rank); lives as long as the
-// process. Takes no signals.
+// process. Takes no signals. A process whose main thread has ended by pthread_exit lives until its last thread ends: so
+// there this one, and those of streams (stream.h), end once there is no communicator; the next use starts them again.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "core/descriptor.h"
@@ -18,10 +19,14 @@ class ControlThread {
   using Step = std::function<bool()>;
   using Handler = std::function<void(short readyEvents)>;
 
-  // Throws std::system_error if the thread cannot be started.
+  // Throws std::system_error if there is no eventfd for it.
   static ControlThread& get();
 
-  // From any thread: runs `task` on this thread, after those posted before.
+  // From any thread: whether there are communicators.
+  void use(bool used);
+
+  // From any thread; throws std::system_error if the thread cannot be started: runs `task` on this thread, after those
+  // posted before.
   void post(Task task);
   // From any thread: like post, and waits until `task` has run, but no longer than `patience`.
   void runSoon(std::chrono::milliseconds patience, Task task);
@@ -36,15 +41,18 @@ class ControlThread {
 
  private:
   ControlThread();
-  [[noreturn]] void run();
+  void run();
+  // Without communicators: false where this thread is to end.
+  bool staysIdle();
   void wake();
   void runTasks();
   bool runSteps();  // true if one of them ended
 
   Descriptor wakeup_;  // eventfd
-  std::thread::id id_;
+  std::atomic<bool> used_{false};
   std::mutex mutex_;
   std::vector<Task> tasks_;  // guarded by mutex_
+  bool runs_ = false;        // guarded by mutex_
 
   // Of this thread.
   std::vector<Step> steps_;

@@ -129,6 +129,7 @@ Status CopyEngines::begin(const CopyProgram& program, Stream stream, uint64_t ca
   if (Status status = takeLines(capture); !status.ok()) return status;
   stream_ = stream;
   next_.clear();
+  for (Line& line : current_->all) line.used = false;  // of a program that failed
   onStream_ = onlyPeer(program);
   next_.push_back(operation(kMemoryWrite32, busy(), 1));
   for (const CopySender& sender : program.senders) {
@@ -247,19 +248,21 @@ bool CopyEngines::tell(bool wasBusy) {
   Telemetry telemetry(telemetry_);
   if (isBusy && wasBusy) telemetry.waitingIdly(nowNanoseconds());
   if (!isBusy && wasBusy) telemetry.rested();
+  if (!isBusy && nowAndThen_) nowAndThen_();
   return isBusy;
 }
 
 void CopyEngines::tellNobody() {
   std::lock_guard lock(telling_);
   telemetry_ = nullptr;
+  nowAndThen_ = nullptr;
 }
 
-bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell, ncclrunTelemetrySlot* telemetry) {
-  if (watch_.joinable()) return false;
-  bell_ = &bell;
-  telemetry_ = telemetry;
-  watch_ = startThread("ncclrun-copies", [this, &interrupt, &bell] {
+void CopyEngines::endWaitsOn(const Watch& watch) {
+  bell_ = &watch.bell;
+  telemetry_ = watch.telemetry;
+  nowAndThen_ = watch.nowAndThen;
+  watch_ = startThread("ncclrun-copies", [this, &interrupt = watch.interrupt, &bell = watch.bell] {
     constexpr auto kBetween = std::chrono::microseconds(100);  // what a wait that ends makes 0 is raised again
     constexpr uint64_t kLook = 10'000'000, kLookIdle = 100'000'000;
     bool isBusy = false;
@@ -277,7 +280,6 @@ bool CopyEngines::endWaitsOn(const Interrupt& interrupt, Doorbell& bell, ncclrun
       isBusy = tell(isBusy);
     }
   });
-  return true;
 }
 
 }  // namespace ncclrun::cuda

@@ -3,6 +3,7 @@
 // streams write and wait for themselves.
 #pragma once
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -38,9 +39,15 @@ class CopyEngines {
   Status part(Stream stream) const;
 
   // While they run, somebody has to see that the communicator is interrupted: all waits of this rank end then, those
-  // that are queued too. From the first call on, until the object ends. True: this was the first. Tells the telemetry
-  // page of programs that take long, until tellNobody().
-  bool endWaitsOn(const Interrupt& interrupt, Doorbell& bell, ncclrunTelemetrySlot* telemetry);
+  // that are queued too. Called once; until the object ends. Until tellNobody(), tells the telemetry page of programs
+  // that take long, and calls `nowAndThen`.
+  struct Watch {
+    const Interrupt& interrupt;
+    Doorbell& bell;
+    ncclrunTelemetrySlot* telemetry;
+    std::function<void()> nowAndThen;
+  };
+  void endWaitsOn(const Watch& watch);
   void tellNobody();
 
   // As the host counted: of captured operations once.
@@ -99,6 +106,7 @@ class CopyEngines {
   Doorbell* bell_ = nullptr;
   std::mutex telling_;
   ncclrunTelemetrySlot* telemetry_ = nullptr;  // guarded by telling_
+  std::function<void()> nowAndThen_;           // likewise
 };
 
 }  // namespace ncclrun::cuda

@@ -30,10 +30,12 @@ double saidPatience() {
   return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;
 }
 
-// Held while memory is freed, and for good from when the process ends: the driver is about to end too.
-std::mutex& freeing() {
-  static auto& mutex = *new std::mutex;
-  static const int registered = std::atexit([] { freeing().lock(); });
+// Held while memory is freed, and for good from when the process ends: the driver is about to end too. It frees only
+// when the whole GPU is idle, for which a process that ends does not wait for long.
+constexpr auto kMostAtExit = std::chrono::seconds(1);
+std::timed_mutex& freeing() {
+  static auto& mutex = *new std::timed_mutex;
+  static const int registered = std::atexit([] { (void)freeing().try_lock_for(kMostAtExit); });
   (void)registered;
   return mutex;
 }
@@ -61,19 +63,16 @@ void Resources::rest() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
-    : setup_(setup),
-      resources_(std::make_unique<Resources>(gpu)),
-      telemetry_(setup.telemetry),
-      copyPatience_(saidPatience()) {}
+namespace {
+
+// What the driver calls when a graph is gone must not call the driver.
+thread_local bool onDriversThread = false;
 
 // Kernels may wait for peers or in a stream behind others', and the driver frees memory only when the whole GPU is
 // idle: that must not keep the caller, who may have more communicators to end.
-CudaDataPath::~CudaDataPath() {
-  if (!idle()) abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
-  if (resources_->copies != nullptr) resources_->copies->engines().tellNobody();
-  std::mutex& mutex = freeing();
-  const auto free = [resources = resources_.release(), &mutex] {
+void freeSoon(Resources* resources) {
+  std::timed_mutex& mutex = freeing();
+  const auto free = [resources, &mutex] {
     resources->rest();
     std::lock_guard lock(mutex);
     delete resources;
@@ -81,8 +80,29 @@ CudaDataPath::~CudaDataPath() {
   try {
     startThread("ncclrun-free", free).detach();
   } catch (const std::system_error&) {
-    free();
+    if (!onDriversThread) free();  // else the memory is lost
   }
+}
+
+void endHold(void* held) {
+  onDriversThread = true;
+  delete static_cast<std::shared_ptr<Resources>*>(held);
+  onDriversThread = false;
+}
+
+}  // namespace
+
+CudaDataPath::CudaDataPath(const Setup& setup, const Gpu& gpu)
+    : setup_(setup),
+      resources_(new Resources(gpu, setup.telemetry), freeSoon),
+      telemetry_(setup.telemetry.get()),
+      calls_(resources_->plan, resources_->segment, setup.rank),
+      copyPatience_(saidPatience()) {}
+
+CudaDataPath::~CudaDataPath() {
+  if (!idle())
+    abort({ncclInvalidUsage, "the communicator was destroyed while operations were under way"}, FailureScope::alone);
+  if (resources_->copies != nullptr) resources_->copies->engines().tellNobody();
 }
 
 Status CudaDataPath::start() {
@@ -98,7 +118,7 @@ Status CudaDataPath::start() {
   }
   if (Status status = mine.segment.map(setup_.segmentFd, plan()); !status.ok()) return status;
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan().hostName(host));
-  mine.interrupt = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry);
+  mine.interrupt = std::make_unique<Interrupt>(mine.segment.abortBlock(), ownBell(), setup_.telemetry.get());
   startLoading();
   const OnGpu here(mine.gpu);
   const Driver& cuda = driver();
@@ -222,7 +242,7 @@ Status CudaDataPath::makeLauncher() {
     mine.copies =
         std::make_unique<DirectCopies>(mine.gpu, plan(), mine.segment, interrupt(), setup_.rank, mine.sharedPages);
   runner_ = std::make_unique<Runner>(plan(), setup_.rank, *launcher_, mine.copies.get());
-  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device));
+  tellInfo(sentenceOf(memoryUse(launch.slots, header.ranks), mine.gpu.device), Subsystem::alloc);
   return {};
 }
 
@@ -274,82 +294,31 @@ Status CudaDataPath::endProbe() {
   return status;
 }
 
-// What forms may require that every rank knows of the others, too.
-uint32_t CudaDataPath::provable(bool captured) const {
-  return (wholeLines_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
-}
-
-uint32_t CudaDataPath::addresses() const {
-  return resources_->copies != nullptr ? plan::kRequiresPublishedAddresses : 0;
-}
-
-// The forms by which all ranks can agree to carry out the operations.
-Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given) {
-  tasks_.resize(operations.size());
-  for (size_t i = 0; i < operations.size(); i++) {
-    tasks_[i].operation = operations[i];
-    const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
-    const uint32_t also = !own && operations[i].count > 0 ? addresses() : 0;
-    if (Status status = chooseForm(plan(), given | also, tasks_[i]); !status.ok()) return status;
+// A graph may be launched when its communicator has been destroyed.
+Status CudaDataPath::holdFor(Stream stream, uint64_t capture) {
+  constexpr size_t kRemembered = 64;
+  if (capture == 0 || holding_.contains(capture)) return {};
+  const Driver& cuda = driver();
+  Graph graph = nullptr;
+  int active = kCaptureNone;
+  uint64_t id = 0;
+  UserObject object = nullptr;
+  Status status =
+      statusOf(cuda.streamGetCaptureInfo(stream, &active, &id, &graph, nullptr, nullptr), "cuStreamGetCaptureInfo");
+  if (!status.ok()) return status;
+  auto held = std::make_unique<std::shared_ptr<Resources>>(resources_);
+  status = statusOf(cuda.userObjectCreate(&object, held.get(), endHold, 1, kUserObjectNoDestructorSync),
+                    "cuUserObjectCreate");
+  if (!status.ok()) return status;
+  held.release();
+  status = statusOf(cuda.graphRetainUserObject(graph, object, 1, kGraphTakesReference), "cuGraphRetainUserObject");
+  if (!status.ok()) {
+    cuda.userObjectRelease(object, 1);
+    return status;
   }
+  holding_.insert(capture);
+  if (holding_.size() > kRemembered) holding_.erase(holding_.begin());
   return {};
-}
-
-// Nothing comes of it where the operations cannot be queued: that is said when they are.
-void CudaDataPath::announce(std::span<const Operation> operations) {
-  std::lock_guard lock(mutex_);
-  if (resources_->copies == nullptr || interrupt().raised()) return;
-  const OnGpu here(resources_->gpu);
-  announced_ = choose(operations, provable(false)).ok();
-  if (announced_) resources_->copies->announce(tasks_);
-}
-
-void CudaDataPath::consent() {
-  std::lock_guard lock(mutex_);
-  if (!announced_) return;
-  const OnGpu here(resources_->gpu);
-  resources_->copies->consent(nowNanoseconds() + patience(false), [&] { return nothingUnderWay(); });
-}
-
-ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream) {
-  if (interrupt().raised()) return result(interrupt().status());
-  const auto isEmpty = [](const Operation& one) {
-    return one.count == 0 && one.collective != plan::Collective::barrier;
-  };
-  if (std::all_of(operations.begin(), operations.end(), isEmpty)) return ncclSuccess;
-  std::lock_guard lock(mutex_);
-  const OnGpu here(resources_->gpu);
-  const auto cudaStream = reinterpret_cast<Stream>(stream);
-  Capture capture;
-  if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
-  const uint32_t given = provable(capture.id != 0);
-  const bool announced = std::exchange(announced_, false);
-  if (!announced) {
-    if (Status status = choose(operations, given); !status.ok()) return result(status);
-    if (resources_->copies != nullptr) resources_->copies->announce(tasks_);
-  }
-  DirectCopies::Agreed agreed;
-  if (resources_->copies != nullptr && resources_->copies->announced()) {
-    const uint64_t deadline = nowNanoseconds() + patience(capture.id != 0);
-    resources_->copies->consent(deadline, [&] { return nothingUnderWay(); });
-    agreed = resources_->copies->settle(deadline);
-    if (!agreed.empty()) beginCopies(tasks_[agreed.begin()->first]);
-  }
-  for (size_t i = 0; i < tasks_.size(); i++) {
-    if ((tasks_[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
-    if (Status status = chooseForm(plan(), given, tasks_[i]); !status.ok()) return result(status);
-  }
-  telemetry_.begin(operations.back(), tasks_.back().bytes);
-  launcher_->prepare(resources_->order->count(capture), capture.id != 0);
-  Status status = runner_->run(tasks_, agreed, {cudaStream, capture.id, given});
-  if (status.ok()) {
-    // A wait for a count may hold up other streams; others' questions must not.
-    const bool counts = agreed.empty() && !resources_->share->isWatched();
-    status = resources_->order->after(cudaStream, capture, counts ? launcher_->counted() : std::nullopt);
-    if (capture.id == 0) resources_->share->told();
-  }
-  telemetry_.end(operations.back(), status.ok());
-  return result(status);
 }
 
 // Of what uses, or may use again, what copies have reached before.
@@ -357,21 +326,21 @@ bool CudaDataPath::nothingUnderWay() const {
   return !resources_->order->everCaptured() && resources_->order->query() == kSuccess;
 }
 
-void CudaDataPath::beginCopies(const Task& first) {
-  if (!resources_->copies->engines().endWaitsOn(interrupt(), ownBell(), setup_.telemetry)) return;
-  tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
-                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)));
+// Nothing where that would hold up a call, or where the process ends.
+void CudaDataPath::tidyBuffers() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  std::unique_lock alive(freeing(), std::try_to_lock);
+  if (!alive.owns_lock()) return;
+  const OnGpu here(resources_->gpu);
+  resources_->copies->tidy([this] { return nothingUnderWay(); });
 }
 
-// How long a call waits for the others', in nanoseconds: about as long as the GPU takes for the operations, during
-// which the caller's time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
-uint64_t CudaDataPath::patience(bool captured) const {
-  constexpr double kLeast = 30e3, kMost = 1e6, kCaptured = 20e6;
-  double time = kLeast;
-  for (const Task& task : tasks_) time += predictedMicroseconds(task) * 1000 / 2;
-  time = copyPatience_ >= 0 ? copyPatience_ : captured ? kCaptured : std::min(time, kMost);
-  const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
-  return uint64_t(std::max(kLeast, time / (1u << halvings)));
+void CudaDataPath::forgetBuffer(const RegisteredBuffer& buffer) {
+  std::lock_guard lock(mutex_);
+  if (resources_->copies == nullptr) return;
+  const OnGpu here(resources_->gpu);
+  resources_->copies->takeBack(buffer.address);
 }
 
 Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
@@ -386,8 +355,8 @@ Status CudaDataPath::order(ncclrunStream_t later, ncclrunStream_t earlier) {
   return status;
 }
 
-void CudaDataPath::abort(const Status& status) {
-  interrupt().raise(status);
+void CudaDataPath::abort(const Status& status, FailureScope scope) {
+  interrupt().raise(status, Interrupt::kNobody, scope);
   if (resources_->words != nullptr) std::atomic_ref(resources_->words->aborted).store(2, std::memory_order_release);
 }
 
@@ -412,9 +381,11 @@ Status CudaDataPath::form(plan::Collective collective, uint64_t bytes, ncclrunFo
 }
 
 ncclResult_t CudaDataPath::nodeBarrier() {
-  const auto& header = plan().header();
-  return result(
-      meetOnHost(resources_->segment, header.localRanks, interrupt(), ownBell(), header.spinNanoseconds, telemetry_));
+  const Status status =
+      meetOnHost({.plan = plan(), .segment = resources_->segment, .rank = setup_.rank, .gonePeers = gonePeers_},
+                 interrupt(), ownBell(), plan().header().spinNanoseconds, telemetry_);
+  if (!status.ok() && setup_.failed) setup_.failed(status, interrupt().scope());
+  return result(status);
 }
 
 void CudaDataPath::info(ncclrunCommInfo& out) const {

@@ -3,12 +3,16 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/awaited_peers.h"
+#include "core/call_check.h"
 #include "core/cuda_launcher.h"
 #include "core/cuda_runner.h"
 #include "core/data_path.h"
+#include "core/gone_peers.h"
 #include "core/interrupt.h"
 #include "core/launch_order.h"
 #include "core/segment.h"
@@ -24,13 +28,15 @@ struct HostWords {
   uint64_t clock;       // the GPU's, at its end
 };
 
-// What kernels under way may still use: it outlives the DataPath until they have ended.
+// What kernels under way, or those of a captured graph, may still use: it outlives the DataPath until they have ended
+// and the graphs are gone.
 struct Resources {
-  explicit Resources(const Gpu& onGpu) : gpu(onGpu) {}
+  Resources(const Gpu& onGpu, std::shared_ptr<ncclrunTelemetrySlot> slot) : gpu(onGpu), telemetry(std::move(slot)) {}
   ~Resources();
   void rest() const;
 
   const Gpu gpu;
+  const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // which kernels write to
   PlanView plan;
   Segment segment;
   Stream stream = nullptr;  // of our own, for what is not the user's
@@ -52,24 +58,31 @@ class CudaDataPath final : public DataPath {
   Status start();
 
   Status connect() override;
-  void announce(std::span<const Operation> operations) override;
-  void consent() override;
-  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  std::unique_ptr<Announcement> announce(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  void consent(Announcement& announcement) override;
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement> announcement) override;
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override;
   bool full() const override { return false; }
   Status awaitRoom() override { return asyncError(); }
   ncclResult_t nodeBarrier() override;
-  void abort(const Status& status) override;
+  void leave(uint64_t collectives) override;
+  void leaveAborted() override;
+  void peerGone(uint32_t rank, const Status& why, bool waited) override;
+  void abort(const Status& status, FailureScope scope) override;
   Status asyncError() const override { return resources_->interrupt->status(); }
   bool idle() const override;
+  Status compareCalls() override;
   Status predict(const Operation& operation, double& microseconds) const override;
   Status form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override;
   void info(ncclrunCommInfo& out) const override;
   const char* hostName(uint32_t index) const override;
   size_t edges(std::span<ncclrunEdge> out) const override;
+  void forgetBuffer(const RegisteredBuffer& buffer) override;
   uint64_t gpuBytes() const override;
 
  private:
+  class Told;
   enum class Probe { none, running, useless, told, agreed };
 
   void startLoading();
@@ -80,31 +93,46 @@ class CudaDataPath final : public DataPath {
   Status reportWaits();
   Status beginProbe();
   Status endProbe();
-  Status choose(std::span<const Operation> operations, uint32_t given);
+  Status addCalls(std::span<const Operation> operations);
+  Status choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const;
+  Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
+  bool allAreThere() const;
+  Status missing(std::span<const Operation> operations);
+  Status missing(const Operation& operation, uint32_t peer) const;
+  bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
   uint32_t provable(bool captured) const;
   uint32_t addresses() const;  // the same of what the ranks may yet agree on
   bool nothingUnderWay() const;
-  void beginCopies(const Task& first);
-  uint64_t patience(bool captured) const;
+  void watchCopies(bool copies);
+  void tellOfCopies(const Task& first) const;
+  void tidyBuffers();
+  Status holdFor(Stream stream, uint64_t capture);
+  uint64_t deadline(std::span<const Task> tasks, bool captured) const;
   Interrupt& interrupt() const { return *resources_->interrupt; }
   const PlanView& plan() const { return resources_->plan; }
   Doorbell& ownBell() const { return resources_->segment.doorbell(plan().peer(setup_.rank).localIndex); }
 
   const Setup setup_;
-  std::unique_ptr<Resources> resources_;
+  std::shared_ptr<Resources> resources_;
   Telemetry telemetry_;
+  CallCheck calls_;  // guarded by mutex_
   const double copyPatience_;
   std::future<Status> loading_;  // of the kernels
   std::unique_ptr<Launcher> launcher_;
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> hostNames_;
 
+  GonePeers gonePeers_;
+
   mutable std::mutex mutex_;
-  std::vector<Task> tasks_;  // announced, or those of the call under way
-  bool announced_ = false;
+  std::set<uint64_t> holding_;     // captures whose graphs hold the resources, as far as remembered
+  std::vector<Task> unannounced_;  // of the call under way; kept for its memory
+  AwaitedPeers awaited_;
   Launch constants_{};
   Probe probe_ = Probe::none;
   bool wholeLines_ = false;
+  bool watchesCopies_ = false;
+  bool toldOfCopies_ = false;
 };
 
 }  // namespace ncclrun::cuda

@@ -386,6 +386,7 @@ Status Launcher::copy(const Task& task, Stream stream) {
 
 Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream stream) {
   copied_ = false;
+  launch_.itemCount = 0;
   Shape shape = shapeOf(task);
   shape.routine = Routine::reducePulled;
   Item item{};
@@ -404,6 +405,7 @@ Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream
 
 Status Launcher::run(std::span<const Task> tasks, Stream stream) {
   copied_ = false;
+  launch_.itemCount = 0;
   const uint32_t messagesOfGroup = 2 * (plan_.header().ranks - 1);
   std::vector<const Task*> pointToPoint;
   for (const Task& task : tasks) {

@@ -48,17 +48,30 @@ struct RegisteredBuffer {
   int flags;  // NCCL_WIN_*, of a window
 };
 
+// What a rank has told the others of operations that it is about to queue. Where it ends before they are queued, it
+// takes back what it said.
+class Announcement {
+ public:
+  Announcement() = default;
+  virtual ~Announcement() = default;
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+};
+// Whom a failure concerns: all ranks of the communicator, or one alone, while the others may go on.
+enum class FailureScope { all, alone };
+
 class DataPath {
  public:
   struct Setup {
     std::span<const std::byte> plan;  // a HostPlan; must outlive the DataPath
     int segmentFd = -1;               // mapped, not closed
     uint32_t rank = 0;
-    int listenFd = -1;                          // taken over; -1: no connection from other hosts
-    std::optional<cuda::Gpu> gpu = {};          // none: the host device
-    ncclrunTelemetrySlot* telemetry = nullptr;  // may be null
-    // Called on any thread when an operation ended because of an interrupt; may be empty.
-    std::function<void(const Status&)> failed = {};
+    int listenFd = -1;                                     // taken over; -1: no connection from other hosts
+    std::optional<cuda::Gpu> gpu = {};                     // none: the host device
+    std::shared_ptr<ncclrunTelemetrySlot> telemetry = {};  // may be null; held as long as it is written to
+    // Called on any thread when an operation ended because of an interrupt, or was none that the other ranks call; may
+    // be empty.
+    std::function<void(const Status&, FailureScope)> failed = {};
   };
   // Checks the plan, maps the segment, starts what the plan needs. Connects nothing yet and never blocks.
   static ncclResult_t open(const Setup& setup, std::unique_ptr<DataPath>& out);
@@ -68,15 +81,17 @@ class DataPath {
   // error.
   virtual Status connect() = 0;
 
-  // Before enqueue() of the same operations, where a caller queues those of several communicators: tells the other
-  // ranks of them, then, when all communicators have done so, consents to what the others have told.
-  virtual void announce(std::span<const Operation>) {}
-  virtual void consent() {}
+  // Before enqueue() of the same operations on the same stream, where a caller queues those of several communicators:
+  // tells the other ranks of them, then, when all communicators have done so, consents to what the others have told.
+  // Null: there is nothing to tell.
+  virtual std::unique_ptr<Announcement> announce(std::span<const Operation>, ncclrunStream_t) { return nullptr; }
+  virtual void consent(Announcement&) {}
 
   // Queues operations that the caller grouped (at least one), in call order, behind what the stream already has. Never
   // blocks on peers. Sends and receives of one call make progress together. Operations of one DataPath run in the order
-  // queued, whatever their streams.
-  virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) = 0;
+  // queued, whatever their streams. `announcement`: of these operations; null: they were not announced.
+  virtual ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                               std::unique_ptr<Announcement> announcement) = 0;
 
   // What comes on `later` from now on waits for what is on `earlier`.
   virtual Status order(ncclrunStream_t later, ncclrunStream_t earlier) = 0;
@@ -89,9 +104,17 @@ class DataPath {
   // Barrier of the local ranks through the segment, on the calling thread.
   virtual ncclResult_t nodeBarrier() = 0;
 
+  // This rank leaves in order, after so many collectives, and has nothing under way: peers of this host need not wait.
+  virtual void leave(uint64_t collectives) = 0;
+  // This rank has aborted the communicator: the same for those of its host that need it.
+  virtual void leaveAborted() = 0;
+  // A peer is gone from the communicator, with what a wait for it ends with: operations that need it fail, from now on.
+  // `waited`: this rank waits for somebody, and for long. Any thread.
+  virtual void peerGone(uint32_t rank, const Status& why, bool waited) = 0;
+
   // Ends every wait of this rank with `status`, from any thread, at once. Queued operations end with it too. Local
   // only: tells no peer.
-  virtual void abort(const Status& status) = 0;
+  virtual void abort(const Status& status, FailureScope scope) = 0;
 
   // The first error that ended an operation or broke a connection: an abort word raised by the agent, a lost
   // connection, abort() above.
@@ -99,6 +122,10 @@ class DataPath {
 
   // True when nothing is queued, running or still to be sent.
   virtual bool idle() const = 0;
+
+  // Of one that is idle and will not be used any more: ncclInvalidUsage where its collectives are known to differ from
+  // other ranks'.
+  virtual Status compareCalls() = 0;
 
   // A hint that may make operations faster, never one that they need. forgetBuffer comes once for each that succeeded,
   // unless the DataPath ends before.

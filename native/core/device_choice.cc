@@ -7,35 +7,65 @@
 
 namespace ncclrun {
 
+namespace {
+
+// The device that the caller or NCCLRUN_DEVICE wants, and who says so.
+struct Wish {
+  ncclrunDevice_t device;
+  std::string source;
+};
+
+Status readWish(ncclrunDevice_t wanted, Wish& wish) {
+  wish = {wanted, "the program asks for the CUDA device"};
+  if (wanted != ncclrunDeviceAutomatic) return {};
+  const char* const variable = std::getenv("NCCLRUN_DEVICE");
+  const std::string_view value = variable == nullptr ? "" : variable;
+  if (value == "host") wish.device = ncclrunDeviceHost;
+  if (value == "cuda") wish = {ncclrunDeviceCuda, "NCCLRUN_DEVICE=cuda"};
+  if (wish.device != ncclrunDeviceAutomatic || value.empty() || value == "auto") return {};
+  return {ncclInvalidUsage, formatSentence("NCCLRUN_DEVICE=%s: known devices are cuda, host and auto", variable)};
+}
+
 std::string whyNoCuda() {
-  if (!cuda::haveKernels()) return "this build of the engine has no kernels: there was no nvcc where it was built";
   std::string why;
-  cuda::driver(why);
-  return why;
+  if (cuda::driver(why) == nullptr) return why;
+  return cuda::haveKernels() ? ""
+                             : "this build of the engine has no kernels for GPUs, because nvcc was not found where it "
+                               "was built. Install the CUDA toolkit and build ncclrun again (npm run build)";
+}
+
+Status refused(const Wish& wish, const std::string& why) {
+  const int gpus = cuda::visibleGpus();
+  const std::string subject = wish.device == ncclrunDeviceCuda
+                                  ? wish.source
+                                  : formatSentence("this machine has %d GPU%s", gpus, gpus == 1 ? "" : "s");
+  return {ncclInvalidUsage,
+          subject + ", but " + why + ". NCCLRUN_DEVICE=host takes the host device, for buffers in ordinary memory"};
+}
+
+}  // namespace
+
+std::string whyHostDevice(ncclrunDevice_t wanted) {
+  if (wanted == ncclrunDeviceHost) return "the program asks for it";
+  Wish wish;
+  readWish(wanted, wish);
+  return wish.device == ncclrunDeviceHost ? "NCCLRUN_DEVICE=host" : whyNoCuda();
 }
 
 Status chooseDevice(ncclrunDevice_t wanted, std::optional<cuda::Gpu>& gpu) {
   gpu.reset();
-  std::string asked = "the program asks for the CUDA device";
-  if (wanted == ncclrunDeviceAutomatic) {
-    const char* const variable = std::getenv("NCCLRUN_DEVICE");
-    const std::string_view value = variable == nullptr ? "" : variable;
-    if (value == "host") wanted = ncclrunDeviceHost;
-    if (value == "cuda") wanted = ncclrunDeviceCuda;
-    if (wanted == ncclrunDeviceAutomatic && !value.empty() && value != "auto") {
-      return {ncclInvalidUsage, formatSentence("NCCLRUN_DEVICE=%s: known devices are cuda, host and auto", variable)};
-    }
-    if (wanted == ncclrunDeviceCuda) asked = "NCCLRUN_DEVICE=cuda";
-  }
-  if (wanted == ncclrunDeviceHost) return {};
+  Wish wish;
+  if (Status status = readWish(wanted, wish); !status.ok()) return status;
+  if (wish.device == ncclrunDeviceHost) return {};
   if (const std::string why = whyNoCuda(); !why.empty()) {
-    if (wanted == ncclrunDeviceAutomatic) return {};
-    return {ncclInvalidUsage, asked + ": " + why + ". Use the host device, with buffers in ordinary memory"};
+    const bool noGpu = cuda::visibleGpus() == 0;
+    return noGpu && wish.device == ncclrunDeviceAutomatic ? Status{} : refused(wish, why);
   }
   cuda::Gpu found;
-  Status status = cuda::currentGpu(found);
-  if (status.ok()) gpu = found;
-  return status;
+  if (Status status = cuda::currentGpu(found); !status.ok()) return status;
+  if (const std::string why = cuda::whyNoCodeFor(found); !why.empty()) return refused(wish, why);
+  gpu = found;
+  return {};
 }
 
 }  // namespace ncclrun

@@ -1,6 +1,7 @@
 // On which device a communicator lives: NCCLRUN_DEVICE, or what there is.
 #pragma once
 #include <optional>
+#include <string>
 
 #include "core/error.h"
 #include "device/cuda/gpu.h"
@@ -9,11 +10,11 @@
 namespace ncclrun {
 
 // The GPU that the calling thread uses, or none: the host device. Where `wanted` is automatic, NCCLRUN_DEVICE decides:
-// cuda, host or auto (the default), which is cuda where this build has kernels and the machine a GPU. ncclInvalidUsage
-// where cuda is asked for in vain.
+// cuda, host or auto (the default), which is cuda where the driver shows a GPU. ncclInvalidUsage where the GPU cannot
+// be used: its program's buffers are in GPU memory, so another device would not do.
 Status chooseDevice(ncclrunDevice_t wanted, std::optional<cuda::Gpu>& gpu);
 
-// Why auto would choose the host device; empty if it would not.
-std::string whyNoCuda();
+// Why chooseDevice() has taken the host device.
+std::string whyHostDevice(ncclrunDevice_t wanted);
 
 }  // namespace ncclrun

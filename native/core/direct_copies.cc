@@ -25,20 +25,30 @@ Agreement::Subject DirectCopies::subjectOf(const Operation& operation) {
     const bool sends = isSend(operation);
     const uint32_t peer = localOf(operation.peer);
     const uint32_t from = sends ? own : peer, to = sends ? peer : own;
-    const uint64_t number = ++(sends ? sends_ : receives_)[operation.peer];
+    const uint64_t number = ++(sends ? numbers_.sends : numbers_.receives)[operation.peer];
     return Agreement::Subject::message(own, from, to, number);
   }
-  return Agreement::Subject::all(own, ++collectives_, ranks_);
+  return Agreement::Subject::all(own, ++numbers_.collectives, ranks_);
 }
 
-void DirectCopies::announce(std::span<const Task> tasks) {
+DirectCopies::Announced::All::~All() {
+  bool takenBack = true;
+  for (One& one : ones) takenBack = one.agreement.withdraw() && takenBack;
+  if (!ones.empty() && takenBack && copies.numbers_ == after) copies.numbers_ = before;
+  copies.pending_--;
+}
+
+DirectCopies::Announced DirectCopies::announce(std::span<const Task> tasks) {
+  Announced announced;
   std::array<std::array<bool, 2>, kMaxPeers> has{};  // a message to, or from, the rank
   for (size_t i = 0; i < tasks.size(); i++) {
     const Operation& operation = tasks[i].operation;
     if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0) continue;
+    if (announced.empty()) announced.all_ = std::make_unique<Announced::All>(*this);
+    auto& ones = announced.all_->ones;
     const auto announce = [&](bool able, bool reads, const BufferPlace& place) {
-      announced_.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i, reads});
-      announced_.back().agreement.tell(able && !queueUser_.holdsUpOthers() ? &place : nullptr);
+      ones.push_back({Agreement(agreements_, interrupt_, subjectOf(operation)), i, reads});
+      ones.back().agreement.tell(able && !queueUser_.holdsUpOthers() ? &place : nullptr);
     };
     BufferPlace place{};
     const bool message = operation.collective == Collective::sendRecv;
@@ -51,30 +61,33 @@ void DirectCopies::announce(std::span<const Task> tasks) {
       announce(!inTheWay && !another && (!written || buffers_.describe(operation.receive, place)), false, place);
     if (reads(tasks[i])) announce(buffers_.describe(operation.send, place), true, place);
   }
+  if (!announced.empty()) announced.all_->after = numbers_;
+  return announced;
 }
 
-void DirectCopies::consent(uint64_t deadline, const std::function<bool()>& idle) {
-  for (Announced& one : announced_) {
+void DirectCopies::consent(Announced& announced, uint64_t deadline, const std::function<bool()>& idle) {
+  for (Announced::One& one : announced.all_->ones) {
     one.agreement.consent(deadline, [&](uint32_t local, const BufferPlace& place) {
       return buffers_.reach(local, place, idle, one.buffers[plan_.local(local).rank]);
     });
   }
 }
 
-DirectCopies::Agreed DirectCopies::settle(uint64_t deadline) {
+DirectCopies::Agreed DirectCopies::settle(Announced announced, uint64_t deadline) {
   Agreed agreed;
-  for (size_t i = 0; i < announced_.size(); i++) {
-    Announced& one = announced_[i];
+  auto& all = announced.all_->ones;
+  for (size_t i = 0; i < all.size(); i++) {
+    Announced::One& one = all[i];
     const bool direct = one.agreement.settle(deadline);
     failures_ = direct ? 0 : failures_ + 1;
     // An all_reduce whose operands may be read, but whose results cannot be stored, goes by kernels.
-    const bool further = i > 0 && announced_[i - 1].task == one.task;
+    const bool further = i > 0 && all[i - 1].task == one.task;
     if (!direct || (further && !agreed.contains(one.task))) continue;
     Reached& reached = agreed[one.task];
     (one.reads ? reached.sources : reached.targets) = one.buffers;
     reached.reads = one.reads;
   }
-  announced_.clear();
+  all.clear();
   return agreed;
 }
 

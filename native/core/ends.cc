@@ -9,11 +9,12 @@
 
 namespace ncclrun {
 
-Ends::Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, int listenFd)
+Ends::Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
+           const GonePeers& gonePeers, int listenFd)
     : plan_(plan), segment_(segment), rank_(rank), own_{plan.describe(rank), {}} {
-  shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_);
+  shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_, gonePeers);
   auto& bell = segment.doorbell(plan.peer(rank).localIndex);
-  socket_ = std::make_unique<SocketTransport>(plan, rank, own_, interrupt, bell, listenFd);
+  socket_ = std::make_unique<SocketTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);
 }
 
 bool Ends::usesSockets() const {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/gone_peers.h"
 #include "core/patience.h"
 #include "core/plan_view.h"
 #include "core/segment.h"
@@ -18,7 +19,8 @@ namespace ncclrun {
 
 class Ends final : public LookOut {
  public:
-  Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, int listenFd);
+  Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, const GonePeers& gonePeers,
+       int listenFd);
   // Opens the transports that the plan uses.
   Status start();
 

@@ -1,8 +1,12 @@
 #include "core/error.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <mutex>
+#include <vector>
 
 #include "core/fork.h"
 #include "core/thread_owned.h"
@@ -10,9 +14,66 @@
 namespace ncclrun {
 namespace {
 
-struct ThreadSentence {
-  std::string own;    // of this thread's last fail()
-  std::string taken;  // the process's, copied so that it stays valid
+// What programs have a pointer to. Longer sentences are cut.
+struct Sentences {
+  static constexpr size_t kBytes = 4096;
+  std::array<char, kBytes> own{};    // of a thread's last fail()
+  std::array<char, kBytes> taken{};  // the process's, copied so that no other thread changes it meanwhile
+};
+
+void write(std::array<char, Sentences::kBytes>& to, const std::string& text) {
+  const auto isInside = [&](size_t at) { return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
+  size_t length = std::min(text.size(), to.size() - 1);
+  while (length > 0 && isInside(length)) length--;  // not within a character
+  std::copy_n(text.data(), length, to.data());
+  to[length] = '\0';
+}
+
+// Those of threads that have ended, which serve others: the memory is never freed.
+struct Unused {
+  std::mutex mutex;
+  std::vector<Sentences*> all;
+};
+Unused& unused() {
+  static auto& unused = *new Unused;
+  return unused;
+}
+
+class ThreadSentences {
+ public:
+  ThreadSentences() : sentences_(take()) {}
+  ThreadSentences(const ThreadSentences&) = delete;
+  ThreadSentences& operator=(const ThreadSentences&) = delete;
+  ~ThreadSentences() {
+    if (inForkedChild()) return;
+    std::lock_guard lock(unused().mutex);
+    unused().all.push_back(&sentences_);
+  }
+
+  void fail(const std::string& text) {
+    failed_ = true;
+    write(sentences_.own, text);
+  }
+  bool failed() const { return failed_; }
+  const char* own() const { return failed_ ? sentences_.own.data() : ""; }
+  const char* take(const std::string& text) {
+    write(sentences_.taken, text);
+    return sentences_.taken.data();
+  }
+
+ private:
+  static Sentences& take() {
+    if (inForkedChild()) return *new Sentences;  // the lock may have been held by a thread that the child lacks
+    std::lock_guard lock(unused().mutex);
+    auto& all = unused().all;
+    if (all.empty()) return *new Sentences;
+    Sentences& last = *all.back();
+    all.pop_back();
+    return last;
+  }
+
+  Sentences& sentences_;
+  bool failed_ = false;
 };
 
 // Never destroyed: other threads may still fail while the process exits.
@@ -35,11 +96,11 @@ std::string print(const char* format, va_list arguments) {
   return text;
 }
 
-void remember(std::string text) {
-  std::string& own = threadOwned<ThreadSentence>().own = std::move(text);
+void remember(const std::string& text) {
+  threadOwned<ThreadSentences>().fail(text);
   if (inForkedChild()) return;  // the lock may have been held by a thread that the child lacks
   std::lock_guard lock(processSentence().mutex);
-  processSentence().text = own;
+  processSentence().text = text;
 }
 
 }  // namespace
@@ -66,11 +127,10 @@ ncclResult_t fail(const Status& status) {
 }
 
 const char* lastError() {
-  auto& [own, taken] = threadOwned<ThreadSentence>();
-  if (!own.empty() || inForkedChild()) return own.c_str();
+  auto& sentences = threadOwned<ThreadSentences>();
+  if (sentences.failed() || inForkedChild()) return sentences.own();
   std::lock_guard lock(processSentence().mutex);
-  taken = processSentence().text;
-  return taken.c_str();
+  return sentences.take(processSentence().text);
 }
 
 }  // namespace ncclrun

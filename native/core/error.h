@@ -18,8 +18,8 @@ struct Status {
 [[gnu::format(printf, 2, 3)]] ncclResult_t fail(ncclResult_t code, const char* format, ...);
 ncclResult_t fail(const Status& status);
 
-// The sentence of the calling thread's last fail(), else the process's last; empty if there was none. Valid until this
-// thread's next call.
+// The sentence of the calling thread's last fail(), else the process's last; empty if there was none. The memory stays
+// as long as the process; what it says changes with a later failure, after the thread's end one of another thread.
 const char* lastError();
 
 // printf into a string.

@@ -55,6 +55,8 @@ enum class FrameKind : uint8_t {
   leave = 0x5a,
   aborted = 0x5b,
   split = 0x5c,
+  telemetry = 0x5d,
+  peerGone = 0x5e,
 };
 
 inline constexpr uint16_t kOutputStderr = 1;

@@ -30,7 +30,7 @@ ncclResult_t Group::endWith(const char* function, Run&& run) {
 }
 
 ncclResult_t Group::end() {
-  return endWith("ncclGroupEnd", [](std::vector<Queued> queued) { return enqueueAll(std::move(queued)); });
+  return endWith("ncclGroupEnd", [](const std::vector<Queued>& queued) { return enqueueAll(queued); });
 }
 
 ncclResult_t Group::simulateEnd(ncclSimInfo_t* simulation) {
@@ -72,7 +72,7 @@ ncclResult_t Group::add(const std::shared_ptr<Communicator>& communicator, const
                         ncclrunStream_t stream) {
   if (depth_ == 0) {
     Operation one = operation;
-    return communicator->enqueue({&one, 1}, stream);
+    return communicator->enqueue({&one, 1}, stream, nullptr);
   }
   queued_.push_back({communicator, stream, operation});
   return ncclSuccess;
@@ -115,58 +115,58 @@ void Group::forget(const Joining& joining) {
   *joining.out = nullptr;
 }
 
-// Ranks of one thread could not answer each other one by one.
-void Group::announceAll(const std::vector<Queued>& queued) {
-  std::vector<std::pair<Communicator*, std::vector<Operation>>> all;
+// By communicator, each with its calls in their order.
+std::vector<Group::Batch> Group::batchesOf(const std::vector<Queued>& queued) {
+  std::vector<Batch> batches;
   for (const Queued& one : queued) {
-    const auto isIts = [&](const auto& entry) { return entry.first == one.communicator.get(); };
-    auto found = std::find_if(all.begin(), all.end(), isIts);
-    if (found == all.end()) found = all.insert(all.end(), {one.communicator.get(), {}});
-    found->second.push_back(one.operation);
+    const auto isIts = [&](const Batch& batch) { return batch.communicator == one.communicator; };
+    auto found = std::find_if(batches.begin(), batches.end(), isIts);
+    if (found == batches.end()) found = batches.insert(batches.end(), Batch{one.communicator, {}, {}});
+    found->operations.push_back(one.operation);
+    auto& streams = found->streams;
+    if (std::find(streams.begin(), streams.end(), one.stream) == streams.end()) streams.push_back(one.stream);
   }
-  for (const auto& [communicator, operations] : all) communicator->announce(operations);
-  for (const auto& [communicator, operations] : all) communicator->consent();
+  return batches;
 }
 
-// Per communicator, in the order of the calls; the communicators in an order that is the same on all ranks: where two
-// share a stream, one waits for the other. A communicator's operations on several streams run together, after what any
-// of these has before and before what any of them has after.
-ncclResult_t Group::enqueueAll(std::vector<Queued> queued) {
-  ncclResult_t first = ncclSuccess;
-  const auto note = [&](ncclResult_t result) {
-    if (first == ncclSuccess || first == ncclInProgress) first = result == ncclSuccess ? first : result;
-  };
-  const auto another = [&](const Queued& one) { return one.communicator != queued.front().communicator; };
-  if (std::any_of(queued.begin(), queued.end(), another)) {
-    std::stable_sort(queued.begin(), queued.end(), [](const Queued& one, const Queued& other) {
+// The communicators come in an order that is the same on all ranks: where two share a stream, one waits for the other.
+// Each is announced before any is queued: ranks of one thread could not answer each other one by one.
+ncclResult_t Group::enqueueAll(const std::vector<Queued>& queued) {
+  std::vector<Batch> batches = batchesOf(queued);
+  if (batches.size() > 1) {
+    std::stable_sort(batches.begin(), batches.end(), [](const Batch& one, const Batch& other) {
       return Communicator::earlier(*one.communicator, *other.communicator);
     });
-    announceAll(queued);
+    for (Batch& batch : batches)
+      batch.announcement = batch.communicator->announce(batch.operations, batch.streams.front());
+    for (const Batch& batch : batches) {
+      if (batch.announcement != nullptr) batch.communicator->consent(*batch.announcement);
+    }
   }
-  while (!queued.empty()) {
-    const std::shared_ptr<Communicator> communicator = queued.front().communicator;
-    const ncclrunStream_t stream = queued.front().stream;
-    const auto others = std::stable_partition(queued.begin(), queued.end(),
-                                              [&](const Queued& one) { return one.communicator == communicator; });
-    std::vector<Operation> together;
-    std::vector<ncclrunStream_t> beside;
-    std::for_each(queued.begin(), others, [&](const Queued& one) {
-      together.push_back(one.operation);
-      if (one.stream != stream && std::find(beside.begin(), beside.end(), one.stream) == beside.end())
-        beside.push_back(one.stream);
-    });
-    Status ordered;
-    for (const ncclrunStream_t other : beside) {
-      if (ordered.ok()) ordered = communicator->order(stream, other);
-    }
-    note(ordered.ok() ? communicator->enqueue(together, stream) : fail(ordered));
-    for (const ncclrunStream_t other : beside) {
-      if (ordered.ok()) ordered = communicator->order(other, stream);
-    }
-    if (!ordered.ok()) note(fail(ordered));
-    queued.erase(queued.begin(), others);
+  ncclResult_t first = ncclSuccess;
+  for (Batch& batch : batches) {
+    const ncclResult_t result = enqueue(batch);
+    if (first == ncclSuccess || first == ncclInProgress) first = result == ncclSuccess ? first : result;
   }
   return first;
+}
+
+// Operations on several streams run together, after what any of these has before and before what any of them has after.
+ncclResult_t Group::enqueue(Batch& batch) {
+  Communicator& communicator = *batch.communicator;
+  const ncclrunStream_t stream = batch.streams.front();
+  const auto order = [&](bool before) {
+    for (size_t i = 1; i < batch.streams.size(); i++) {
+      const ncclrunStream_t other = batch.streams[i];
+      Status status = before ? communicator.order(stream, other) : communicator.order(other, stream);
+      if (!status.ok()) return fail(status);
+    }
+    return ncclSuccess;
+  };
+  if (const ncclResult_t ordered = order(true); ordered != ncclSuccess) return ordered;
+  const ncclResult_t result = communicator.enqueue(batch.operations, stream, std::move(batch.announcement));
+  const ncclResult_t ordered = order(false);
+  return result == ncclSuccess || (result == ncclInProgress && ordered != ncclSuccess) ? ordered : result;
 }
 
 }  // namespace ncclrun

@@ -39,9 +39,18 @@ class Group {
     Operation operation;
   };
 
+  // What a group has for one communicator.
+  struct Batch {
+    std::shared_ptr<Communicator> communicator;
+    std::vector<Operation> operations;
+    std::vector<ncclrunStream_t> streams;  // the first takes the operations
+    std::unique_ptr<Announcement> announcement = nullptr;
+  };
+
   static ncclResult_t joinAll(const std::vector<Joining>& joining);
-  static void announceAll(const std::vector<Queued>& queued);
-  static ncclResult_t enqueueAll(std::vector<Queued> queued);
+  static std::vector<Batch> batchesOf(const std::vector<Queued>& queued);
+  static ncclResult_t enqueueAll(const std::vector<Queued>& queued);
+  static ncclResult_t enqueue(Batch& batch);
   static Status predictAll(const std::vector<Queued>& queued, float& microseconds);
   template <typename Run>
   ncclResult_t endWith(const char* function, Run&& run);

@@ -21,8 +21,9 @@ Status HostCommunicator::start() {
   const auto& header = plan_.header();
   if (Status status = segment_.map(setup_.segmentFd, plan_); !status.ok()) return status;
   for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
-  interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry);
-  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, listening.release());
+  interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
+  calls_ = std::make_unique<CallCheck>(plan_, segment_, setup_.rank);
+  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
   runner_ = std::make_unique<OperationRunner>(plan_, *ends_, setup_.rank);
   return ends_->start();
 }
@@ -36,6 +37,8 @@ Status HostCommunicator::connect() {
 Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
                                  const std::shared_ptr<HostCommunicator>& self) {
   if (interrupt_->raised()) return interrupt_->status();
+  Stream* const queue = Stream::find(stream);
+  if (queue == nullptr) return noSuchStream(stream);
   Launch launch;
   uint32_t nextChannel = 0;  // the rings of a group's operations go round the channels
   launch.more.resize(operations.size() - 1);
@@ -52,7 +55,7 @@ Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunS
   // other.
   std::lock_guard lock(mutex_);
   launch.ticket = issued_;
-  Status status = Stream::of(stream).push(self, std::move(launch));
+  Status status = queue->push(self, std::move(launch));
   if (status.ok()) issued_++;
   pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
   return status;
@@ -74,8 +77,19 @@ void HostCommunicator::wakeIfRoom() {
   if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
 }
 
-void HostCommunicator::abort(const Status& status) {
-  interrupt_->raise(status);
+void HostCommunicator::leave(uint64_t collectives) { segment_.leave(plan_.peer(setup_.rank).localIndex, collectives); }
+
+void HostCommunicator::leaveAborted() { segment_.leaveAborted(plan_.peer(setup_.rank).localIndex); }
+
+// Who waits for it wakes up, and sees for himself whether what he needs is there.
+void HostCommunicator::peerGone(uint32_t rank, const Status& why) {
+  gonePeers_.add(rank, why);
+  ownBell().sequence.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(ownBell().sequence);
+}
+
+void HostCommunicator::abort(const Status& status, FailureScope scope) {
+  interrupt_->raise(status, Interrupt::kNobody, scope);
   std::lock_guard lock(mutex_);
   wakeIfRoom();
 }
@@ -97,10 +111,11 @@ Status HostCommunicator::run(const Launch& launch, Loan* loan) {
     busy_ = true;
     lock.unlock();
     Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan, ends_.get());
-    status = interrupt_->raised() ? interrupt_->status() : runner_->run(launch, patience, telemetry_);
+    status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
+    if (status.ok()) status = runner_->run(launch, patience, telemetry_);
     // The other ranks of the operation wait for what this one cannot do.
     if (status.code == ncclInternalError) interrupt_->raise(status);
-    if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status);
+    if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status, interrupt_->scope());
     lock.lock();
     busy_ = false;
   }
@@ -111,8 +126,24 @@ Status HostCommunicator::run(const Launch& launch, Loan* loan) {
   return status;
 }
 
+Status HostCommunicator::addCalls(const Launch& launch) {
+  Status status = calls_->add(launch.first.operation);
+  for (const Task& task : launch.more) {
+    if (status.ok()) status = calls_->add(task.operation);
+  }
+  if (!status.ok()) interrupt_->raise(status);
+  return status;
+}
+
+Status HostCommunicator::compareCalls() {
+  std::lock_guard lock(mutex_);
+  return calls_->end();
+}
+
 void HostCommunicator::close() {
-  if (!idle()) interrupt_->raise({ncclInvalidUsage, "the communicator was destroyed while operations were under way"});
+  if (!idle())
+    interrupt_->raise({ncclInvalidUsage, "the communicator was destroyed while operations were under way"},
+                      Interrupt::kNobody, FailureScope::alone);
   std::unique_lock lock(mutex_);
   closed_ = true;
   wakeIfRoom();
@@ -136,7 +167,10 @@ bool HostCommunicator::idle() const {
 }
 
 Status HostCommunicator::nodeBarrier() {
-  return meetOnHost(segment_, plan_.header().localRanks, *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
+  Status status = meetOnHost({.plan = plan_, .segment = segment_, .rank = setup_.rank, .gonePeers = gonePeers_},
+                             *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
+  if (!status.ok() && setup_.failed) setup_.failed(status, interrupt_->scope());
+  return status;
 }
 
 const char* HostCommunicator::hostName(uint32_t index) const {
@@ -155,18 +189,25 @@ class HostDataPath final : public DataPath {
   ~HostDataPath() override { communicator_->close(); }
 
   Status connect() override { return communicator_->connect(); }
-  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream) override {
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement>) override {
     return result(communicator_->enqueue(operations, stream, communicator_));
   }
   Status order(ncclrunStream_t later, ncclrunStream_t earlier) override {
-    return orderStreams(Stream::of(later), Stream::of(earlier));
+    Stream *const after = Stream::find(later), *const before = Stream::find(earlier);
+    if (after == nullptr || before == nullptr) return noSuchStream(after == nullptr ? later : earlier);
+    return orderStreams(*after, *before);
   }
   bool full() const override { return communicator_->full(); }
   Status awaitRoom() override { return communicator_->awaitRoom(); }
   ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }
-  void abort(const Status& status) override { communicator_->abort(status); }
+  void leave(uint64_t collectives) override { communicator_->leave(collectives); }
+  void leaveAborted() override { communicator_->leaveAborted(); }
+  void peerGone(uint32_t rank, const Status& why, bool) override { communicator_->peerGone(rank, why); }
+  void abort(const Status& status, FailureScope scope) override { communicator_->abort(status, scope); }
   Status asyncError() const override { return communicator_->asyncError(); }
   bool idle() const override { return communicator_->idle(); }
+  Status compareCalls() override { return communicator_->compareCalls(); }
   const char* hostName(uint32_t index) const override { return communicator_->hostName(index); }
   size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->ends().list(out); }
   Status predict(const Operation& operation, double& microseconds) const override {

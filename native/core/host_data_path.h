@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/call_check.h"
 #include "core/data_path.h"
 #include "core/ends.h"
+#include "core/gone_peers.h"
 #include "core/interrupt.h"
 #include "core/launch.h"
 #include "core/operation_runner.h"
@@ -22,7 +24,7 @@ namespace ncclrun {
 class HostCommunicator final : public Launcher {
  public:
   static Status open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out);
-  explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry) {}
+  explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry.get()) {}
 
   Status connect();
   Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
@@ -30,9 +32,13 @@ class HostCommunicator final : public Launcher {
   bool full() const { return pending_.load(std::memory_order_relaxed) >= kQueueDepth; }
   Status awaitRoom();
   Status nodeBarrier();
-  void abort(const Status& status);
+  void leave(uint64_t collectives);
+  void leaveAborted();
+  void peerGone(uint32_t rank, const Status& why);
+  void abort(const Status& status, FailureScope scope);
   Status asyncError() const { return interrupt_->status(); }
   bool idle() const;
+  Status compareCalls();
   const PlanView& plan() const { return plan_; }
   const Ends& ends() const { return *ends_; }
   uint32_t rank() const { return setup_.rank; }
@@ -48,6 +54,7 @@ class HostCommunicator final : public Launcher {
   static constexpr uint32_t kQueueDepth = 4096;
 
   Status start();
+  Status addCalls(const Launch& launch);
   void wakeIfRoom();
   Doorbell& ownBell() const { return segment_.doorbell(plan_.peer(setup_.rank).localIndex); }
 
@@ -56,8 +63,10 @@ class HostCommunicator final : public Launcher {
   Segment segment_;
   Telemetry telemetry_;
   std::unique_ptr<Interrupt> interrupt_;
+  GonePeers gonePeers_;
   std::unique_ptr<Ends> ends_;
   std::unique_ptr<OperationRunner> runner_;
+  std::unique_ptr<CallCheck> calls_;
   std::vector<std::string> hostNames_;
 
   mutable std::mutex mutex_;

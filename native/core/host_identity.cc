@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/fnv.h"
+#include "core/variables.h"
 
 namespace ncclrun {
 
@@ -23,7 +24,7 @@ const std::string& bootId() {
 
 uint64_t hostIdentity() {
   Fnv hash;
-  if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
+  if (const char* given = ncclVariable("NCCL_HOSTID"); given != nullptr && *given != '\0') {
     hash.add(given);
   } else {
     char name[HOST_NAME_MAX + 1] = {};

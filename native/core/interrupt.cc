@@ -4,16 +4,27 @@
 
 namespace ncclrun {
 
-void Interrupt::raise(const Status& why, uint32_t lostPeer) {
+void Interrupt::raise(const Status& why, uint32_t lostPeer, FailureScope scope) {
   {
     std::lock_guard lock(mutex_);
     if (local_.load(std::memory_order_relaxed)) return;
     why_ = why;
     lostPeer_ = lostPeer;
+    scope_ = scope;
     local_.store(true, std::memory_order_seq_cst);
   }
   own_.sequence.fetch_add(1, std::memory_order_seq_cst);
   futexWakeAll(own_.sequence);
+}
+
+FailureScope Interrupt::scope() const {
+  std::lock_guard lock(mutex_);
+  return scope_;
+}
+
+Status Interrupt::differing() const {
+  std::lock_guard lock(mutex_);
+  return why_.code == ncclInvalidUsage && scope_ == FailureScope::all ? why_ : Status{};
 }
 
 Status Interrupt::status() const {

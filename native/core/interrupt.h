@@ -21,8 +21,13 @@ class Interrupt {
   }
   static constexpr uint32_t kNobody = ~0u;
 
-  // Ends the waits of this rank; the first reason stays. `lostPeer`: the rank whose connection was lost. Any thread.
-  void raise(const Status& why, uint32_t lostPeer = kNobody);
+  // Ends the waits of this rank; the first reason stays. `lostPeer`: the rank that was lost, or its connection. Any
+  // thread.
+  void raise(const Status& why, uint32_t lostPeer = kNobody, FailureScope scope = FailureScope::all);
+  FailureScope scope() const;
+  // ncclInvalidUsage if it was raised because the calls of this communicator's ranks differ, which ends it for all of
+  // them; else success.
+  Status differing() const;
   // The reason, or success while nothing is raised. Who asks fails for it: the telemetry page says from then on which
   // rank was lost, by its connection or as the abort word has it.
   Status status() const;
@@ -34,6 +39,7 @@ class Interrupt {
   mutable std::mutex mutex_;
   Status why_;
   uint32_t lostPeer_ = kNobody;
+  FailureScope scope_ = FailureScope::all;
   mutable Telemetry telemetry_;
 };
 

@@ -10,6 +10,7 @@ constexpr size_t kCapturesAtOnce = 64;
 LaunchOrder::~LaunchOrder() {
   const OnGpu here(gpu_);
   if (last_ != nullptr) driver().eventDestroy(last_);
+  if (marked_ != nullptr) driver().eventDestroy(marked_);
   if (waiting_ != nullptr) driver().streamDestroy(waiting_);
 }
 
@@ -33,16 +34,27 @@ Status LaunchOrder::recordCounted() {
   return status;
 }
 
+Status LaunchOrder::captureOf(Stream stream, Capture& out) {
+  int active = kCaptureNone;
+  Status status =
+      statusOf(driver().streamGetCaptureInfo(stream, &active, &out.id, nullptr, nullptr, nullptr), "the stream");
+  if (!status.ok()) return status;
+  if (active == kCaptureInvalidated) {
+    return {
+        ncclInvalidUsage,
+        "the stream's capture has failed: an earlier call did what a capture does not allow; end the capture first"};
+  }
+  if (active != kCaptureActive) out.id = 0;
+  out.stream = reinterpret_cast<uintptr_t>(stream);  // as long as a capture goes on, the stream stays
+  return {};
+}
+
 Status LaunchOrder::before(Stream stream, Capture& capture) {
   std::lock_guard lock(mutex_);
   const Driver& cuda = driver();
-  int active = kCaptureNone;
-  Status status =
-      statusOf(cuda.streamGetCaptureInfo(stream, &active, &capture.id, nullptr, nullptr, nullptr), "the stream");
+  Status status = captureOf(stream, capture);
   if (!status.ok()) return status;
-  capture.stream = reinterpret_cast<uintptr_t>(stream);  // as long as a capture goes on, the stream stays
-  if (active != kCaptureActive) {
-    capture.id = 0;
+  if (capture.id == 0) {
     if (status = statusOf(cuda.streamGetId(stream, &capture.stream), "cuStreamGetId"); !status.ok()) return status;
     if (lastCapture_.stream == capture.stream && !everCaptured_) return {};
     if (status = recordCounted(); !status.ok()) return status;
@@ -91,6 +103,18 @@ Status LaunchOrder::after(Stream stream, const Capture& capture, std::optional<u
   captured_.insert_or_assign(capture.id, now);
   if (captured_.size() > kCapturesAtOnce) captured_.erase(captured_.begin());  // the oldest
   return {};
+}
+
+// No stream of our own waits for them: it might share a queue of the driver with one that they need.
+bool LaunchOrder::mark(Stream stream, const Capture& capture) {
+  std::lock_guard lock(mutex_);
+  if (everCaptured_ || capture.id != 0) return false;
+  if (marked_ == nullptr && driver().eventCreate(&marked_, kEventNoTiming) != kSuccess) return false;
+  return driver().eventRecord(marked_, stream) == kSuccess;
+}
+
+bool LaunchOrder::passedMark() const {
+  return marked_ != nullptr && !everCaptured_ && driver().eventQuery(marked_) == kSuccess;
 }
 
 Result LaunchOrder::query() {

@@ -32,10 +32,17 @@ class LaunchOrder {
     return capture.id != 0 ? nullptr : reinterpret_cast<uint32_t*>(count_.pointer());
   }
 
+  // The capture that the stream is part of. ncclInvalidUsage if that has failed.
+  static Status captureOf(Stream stream, Capture& out);
   // Before and after each launch on the stream. `blocks`: that count themselves, of all launches so far, modulo 2^32;
   // none: there is something else that the next launch has to wait for.
   Status before(Stream stream, Capture& capture);
   Status after(Stream stream, const Capture& capture, std::optional<uint32_t> blocks);
+
+  // Between before() and the launch: notes all launches before; false: that cannot be, because some were captured.
+  // passedMark(): they have ended.
+  bool mark(Stream stream, const Capture& capture);
+  bool passedMark() const;
 
   bool everCaptured() const { return everCaptured_; }
   // kSuccess when all has ended that was not captured; kNotReady; what went wrong on the GPU. By any thread.
@@ -49,10 +56,11 @@ class LaunchOrder {
   std::mutex mutex_;          // of all that follows
   Stream waiting_ = nullptr;  // for the count; made when it is needed
   Memory count_;
-  uint32_t launched_ = 0;  // blocks to wait for, if `counted_`
-  bool counted_ = false;   // the last launch did; else `last_` was recorded after it
-  Event last_ = nullptr;   // after the last launch that was not captured
-  Capture lastCapture_;    // where it went
+  uint32_t launched_ = 0;   // blocks to wait for, if `counted_`
+  bool counted_ = false;    // the last launch did; else `last_` was recorded after it
+  Event marked_ = nullptr;  // after the launches before the last mark; made when it is needed
+  Event last_ = nullptr;    // after the last launch that was not captured
+  Capture lastCapture_;     // where it went
   bool everCaptured_ = false;
   // What a capture's last launch went to.
   struct Captured {

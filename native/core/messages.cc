@@ -69,6 +69,18 @@ bool decodeRefused(std::span<const std::byte> payload, Status& status) {
   return reader.complete();
 }
 
+bool decodePeerGone(std::span<const std::byte> payload, PeerGoneMessage& message) {
+  ByteReader reader(payload);
+  reader.raw(&message.id, sizeof message.id);
+  message.epoch = reader.u32();
+  message.receiver = reader.u32();
+  message.rank = reader.u32();
+  message.status.code = resultOf(reader.u32());
+  message.status.sentence = reader.text();
+  message.waited = reader.u32() != 0;
+  return reader.complete();
+}
+
 bool decodeAborted(std::span<const std::byte> payload, AbortedMessage& message) {
   ByteReader reader(payload);
   reader.raw(&message.id, sizeof message.id);

@@ -11,7 +11,7 @@
 
 namespace ncclrun {
 
-inline constexpr uint32_t kBootstrapProtocol = 3;
+inline constexpr uint32_t kBootstrapProtocol = 4;
 inline constexpr uint32_t kJoinRound = 0xffffffff;
 inline constexpr uint32_t kSplitRound = 0x80000000;   // of a communicator's first split
 inline constexpr uint32_t kAllGone = 0xffffffff;      // in place of the number of ranks that are left out
@@ -44,7 +44,18 @@ static_assert(sizeof(PeerInfo) == 64);
 
 // failed: the engine gave up, its program did nothing to that end. differed: nobody leaves, but the ranks' calls do not
 // fit together. revoked: nobody leaves, but the rank has ended what was under way.
-enum class LeaveHow : uint32_t { finalized = 0, aborted = 1, failed = 2, differed = 5, revoked = 6 };
+// Those that end in Alone come after the set-up: other ranks fail only where they wait for this one. brokenAlone: it
+// stays, but nothing more comes from it.
+enum class LeaveHow : uint32_t {
+  finalized = 0,
+  aborted = 1,
+  failed = 2,
+  differed = 5,
+  revoked = 6,
+  abortedAlone = 7,
+  failedAlone = 8,
+  brokenAlone = 9,
+};
 
 struct WelcomeMessage {
   uint32_t hostIndex = 0;
@@ -60,6 +71,16 @@ struct AbortedMessage {
   uint32_t epoch = 0;
   uint32_t rank = 0;
   Status status;
+};
+
+// A rank is gone from a communicator.
+struct PeerGoneMessage {
+  ncclUniqueId id{};
+  uint32_t epoch = 0;
+  uint32_t receiver = 0;  // the rank that is told
+  uint32_t rank = 0;      // the one that is gone
+  Status status;
+  bool waited = false;  // the receiver waits for somebody, and for long
 };
 
 Bytes encodeHello(uint32_t pid, int32_t jobRank, const std::string& jobId, const std::string& engineVersion);
@@ -81,5 +102,6 @@ bool decodePlan(std::span<const std::byte> payload, Membership& membership);
 bool decodeWelcome(std::span<const std::byte> payload, WelcomeMessage& message);
 bool decodeRefused(std::span<const std::byte> payload, Status& status);
 bool decodeAborted(std::span<const std::byte> payload, AbortedMessage& message);
+bool decodePeerGone(std::span<const std::byte> payload, PeerGoneMessage& message);
 
 }  // namespace ncclrun

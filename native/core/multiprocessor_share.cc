@@ -28,7 +28,7 @@ uint32_t queues() {
 void tellQueues(const Gpu& gpu, size_t communicators) {
   static std::once_flag told;
   std::call_once(told, [&] {
-    tellInfo(formatSentence(
+    tellWarning(formatSentence(
         "GPU %d: %zu communicators and %u queues of the driver: ranks that call them on different streams in different "
         "orders may wait for each other for ever. CUDA_DEVICE_MAX_CONNECTIONS=32 gives streams queues of their own",
         gpu.device, communicators, queues()));
@@ -37,7 +37,7 @@ void tellQueues(const Gpu& gpu, size_t communicators) {
 void tellShortage(const Gpu& gpu, size_t communicators) {
   static std::once_flag told;
   std::call_once(told, [&] {
-    tellInfo(formatSentence(
+    tellWarning(formatSentence(
         "GPU %d has %u multiprocessors, and operations of its %zu communicators that are under way or captured want "
         "more: ranks that call them in different orders may wait for each other for ever. NCCLRUN_MAX_SMS bounds what "
         "each launch takes",

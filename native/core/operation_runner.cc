@@ -309,6 +309,7 @@ Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry&
   }
   const auto runCollective = [&](const Task& task) -> Status {
     if (isPointToPoint(task) || interrupt.raised()) return {};
+    telemetry.called(task.operation, task.bytes);
     telemetry.begin(task.operation, task.bytes);
     ends_.begin(task.operation);
     used_ = 0;

@@ -29,7 +29,8 @@ class Patience {
       : interrupt_(interrupt), own_(own), spinNanoseconds_(spinNanoseconds), loan_(loan), lookOut_(lookOut) {}
 
   // Returns true when ready() does, false if interrupted first. ready() must look with seq_cst loads; beforeSleep() is
-  // called once each time polling gave nothing.
+  // called once each time polling gave nothing, when whoever changes something already rings: what it sees there, or a
+  // look of ready() after it, is not missed.
   template <class Ready, class BeforeSleep>
   bool wait(Ready&& ready, BeforeSleep&& beforeSleep) {
     if (ready()) return !interrupt_.raised();
@@ -51,9 +52,7 @@ class Patience {
         until = 0;
         continue;
       }
-      beforeSleep();
-      if (lookOut_ != nullptr) lookOut_->lookOut();
-      sleep(ready);
+      sleep(ready, beforeSleep);
       until = 0;
     }
   }
@@ -68,10 +67,12 @@ class Patience {
   static constexpr uint32_t kRoundsPerLook = 16;      // between two looks at the clock; about half a microsecond
   static constexpr uint64_t kLongSleep = 50'000'000;  // of nanoseconds; shorter ones are waits as usual
 
-  template <class Ready>
-  void sleep(Ready& ready) {
+  template <class Ready, class BeforeSleep>
+  void sleep(Ready& ready, BeforeSleep& beforeSleep) {
     own_.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = own_.sequence.load(std::memory_order_seq_cst);
+    beforeSleep();
+    if (lookOut_ != nullptr) lookOut_->lookOut();
     const bool sleeps = !interrupt_.raised() && !ready();
     if (sleeps && !futexWait(own_.sequence, seen, lookOut_ == nullptr ? kForEver : kLongSleep)) {
       lookOut_->hearAll();

@@ -13,6 +13,8 @@
 #include "core/descriptor.h"
 #include "core/fnv.h"
 #include "core/host_identity.h"
+#include "core/limits.h"
+#include "core/variables.h"
 
 namespace ncclrun {
 namespace {
@@ -33,7 +35,9 @@ std::string pidNamespace() {
 }
 
 Status systemError(const char* what) {
-  return {ncclSystemError, formatSentence("%s for connections from other hosts: %s", what, std::strerror(errno))};
+  const int error = errno;
+  return {ncclSystemError, formatSentence("%s for connections from other hosts: %s%s", what, std::strerror(error),
+                                          limitBehind(error).c_str())};
 }
 
 }  // namespace
@@ -41,7 +45,7 @@ Status systemError(const char* what) {
 PeerInfo describePeer(const ncclUniqueId& id, const std::string& hostName, uint16_t listenPort,
                       const std::optional<cuda::Gpu>& gpu, const CommSettings& settings, uint32_t communicators) {
   Fnv host = saltedBy(id);
-  if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
+  if (const char* given = ncclVariable("NCCL_HOSTID"); given != nullptr && *given != '\0') {
     host.add(given);
   } else {
     host.add(hostName + bootId());

@@ -15,6 +15,7 @@
 
 #include "core/detached_process.h"
 #include "core/installation.h"
+#include "core/shared_file.h"
 
 extern char** environ;
 
@@ -95,8 +96,9 @@ Status startAgent(const Descriptor& listener, PrivateAgent& agent) {
   if (Status status = findInstallation(installation); !status.ok()) {
     return {status.code, "cannot start a private agent: " + status.sentence};
   }
-  agent.remarks.reset(memfd_create("ncclrun-remarks", MFD_CLOEXEC));
-  if (!agent.remarks.valid()) return systemError(agent.name, "memfd_create");
+  SharedFile remarks = makeSharedFile("ncclrun-remarks");
+  if (!remarks.descriptor.valid()) return {ncclSystemError, "cannot start a private agent: " + remarks.why};
+  agent.remarks = std::move(remarks.descriptor);
   agent.command = installation.node + " " + installation.agent;
   const DetachedProcess process = {
       .words = {installation.node, installation.noDebugger, "--disable-warning=ExperimentalWarning", installation.agent,

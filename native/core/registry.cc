@@ -18,9 +18,25 @@ Registry& Registry::get() {
   return registry;
 }
 
+template <typename Tell>
+void Registry::forAll(Tell&& tell) {
+  std::vector<std::shared_ptr<Communicator>> all;
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [handle, communicator] : communicators_) all.push_back(communicator);
+  }
+  for (const auto& communicator : all) tell(*communicator);
+}
+
 Registry::Registry() : last_(kFirstHandle) {
-  ControlThread::get().post(
-      [this] { AgentClient::get().onAborted([this](const AbortedMessage& message) { tellAll(message); }); });
+  ControlThread::get().post([this] {
+    AgentClient::get().onAborted([this](const AbortedMessage& message) {
+      forAll([&](Communicator& communicator) { communicator.brokenByAgent(message); });
+    });
+    AgentClient::get().onPeerGone([this](const PeerGoneMessage& message) {
+      forAll([&](Communicator& communicator) { communicator.peerGone(message); });
+    });
+  });
 }
 
 uint32_t Registry::laneOf(const Communicator& communicator) const {
@@ -37,6 +53,7 @@ ncclComm_t Registry::add(std::shared_ptr<Communicator> communicator) {
   last_ += kHandleStep;
   const auto handle = reinterpret_cast<ncclComm_t>(last_);
   communicators_.emplace(handle, std::move(communicator));
+  ControlThread::get().use(true);
   return handle;
 }
 
@@ -52,16 +69,8 @@ std::shared_ptr<Communicator> Registry::remove(ncclComm_t handle) {
   if (found == communicators_.end()) return nullptr;
   std::shared_ptr<Communicator> communicator = std::move(found->second);
   communicators_.erase(found);
+  if (communicators_.empty()) ControlThread::get().use(false);
   return communicator;
-}
-
-void Registry::tellAll(const AbortedMessage& message) {
-  std::vector<std::shared_ptr<Communicator>> all;
-  {
-    std::shared_lock lock(mutex_);
-    for (const auto& [handle, communicator] : communicators_) all.push_back(communicator);
-  }
-  for (const auto& communicator : all) communicator->brokenByAgent(message);
 }
 
 }  // namespace ncclrun

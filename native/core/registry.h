@@ -25,7 +25,8 @@ class Registry {
  private:
   Registry();
   uint32_t laneOf(const Communicator& communicator) const;
-  void tellAll(const AbortedMessage& message);
+  template <typename Tell>
+  void forAll(Tell&& tell);
 
   std::shared_mutex mutex_;
   uintptr_t last_;

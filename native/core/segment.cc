@@ -36,6 +36,20 @@ Status Segment::map(int fd, const PlanView& plan) {
   return {};
 }
 
+void Segment::leave(uint32_t local, uint64_t collectives) const {
+  doorbell(local).left.store(collectives + 1, std::memory_order_seq_cst);
+  ringAll();
+}
+
+void Segment::leaveAborted(uint32_t local) const {
+  uint64_t there = 0;
+  if (doorbell(local).left.compare_exchange_strong(there, kAborted, std::memory_order_seq_cst)) ringAll();
+}
+
+void Segment::ringAll() const {
+  for (uint32_t one = 0; one < plan_->header().localRanks; one++) ring(doorbell(one));
+}
+
 bool futexWait(std::atomic<uint32_t>& word, uint32_t seen, uint64_t nanoseconds) {
   const timespec limit{time_t(nanoseconds / 1'000'000'000), long(nanoseconds % 1'000'000'000)};
   return syscall(SYS_futex, &word, FUTEX_WAIT, seen, nanoseconds == kForEver ? nullptr : &limit, nullptr, 0) == 0 ||

@@ -46,9 +46,14 @@ class Segment {
   std::byte* pairMemory(uint32_t fromLocal, uint32_t toLocal) const {
     return base_ + plan_->pairOffset(fromLocal, toLocal);
   }
+  // This rank leaves in order after so many collectives: peers that wait for it wake up and see it.
+  void leave(uint32_t local, uint64_t collectives) const;
+  // It has aborted the communicator, unless it had left.
+  void leaveAborted(uint32_t local) const;
   Connection& connection(uint64_t offset) const { return *at<Connection>(offset); }
 
  private:
+  void ringAll() const;
   uint64_t wayNumber(uint32_t from, uint32_t to) const { return uint64_t(from) * plan_->header().localRanks + to; }
   uint64_t waysOffset() const {
     const uint64_t records = plan_->header().barrierOffset + sizeof(NodeBarrier);

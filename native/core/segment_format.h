@@ -17,13 +17,28 @@ struct AbortBlock {
 };
 static_assert(sizeof(AbortBlock) == 512);
 
+// The collective with which a rank last compared its calls with those of the other ranks of its host
+// (core/call_check.h): a StepCall, whose first word is its number; 0: there is none, or it is being written.
+struct CallRecord {
+  std::array<std::atomic<uint64_t>, 5> words;
+};
+
 // What a sleeping rank waits on. A peer that changed something the rank may wait for: if `sleepers` is not 0, it adds 1
 // to `sequence` and wakes the futex on it. Both sides need a full fence between their store and their load (Dekker).
 struct Doorbell {
   alignas(64) std::atomic<uint32_t> sequence;
   std::atomic<uint32_t> sleepers;
+  // Of the same rank; nobody sleeps on these.
+  CallRecord called;
+  // Written once, by the rank itself when it leaves in order: 1 + the number of collectives that it has called; 0 while
+  // it is there; kAborted. What it has sent lies in memory by then, and it takes nothing more.
+  std::atomic<uint64_t> left;
+  std::atomic<uint32_t> takenBack;  // how often it has freed or deregistered buffers that others may have mapped
 };
 static_assert(sizeof(Doorbell) == 64);
+
+// In Doorbell::left: the rank has aborted the communicator. The agents tell, too, but later.
+inline constexpr uint64_t kAborted = ~uint64_t(0);
 
 struct NodeBarrier {
   alignas(64) std::atomic<uint32_t> arrived;

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -18,9 +19,37 @@ constexpr size_t kBrief = 2;
 // What follows later than this follows a computation, which needs the core.
 constexpr uint64_t kMostLooking = 50'000;
 
+// Never destroyed: default streams live until the process ends.
+struct All {
+  std::mutex mutex;
+  std::set<Stream*> streams;
+};
+All& all() {
+  static auto& streams = *new All;
+  return streams;
+}
+
 }  // namespace
 
+Stream::Stream() {
+  std::lock_guard lock(all().mutex);
+  all().streams.insert(this);
+}
+
+void Stream::endIdleThreads() {
+  std::lock_guard lock(all().mutex);
+  for (Stream* const stream : all().streams) {
+    std::lock_guard inner(stream->mutex_);
+    stream->endsIdle_ = true;
+    stream->work_.notify_all();
+  }
+}
+
 Stream::~Stream() {
+  {
+    std::lock_guard lock(all().mutex);
+    all().streams.erase(this);
+  }
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -41,7 +70,7 @@ Status Stream::push(Item&& item) {
   bool wake;
   {
     std::lock_guard lock(mutex_);
-    if (!thread_.joinable()) {
+    if (!thread_.joinable() || exited_) {
       if (Status status = startThread(); !status.ok()) return status;
     }
     if (item.launcher == nullptr) callbacks_++;
@@ -55,6 +84,8 @@ Status Stream::push(Item&& item) {
 }
 
 Status Stream::startThread() {
+  if (thread_.joinable()) thread_.join();
+  exited_ = false;
   try {
     thread_ = ncclrun::startThread("ncclrun-stream", [this] { threadMain(); });
   } catch (const std::system_error& error) {
@@ -74,6 +105,10 @@ void Stream::threadMain() {
       endBatch();
     } else if (running_ || queue_.empty()) {
       if (stopping_ && !running_) return;
+      if (endsIdle_ && !running_) {
+        exited_ = true;
+        return;
+      }
       waitForWork(lock);
     } else {
       lent_ = 0;
@@ -86,7 +121,7 @@ void Stream::threadMain() {
 
 void Stream::waitForWork(Lock& lock) {
   uint32_t looks = 0;
-  while (!handed_ && (running_ || (!stopping_ && queue_.empty()))) {
+  while (!handed_ && (running_ || (!stopping_ && !endsIdle_ && queue_.empty()))) {
     asleep_ = true;
     looksOut_ = !lends_ && lent_ >= kLentOften;
     if (!looksOut_) {

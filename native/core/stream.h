@@ -19,13 +19,17 @@ namespace ncclrun {
 
 class Stream {
  public:
-  Stream() = default;
+  Stream();
   ~Stream();  // waits for what is queued
+  // Those of all streams that have nothing to run end, when they next have nothing; the next push starts them again.
+  // For a process whose main thread has ended.
+  static void endIdleThreads();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // The stream behind a handle; null is the first of the process's default streams.
-  static Stream& of(ncclrunStream_t handle);
+  // The stream behind a handle; null if it is no stream (any more). A default stream's handle is the first of the
+  // process's default streams.
+  static Stream* find(ncclrunStream_t handle);
 
   // ncclSystemError if the stream's thread cannot be started; then nothing was queued.
   Status push(std::shared_ptr<Launcher> launcher, Launch&& launch);
@@ -87,6 +91,8 @@ class Stream {
   bool handed_ = false;         // the stream's thread has to finish the loan
   std::unique_ptr<Loan> loan_;  // once there was one
   bool stopping_ = false;
+  bool endsIdle_ = false;
+  bool exited_ = false;           // the thread, for want of work
   Status error_;                  // first since the last report
   uint64_t spinNanoseconds_ = 0;  // of the last launch
   std::atomic<uint64_t> pushed_{0};
@@ -98,8 +104,16 @@ class Stream {
 // What comes on `later` from now on waits for what is on `earlier`.
 Status orderStreams(Stream& later, Stream& earlier);
 
-// What a null handle stands for in a communicator of this lane: ranks of one communicator that live in one process wait
-// for each other, so each has a default stream of its own. Lane 0: null.
+// Null, and CUDA's own handles of its default streams (cudaStreamLegacy, cudaStreamPerThread).
+inline bool isDefaultStream(ncclrunStream_t handle) { return reinterpret_cast<uintptr_t>(handle) <= 2; }
+
+// That the handle is no stream of the host device.
+Status noSuchStream(ncclrunStream_t handle);
+// There are streams that a program made, and this is one of them. (CUDA's are others.)
+bool isHostStream(ncclrunStream_t handle);
+
+// What a default stream's handle stands for in a communicator of this lane: ranks of one communicator that live in one
+// process wait for each other, so each has a default stream of its own. Lane 0: null.
 ncclrunStream_t defaultStream(uint32_t lane);
 
 }  // namespace ncclrun

@@ -1,9 +1,11 @@
 // ncclrun.h's host streams.
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,34 +23,54 @@ struct ncclrunStream {
 namespace ncclrun {
 namespace {
 
-// Live until the process ends: threads may still use them while destructors run.
-struct DefaultStreams {
+// All there are; they live until the process ends: threads may still use them while destructors run.
+struct Streams {
   std::mutex mutex;
-  std::deque<ncclrunStream> streams = std::deque<ncclrunStream>(1);  // by lane; they stay where they are
+  std::deque<ncclrunStream> defaults = std::deque<ncclrunStream>(1);  // by lane; they stay where they are
+  std::unordered_set<const ncclrunStream*> made;                      // and not destroyed
+  std::atomic<bool> anyMade{false};                                   // ever
+  std::atomic<uint64_t> destroyed{0};
 };
 
-DefaultStreams& defaults() {
-  static auto* const all = new DefaultStreams;
-  return *all;
+Streams& all() {
+  static auto* const streams = new Streams;
+  return *streams;
 }
 
 ncclrunStream& defaultAt(uint32_t lane) {
-  std::lock_guard lock(defaults().mutex);
-  while (defaults().streams.size() <= lane) defaults().streams.emplace_back();
-  return defaults().streams[lane];
+  std::lock_guard lock(all().mutex);
+  while (all().defaults.size() <= lane) all().defaults.emplace_back();
+  return all().defaults[lane];
 }
 
-// The streams that a handle stands for: null for the default streams of the calling thread's ranks, or of all where it
-// has none.
+// A thread mostly asks for the same one again.
+bool lives(ncclrunStream_t handle) {
+  thread_local ncclrunStream_t last = nullptr;
+  thread_local uint64_t destroyed = 0;
+  const uint64_t now = all().destroyed.load(std::memory_order_acquire);
+  if (handle == last && destroyed == now) return true;
+  std::lock_guard lock(all().mutex);
+  const auto isIt = [&](const ncclrunStream& one) { return &one == handle; };
+  if (!all().made.contains(handle) && std::none_of(all().defaults.begin(), all().defaults.end(), isIt)) return false;
+  last = handle;
+  destroyed = now;
+  return true;
+}
+
+// The streams that a handle stands for: a default one for the default streams of the calling thread's ranks, or of all
+// where it has none. None where it is no stream.
 std::vector<Stream*> streamsOf(ncclrunStream_t handle) {
-  if (handle != nullptr) return {&handle->stream};
   std::vector<Stream*> found;
+  if (!isDefaultStream(handle)) {
+    if (lives(handle)) found.push_back(&handle->stream);
+    return found;
+  }
   if (const std::vector<uint32_t> lanes = ownLanes(); !lanes.empty()) {
     for (const uint32_t lane : lanes) found.push_back(&defaultAt(lane).stream);
     return found;
   }
-  std::lock_guard lock(defaults().mutex);
-  for (ncclrunStream& one : defaults().streams) found.push_back(&one.stream);
+  std::lock_guard lock(all().mutex);
+  for (ncclrunStream& one : all().defaults) found.push_back(&one.stream);
   return found;
 }
 
@@ -81,7 +103,22 @@ ncclResult_t result(const Status& status) {
 
 }  // namespace
 
-Stream& Stream::of(ncclrunStream_t handle) { return (handle != nullptr ? *handle : defaultAt(0)).stream; }
+Stream* Stream::find(ncclrunStream_t handle) {
+  if (isDefaultStream(handle)) return &defaultAt(0).stream;
+  return lives(handle) ? &handle->stream : nullptr;
+}
+
+Status noSuchStream(ncclrunStream_t handle) {
+  return {ncclInvalidArgument, formatSentence("stream %p is no stream of the host device: ncclrunStreamCreate did not "
+                                              "make it, or it was destroyed",
+                                              static_cast<void*>(handle))};
+}
+
+bool isHostStream(ncclrunStream_t handle) {
+  if (!all().anyMade.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(all().mutex);
+  return all().made.contains(handle);
+}
 
 ncclrunStream_t defaultStream(uint32_t lane) { return lane == 0 ? nullptr : &defaultAt(lane); }
 
@@ -89,58 +126,90 @@ ncclrunStream_t defaultStream(uint32_t lane) { return lane == 0 ? nullptr : &def
 
 using ncclrun::Stream;
 
+namespace {
+
+// body(streams) of the streams that the handle stands for.
+template <class Body>
+ncclResult_t withStreams(const char* function, ncclrunStream_t handle, Body&& body) {
+  if (const ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
+  const std::vector<Stream*> streams = ncclrun::streamsOf(handle);
+  if (!streams.empty()) return body(streams);
+  return ncclrun::fail(ncclInvalidArgument, "%s: %s", function, ncclrun::noSuchStream(handle).sentence.c_str());
+}
+
+// The same of a stream that is no default one.
+template <class Body>
+ncclResult_t withOwnStream(const char* function, ncclrunStream_t handle, Body&& body) {
+  if (handle == nullptr) return ncclrun::fail(ncclInvalidArgument, "%s: stream is NULL", function);
+  if (!ncclrun::isDefaultStream(handle)) return withStreams(function, handle, [&](auto&) { return body(*handle); });
+  return ncclrun::fail(ncclInvalidArgument, "%s: stream is %p, a default stream", function, static_cast<void*>(handle));
+}
+
+}  // namespace
+
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamCreate(ncclrunStream_t* stream) {
   if (stream == nullptr) return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamCreate: stream is NULL");
   if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
   *stream = new (std::nothrow) ncclrunStream;
-  return *stream != nullptr ? ncclSuccess : ncclrun::fail(ncclSystemError, "ncclrunStreamCreate: no memory");
+  if (*stream == nullptr) return ncclrun::fail(ncclSystemError, "ncclrunStreamCreate: no memory");
+  std::lock_guard lock(ncclrun::all().mutex);
+  ncclrun::all().made.insert(*stream);
+  ncclrun::all().anyMade.store(true, std::memory_order_release);
+  return ncclSuccess;
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamDestroy(ncclrunStream_t stream) {
   if (stream == nullptr)
     return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamDestroy: the default stream (NULL) stays");
-  if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  const ncclrun::Status status = stream->stream.synchronize();
-  delete stream;
-  return ncclrun::result(status);
+  return withOwnStream("ncclrunStreamDestroy", stream, [](ncclrunStream& own) {
+    const ncclrun::Status status = own.stream.synchronize();
+    {
+      std::lock_guard lock(ncclrun::all().mutex);
+      ncclrun::all().made.erase(&own);
+      ncclrun::all().destroyed.fetch_add(1, std::memory_order_release);
+    }
+    delete &own;
+    return ncclrun::result(status);
+  });
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamSynchronize(ncclrunStream_t stream) {
-  if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  if (stream != nullptr) return ncclrun::result(stream->stream.synchronize());
-  ncclrun::Status first;
-  for (Stream* one : ncclrun::streamsOf(stream)) {
-    if (ncclrun::Status status = one->synchronize(); first.ok()) first = std::move(status);
-  }
-  return ncclrun::result(first);
+  return withStreams("ncclrunStreamSynchronize", stream, [](const std::vector<Stream*>& streams) {
+    ncclrun::Status first;
+    for (Stream* one : streams) {
+      if (ncclrun::Status status = one->synchronize(); first.ok()) first = std::move(status);
+    }
+    return ncclrun::result(first);
+  });
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamQuery(ncclrunStream_t stream) {
-  if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  for (const Stream* one : ncclrun::streamsOf(stream)) {
-    if (!one->idle()) return ncclInProgress;
-  }
-  return ncclSuccess;
+  return withStreams("ncclrunStreamQuery", stream, [](const std::vector<Stream*>& streams) {
+    for (const Stream* one : streams) {
+      if (!one->idle()) return ncclInProgress;
+    }
+    return ncclSuccess;
+  });
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamLend(ncclrunStream_t stream, uint64_t nanoseconds) {
-  if (stream == nullptr) return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamLend: stream is NULL");
-  if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  ncclrun::Status error;
-  return stream->stream.lend(nanoseconds, error) ? ncclrun::result(error) : ncclInProgress;
+  return withOwnStream("ncclrunStreamLend", stream, [&](ncclrunStream& own) {
+    ncclrun::Status error;
+    return own.stream.lend(nanoseconds, error) ? ncclrun::result(error) : ncclInProgress;
+  });
 }
 
 NCCLRUN_EXPORT ncclResult_t ncclrunStreamCallback(ncclrunStream_t stream, void (*function)(void*, ncclResult_t),
                                                   void* argument) {
   if (function == nullptr) return ncclrun::fail(ncclInvalidArgument, "ncclrunStreamCallback: function is NULL");
-  if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
-  const auto streams = ncclrun::streamsOf(stream);
-  if (streams.size() == 1) return ncclrun::result(streams.front()->push(function, argument));
-  auto* meeting = new (std::nothrow) ncclrun::Meeting{streams.size(), ncclSuccess, function, argument};
-  if (meeting == nullptr) return ncclrun::fail(ncclSystemError, "ncclrunStreamCallback: no memory");
-  for (Stream* one : streams) {
-    // A stream that cannot start its thread has nothing to wait for.
-    if (!one->push(ncclrun::Meeting::arrive, meeting).ok()) ncclrun::Meeting::arrive(meeting, ncclSystemError);
-  }
-  return ncclSuccess;
+  return withStreams("ncclrunStreamCallback", stream, [&](const std::vector<Stream*>& streams) {
+    if (streams.size() == 1) return ncclrun::result(streams.front()->push(function, argument));
+    auto* meeting = new (std::nothrow) ncclrun::Meeting{streams.size(), ncclSuccess, function, argument};
+    if (meeting == nullptr) return ncclrun::fail(ncclSystemError, "ncclrunStreamCallback: no memory");
+    for (Stream* one : streams) {
+      // A stream that cannot start its thread has nothing to wait for.
+      if (!one->push(ncclrun::Meeting::arrive, meeting).ok()) ncclrun::Meeting::arrive(meeting, ncclSystemError);
+    }
+    return ncclSuccess;
+  });
 }

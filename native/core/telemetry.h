@@ -19,6 +19,8 @@ class Telemetry {
     if (slot_ != nullptr && get(slot_->state) == ncclrunStateIdle) set(slot_->state, uint32_t(ncclrunStateQueued));
   }
   void begin(const Operation& operation, uint64_t bytes);
+  // It takes its turn among the collectives that the ranks' agent compares; nothing of a send or receive.
+  void called(const Operation& operation, uint64_t bytes);
   void end(const Operation& operation, bool ok);
   // A step moved.
   void progress() {
@@ -44,6 +46,10 @@ class Telemetry {
   }
   void rested() {
     if (slot_ != nullptr) exchange(ncclrunStateWaiting, ncclrunStateIdle);
+  }
+  // Its communicator is no more, though kernels may still write here.
+  void left() {
+    if (slot_ != nullptr) set(slot_->left, 1u);
   }
   // The program is told that it failed because `rank` was lost.
   void lost(uint32_t rank) {

@@ -3,6 +3,11 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <string>
+#include <system_error>
+
+#include "core/limits.h"
+
 namespace ncclrun {
 
 std::thread startThread(const char* name, std::function<void()> body) {
@@ -14,9 +19,14 @@ std::thread startThread(const char* name, std::function<void()> body) {
     sigset_t* mask;
     ~Restore() { pthread_sigmask(SIG_SETMASK, mask, nullptr); }
   } restore{&before};
-  std::thread thread(std::move(body));
-  pthread_setname_np(thread.native_handle(), name);
-  return thread;
+  try {
+    std::thread thread(std::move(body));
+    pthread_setname_np(thread.native_handle(), name);
+    return thread;
+  } catch (const std::system_error& refused) {
+    const int error = refused.code().value();
+    throw std::system_error(refused.code(), std::string("thread ") + name + limitBehind(error));
+  }
 }
 
 }  // namespace ncclrun

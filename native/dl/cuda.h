@@ -19,6 +19,7 @@ using Event = struct CUevent_st*;
 using Graph = struct CUgraph_st*;
 using GraphNode = struct CUgraphNode_st*;
 using GraphExec = struct CUgraphExec_st*;
+using UserObject = struct CUuserObject_st*;
 using Pointer = unsigned long long;  // to memory of a device
 
 struct IpcHandle {
@@ -52,9 +53,13 @@ struct RowsCopy {
   size_t width, rows;
 };
 static_assert(sizeof(RowsCopy) == 128);
+inline constexpr unsigned kMemoryDevice = 2;
 inline constexpr unsigned kMemoryUnified = 4;  // whatever a pointer points to
 
 inline constexpr Result kSuccess = 0;
+inline constexpr Result kNoBinaryForGpu = 209;
+inline constexpr Result kNoJitCompiler = 221;
+inline constexpr Result kUnsupportedPtx = 222;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kPeerAccessAlreadyEnabled = 704;
 
@@ -64,7 +69,10 @@ inline constexpr int kFunctionMostDynamicSharedBytes = 8;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeGpuDirect = 116;
-inline constexpr int kPointerBufferId = 7;             // unique in the process, of an allocation
+inline constexpr int kPointerMemoryType = 2;
+inline constexpr int kPointerBufferId = 7;  // unique in the process, of an allocation
+inline constexpr int kPointerIsManaged = 8;
+inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr int kPointerIsLegacyIpcCapable = 10;  // by cuIpcGetMemHandle
 inline constexpr unsigned kEventNoTiming = 2;
 inline constexpr unsigned kEventRecordExternal = 1;
@@ -75,8 +83,11 @@ inline constexpr unsigned kHostPortable = 1;
 inline constexpr unsigned kHostMapped = 2;
 inline constexpr int kCaptureNone = 0;
 inline constexpr int kCaptureActive = 1;
+inline constexpr int kCaptureInvalidated = 2;
 inline constexpr int kCaptureRelaxed = 2;  // of a thread's interaction with others' captures
 inline constexpr unsigned kCaptureAddDependencies = 0;
+inline constexpr unsigned kUserObjectNoDestructorSync = 1;
+inline constexpr unsigned kGraphTakesReference = 1;
 // Of launchKernel's last argument.
 inline void* const kParametersEnd = nullptr;
 inline void* const kParameterBuffer = reinterpret_cast<void*>(1);
@@ -109,6 +120,7 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(memsetD8Async, "cuMemsetD8Async", (Pointer, unsigned char, size_t, Stream))                                       \
   F(memcpyAsync, "cuMemcpyAsync", (Pointer, Pointer, size_t, Stream))                                                 \
   F(memcpyRowsAsync, "cuMemcpy2DAsync_v2", (const RowsCopy*, Stream))                                                 \
+  F(memGetInfo, "cuMemGetInfo_v2", (size_t*, size_t*))                                                                \
   F(memGetAddressRange, "cuMemGetAddressRange_v2", (Pointer*, size_t*, Pointer))                                      \
   F(pointerGetAttribute, "cuPointerGetAttribute", (void*, int, Pointer))                                              \
   F(ipcGetMemHandle, "cuIpcGetMemHandle", (IpcHandle*, Pointer))                                                      \
@@ -138,6 +150,9 @@ inline void* const kParameterBytes = reinterpret_cast<void*>(2);
   F(graphAddEventRecordNode, "cuGraphAddEventRecordNode", (GraphNode*, Graph, const GraphNode*, size_t, Event))       \
   F(graphAddDependencies, "cuGraphAddDependencies", (Graph, const GraphNode*, const GraphNode*, size_t))              \
   F(graphRemoveDependencies, "cuGraphRemoveDependencies", (Graph, const GraphNode*, const GraphNode*, size_t))        \
+  F(userObjectCreate, "cuUserObjectCreate", (UserObject*, void*, void (*)(void*), unsigned, unsigned))                \
+  F(userObjectRelease, "cuUserObjectRelease", (UserObject, unsigned))                                                 \
+  F(graphRetainUserObject, "cuGraphRetainUserObject", (Graph, UserObject, unsigned, unsigned))                        \
   F(graphDestroy, "cuGraphDestroy", (Graph))                                                                          \
   F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec))                                                              \
   F(eventElapsedTime, "cuEventElapsedTime_v2", (float*, Event, Event))                                                \
@@ -156,6 +171,9 @@ struct Driver {
 
 // The driver, opened and started at the first call; null: there is none, `why` says so in a sentence without its end.
 const Driver* driver(std::string& why);
+
+// Number of GPUs that the driver shows this process, also where the driver is too old to be used.
+int visibleGpus();
 
 // The driver where it is known to be there.
 const Driver& driver();

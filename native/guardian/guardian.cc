@@ -109,7 +109,7 @@ void Guardian::watch() {
 
 void Guardian::takeSignals() {
   signalfd_siginfo information;
-  while (read(signals_, &information, sizeof information) == sizeof information) continue;
+  while (read(signals_, &information, sizeof information) > 0) continue;
 }
 
 bool Guardian::mayReadOutput() const {

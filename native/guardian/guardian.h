@@ -25,8 +25,8 @@ enum class Outcome : int {
 
 class Guardian {
  public:
-  // `socket` leads to the agent, `warden` to the warden (-1: there is none); `signals` is a signalfd for SIGCHLD; all
-  // signals are blocked. `leaseMs` holds until the order to spawn brings another; 0: none.
+  // `socket` leads to the agent, `warden` to the warden (-1: there is none); `signals` becomes readable with SIGCHLD;
+  // all other signals are blocked. `leaseMs` holds until the order to spawn brings another; 0: none.
   Guardian(int socket, int warden, int signals, const Ward& ward, uint32_t leaseMs);
   // Returns when no process of the job is left, or none that can be ended.
   Outcome run();

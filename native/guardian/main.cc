@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +24,8 @@ using ncclrun::guardian::kAgentSocket;
 
 // The ranks shall find signals as a login shell leaves them, whatever our parents ignored. We ourselves read of our
 // children from a descriptor, and heed nothing else: a resource manager sends its SIGTERM to every process of a job,
-// and what follows from it is for the launcher to say. Whoever wants us to end ends the agent.
+// and what follows from it is for the launcher to say. Whoever wants us to end ends the agent. -1: there is no
+// signalfd.
 int takeOverSignals() {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);  // refused for KILL and STOP
   sigset_t all;
@@ -33,6 +35,30 @@ int takeOverSignals() {
   sigemptyset(&ours);
   sigaddset(&ours, SIGCHLD);
   return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int childSignals[2] = {-1, -1};  // a pipe
+
+void noteChild(int) {
+  const int before = errno;
+  [[maybe_unused]] const ssize_t wrote = write(childSignals[1], "", 1);
+  errno = before;
+}
+
+// A descriptor that is readable when a child may have died, where the system refuses signalfd: a handler writes to a
+// pipe. Signals reach a handler in any process, so unlike signalfd the pipe must not be shared with the warden. -1: no
+// pipe can be made either.
+int pipeForChildren() {
+  if (pipe2(childSignals, O_CLOEXEC | O_NONBLOCK) < 0) return -1;
+  struct sigaction action = {};
+  action.sa_handler = noteChild;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGCHLD, &action, nullptr);
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGCHLD);
+  sigprocmask(SIG_UNBLOCK, &ours, nullptr);
+  return childSignals[0];
 }
 
 // Nothing that we inherited reaches a rank, and 0, 1 and 2 are taken so that no pipe gets these numbers.
@@ -68,11 +94,16 @@ int main(int argc, char** argv) {
     perror("ncclrun-guardian: cannot become the reaper of orphans (PR_SET_CHILD_SUBREAPER)");
     return 2;
   }
-  const int signals = takeOverSignals();
+  int signals = takeOverSignals();
   const char* runtimeDirectory = argc > 1 ? argv[1] : "";
   const uint32_t leaseMs = argc > 2 ? static_cast<uint32_t>(strtoul(argv[2], nullptr, 10)) : 0;
   const bool endsAgent = argc > 3 && strcmp(argv[3], "agent") == 0;
   const ncclrun::guardian::Ward ward = {.runtimeDirectory = runtimeDirectory, .agent = endsAgent ? getppid() : 0};
   const int warden = ncclrun::guardian::becomeGuardianOfWarden(ward, signals, argv[0]);
+  if (signals < 0) signals = pipeForChildren();
+  if (signals < 0) {
+    perror("ncclrun-guardian: neither signalfd nor pipe2 tells of the ranks' deaths");
+    return 2;
+  }
   return static_cast<int>(ncclrun::guardian::Guardian(kAgentSocket, warden, signals, ward, leaseMs).run());
 }

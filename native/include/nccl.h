@@ -57,7 +57,8 @@ typedef enum {
   ncclInvalidUsage = 5,    /* the call is not allowed now or here */
   ncclRemoteError = 6,     /* another rank died, aborted or lost its connection */
   ncclInProgress = 7,      /* not an error: under way, see ncclCommGetAsyncError */
-  ncclNumResults = 8
+  ncclTimeout = 8,
+  ncclNumResults = 9
 } ncclResult_t;
 
 /* "Leave it at the default", for whole numbers, pointers and fractions. */
@@ -252,8 +253,8 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
-/* Ends everything of the communicator at once, at any moment, from any thread, and frees it; the other ranks get
- * ncclRemoteError. */
+/* Ends everything of the communicator at once, at any moment, from any thread, and frees it. Other ranks that wait for
+ * this one, now or later, get ncclRemoteError; those that do not go on. */
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 

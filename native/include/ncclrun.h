@@ -113,7 +113,8 @@ ncclResult_t ncclrunCommLetQueueGrow(ncclComm_t comm);
 ncclResult_t ncclrunCommBegin(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclrunDevice_t device);
 ncclResult_t ncclrunCommWait(ncclComm_t comm);
 
-/* ncclCommAbort with a reason, which is part of what the other ranks' errors say; NULL: none. Copied. */
+/* ncclCommAbort for all ranks: the communicator ends at the others, too, whether or not they wait for this one. The
+ * reason is part of what their errors say; NULL: none. Copied. */
 ncclResult_t ncclrunCommAbort(ncclComm_t comm, const char* reason);
 
 /* ---- Who is where ---- */
@@ -158,10 +159,10 @@ ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collective, uint64_t b
  * same between the same operations. */
 ncclResult_t ncclrunCommChooseAs(ncclComm_t comm, uint64_t bytes);
 
-/* ---- The telemetry page: one per process, made and owned by the agent, written by the engine, read by anybody who has
- * it. ---- */
+/* ---- The telemetry pages of a process: made and owned by the agent, written by the engine, read by anybody who has
+ * them. An engine that has more communicators than slots asks for another page. ---- */
 #define NCCLRUN_TELEMETRY_BYTES 8192
-#define NCCLRUN_TELEMETRY_SLOTS 60
+#define NCCLRUN_TELEMETRY_SLOTS 40
 #define NCCLRUN_TELEMETRY_MAGIC 0x5054434eu /* "NCTP" */
 enum {
   ncclrunStateFree = 0,
@@ -190,18 +191,23 @@ typedef struct {
                         is free, until the slot is taken again. */
   uint32_t call;     /* of the operation last begun: type, operator << 8, root or peer (16 bits of it) << 16 */
   uint64_t hashed;   /* how many operations, those but sends and receives, have begun; written after recentHashes */
-  uint16_t recentHashes[16]; /* 16 bits of the rolling hash up to and including the k-th of them, at k % 16 */
-} ncclrunTelemetrySlot;      /* 128 bytes */
+  uint16_t recentHashes[36]; /* 16 bits of the rolling hash up to and including the k-th of them, at k % 36 */
+  uint32_t left;             /* not 0: the communicator has been left; its last kernels may still write here */
+  uint32_t reserved;
+  uint64_t hashedBytes; /* of the last of them: as `bytes`, `collective` and `call` */
+  uint32_t hashedCollective;
+  uint32_t hashedCall;
+} ncclrunTelemetrySlot; /* 192 bytes */
 typedef struct {
   uint32_t magic, version;
   uint32_t pid;
   int32_t jobRank; /* -1 unknown */
   uint64_t reserved[62];
   ncclrunTelemetrySlot slots[NCCLRUN_TELEMETRY_SLOTS];
-} ncclrunTelemetryPage; /* 512 + 60*128 = 8192 bytes */
+} ncclrunTelemetryPage; /* 512 + 40*192 = 8192 bytes */
 
 #ifdef __cplusplus
 }
-static_assert(sizeof(ncclrunTelemetrySlot) == 128 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
+static_assert(sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
 #endif
 #endif

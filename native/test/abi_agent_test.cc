@@ -202,7 +202,7 @@ void telemetryAndThreads() {
   const void* memory = mmap(nullptr, NCCLRUN_TELEMETRY_BYTES, PROT_READ, MAP_SHARED, page, 0);
   EXPECT(memory != MAP_FAILED);
   const auto& telemetry = *static_cast<const ncclrunTelemetryPage*>(memory);
-  EXPECT(telemetry.magic == NCCLRUN_TELEMETRY_MAGIC && telemetry.version == 2 && telemetry.jobRank == 5);
+  EXPECT(telemetry.magic == NCCLRUN_TELEMETRY_MAGIC && telemetry.version == 3 && telemetry.jobRank == 5);
   EXPECT(telemetry.pid == static_cast<uint32_t>(getpid()));
   agent.send(kRefused, join.request, refusal(ncclSystemError, "enough"));
   joining.expect(ncclSystemError, "enough");

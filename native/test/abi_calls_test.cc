@@ -1,6 +1,7 @@
 // What the interface says to wrong arguments and wrong moments, without a communicator; and that each thread has its
 // own group and its own last error.
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -65,6 +66,28 @@ void joining() {
   EXPECT_RESULT(ncclrunCommInitPlan(&comm, nullptr, 0, -1, 0, -1), ncclInvalidArgument, "plan is NULL");
   EXPECT_RESULT(ncclrunCommInitPlan(&comm, "no plan", 7, -1, 0, -1), ncclInvalidArgument, "ncclrunCommInitPlan");
   EXPECT(comm == nullptr);
+}
+
+// Programs keep the pointer.
+void lastErrorStays() {
+  EXPECT_RESULT(ncclCommCount(nullptr, nullptr), ncclInvalidArgument, "comm is NULL");
+  const char* const own = ncclGetLastError(nullptr);
+  EXPECT_RESULT(ncclCommCount(kForeign, nullptr), ncclInvalidArgument, "no communicator");
+  EXPECT(std::strlen(own) > 0 && own == ncclGetLastError(nullptr));
+  std::set<const char*> all;
+  for (int i = 0; i < 100; i++) {
+    const char* ofThread = nullptr;
+    std::thread thread([&ofThread] {
+      EXPECT_RESULT(ncclGroupEnd(), ncclInvalidUsage, "no ncclGroupStart");
+      ofThread = ncclGetLastError(nullptr);
+    });
+    thread.join();
+    EXPECT(std::strstr(ofThread, "no ncclGroupStart") != nullptr);
+    all.insert(ofThread);
+  }
+  EXPECT(all.size() == 1);  // the memory of a thread that has ended serves the next one
+  std::thread silent([] { EXPECT(std::strstr(ncclGetLastError(nullptr), "no ncclGroupStart") != nullptr); });
+  silent.join();
 }
 
 void groups() {
@@ -155,6 +178,7 @@ int main() {
   groups();
   failedGroupOfInits();
   lastErrors();
+  lastErrorStays();
   manyThreads();
   memory();
   return 0;

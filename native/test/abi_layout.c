@@ -35,7 +35,8 @@ CHECK(flags, NCCL_WIN_DEFAULT == 0 && NCCL_WIN_COLL_SYMMETRIC == 1 && NCCL_SHRIN
                  NCCL_SHRINK_ABORT == 1 && NCCL_REVOKE_DEFAULT == 0 && NCCL_SPLIT_NOCOLOR == -1);
 CHECK(enumerations, sizeof(ncclResult_t) == 4 && sizeof(ncclDataType_t) == 4 && sizeof(ncclRedOp_t) == 4);
 CHECK(results, ncclSuccess == 0 && ncclUnhandledCudaError == 1 && ncclSystemError == 2 && ncclInternalError == 3 &&
-                   ncclInvalidArgument == 4 && ncclInvalidUsage == 5 && ncclRemoteError == 6 && ncclInProgress == 7);
+                   ncclInvalidArgument == 4 && ncclInvalidUsage == 5 && ncclRemoteError == 6 && ncclInProgress == 7 &&
+                   ncclTimeout == 8 && ncclNumResults == 9);
 CHECK(types, ncclInt8 == 0 && ncclChar == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclInt == 2 && ncclUint32 == 3 &&
                  ncclInt64 == 4 && ncclUint64 == 5 && ncclFloat16 == 6 && ncclHalf == 6 && ncclFloat32 == 7 &&
                  ncclFloat == 7 && ncclFloat64 == 8 && ncclDouble == 8 && ncclBfloat16 == 9 && ncclFloat8e4m3 == 10 &&
@@ -43,7 +44,7 @@ CHECK(types, ncclInt8 == 0 && ncclChar == 0 && ncclUint8 == 1 && ncclInt32 == 2 
 CHECK(operators, ncclSum == 0 && ncclProd == 1 && ncclMax == 2 && ncclMin == 3 && ncclAvg == 4 && ncclNumOps == 5 &&
                      ncclMaxRedOp == 0x7fffffff);
 CHECK(version_codes, NCCL_VERSION(2, 8, 4) == 2804 && NCCL_VERSION(2, 28, 9) == 22809);
-CHECK(telemetry, sizeof(ncclrunTelemetrySlot) == 128 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
+CHECK(telemetry, sizeof(ncclrunTelemetrySlot) == 192 && sizeof(ncclrunTelemetryPage) == NCCLRUN_TELEMETRY_BYTES);
 
 int main(void) {
   const ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

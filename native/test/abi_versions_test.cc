@@ -52,6 +52,47 @@ ncclResult_t initWith(unsigned version, size_t size, size_t fields, const ncclCo
   return ncclCommInitRankConfig(&comm, 1, ncclUniqueId{}, 0, config);
 }
 
+// Bytes of a caller's structure, and rubbish behind them.
+struct Properties {
+  alignas(ncclCommProperties_t) unsigned char memory[256];
+  Properties(size_t size, unsigned version, unsigned magic = 0xcafebeef) {
+    std::memset(memory, 0x5a, sizeof memory);
+    get()->size = size;
+    get()->magic = magic;
+    get()->version = version;
+  }
+  ncclCommProperties_t* get() { return reinterpret_cast<ncclCommProperties_t*>(memory); }
+  // Number of bytes up to the last that is no rubbish.
+  size_t written() const {
+    size_t last = sizeof memory;
+    while (last > 0 && memory[last - 1] == 0x5a) last--;
+    return last;
+  }
+};
+
+void properties() {
+  const Alone alone(10);
+  Properties newest(144, 23100);
+  EXPECT_RESULT(ncclCommQueryProperties(alone.comm, newest.get()), ncclSuccess, "");
+  const ncclCommProperties_t& all = *newest.get();
+  EXPECT(all.rank == 0 && all.nRanks == 1 && all.cudaDev == -1 && all.nvmlDev == -1);
+  EXPECT(!all.deviceApiSupport && !all.multimemSupport && all.ginType == 0 && all.nLsaTeams == 1);
+  EXPECT(!all.hostRmaSupport && all.railedGinType == 0 && newest.written() == 144);
+  Properties shorter(56, 23007);
+  EXPECT_RESULT(ncclCommQueryProperties(alone.comm, shorter.get()), ncclSuccess, "");
+  EXPECT(shorter.written() == 56);
+  Properties first(40, 22902);  // a byte of what ginType became, then padding
+  EXPECT_RESULT(ncclCommQueryProperties(alone.comm, first.get()), ncclSuccess, "");
+  EXPECT(first.written() == 35 && !first.get()->deviceApiSupport);
+  Properties cut(24, 23007);
+  EXPECT_RESULT(ncclCommQueryProperties(alone.comm, cut.get()), ncclSuccess, "");
+  EXPECT(cut.written() == 24 && cut.get()->nRanks == 1);
+  Properties wrong(56, 23007, 0);
+  EXPECT_RESULT(ncclCommQueryProperties(alone.comm, wrong.get()), ncclInvalidUsage, "NCCL_COMM_PROPERTIES_INITIALIZER");
+  EXPECT_RESULT(ncclCommQueryProperties(alone.comm, nullptr), ncclInvalidArgument, "props is NULL");
+  EXPECT_RESULT(ncclDevCommCreate(alone.comm, nullptr, nullptr), ncclInvalidUsage, "no device API");
+}
+
 void configurations() {
   const ncclConfig_t values = NCCL_CONFIG_INITIALIZER;
   struct Version {
@@ -186,7 +227,7 @@ void unavailable() {
   EXPECT_RESULT(ncclCommGetUniqueId(nullptr, &id), ncclInvalidUsage, "ncclCommGetUniqueId: this library does not add");
   EXPECT_RESULT(ncclCommSuspend(nullptr, 1), ncclInvalidUsage, "ncclCommSuspend: ");
   EXPECT_RESULT(ncclSignal(0, 0, 0, 0, nullptr, nullptr), ncclInvalidUsage, "one-sided");
-  EXPECT_RESULT(ncclDevCommCreate(nullptr, nullptr, nullptr), ncclInvalidUsage, "no device interface");
+  EXPECT_RESULT(ncclDevCommCreate(nullptr, nullptr, nullptr), ncclInvalidUsage, "no device API");
   EXPECT_RESULT(ncclParamBind(nullptr, "NCCL_DEBUG"), ncclInvalidUsage, "parameters");
   EXPECT(ncclLLA2ACalcSlots(1, 8) == -1);
   EXPECT_RESULT(ncclGroupStart(), ncclSuccess, "");
@@ -198,6 +239,7 @@ void unavailable() {
 }  // namespace
 
 int main() {
+  properties();
   configurations();
   scalable();
   registrations();

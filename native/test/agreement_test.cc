@@ -121,6 +121,32 @@ TEST(anInterruptEndsTheWait) {
   later.join();
 }
 
+// Others go on at once, and the number may be used again, as something that is not direct.
+TEST(whoeverWithdrawsIsNotWaitedFor) {
+  Host host(2);
+  const BufferPlace place = placeOf(0, 1);
+  Agreement given(host.table, host.interrupt, Agreement::Subject::all(0, 1, 2));
+  given.tell(&place);
+  EXPECT(given.withdraw());
+  EXPECT(takePart(host, 1, 1, true, ~0ull >> 2) == 0);
+  EXPECT(takePart(host, 0, 1, true, ~0ull >> 2) == 0);
+  std::thread other([&] { EXPECT(takePart(host, 1, 2, true, kLong) == 1); });
+  EXPECT(takePart(host, 0, 2, true, kLong) == 1);
+  other.join();
+}
+
+TEST(whatAllHaveAgreedOnCannotBeWithdrawn) {
+  Host host(2);
+  const BufferPlace place = placeOf(0, 1);
+  Agreement given(host.table, host.interrupt, Agreement::Subject::all(0, 1, 2));
+  given.tell(&place);
+  std::thread other([&] { EXPECT(takePart(host, 1, 1, true, kLong) == 1); });
+  given.consent(nowNanoseconds() + kLong, [](uint32_t, const BufferPlace&) { return true; });
+  other.join();
+  EXPECT(!given.withdraw());
+  EXPECT(takePart(host, 1, 1 + kAgreements, true, kShort) == 0);  // it has seen the verdict, nobody waits for that
+}
+
 TEST(senderAndReceiverAgree) {
   Host host(2);
   std::array<std::vector<int>, 2> verdicts;

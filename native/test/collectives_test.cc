@@ -230,7 +230,7 @@ TEST(two_streams_of_one_communicator_keep_the_order_of_calls) {
     float data = 1;
     for (int i = 0; i < 40; i++) {
       const Operation operation = allReduceOf(&data, &data, 1);
-      EXPECT(me.path().enqueue({&operation, 1}, i % 3 == 0 ? second : me.stream()) == ncclSuccess);
+      EXPECT(me.path().enqueue({&operation, 1}, i % 3 == 0 ? second : me.stream(), nullptr) == ncclSuccess);
       if (i % 20 == 19)
         EXPECT(me.synchronize() == ncclSuccess && ncclrunStreamSynchronize(second) == ncclSuccess &&
                data == float(1 << 20)),

@@ -237,7 +237,8 @@ TEST(an_operation_without_connections_fails) {
   Segment segment;
   EXPECT(segment.map(memory, plan).ok());
   Interrupt interrupt(segment.abortBlock(), segment.doorbell(0));
-  Ends ends(plan, segment, 0, interrupt, -1);
+  GonePeers gonePeers;
+  Ends ends(plan, segment, 0, interrupt, gonePeers, -1);
   OperationRunner runner(plan, ends, 0);
   Patience patience(interrupt, segment.doorbell(0), 0);
   Telemetry telemetry(nullptr);

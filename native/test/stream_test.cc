@@ -105,7 +105,7 @@ TEST(a_lent_thread_does_not_wait_for_another_stream) {
     EXPECT(me.enqueue({allReduceOf(&first, &first, 1)}) == ncclSuccess);
     Operation next = allReduceOf(&second, &second, 1);
     next.number = 2;
-    EXPECT(me.path().enqueue({&next, 1}, other) == ncclSuccess);
+    EXPECT(me.path().enqueue({&next, 1}, other, nullptr) == ncclSuccess);
     if (me.number() == 0) {
       EXPECT(ncclrunStreamLend(other, 1000) == ncclInProgress);
       EXPECT(me.path().nodeBarrier() == ncclSuccess);
@@ -122,7 +122,7 @@ TEST(who_lends_a_thread_hears_of_the_error) {
   float value = 1;
   EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
   EXPECT(ncclrunStreamLend(lonely->stream(), 1000) == ncclInProgress);
-  lonely->path().abort({ncclRemoteError, "first"});
+  lonely->path().abort({ncclRemoteError, "first"}, FailureScope::alone);
   ncclResult_t result = ncclInProgress;
   while (result == ncclInProgress) result = ncclrunStreamLend(lonely->stream(), 1000);
   EXPECT(result == ncclRemoteError && std::string(lastError()) == "first");
@@ -136,7 +136,7 @@ TEST(an_error_is_reported_once) {
   float value = 1;
   EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
   EXPECT(ncclrunStreamQuery(lonely->stream()) == ncclInProgress);
-  lonely->path().abort({ncclRemoteError, "first"});
+  lonely->path().abort({ncclRemoteError, "first"}, FailureScope::alone);
   EXPECT(lonely->synchronize() == ncclRemoteError);
   EXPECT(std::string(lastError()) == "first");
   EXPECT(lonely->synchronize() == ncclSuccess);
@@ -150,7 +150,7 @@ TEST(an_error_comes_with_the_callback) {
   float value = 1;
   EXPECT(lonely->enqueue({allReduceOf(&value, &value, 1)}) == ncclSuccess);
   EXPECT(ncclrunStreamCallback(lonely->stream(), note, &seen) == ncclSuccess);
-  lonely->path().abort({ncclRemoteError, "first"});
+  lonely->path().abort({ncclRemoteError, "first"}, FailureScope::alone);
   while (seen.calls == 0) std::this_thread::yield();
   EXPECT(seen.last == ncclRemoteError);
   EXPECT(lonely->synchronize() == ncclSuccess);
@@ -184,7 +184,7 @@ TEST(destroying_a_stream_waits_for_it) {
     EXPECT(ncclrunStreamCreate(&stream) == ncclSuccess);
     float value = 1;
     const Operation operation = allReduceOf(&value, &value, 1);
-    EXPECT(me.path().enqueue({&operation, 1}, stream) == ncclSuccess);
+    EXPECT(me.path().enqueue({&operation, 1}, stream, nullptr) == ncclSuccess);
     EXPECT(ncclrunStreamDestroy(stream) == ncclSuccess);
     EXPECT(value == 2);
   });

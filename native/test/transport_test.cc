@@ -53,9 +53,10 @@ class Pair {
       interrupts_[rank] = std::make_unique<Interrupt>(segments_[rank].abortBlock(), bell);
       if (way.transport == plan::Transport::shm) {
         close(listeners[rank]);
-        transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank, call_);
+        transports_[rank] = std::make_unique<ShmTransport>(plan_, segments_[rank], rank, call_, gonePeers_);
       } else {
-        auto socket = std::make_unique<SocketTransport>(plan_, rank, call_, *interrupts_[rank], bell, listeners[rank]);
+        auto socket = std::make_unique<SocketTransport>(plan_, rank, call_, *interrupts_[rank], bell, gonePeers_,
+                                                        listeners[rank]);
         EXPECT(socket->start().ok());
         transports_[rank] = std::move(socket);
       }
@@ -68,6 +69,11 @@ class Pair {
     return protocol_ == plan::Protocol::ll ? end.lowLatency() : end;
   }
   Interrupt& interrupt(uint32_t rank) { return *interrupts_[rank]; }
+  // In order: as an engine does.
+  void leave(uint32_t rank) {
+    segments_[rank].leave(rank, 0);
+    transports_[rank].reset();
+  }
   bool await(uint32_t rank, Endpoint& end) {
     Patience patience(*interrupts_[rank], segments_[rank].doorbell(rank), 1000);
     return patience.wait([&] { return end.ready(); }, [&] { end.watch(); });
@@ -80,6 +86,7 @@ class Pair {
   PlanView plan_;
   Segment segments_[2];
   const OwnCall call_;
+  const GonePeers gonePeers_;
   std::unique_ptr<Interrupt> interrupts_[2];
   std::unique_ptr<Transport> transports_[2];
 };
@@ -171,13 +178,32 @@ void anInterruptEndsAWait(Way way) {
   EXPECT(pair.interrupt(1).status().sentence == "enough");
 }
 
+// What it sent before can still be received.
+void whoLeftInOrderIsGone(Way way) {
+  Pair pair(way);
+  Endpoint& out = pair.end(0, kPairChannel, true);
+  Endpoint& in = pair.end(1, kPairChannel, false);
+  Endpoint& back = pair.end(1, kPairChannel, true);
+  EXPECT(pair.await(1, back));
+  sendAll(pair, 0, out, 2);
+  EXPECT(pair.await(1, in));
+  EXPECT(in.gone().ok() && back.gone().ok());
+  while (!pair.of(0).idle()) std::this_thread::yield();
+  pair.leave(0);
+  receiveAll(pair, 1, in, 2, 0);
+  while (in.gone().ok() || back.gone().ok()) EXPECT(!in.ready());
+  EXPECT(in.gone().code == ncclInvalidUsage && back.gone().code == ncclInvalidUsage);
+  EXPECT(!in.ready() && !pair.interrupt(1).raised());
+}
+
 }  // namespace
 
 #define CONFORMS(way, kWay)                                                        \
   TEST(way##_carries_steps_in_order) { carriesSteps(kWay); }                       \
   TEST(way##_does_not_overtake_the_receiver) { doesNotOvertakeTheReceiver(kWay); } \
   TEST(way##_connections_are_independent) { connectionsAreIndependent(kWay); }     \
-  TEST(way##_an_interrupt_ends_a_wait) { anInterruptEndsAWait(kWay); }
+  TEST(way##_an_interrupt_ends_a_wait) { anInterruptEndsAWait(kWay); }             \
+  TEST(way##_who_left_in_order_is_gone) { whoLeftInOrderIsGone(kWay); }
 
 CONFORMS(shm, kShm)
 CONFORMS(shm_low_latency, kShmLowLatency)

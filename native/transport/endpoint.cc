@@ -13,4 +13,9 @@ std::string Endpoint::describeWrong(uint32_t payload) const {
          ": the ranks’ calls differ in kind, order, count or type";
 }
 
+Status Endpoint::leftInOrder() const {
+  return {ncclInvalidUsage, "the ranks’ calls differ: " + current_.rank + " called " + describe(current_.call) +
+                                ", which " + facts_.peerName + " did not before ncclCommFinalize"};
+}
+
 }  // namespace ncclrun

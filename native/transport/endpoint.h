@@ -44,12 +44,17 @@ class Endpoint {
     if (limit_ != step_) return true;
     look();
     if (limit_ != step_ || calls_ == nullptr) return limit_ != step_;
-    move(true);
+    move();
     look();
     return limit_ != step_;
   }
   // The block that needs this end goes to sleep: somebody else has to carry what comes, and ring.
   virtual void watch() {}
+  // Success, or why the peer neither sends nor takes anything more here; what it has sent before can be received.
+  // The error is ncclInvalidUsage where it left in order, else ncclRemoteError. On the thread that runs the call.
+  virtual Status gone() { return {}; }
+  // The call under way is one of all ranks.
+  bool inCollective() const { return current_.call.isCollective(); }
   std::byte* slot() const {
     return lines_ != nullptr ? lines_->buffer() : slots_ + (step_ % facts_.steps) * facts_.stepBytes;
   }
@@ -94,6 +99,8 @@ class Endpoint {
   }
 
  protected:
+  // The peer left in order before it called what is under way here.
+  Status leftInOrder() const;
   // current: the call under way. bell: the peer's, null if the peer does not look at this ring. calls: of each slot,
   // where the transport carries that; move() must be called then for bytes to arrive or leave.
   Endpoint(const Facts& facts, const OwnCall& current, Connection& connection, Doorbell* bell, StepCall* calls)
@@ -117,8 +124,8 @@ class Endpoint {
         bell_(simple.bell_),
         calls_(nullptr),
         bytes_(simple.bytes_) {}
-  // Carries what can be carried now without blocking. waiting: a block cannot go on without it.
-  virtual void move(bool /*waiting*/) {}
+  // Carries what can be carried now without blocking.
+  virtual void move() {}
 
  private:
   // A receiver tells the sender of every so many freed steps of LL at once.
@@ -140,7 +147,7 @@ class Endpoint {
   }
   void passOn() {
     if (bell_ != nullptr) ring(*bell_);
-    if (calls_ != nullptr) move(false);
+    if (calls_ != nullptr) move();
   }
 
   const Facts facts_;

@@ -12,7 +12,7 @@ const LISTENING = '0A';
 const SSH_PORT = 22;
 
 const HELLO_MAGIC = 0x48434e4e;
-const HELLO_VERSION = 2;
+const HELLO_VERSION = 3;
 const HELLO_BYTES = 64;
 /** The rest is padding. */
 const HELLO_USED_BYTES = 40;

@@ -137,6 +137,7 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
       fi
       add "$name" 250 "${limited[@]}" "$bin/two_streams" "$ranks" 200 1024 "$what"
     done
+    add "native/left-over-copies-$queues" 70 "${limited[@]}" "$bin/left_over" "$ranks" 20 4000000
     add "native/unlike-groups-copies-$queues" 70 "${limited[@]}" "$bin/unlike_groups" "$ranks" $((64 << 20))
     add "native/group-streams-copies-$queues" 70 "${limited[@]}" "$bin/group_streams" "$ranks" 20 $((64 << 20))
     add "native/graphs-copies-$queues" 130 "${limited[@]}" "$bin/graphs" "$ranks" 100 $((64 << 20))
@@ -154,6 +155,13 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add native/opposite-8 130 "${queues[@]}" "$bin/opposite" "$ranks" 8 12 $((32 << 20))
     add native/opposite-16 250 "${queues[@]}" "$bin/opposite" "$ranks" 16 12 $((16 << 20)) 240
   fi
+  add native/left-over 70 "$bin/left_over" "$ranks" 50 1000000
+  for what in order steady once together; do add "native/calls-$what" 70 "$bin/calls" "$ranks" "$what"; done
+  add native/slots 210 "$bin/slots" "$ranks" 64 40
+  add native/handles 70 "$bin/handles" "$ranks" default
+  add native/kept-graphs 100 "$bin/kept_graphs" "$ranks" 20 4000000
+  add native/kept-graphs-copies 100 "${copies[@]}" "$bin/kept_graphs" "$ranks" 20 4000000
+  add native/freed-copies 100 "${copies[@]}" "$bin/freed" "$ranks" 16 $((64 << 20))
   add native/memory 70 "$bin/memory" "$ranks" 64
   add native/unlike-groups 70 "$bin/unlike_groups" "$ranks" $((64 << 20))
   for group in 1 16; do add "native/many-$group" 290 "$bin/many" "$ranks" 1000000 "$group"; done
@@ -176,6 +184,9 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
     add native/hidden 180 "$bin/hidden" "$ranks" alone $((64 << 20))
   add native/hidden-p2p-disabled 180 env NCCL_P2P_DISABLE=1 "$bin/hidden" "$ranks" all $((64 << 20))
   add native/abort 130 "$bin/abort" "$ranks" 3
+  add native/abort-alone 40 "$bin/abort_alone" "$ranks"
+  add native/leave 40 "$bin/leave" "$ranks"
+  add native/abort-alone-copies 40 "${copies[@]}" "$bin/abort_alone" "$ranks"
   add native/teams 130 "${narrow[@]}" "$bin/teams" "$ranks"
   add native/graphs 130 "$bin/graphs" "$ranks" 1000 $((64 << 20))
   sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
@@ -236,6 +247,7 @@ done
 add torch/torchrun/together 240 "${torchrun[@]}" "$here/torch/together.py" "${together[@]}"
 add torch/mpirun/together 240 "${mpirun[@]}" "$here/torch/together.py" "${together[@]}"
 add torch/abort 180 "${preload[@]}" python3 "$here/torch/abort.py" "$ranks"
+add torch/abort-group 60 "${preload[@]}" python3 "$here/torch/abort_group.py"
 
 add cupy/one-process 120 "${threaded[@]}" "${preload[@]}" python3 "$here/cupy/one_process.py" "$ranks"
 add cupy/ncclrun 120 "${ours[@]}" "$here/cupy/processes.py"

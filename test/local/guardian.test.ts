@@ -361,7 +361,7 @@ describe('the end', () => {
     guardian.send(FrameKind.end);
     guardian.send(FrameKind.heartbeat);
     await guardian.until(() => guardian.of(FrameKind.heartbeat).length === 1);
-    expect(alive(guardian.pid(0))).toBe(false);
+    await expect.poll(() => alive(guardian.pid(0))).toBe(false);
     expect(guardian.of(FrameKind.ended)).toEqual([]);
     guardian.credit(1000);
     expect(await guardian.closed()).toBe(0);

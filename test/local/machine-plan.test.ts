@@ -95,7 +95,7 @@ describe('ranks on a topology file', () => {
     expect(alone.stderr).toContain(`NCCL_GRAPH_FILE: ${join(directory, 'none.xml')}: no such file or directory`);
     const number = await run(2, { NCCL_MIN_NCHANNELS: 'many' });
     expect(number.status).not.toBe(0);
-    expect(number.stderr).toContain('NCCL_MIN_NCHANNELS=many: a whole number from 1 to 9999 is wanted');
+    expect(number.stderr).toContain('NCCL_MIN_NCHANNELS=many: a whole number is wanted');
     const level = await run(4, { NCCL_TOPO_FILE: topology, NCCL_P2P_LEVEL: 'near' });
     expect(level.status).not.toBe(0);
     expect(level.stderr).toContain('NCCL_P2P_LEVEL=near: one of LOC, ');

@@ -24,6 +24,6 @@ it.each(['split', 'sum'] as const)('%s, where another rank finalizes', async (wh
     expect(line).toMatch(
       what === 'split'
         ? /\] 5: .*: rank 2 \(\S+, pid \d+\) called ncclCommFinalize where others called ncclCommSplit/
-        : /\] 5: the ranks’ calls differ: rank [01] \(\S+, pid \d+\) called allReduce of 1 int32 with sum, which rank 2 \(\S+, pid \d+\) did not before ncclCommFinalize/,
+        : /\] 5: the ranks’ calls differ: rank [01] on host \S+ called allReduce of 1 int32 with sum, which rank 2 on host \S+ did not before ncclCommFinalize/,
     );
 });

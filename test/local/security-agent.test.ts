@@ -36,6 +36,7 @@ const order: AgentOrder = {
   plansLocally: true,
   installation: repository,
   topology: false,
+  interfaces: null,
   hangAfterMs: 0,
   preload: false,
   hostName: 'here',

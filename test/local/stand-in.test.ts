@@ -106,6 +106,20 @@ describeIf(
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['threads 2 20', 'threads: 2 ranks, 20 rounds: right'],
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['left_over 3 5 40000', 'left_over: 3 ranks, 5 rounds: right'],
+      ['calls 3 order', 'calls: 3 ranks, order: right'],
+      ['calls 3 steady', 'calls: 3 ranks, steady: right'],
+      ['calls 3 once', 'calls: 3 ranks, once: right'],
+      ['calls 3 together', 'calls: 3 ranks, together: right'],
+      ['slots 2 50 40', 'slots: 2 ranks, 50 communicators, 40 aborts: right'],
+      ['handles 2 default', 'handles: 2 ranks, default: right'],
+      ['handles 2 broken', 'handles: 2 ranks, broken: right'],
+      ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
+      ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+      ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
+      ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
+      ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
+      ['leave 4', 'leave: 4 ranks: who needed it was told, and nobody else'],
       ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000); // ranks are killed in nineteen states
 
@@ -116,6 +130,9 @@ describeIf(
       ['graphs 3 20 262144', 'graphs: 3 ranks, 20 replays, up to 262144 bytes: right'],
       ['memory 4 6', 'memory: 4 ranks, 6 communicators: right'],
       ['one_thread 4 100000', 'one_thread: 4 ranks, 100000 bytes each: right'],
+      ['left_over 3 5 40000', 'left_over: 3 ranks, 5 rounds: right'],
+      ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
+      ['freed 3 12 100000', 'freed: 3 ranks, 12 buffers: right'],
       ['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on'],
     ])('%s, by copy engines', (line, says) => programs.expectLast(line, says, { ...environment, ...COPIES }));
 
@@ -137,6 +154,13 @@ describeIf(
         ...COPIES,
         ...shared,
       });
+    });
+
+    it('a process ends while the driver does not free what its communicator had', async () => {
+      const began = Date.now();
+      const env = { ...environment, NCCLRUN_STAND_IN_FREE_MS: '60000' };
+      await programs.expectLast('abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on', env);
+      expect(Date.now() - began).toBeLessThan(30_000);
     });
 
     it('ranks of one thread agree on copies in a group', async () => {

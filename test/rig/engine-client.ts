@@ -25,6 +25,8 @@ export class EngineClient {
   readonly #socket: Socket;
   readonly #answers = new Map<number, (frame: Frame) => void>();
   readonly #aborts: AbortNotice[] = [];
+  /** Ranks that are gone, in the order in which that was told: who, and what a wait for it ends with. */
+  readonly gone: AbortNotice[] = [];
   #abortWaiter: ((notice: AbortNotice) => void) | null = null;
   #request = 0;
 
@@ -120,6 +122,14 @@ export class EngineClient {
   }
 
   #receive(frame: Frame): void {
+    if (frame.kind === FrameKind.peerGone) {
+      const gone = new ByteReader(frame.payload, 'rank that is gone');
+      gone.bytes(128, 'id');
+      gone.u32('epoch');
+      gone.u32('rank that is told');
+      this.gone.push({ rank: gone.u32('rank'), result: readResult(gone), sentence: gone.string('sentence') });
+      return;
+    }
     if (frame.kind !== FrameKind.aborted) {
       this.#answers.get(frame.request)?.(frame);
       this.#answers.delete(frame.request);

@@ -68,6 +68,7 @@ const failures: { readonly [Type in Failure['type']]: Extract<Failure, { readonl
   hang: { type: 'hang', ...hang, xids },
   interrupt: { type: 'interrupt', signal: 'SIGINT' },
   output: { type: 'output', message: HOSTILE },
+  system: { type: 'system', message: HOSTILE, remedy: HOSTILE },
   internal: { type: 'internal', message: HOSTILE },
 };
 

@@ -176,6 +176,7 @@ const order: AgentOrder = {
   plansLocally: true,
   installation: '/opt/ncclrun',
   topology: false,
+  interfaces: null,
   hangAfterMs: 0,
   preload: false,
   hostName: '',

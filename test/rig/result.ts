@@ -26,6 +26,7 @@ const reasons = [
   'hang',
   'interrupt',
   'output',
+  'system',
   'internal',
 ] as const;
 

@@ -193,6 +193,25 @@ describe('several hosts', () => {
   });
 });
 
+describe('ranks of a communicator that is set up', () => {
+  test('hear that another one aborted it, and are not ended; of other hosts only those that wait do', async () => {
+    using agents = testAgents(2);
+    const clients = await agents.engines([0, 1, 2, 3]);
+    const key = newKey();
+    await Promise.all(clients.map((client, rank) => client.join(key, 4, rank)));
+    clients[1]?.leave(key, 1, LeftHow.abortedAlone, 'loss is NaN');
+    const sentence = `rank 1 (node0, pid ${process.pid}) aborted the communicator: loss is NaN`;
+    const told = [{ rank: 1, result: NcclResult.remoteError, sentence }];
+    await vi.waitFor(() => expect(clients.map(({ gone }) => gone)).toEqual([told, [], [], []]));
+    const late = clients[3]?.gather({ ...key, round: 1 }, 4, 3, 'x'); // needs all
+    expect(refusal((await late) ?? raise('no answer'))).toEqual({ result: NcclResult.remoteError, sentence });
+    expect(clients.flatMap(({ aborts }) => aborts)).toEqual([]);
+    for (const rank of [0, 2, 3]) clients[rank]?.leave(key, rank, LeftHow.finalized);
+    await vi.waitFor(() => expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0]));
+    expect(agents.hub.hub.size).toBe(0);
+  });
+});
+
 describe('a killed process', () => {
   test('ends what its peers wait for on every host, and its page stays readable', async () => {
     using agents = testAgents(2);

@@ -127,6 +127,7 @@ describe('every failure: its status, its sentence', () => {
     [{ type: 'interrupt', signal: 'SIGHUP' }, 129, 'ended by SIGHUP'],
     [{ type: 'interrupt', signal: 'SIGPIPE' }, 141, ''],
     [{ type: 'output', message: 'no space' }, 125, 'cannot write the output: no space'],
+    [{ type: 'system', message: 'm', remedy: 'r' }, 125, 'm'],
     [{ type: 'internal', message: 'm' }, 125, 'internal error: m'],
   ])('%o', (failure, status, text) => {
     expect(exitStatus(failure)).toBe(status);

@@ -10,6 +10,7 @@ const calls = (rank: number, count: number, hashes: readonly string[]): Calls =>
   pid: 100 + rank,
   count,
   hashes: hashes.map((hash) => hash.charCodeAt(0)).toReversed(),
+  waitingFor: rank === 7 ? 3 : null,
   last: `call ${count} of ${rank}`,
 });
 const name = ({ rank }: Calls): string => `rank ${rank}`;

@@ -4,7 +4,9 @@ import * as layout from '../../control/plan/layout.ts';
 
 /** Field offsets of every struct of a C++ header that holds only fixed-width fields, arrays of them and such structs. */
 function structsOf(path: string): Map<string, { fields: Record<string, number>; bytes: number }> {
-  const text = readFileSync(new URL(path, import.meta.url), 'utf8').replaceAll(/\/\/.*$/gm, '');
+  const text = readFileSync(new URL(path, import.meta.url), 'utf8')
+    .replaceAll(/\/\/.*$/gm, '')
+    .replaceAll(/std::array<(.+), (\d+)> (\w+);/g, '$1 $3[$2];');
   const structs = new Map<string, { fields: Record<string, number>; bytes: number }>();
   const widths: Record<string, number> = { uint8_t: 1, uint16_t: 2, uint32_t: 4, uint64_t: 8, float: 4, char: 1 };
   for (const [, name = '', body = ''] of text.matchAll(/struct (\w+) \{([^}]*)\};/g)) {

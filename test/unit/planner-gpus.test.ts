@@ -71,8 +71,10 @@ describe('the planner, for GPUs,', () => {
         expect(row.forms.at(-1)?.requires).toEqual([]);
       }
     }
-    const rows = rowsIn({ NCCL_P2P_DISABLE: '1' });
-    expect(rows.flatMap(({ forms }) => forms).filter(({ algorithm }) => algorithm === 'copyEngine')).toEqual([]);
+    for (const wishes of [{ NCCL_P2P_DISABLE: '1' }, { NCCL_P2P_LEVEL: 'LOC' }, { NCCL_P2P_LEVEL: '0' }]) {
+      const forms = rowsIn(wishes).flatMap((row) => row.forms);
+      expect(forms.filter(({ algorithm }) => algorithm === 'copyEngine')).toEqual([]);
+    }
     const direct = rowsIn({ NCCL_ALGO: 'copyengine' }).filter(({ collective }) => collective === 'allGather');
     expect(direct.map(({ forms }) => forms[0]?.algorithm)).toEqual(direct.map(() => 'copyEngine'));
   });

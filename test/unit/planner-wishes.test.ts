@@ -32,6 +32,10 @@ describe('wishes', () => {
     expect(usual).toBeLessThan(50);
     expect(more.channels).toBe(50);
     expect(planned({ NCCL_MIN_NCHANNELS: '128' }).channels).toBe(64);
+    expect(planned({ NCCL_MIN_NCHANNELS: '0x32' }).channels).toBe(50);
+    expect(planned({ NCCL_MIN_NCHANNELS: '062' }).channels).toBe(50);
+    for (const nothing of ['0', '-1']) expect(planned({ NCCL_MIN_NCHANNELS: nothing }).channels).toBe(usual);
+    for (const few of ['0', '-1']) expect(planned({ NCCL_MAX_NCHANNELS: few }).channels).toBe(1);
     for (let channel = 0; channel < 50; channel++) {
       const roots = Array.from({ length: more.ranks }, (_, rank) => more.treeNeighbours(rank, channel)).filter(
         ({ parent }) => parent === null,
@@ -68,8 +72,8 @@ describe('wishes', () => {
 
   it.each([
     { NCCL_P2P_LEVEL: 'near' },
-    { NCCL_MAX_NCHANNELS: '0' },
-    { NCCL_MIN_NCHANNELS: '-1' },
+    { NCCL_MAX_NCHANNELS: '08' },
+    { NCCL_MIN_NCHANNELS: '0xfg' },
     { NCCL_MIN_NCHANNELS: '9', NCCL_MAX_NCHANNELS: '8' },
     { NCCLRUN_MAX_SMS: '0' },
     { NCCLRUN_MAX_SMS: 'half' },

@@ -13,7 +13,14 @@ import {
   encodeCompleted,
   encodeRouted,
 } from '../../control/messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, LeftHow, POST_ROUND, ROUTED_WANTED, SPLIT_ROUND } from '../../control/messages/rendezvous.ts';
+import {
+  ENDED_CLEANLY,
+  LeftHow,
+  POST_ROUND,
+  RANK_GONE,
+  ROUTED_WANTED,
+  SPLIT_ROUND,
+} from '../../control/messages/rendezvous.ts';
 import { decodeHostPlan as readHostPlan } from '../../control/plan/decode.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import { samplePlan } from '../rig/plans.ts';
@@ -302,17 +309,70 @@ describe('a death', () => {
   });
 });
 
-const calls = (rank: number, hash: number) => ({
+const calls = (rank: number, hash: number, waitingFor: number | null = null) => ({
   rank,
   pid: 1000 + rank,
   count: 3,
   hashes: [hash, 2, 1],
   last: `call ${hash}`,
+  waitingFor,
 });
 const told = (sent: readonly Sent[]) =>
   sent
     .filter(({ frame }) => frame.kind === FrameKind.broken)
     .map(({ host, frame }) => ({ host, ...decodeBroken(frame.payload) }));
+
+/** Hosts 0, 1 and 2 with two ranks each; `waits`: rank 0 waits in vain for rank 3. */
+function withWaiter() {
+  const { hub, sent, ...rest } = testHub(3);
+  const key = newKey();
+  for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
+  sent.length = 0;
+  const waits = (): void => hub.receive(0, makeFrame(FrameKind.calls, { payload: encodeCalls(key, [calls(0, 7, 3)]) }));
+  return { hub, sent, key, waits, ...rest };
+}
+
+describe('a rank that is gone while others go on', () => {
+  const invalidUsage = { rank: 3, result: NcclResult.invalidUsage };
+
+  test.each([
+    ['in order, of a host that others have left, too', ALL_RANKS, LeftHow.finalized, 'rank 3 (node1)'],
+    ['in order, alone', 3, LeftHow.finalized, 'rank 3 (node1, pid 1003)'],
+  ])('%s, is told to hosts whose ranks wait for it, whichever comes first', (_, rank, how, sentence) => {
+    for (const first of ['wait', 'leave']) {
+      const { hub, sent, key, waits } = withWaiter();
+      const leaves = (): void => hub.receive(1, left(key, rank, how, sentence));
+      for (const step of first === 'wait' ? [waits, leaves] : [leaves, waits]) step();
+      expect(told(sent)).toEqual([{ host: 0, key, ...invalidUsage, sentence }]);
+      expect(sent.map(({ frame }) => frame.flags)).toEqual([RANK_GONE]);
+      hub.close();
+    }
+  });
+
+  test('because it aborted, is told to hosts whose ranks wait for it, and to no others', () => {
+    const { hub, sent, key, waits } = withWaiter();
+    hub.receive(1, left(key, 3, LeftHow.abortedAlone, 'rank 3 aborted the communicator'));
+    expect(sent).toEqual([]);
+    waits();
+    expect(told(sent)).toEqual([
+      { host: 0, key, rank: 3, result: NcclResult.remoteError, sentence: 'rank 3 aborted the communicator' },
+    ]);
+    hub.close();
+  });
+
+  test('fails the rounds that need it, now or later', () => {
+    const { hub, sent, key } = withWaiter();
+    const round = { ...key, round: SPLIT_ROUND };
+    hub.receive(0, merged(round, 6, [entry(0), entry(1)]));
+    hub.receive(1, left(key, 3, LeftHow.abortedAlone, 'rank 3 aborted the communicator'));
+    hub.receive(2, merged({ ...round, round: SPLIT_ROUND + 1 }, 6, [entry(4)]));
+    expect(failures(sent)).toMatchObject([
+      { host: 0, sentence: 'rank 3 aborted the communicator' },
+      { host: 2, sentence: 'rank 3 aborted the communicator' },
+    ]);
+    hub.close();
+  });
+});
 
 describe('calls that do not fit together', () => {
   test('of ranks that wait on different hosts end the communicator everywhere', () => {

@@ -1,19 +1,28 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { decodeTelemetry, lostPeer, TELEMETRY_BYTES } from '../../worker/agent/telemetry.ts';
+import {
+  decodeTelemetry,
+  findSlot,
+  HASHES,
+  lostPeer,
+  SLOT,
+  SLOTS,
+  TELEMETRY_BYTES,
+} from '../../worker/agent/telemetry.ts';
 import { isInOperation, waitsInVain } from '../../worker/agent/vain-wait.ts';
 import { newKey } from '../rig/rendezvous.ts';
 
 const key = newKey();
+const SECOND_SLOT = 512 + 192;
 
 /** A page as an engine writes it, one communicator in its second slot. */
 function page(state: number, operation: number, completed: number, lastProgressNs: bigint): Uint8Array {
   const bytes = Buffer.alloc(TELEMETRY_BYTES);
   bytes.writeUInt32LE(0x5054_434e, 0);
-  bytes.writeUInt32LE(2, 4);
+  bytes.writeUInt32LE(3, 4);
   bytes.writeUInt32LE(4711, 8);
   bytes.writeInt32LE(2, 12);
-  const slot = bytes.subarray(512 + 128);
+  const slot = bytes.subarray(SECOND_SLOT);
   Buffer.from(key.id, 'latin1').copy(slot, 0, 16, 24);
   slot.writeUInt32LE(2, 8);
   slot.writeUInt32LE(4, 12);
@@ -58,23 +67,24 @@ test('a page that is not written yet, or another version, says nothing', () => {
 test('a connection that a process lost and failed for is known also after it has left the communicator', () => {
   const free = 0;
   const lost = page(free, 7, 6, 0n);
-  expect(lostPeer(lost, key)).toBeNull();
-  lost[512 + 128 + 80] = 1;
-  expect(lostPeer(lost, key)).toBe(0);
-  expect(lostPeer(lost, newKey())).toBeNull();
-  expect(lostPeer(lost, { ...key, epoch: 1 })).toBeNull();
-  expect(lostPeer(new Uint8Array(10), key)).toBeNull();
+  const unused = new Uint8Array(TELEMETRY_BYTES);
+  expect(lostPeer([unused, lost], key)).toBeNull();
+  lost[SECOND_SLOT + SLOT.lostPeer] = 1;
+  expect(lostPeer([unused, lost], key)).toBe(0);
+  expect(lostPeer([lost], newKey())).toBeNull();
+  expect(lostPeer([lost], { ...key, epoch: 1 })).toBeNull();
+  expect(lostPeer([new Uint8Array(10)], key)).toBeNull();
 });
 
 test('waiting in vain is an operation without progress, in this communicator', () => {
   const now = process.hrtime.bigint();
-  expect(waitsInVain(page(4, 7, 6, now - 10n ** 9n), key)).toBe(true);
-  expect(waitsInVain(page(4, 7, 6, now), key)).toBe(false);
-  expect(waitsInVain(page(1, 7, 7, now - 10n ** 9n), key)).toBe(false);
-  expect(waitsInVain(page(5, 7, 6, now - 10n ** 9n), key)).toBe(false);
-  expect(waitsInVain(page(4, 7, 6, now - 10n ** 9n), newKey())).toBe(false);
-  expect(isInOperation(page(3, 7, 6, now), key)).toBe(true);
-  expect(isInOperation(page(1, 7, 7, now), key)).toBe(false);
+  expect(waitsInVain([page(4, 7, 6, now - 10n ** 9n)], key)).toBe(true);
+  expect(waitsInVain([page(4, 7, 6, now)], key)).toBe(false);
+  expect(waitsInVain([page(1, 7, 7, now - 10n ** 9n)], key)).toBe(false);
+  expect(waitsInVain([page(5, 7, 6, now - 10n ** 9n)], key)).toBe(false);
+  expect(waitsInVain([page(4, 7, 6, now - 10n ** 9n)], newKey())).toBe(false);
+  expect(isInOperation([page(3, 7, 6, now)], key)).toBe(true);
+  expect(isInOperation([page(1, 7, 7, now)], key)).toBe(false);
 });
 
 test('the slot lies in the bytes as ncclrun.h says', () => {
@@ -91,7 +101,10 @@ test('the slot lies in the bytes as ncclrun.h says', () => {
       at += (Number(/\d+/.exec(type ?? '')?.[0]) / 8) * Number(/\[(\d+)\]/.exec(name)?.[1] ?? 1);
     }
   }
-  expect(at).toBe(128);
+  expect(at).toBe(192);
+  expect(offsets).toMatchObject(SLOT);
+  expect(header).toContain(`recentHashes[${HASHES}]`);
+  expect(header).toContain(`#define NCCLRUN_TELEMETRY_SLOTS ${SLOTS}\n`);
   expect(offsets).toMatchObject({
     communicator: 0,
     rank: 8,
@@ -107,7 +120,23 @@ test('the slot lies in the bytes as ncclrun.h says', () => {
     waitingFor: 72,
     epoch: 76,
     call: 84,
+    lostPeer: 80,
     hashed: 88,
     recentHashes: 96,
+    left: 168,
+    hashedBytes: 176,
+    hashedCollective: 184,
+    hashedCall: 188,
   });
+});
+
+test('a slot of any page is found, until its communicator has been left', () => {
+  const second = page(1, 7, 7, 0n);
+  const pages = [new Uint8Array(TELEMETRY_BYTES), second];
+  const name = Buffer.from(key.id, 'latin1').readBigUInt64LE(16).toString(16).padStart(16, '0');
+  expect(findSlot(pages, name, key.epoch, 2)?.getUint32(SLOT.size, true)).toBe(4);
+  expect(findSlot(pages, name, key.epoch, 3)).toBeNull();
+  second[SECOND_SLOT + SLOT.left] = 1;
+  expect(findSlot(pages, name, key.epoch, 2)).toBeNull();
+  expect(decodeTelemetry(second)?.slots).toEqual([]);
 });

@@ -46,7 +46,8 @@ import {
 } from './environment.ts';
 import { type Guardian, type GuardianOptions, removeByGuardian, startGuardian } from './guardian.ts';
 import { HangWatch } from './hang-watch.ts';
-import { hostFacts } from './host-facts.ts';
+import { configurationNotes } from '../../control/nccl-configuration.ts';
+import { hostFacts, interfaceTrouble } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
 import { preloadEnvironment, preloadTrouble } from './preload.ts';
@@ -128,8 +129,9 @@ export class Agent {
     const [masterPort = 0, rasPort = 0] = options.native.freePorts(2);
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
-    const distrust = takeDistrust();
-    if (distrust !== null) this.#report({ type: 'notice', message: distrust });
+    const ignored = options.local ? [] : configurationNotes();
+    for (const message of [takeDistrust(), this.#isAlone ? null : interfaceTrouble(this.#interfaces), ...ignored])
+      if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
     this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
@@ -236,7 +238,6 @@ export class Agent {
   #hello(freePort: number): AgentHello {
     const { version, jobId, hostName } = this.#order;
     const nodeVersion = process.version;
-    const alone = this.#order.placement?.hostCount === 1;
     return {
       schemaVersion: 1,
       version,
@@ -245,8 +246,16 @@ export class Agent {
       pid: process.pid,
       nodeVersion,
       freePort,
-      ...hostFacts(alone, this.#order.topology),
+      ...hostFacts(this.#isAlone, this.#order.topology, this.#interfaces),
     };
+  }
+
+  get #isAlone(): boolean {
+    return this.#order.placement?.hostCount === 1;
+  }
+
+  get #interfaces(): string | undefined {
+    return this.#order.interfaces ?? process.env['NCCL_SOCKET_IFNAME'];
   }
 
   #openBootstrap(placement: Placement): void {

@@ -25,11 +25,13 @@ import {
 } from '../../control/messages/rendezvous-codec.ts';
 import {
   ENDED_CLEANLY,
+  isAlone,
   isShrinkRound,
   isSplitRound,
   JOIN_ROUND,
   LeftHow,
   POST_ROUND,
+  RANK_GONE,
 } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
@@ -54,7 +56,6 @@ import { Gatherings } from './gatherings.ts';
 import { harmFrame, Harms } from './harms.ts';
 import { Letters } from './letters.ts';
 import { refusalFrame } from './refusal.ts';
-import { lostPeer } from './telemetry.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
 import { isInOperation } from './vain-wait.ts';
@@ -141,8 +142,7 @@ export class Bootstrap {
       channel: this.#channel,
       sendUp,
       ended: (key, failure) => this.#letters.end(key, failure),
-      harmed: (jobRank, harm) => this.#harms.add(jobRank, harm, Date.now()),
-      lost: (engine, key) => this.#lost(engine, key),
+      harmed: (jobRank, harm, at) => this.#harms.add(jobRank, harm, at),
       left: (jobRank, key) => this.#harms.left(jobRank, key),
     });
     this.#letters = new Letters({ channel: this.#channel, acrossHosts: hostCount > 1, sendUp });
@@ -205,8 +205,9 @@ export class Bootstrap {
         return this.#letters.arrived(decodeRouted(frame.payload));
       case FrameKind.broken: {
         const { key, rank, ...failure } = decodeBroken(frame.payload);
-        this.#letters.end(key, failure);
         const breach = { rank, ...failure, blame: frame.subject };
+        if ((frame.flags & RANK_GONE) !== 0) return this.#communicators.goneElsewhere(key, rank, breach);
+        this.#letters.end(key, failure);
         return this.#communicators.brokenElsewhere(key, breach, (frame.flags & ENDED_CLEANLY) !== 0);
       }
       default:
@@ -284,6 +285,9 @@ export class Bootstrap {
         return this.#letters.fetch(engine, request, payload);
       case FrameKind.leave:
         return this.#leave(engine, payload);
+      case FrameKind.telemetry:
+        if (payload.length > 0) throw new ProtocolError('a request for a telemetry page has no payload');
+        return this.#engines.morePages(engine, request);
       default:
         throw new ProtocolError(`${isFrameKind(kind) ? 'a frame' : 'an unknown frame'} of kind ${kind} from an engine`);
     }
@@ -304,8 +308,9 @@ export class Bootstrap {
     }
     if (how === LeftHow.differed) return this.#communicators.differed(key, reason);
     if (how === LeftHow.revoked) return this.#revoked(key, rank, engine, reason);
+    if (how === LeftHow.brokenAlone) return this.#communicators.brokenAlone(key, rank, engine, reason);
     const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
-    const blame = how === LeftHow.aborted ? blamed(engine) : ALL_RANKS;
+    const blame = how === LeftHow.aborted || how === LeftHow.abortedAlone ? blamed(engine) : ALL_RANKS;
     if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false, blame })) {
       this.#gatherings.fail(key, rank, how, sentence);
     }
@@ -320,14 +325,13 @@ export class Bootstrap {
     this.#letters.end(key, { result: NcclResult.remoteError, sentence });
   }
 
-  /** A split waits for a rank that is done with the communicator: it will not come. */
+  /** A round of a communicator waits for a rank that is done with it: it will not come. */
   #failDeserted(key: Key): void {
-    if (!isSplitRound(key.round)) return;
-    for (const [rank, who] of this.#communicators.finalizedRanks(key)) {
+    if (key.round === JOIN_ROUND) return;
+    for (const [rank, who] of isSplitRound(key.round) ? this.#communicators.finalizedRanks(key) : []) {
       if (this.#gatherings.awaits(key, rank))
         return this.#gatherings.fail(key, rank, LeftHow.differed, describeDesertion(who, key));
     }
-    if (!isShrinkRound(key.round)) return; // else the communicator is broken, which fails the split
     for (const [rank, reason] of this.#communicators.departedRanks(key)) {
       if (this.#gatherings.awaits(key, rank)) return this.#gatherings.fail(key, rank, LeftHow.died, reason);
     }
@@ -372,19 +376,13 @@ export class Bootstrap {
     this.#engines.forget(engine.connection);
   }
 
-  /** Looked at afterwards: it happened before whatever ended the rank. */
-  #lost(engine: Engine, key: Key): void {
-    const rank = lostPeer(engine.telemetry, key);
-    if (rank !== null) this.#harms.add(engine.jobRank, { type: 'suspected', key, rank }, 0);
-  }
-
   /** What still waits under the id of a communicator that lacks a rank. A shrink may have left it out, or have all that it needs of it. */
   #failRounds(key: Key, rank: number, how: LeftHow, reason: string): void {
     for (const round of this.#gatherings.keysOf(key.id, key.epoch)) {
-      const needed = !isShrinkRound(round.round) || this.#gatherings.awaits(round, rank);
+      const needed = (!isShrinkRound(round.round) && !isAlone(how)) || this.#gatherings.awaits(round, rank);
       if (!this.#gatherings.settleGone(round) && needed) this.#gatherings.fail(round, rank, how, reason);
     }
-    this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
+    if (!isAlone(how)) this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
   }
 
   /** All ranks of a key are here. */

@@ -8,6 +8,7 @@ import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
+import type { Leavers } from '../../control/rendezvous/leavers.ts';
 import { describeMismatch, findMismatch } from '../../control/rendezvous/mismatch.ts';
 import { readCalls } from './calls.ts';
 import type { ReadCalls } from './calls.ts';
@@ -21,8 +22,8 @@ export interface Watched {
   readonly wide: boolean;
   readonly broken: boolean;
   readonly members: ReadonlyMap<number, { readonly rank: number; readonly engine: Engine }>;
-  /** Ranks of this host that have finalized it, by their numbers: who they are. */
-  readonly finalized: ReadonlyMap<number, string>;
+  /** Ranks that are gone from it. */
+  readonly gone: Leavers;
 }
 
 export interface CallWatchOptions<Some extends Watched> {
@@ -31,6 +32,10 @@ export interface CallWatchOptions<Some extends Watched> {
   sendUp(frame: Frame): void;
   /** Its ranks call what does not fit together. */
   differ(communicator: Some, sentence: string): void;
+  /** A rank may wait for one that is gone. */
+  vain(communicator: Some, waiter: ReadCalls, rank: number): void;
+  /** Looked at: for what need not be told at once. */
+  looked(communicator: Some): void;
 }
 
 /** What the last look at a communicator left. */
@@ -75,9 +80,11 @@ export class CallWatch<Some extends Watched> {
     const { members, wide } = communicator;
     const memory = this.#memories.get(communicator) ?? { suspicion: null, told: '' };
     this.#memories.set(communicator, memory);
-    if (members.size < 2 && !wide && communicator.finalized.size === 0) return;
+    this.#options.looked(communicator);
+    if (members.size < 2 && !wide && communicator.gone.all.size === 0) return;
     const all = this.#read(communicator);
-    const suspicion = this.#contradiction(all) ?? this.#vainWait(communicator, all);
+    this.#tellVainWaits(communicator, all);
+    const suspicion = this.#contradiction(all);
     const sure = suspicion !== null && memory.suspicion !== null;
     memory.suspicion = suspicion;
     if (sure) this.#options.differ(communicator, suspicion);
@@ -91,23 +98,28 @@ export class CallWatch<Some extends Watched> {
 
   #contradiction(all: readonly ReadCalls[]): string | null {
     const mismatch = findMismatch(all);
-    return mismatch === null ? null : describeMismatch(mismatch, (calls) => this.#name(calls));
+    return mismatch === null ? null : describeMismatch(mismatch, (calls) => this.name(calls));
   }
 
-  /** Whoever has finalized sends nothing any more. Those of other hosts take leave on their connections. */
-  #vainWait({ finalized }: Some, all: readonly ReadCalls[]): string | null {
+  /** News of a rank that is gone: who waits for it already hears of it now. */
+  goneNow(communicator: Some): void {
+    if (!communicator.broken) this.#tellVainWaits(communicator, this.#read(communicator));
+  }
+
+  /** Who waits for a rank that is gone is told; whether in vain, it knows itself: what that rank has sent may be there. */
+  #tellVainWaits(communicator: Some, all: readonly ReadCalls[]): void {
     for (const calls of all) {
-      const gone = calls.stuck && calls.waitingFor !== null ? finalized.get(calls.waitingFor) : undefined;
-      if (gone !== undefined)
-        return `the ranks’ calls differ: ${this.#name(calls)} called ${calls.last}, which ${gone} did not before ncclCommFinalize`;
+      for (const rank of calls.stuck ? communicator.gone.all.keys() : []) {
+        if (rank !== calls.rank && (calls.waitingFor ?? rank) === rank) this.#options.vain(communicator, calls, rank);
+      }
     }
-    return null;
   }
 
   /** Ranks that wait in vain, one of those that are at the same place. */
   #tell({ key }: Some, all: readonly ReadCalls[], memory: Memory): void {
     const places = new Map<string, ReadCalls>();
-    for (const calls of all) if (calls.stuck) places.set(`${calls.count}:${calls.hashes[0] ?? ''}`, calls);
+    for (const calls of all)
+      if (calls.stuck) places.set(`${calls.count}:${calls.hashes[0] ?? ''}:${calls.waitingFor ?? ''}`, calls);
     const told = [...places.keys()].toSorted().join();
     if (told === memory.told) return;
     memory.told = told;
@@ -116,7 +128,7 @@ export class CallWatch<Some extends Watched> {
     this.#options.sendUp(makeFrame(FrameKind.calls, { subject: ALL_RANKS, payload }));
   }
 
-  #name({ rank, pid }: ReadCalls): string {
+  name({ rank, pid }: ReadCalls): string {
     return describeRank(rank, this.#options.hostName, pid);
   }
 }

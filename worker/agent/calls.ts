@@ -5,11 +5,10 @@ import { COLLECTIVES } from '../../control/plan/layout.ts';
 import { readU64 } from '../../control/plan/u64.ts';
 import { elementBytes, elementTypes } from '../elements.ts';
 import type { Engine } from './engine.ts';
-import { communicatorName, findSlot } from './telemetry.ts';
+import { communicatorName, findSlot, HASHES, SLOT } from './telemetry.ts';
 import { isStuck } from './vain-wait.ts';
 
-/** The page keeps 16 hashes, of which the oldest may be about to be overwritten. */
-const HASHES = 16;
+/** Of the hashes that the page keeps, the oldest may be about to be overwritten. */
 const REMEMBERED = HASHES - 1;
 const OPERATORS = ['sum', 'prod', 'max', 'min', 'avg', 'pre-multiplied sum'];
 const WITH_OPERATOR = new Set(['allReduce', 'reduceScatter', 'reduce']);
@@ -20,32 +19,30 @@ const PER_RANK = new Set(['allGather', 'reduceScatter', 'allToAll', 'gather', 's
 export interface ReadCalls extends Calls {
   /** It has failed, or waits for something that does not come. */
   readonly stuck: boolean;
-  /** Whom it waits for in an operation, or null. */
-  readonly waitingFor: number | null;
 }
 
 /** Null if the page has no slot for the rank, or is being written right now. */
 export function readCalls({ telemetry, pid }: Engine, key: Key, rank: number): ReadCalls | null {
   const slot = findSlot(telemetry, communicatorName(key), key.epoch, rank);
   if (slot === null) return null;
-  const count = readU64(slot, 88);
+  const count = readU64(slot, SLOT.hashed);
   const hashes: number[] = [];
   for (let number = count; number > Math.max(0, count - REMEMBERED); number--) {
-    hashes.push(slot.getUint16(96 + 2 * (number % HASHES), true));
+    hashes.push(slot.getUint16(SLOT.recentHashes + 2 * (number % HASHES), true));
   }
   const calls = { rank, pid, count, hashes, last: describe(slot), ...isStuck(slot) };
-  return readU64(slot, 88) === count ? calls : null;
+  return readU64(slot, SLOT.hashed) === count ? calls : null;
 }
 
 /** As native/core/step_call.cc says it. */
 function describe(slot: DataView): string {
-  const collective = COLLECTIVES[slot.getUint32(64, true)] ?? 'an unknown collective';
+  if (readU64(slot, SLOT.hashed) === 0) return 'no collective';
+  const collective = COLLECTIVES[slot.getUint32(SLOT.hashedCollective, true)] ?? 'an unknown collective';
   if (collective === 'barrier') return 'a barrier';
-  if (collective === 'sendRecv') return 'a send or receive';
-  const call = slot.getUint32(84, true);
+  const call = slot.getUint32(SLOT.hashedCall, true);
   const type = elementTypes[call & 0xff];
-  const ranks = PER_RANK.has(collective) ? Math.max(1, slot.getUint32(12, true)) : 1;
-  const count = readU64(slot, 32) / (type === undefined ? 1 : elementBytes[type]) / ranks;
+  const ranks = PER_RANK.has(collective) ? Math.max(1, slot.getUint32(SLOT.size, true)) : 1;
+  const count = readU64(slot, SLOT.hashedBytes) / (type === undefined ? 1 : elementBytes[type]) / ranks;
   const operator = WITH_OPERATOR.has(collective) ? ` with ${OPERATORS[(call >>> 8) & 0xff] ?? '?'}` : '';
   const root = WITH_ROOT.has(collective) ? `, root ${call >>> 16}` : '';
   return `${collective} of ${count} ${type ?? '?'}${operator}${root}`;

@@ -1,10 +1,12 @@
 /**
  * The communicators that ranks of this host take part in. Each owns its host segment; it is forgotten when the last local rank has left.
  *
- *   live ── a rank dies or aborts ──► broken (abort word raised, ranks told)
+ *   live ── a rank dies ──► broken (abort word raised, ranks told)
  *     └──── a rank's process ends with status 0 ──► deserted: broken once somebody waits in vain
+ *
+ * A rank that leaves, or aborts it once it is set up, breaks nothing: those who wait for it, now or later, fail (`gone`).
  */
-import { encodeAborted, encodePlanAnswer } from '../../control/messages/bootstrap-codec.ts';
+import { encodeAborted, encodePeerGone, encodePlanAnswer } from '../../control/messages/bootstrap-codec.ts';
 import { NcclResult, NO_RANK } from '../../control/messages/bootstrap.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
@@ -12,14 +14,17 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { describeKey, keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
-import { ENDED_CLEANLY, JOIN_ROUND, LeftHow } from '../../control/messages/rendezvous.ts';
+import { ENDED_CLEANLY, isAlone, JOIN_ROUND, LeftHow } from '../../control/messages/rendezvous.ts';
 import { decodeSegmentOf } from '../../control/plan/decode.ts';
 import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
+import { type Gone, Leavers } from '../../control/rendezvous/leavers.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
+import type { ReadCalls } from './calls.ts';
 import { CallWatch } from './call-watch.ts';
 import { type Asker, blamed, type Engine, type EngineChannel } from './engine.ts';
 import type { Harm } from './harms.ts';
+import { lostPeer } from './telemetry.ts';
 import { waitsInVain } from './vain-wait.ts';
 
 /** How often a deserted communicator is looked at. */
@@ -45,6 +50,10 @@ interface Communicator {
   readonly finalized: Map<number, string>;
   /** Local ranks that have left it otherwise: how. */
   readonly departed: Map<number, string>;
+  /** Ranks, also of other hosts where that matters here, that are gone while others go on. */
+  readonly gone: Leavers;
+  /** Those of this host that the launcher knows to be. */
+  readonly toldGone: Set<number>;
   readonly segment: NativeHandle;
   readonly abortOffset: number;
   readonly doorbellOffset: number;
@@ -66,9 +75,7 @@ export interface CommunicatorsOptions {
   /** The last local rank has left. */
   ended(key: Key, failure: RendezvousFailure): void;
   /** A rank of the job lacks another now. */
-  harmed(jobRank: number, harm: Harm): void;
-  /** A process has left, or is about to be judged: what it lost, it lost before. */
-  lost(engine: Engine, key: Key): void;
+  harmed(jobRank: number, harm: Harm, at: number): void;
   /** A rank of the job has left, whole or broken. */
   left(jobRank: number, key: Key): void;
 }
@@ -95,6 +102,8 @@ export class Communicators {
       communicators: () => this.#live.values(),
       sendUp: (frame) => options.sendUp(frame),
       differ: (communicator, sentence) => this.#differ(communicator, sentence),
+      vain: (communicator, waiter, rank) => this.#tellGone(communicator, waiter.rank, rank, waiter),
+      looked: (communicator) => this.#tellFinalized(communicator),
     });
   }
 
@@ -118,6 +127,8 @@ export class Communicators {
       members,
       finalized: new Map(),
       departed: new Map(),
+      gone: new Leavers(),
+      toldGone: new Set(),
       ...places,
       wide,
       failure: null,
@@ -144,7 +155,9 @@ export class Communicators {
   finalized(key: Key, rank: number, engine: Engine): void {
     const communicator = this.#find(key);
     if (communicator?.members.get(rank)?.engine !== engine) return;
-    communicator.finalized.set(rank, describeRank(rank, this.#options.hostName, engine.pid));
+    const sentence = describeRank(rank, this.#options.hostName, engine.pid);
+    communicator.finalized.set(rank, sentence);
+    communicator.gone.add(rank, { result: NcclResult.invalidUsage, sentence, blame: ALL_RANKS });
     this.#remove(communicator, rank);
   }
 
@@ -189,6 +202,17 @@ export class Communicators {
     return true;
   }
 
+  /** An operation of a rank has failed; the rank stays, but nothing comes from it any more. */
+  brokenAlone(key: Key, rank: number, engine: Engine, reason: string): void {
+    const communicator = this.#find(key);
+    if (communicator?.members.get(rank)?.engine !== engine || communicator.broken) return;
+    const lost = lostPeer(engine.telemetry, key);
+    const blame = (lost === null ? undefined : communicator.gone.get(lost)?.blame) ?? ALL_RANKS;
+    communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
+    this.#watch.goneNow(communicator);
+    if (communicator.wide) this.#tellUp(communicator, rank, LeftHow.brokenAlone, { sentence: reason, blame });
+  }
+
   /** There is no memory for its segment here; the other hosts must hear of it. A rank that joined here stands for all that did. */
   couldNotBegin(key: Key, wide: boolean, reason: string, member: Engine | undefined): void {
     const communicator = this.#find(key);
@@ -222,11 +246,18 @@ export class Communicators {
     if (communicator !== undefined) this.#fail(communicator, breach, cleanly);
   }
 
-  /** A rank of the job has ended; what its processes lost before they did is told (`lost`). */
+  /** A rank that others may wait for is gone, says the launcher. */
+  goneElsewhere(key: Key, rank: number, gone: Gone): void {
+    const communicator = this.#find(key);
+    communicator?.gone.add(rank, gone);
+    if (communicator !== undefined) this.#watch.goneNow(communicator);
+  }
+
+  /** A rank of the job has ended; what its processes lost before they did is told. */
   rankEnded(jobRank: number): void {
-    for (const { key, wide, members } of this.#live.values()) {
-      for (const { engine } of members.values())
-        if (wide && engine.jobRank === jobRank) this.#options.lost(engine, key);
+    for (const communicator of this.#live.values()) {
+      for (const { engine } of communicator.members.values())
+        if (engine.jobRank === jobRank) this.#lost(communicator, engine);
     }
   }
 
@@ -245,6 +276,12 @@ export class Communicators {
     const told = communicator.broken;
     this.#forget(communicator, rank);
     communicator.departed.set(rank, reason);
+    if (isAlone(how)) {
+      communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
+      for (const member of communicator.members.keys()) this.#tellGone(communicator, member, rank, null);
+      if (wide) this.#tellUp(communicator, rank, how, { sentence: reason, blame });
+      return this.#endIfEmpty(communicator);
+    }
     this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason, blame }, cleanly);
     // Of a broken one the launcher knows, but not that this rank would have been to blame, too: it may be why the other one failed.
     if (wide && (!told || blame !== ALL_RANKS)) {
@@ -252,7 +289,52 @@ export class Communicators {
       const flags = cleanly ? ENDED_CLEANLY : 0;
       this.#options.sendUp(makeFrame(FrameKind.left, { subject: blame, flags, payload }));
     }
-    this.#endIfEmpty(communicator);
+    return this.#endIfEmpty(communicator);
+  }
+
+  /** `waiter`: what the rank that is told has called, if it waits long. */
+  #tellGone(communicator: Communicator, to: number, rank: number, waiter: ReadCalls | null): void {
+    const { key, gone: all, members } = communicator;
+    const [engine, gone] = [members.get(to)?.engine, all.get(rank)];
+    if (engine === undefined || engine.gone || gone === undefined) return;
+    const { result } = gone;
+    const sentence =
+      result === NcclResult.invalidUsage && waiter !== null
+        ? `the ranks’ calls differ: ${this.#watch.name(waiter)} called ${waiter.last}, which ${gone.sentence} did not before ncclCommFinalize`
+        : gone.sentence;
+    const payload = encodePeerGone(key, { to, rank, result, sentence, waited: waiter !== null });
+    this.#options.channel.send(engine.connection, FrameKind.peerGone, 0, payload);
+  }
+
+  #tellUp(
+    { key }: Communicator,
+    rank: number,
+    how: LeftHow,
+    { sentence, blame }: Pick<Gone, 'sentence' | 'blame'>,
+  ): void {
+    const payload = encodeLeft({ key, rank, how, reason: sentence });
+    this.#options.sendUp(makeFrame(FrameKind.left, { subject: blame, payload }));
+  }
+
+  /** Mostly all leave at the same time, which takes one word. */
+  #tellFinalized(communicator: Communicator): void {
+    const { wide, finalized, toldGone } = communicator;
+    if (!wide || toldGone.size === finalized.size) return;
+    for (const [rank, sentence] of finalized) {
+      if (toldGone.has(rank)) continue;
+      toldGone.add(rank);
+      this.#tellUp(communicator, rank, LeftHow.finalized, { sentence, blame: ALL_RANKS });
+    }
+  }
+
+  /** Looked at afterwards: it happened before whatever ended the rank. */
+  #lost({ key, wide, gone }: Communicator, { telemetry, jobRank }: Engine): void {
+    const rank = lostPeer(telemetry, key);
+    const known = rank === null ? undefined : gone.get(rank);
+    if (rank === null) return;
+    if (known !== undefined && known.blame !== ALL_RANKS)
+      this.#options.harmed(jobRank, { type: 'missed', key, rank, blame: known.blame, sentence: known.sentence }, 0);
+    else if (wide) this.#options.harmed(jobRank, { type: 'suspected', key, rank }, 0);
   }
 
   #remove(communicator: Communicator, rank: number): void {
@@ -260,11 +342,12 @@ export class Communicators {
     this.#endIfEmpty(communicator);
   }
 
-  #forget({ key, wide, members }: Communicator, rank: number): void {
+  #forget(communicator: Communicator, rank: number): void {
+    const { key, members } = communicator;
     const member = members.get(rank);
     members.delete(rank);
     if (member === undefined) return;
-    if (wide) this.#options.lost(member.engine, key);
+    this.#lost(communicator, member.engine);
     this.#options.left(member.engine.jobRank, key);
   }
 
@@ -301,7 +384,7 @@ export class Communicators {
     // Before the ranks can hear of it: one that fails earlier than it was harmed has failed by itself.
     if (blame !== ALL_RANKS) {
       const harm: Harm = { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` };
-      for (const { jobRank } of engines) this.#options.harmed(jobRank, harm);
+      for (const { jobRank } of engines) this.#options.harmed(jobRank, harm, Date.now());
     }
     native.segmentAbort(segment, abortOffset, doorbellOffset, localRanks, rank, result, sentence);
     const payload = encodeAborted(key, rank, result, sentence);

@@ -12,8 +12,8 @@ export interface Engine {
   readonly hello: EngineHello;
   /** Rank in the job, -1 if it cannot be told. */
   readonly jobRank: number;
-  /** Its page (telemetry.ts); stays readable after its death. */
-  readonly telemetry: Uint8Array;
+  /** Its pages (telemetry.ts); they stay readable after its death. */
+  readonly telemetry: Uint8Array[];
   /** Its process is no more, or its connection is closed: nothing can be sent. */
   gone: boolean;
   /** How it went, after its rank's name; null while it is there or its end is not yet understood. */

@@ -11,6 +11,8 @@ import type { TelemetryPage } from './telemetry.ts';
 
 /** Pages of processes that have ended are kept for whoever asks what they did last; this many. */
 const KEPT_PAGES = 1024;
+/** Of one process; each has slots for 40 communicators. */
+const MOST_PAGES = 4096;
 
 export class Engines {
   readonly #native: Native;
@@ -68,10 +70,25 @@ export class Engines {
     }
     const ancestor = findAncestor(pid, this.#spawned);
     const jobRank = (ancestor === null ? undefined : this.#spawned.get(ancestor)) ?? hello.rank;
+    const engine: Engine = { connection, pid, hello, jobRank, telemetry: [], gone: false, farewell: null };
+    this.#sendPage(engine, FrameKind.welcome, request, encodeWelcome(this.#welcome));
+    this.#engines.set(connection, engine);
+  }
+
+  /** The engine has more communicators than its pages have slots. */
+  morePages(engine: Engine, request: number): void {
+    if (engine.telemetry.length >= MOST_PAGES) {
+      const sentence = `pid ${engine.pid} has ${MOST_PAGES} telemetry pages, which is all that one process gets`;
+      return this.#channel.refuse(engine.connection, request, NcclResult.systemError, sentence);
+    }
+    this.#sendPage(engine, FrameKind.telemetry, request, new Uint8Array(0));
+  }
+
+  #sendPage(engine: Engine, kind: FrameKind, request: number, payload: Uint8Array): void {
     const { handle, view } = this.#native.telemetryCreate();
-    this.#engines.set(connection, { connection, pid, hello, jobRank, telemetry: view, gone: false, farewell: null });
-    this.#channel.send(connection, FrameKind.welcome, request, encodeWelcome(this.#welcome), [handle]);
-    return this.#native.close(handle); // what was sent is a duplicate
+    engine.telemetry.push(view);
+    this.#channel.send(engine.connection, kind, request, payload, [handle]);
+    this.#native.close(handle); // what was sent is a duplicate
   }
 
   /** The connection will not be heard of again. */
@@ -81,15 +98,15 @@ export class Engines {
     if (engine !== undefined) {
       this.#engines.delete(connection);
       engine.gone = true;
-      this.#pagesOfEnded.push(engine.telemetry);
-      if (this.#pagesOfEnded.length > KEPT_PAGES) this.#pagesOfEnded.shift();
+      this.#pagesOfEnded.push(...engine.telemetry);
+      this.#pagesOfEnded.splice(0, this.#pagesOfEnded.length - KEPT_PAGES);
     }
     if (known && this.#pids.size === 0) this.#deserted();
   }
 
   /** What every engine of this host does, or did last. */
   telemetry(): TelemetryPage[] {
-    const views = [...this.#pagesOfEnded, ...[...this.#engines.values()].map(({ telemetry }) => telemetry)];
+    const views = [...this.#pagesOfEnded, ...[...this.#engines.values()].flatMap(({ telemetry }) => telemetry)];
     return views.map(decodeTelemetry).filter((page) => page !== null);
   }
 

@@ -1,10 +1,14 @@
 /** Finds out by which addresses other hosts of the job are reached, and lets them find out ours. Loaded only where somebody asks. */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
-import { type ReachAnswer, type ReachQuestion, type ReachTarget, signOf } from '../../control/messages/reach.ts';
+import {
+  limitOf,
+  type ReachAnswer,
+  type ReachQuestion,
+  type ReachTarget,
+  signOf,
+} from '../../control/messages/reach.ts';
 
-/** An address that has not answered by then is of no use. */
-const LIMIT_MS = 300;
 /** At a time; each lasts as long as it takes to say the sign. */
 const MAX_CONNECTIONS = 256;
 
@@ -46,7 +50,7 @@ export class Reach {
   async #probe({ host, addresses, port, thorough }: ReachTarget): Promise<string[]> {
     const sign = signOf(this.#jobId, host);
     const enough = new AbortController();
-    const limit = AbortSignal.any([enough.signal, AbortSignal.timeout(LIMIT_MS)]);
+    const limit = AbortSignal.any([enough.signal, AbortSignal.timeout(limitOf(thorough))]);
     const answers = await Promise.all(
       addresses.map(async (address, index) => {
         const leads = (await hear(address, port, limit)) === sign;

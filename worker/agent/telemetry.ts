@@ -1,4 +1,4 @@
-/** Reads the telemetry page of an engine (native/include/ncclrun.h, ncclrunTelemetryPage). The engine writes while we read. */
+/** Reads the telemetry pages of an engine (native/include/ncclrun.h, ncclrunTelemetryPage). The engine writes while we read. */
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { readU64 } from '../../control/plan/u64.ts';
@@ -6,10 +6,26 @@ import type { Key } from '../../control/messages/key.ts';
 
 export const TELEMETRY_BYTES = 8192;
 const TELEMETRY_MAGIC = 0x5054_434e;
-const TELEMETRY_VERSION = 2;
-const SLOTS = 60;
+const TELEMETRY_VERSION = 3;
+export const SLOTS = 40;
 const FIRST_SLOT = 512;
-const SLOT_BYTES = 128;
+const SLOT_BYTES = 192;
+/** Of one slot. */
+export const SLOT = {
+  rank: 8,
+  size: 12,
+  state: 68,
+  epoch: 76,
+  lostPeer: 80,
+  hashed: 88,
+  recentHashes: 96,
+  left: 168,
+  hashedBytes: 176,
+  hashedCollective: 184,
+  hashedCall: 188,
+} as const;
+/** Of `recentHashes`. */
+export const HASHES = 36;
 /** Of `waitingFor`. */
 export const NO_RANK = 0xffff_ffff;
 
@@ -53,35 +69,44 @@ export function decodeTelemetry(page: Uint8Array): TelemetryPage | null {
   if (view.getUint32(0, true) !== TELEMETRY_MAGIC || view.getUint32(4, true) !== TELEMETRY_VERSION) return null;
   const slots: TelemetrySlot[] = [];
   for (let index = 0; index < SLOTS; index++) {
-    const slot = decodeSlot(view, FIRST_SLOT + index * SLOT_BYTES);
-    if (slot.state !== 'free') slots.push(slot);
+    const at = FIRST_SLOT + index * SLOT_BYTES;
+    const slot = decodeSlot(view, at);
+    if (slot.state !== 'free' && view.getUint32(at + SLOT.left, true) === 0) slots.push(slot);
   }
   return { pid: view.getUint32(8, true), jobRank: view.getInt32(12, true), slots };
 }
 
 /** The rank of the communicator that this process lost and failed for, or null; also after it has left the communicator. */
-export function lostPeer(page: Uint8Array, key: Key): number | null {
-  if (page.length < TELEMETRY_BYTES) return null;
-  const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
-  for (let index = 0; index < SLOTS; index++) {
-    const at = FIRST_SLOT + index * SLOT_BYTES;
-    const lost = view.getUint32(at + 80, true);
-    if (lost !== 0 && hex64(view, at) === communicatorName(key) && view.getUint32(at + 76, true) === key.epoch)
+export function lostPeer(pages: readonly Uint8Array[], key: Key): number | null {
+  for (const slot of slotsOf(pages)) {
+    const lost = slot.getUint32(SLOT.lostPeer, true);
+    if (lost !== 0 && hex64(slot, 0) === communicatorName(key) && slot.getUint32(SLOT.epoch, true) === key.epoch)
       return lost - 1;
   }
   return null;
 }
 
 /** The slot of one rank of a communicator, its fields at the offsets of ncclrunTelemetrySlot. */
-export function findSlot(page: Uint8Array, communicator: string, epoch: number, rank: number): DataView | null {
-  if (page.length < TELEMETRY_BYTES) return null;
-  for (let index = 0; index < SLOTS; index++) {
-    const slot = new DataView(page.buffer, page.byteOffset + FIRST_SLOT + index * SLOT_BYTES, SLOT_BYTES);
-    if (slot.getUint32(68, true) === 0 || slot.getUint32(8, true) !== rank || slot.getUint32(76, true) !== epoch)
-      continue;
+export function findSlot(
+  pages: readonly Uint8Array[],
+  communicator: string,
+  epoch: number,
+  rank: number,
+): DataView | null {
+  for (const slot of slotsOf(pages)) {
+    if (slot.getUint32(SLOT.state, true) === 0 || slot.getUint32(SLOT.left, true) !== 0) continue;
+    if (slot.getUint32(SLOT.rank, true) !== rank || slot.getUint32(SLOT.epoch, true) !== epoch) continue;
     if (hex64(slot, 0) === communicator) return slot;
   }
   return null;
+}
+
+function* slotsOf(pages: readonly Uint8Array[]): Generator<DataView> {
+  for (const page of pages) {
+    if (page.length < TELEMETRY_BYTES) continue;
+    for (let index = 0; index < SLOTS; index++)
+      yield new DataView(page.buffer, page.byteOffset + FIRST_SLOT + index * SLOT_BYTES, SLOT_BYTES);
+  }
 }
 
 /** As TelemetrySlot.communicator has it. */

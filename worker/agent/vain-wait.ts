@@ -1,30 +1,31 @@
-/** Whether an engine waits for something that does not come, read from its telemetry page. */
+/** Whether an engine waits for something that does not come, read from its telemetry pages. */
 import type { Key } from '../../control/messages/key.ts';
 import { readU64 } from '../../control/plan/u64.ts';
 import { communicatorName, decodeTelemetry, NO_RANK } from './telemetry.ts';
-import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
+import type { TelemetrySlot } from './telemetry.ts';
 
 /** Without progress for this long, an operation that lacks a rank will not end. */
 const VAIN_NS = 300e6;
 /** EngineState. */
+const WAITING = 4;
 const FAILED = 5;
 
-export function waitsInVain(page: Uint8Array, key: Key): boolean {
+export function waitsInVain(pages: readonly Uint8Array[], key: Key): boolean {
   const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
-  return slotsOf(decodeTelemetry(page), key).some((slot) => isBusy(slot) && now - slot.lastProgressNs > VAIN_NS);
+  return slotsOf(pages, key).some((slot) => isBusy(slot) && now - slot.lastProgressNs > VAIN_NS);
 }
 
 /** An operation had begun and not ended. */
-export function isInOperation(page: Uint8Array, key: Key): boolean {
-  return slotsOf(decodeTelemetry(page), key).some(isBusy);
+export function isInOperation(pages: readonly Uint8Array[], key: Key): boolean {
+  return slotsOf(pages, key).some(isBusy);
 }
 
 /** The same of one slot as it lies in the page; also of a rank that has failed. */
 export function isStuck(slot: DataView): { readonly stuck: boolean; readonly waitingFor: number | null } {
   const waitingFor = slot.getUint32(72, true);
-  const stuck =
-    slot.getUint32(68, true) === FAILED ||
-    (readU64(slot, 16) > readU64(slot, 24) && Number(process.hrtime.bigint()) - readU64(slot, 40) > VAIN_NS);
+  const state = slot.getUint32(68, true);
+  const isBusy = state === WAITING || readU64(slot, 16) > readU64(slot, 24); // a kernel only says that it waits
+  const stuck = state === FAILED || (isBusy && Number(process.hrtime.bigint()) - readU64(slot, 40) > VAIN_NS);
   return { stuck, waitingFor: waitingFor === NO_RANK ? null : waitingFor };
 }
 
@@ -33,7 +34,8 @@ function isBusy(slot: TelemetrySlot): boolean {
   return slot.state === 'waiting' || (slot.operation > slot.completed && slot.state !== 'failed');
 }
 
-function slotsOf(page: TelemetryPage | null, key: Key): TelemetrySlot[] {
+function slotsOf(pages: readonly Uint8Array[], key: Key): TelemetrySlot[] {
   const name = communicatorName(key);
-  return (page?.slots ?? []).filter((slot) => slot.communicator === name && slot.epoch === key.epoch);
+  const slots = pages.flatMap((page) => decodeTelemetry(page)?.slots ?? []);
+  return slots.filter((slot) => slot.communicator === name && slot.epoch === key.epoch);
 }

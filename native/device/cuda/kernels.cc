@@ -114,16 +114,63 @@ std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routin
 constexpr const char* kModuleNames[] = {"bytes",     "float16_bfloat16", "float32_float64", "float8",
                                         "integer32", "integer64",        "integer8"};
 
+// A directory with other kernels, as tests have them; empty: this build's are taken.
+std::string otherKernels() {
+  const char* const directory = std::getenv("NCCLRUN_KERNELS");
+  return directory == nullptr ? "" : directory;
+}
+
+int capabilityOf(const Gpu& gpu) {
+  int major = 0, minor = 0;
+  driver().deviceGetAttribute(&major, kAttributeMajor, gpu.device);
+  driver().deviceGetAttribute(&minor, kAttributeMinor, gpu.device);
+  return 10 * major + minor;
+}
+
+// "8.0, 9.0 and newer": the last one has PTX, which the driver compiles for newer GPUs.
+std::string capabilitiesOfBuild() {
+  std::string list;
+  for (const int one : kArchitectures) list += formatSentence("%s%d.%d", list.empty() ? "" : ", ", one / 10, one % 10);
+  return list + " and newer";
+}
+
+std::string otherArchitecture(const Gpu& gpu) {
+  const int own = capabilityOf(gpu);
+  return formatSentence(
+      "GPU %d has compute capability %d.%d, and the kernels of this build are for %s. Where nvcc is, "
+      "NCCLRUN_CUDA_ARCHITECTURES=%d npm run build makes kernels for it",
+      gpu.device, own / 10, own % 10, capabilitiesOfBuild().c_str(), own);
+}
+
+std::string olderDriver() {
+  int version = 0;
+  driver().driverGetVersion(&version);
+  return formatSentence(
+      "the driver supports CUDA %d.%d and cannot read kernels made by this build's newer nvcc. Install a newer driver, "
+      "or build with an nvcc of that version",
+      version / 1000, version % 1000 / 10);
+}
+
+Status loadOwnModule(const Gpu& gpu, uint8_t module, Module& out) {
+  const Result result = driver().moduleLoadData(&out, kFatbins[module]);
+  Status status = statusOf(result, "the kernels cannot be loaded");
+  const std::string remedy = result == kNoBinaryForGpu                               ? otherArchitecture(gpu)
+                             : result == kUnsupportedPtx || result == kNoJitCompiler ? olderDriver()
+                                                                                     : "";
+  if (!remedy.empty()) return {ncclInvalidUsage, status.sentence + ": " + remedy};
+  return status;
+}
+
 // The module's kernels; NCCLRUN_KERNELS is a directory with others for it, as tests have them.
-Status loadModule(uint8_t module, Module& out) {
-  if (const char* directory = std::getenv("NCCLRUN_KERNELS"); directory != nullptr && *directory != '\0') {
-    const std::string path = std::string(directory) + "/" + kModuleNames[module] + ".fatbin";
+Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {
+  if (const std::string directory = otherKernels(); !directory.empty()) {
+    const std::string path = directory + "/" + kModuleNames[module] + ".fatbin";
     if (std::ifstream file(path, std::ios::binary); file) {
       const std::string image{std::istreambuf_iterator<char>(file), {}};
       return statusOf(driver().moduleLoadData(&out, image.data()), path.c_str());
     }
   }
-  return statusOf(driver().moduleLoadData(&out, kFatbins[module]), "the kernels cannot be loaded");
+  return loadOwnModule(gpu, module, out);
 }
 
 bool isWhole(uint8_t module) { return module == kInteger8 || module == kInteger32 || module == kInteger64; }
@@ -131,6 +178,16 @@ bool isWhole(uint8_t module) { return module == kInteger8 || module == kInteger3
 }  // namespace
 
 bool haveKernels() { return kFatbins[kBytesModule] != nullptr; }
+
+// Machine code runs on GPUs of the same major number and a minor one that is not less, PTX on all newer ones.
+std::string whyNoCodeFor(const Gpu& gpu) {
+  if (!otherKernels().empty()) return {};
+  const int own = capabilityOf(gpu);
+  for (const int one : kArchitectures) {
+    if (one / 10 == own / 10 && one <= own) return {};
+  }
+  return *(std::end(kArchitectures) - 1) <= own ? std::string() : otherArchitecture(gpu);
+}
 
 Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
   const auto [module, second] = placeOf(type);
@@ -196,7 +253,7 @@ Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out) {
   if (function == nullptr) {
     auto& loaded = modules[{gpu.context, module}];
     Status status;
-    if (loaded == nullptr) status = loadModule(module, loaded);
+    if (loaded == nullptr) status = loadModule(gpu, module, loaded);
     if (status.ok()) status = statusOf(driver().moduleGetFunction(&function, loaded, name), name);
     int registers = 0;  // the driver really loads a function when something is asked of it
     if (status.ok()) status = statusOf(driver().funcGetAttribute(&registers, kFunctionRegisters, function), name);

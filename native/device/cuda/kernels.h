@@ -1,6 +1,7 @@
 // The kernels that a build carries: a fatbin per module (device/cuda/kernels/*.cu), loaded into a GPU at its first use.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "core/plan_format.h"
 #include "device/cuda/gpu.h"
@@ -11,6 +12,9 @@ namespace ncclrun::cuda {
 
 // False: built without nvcc.
 bool haveKernels();
+
+// Why this build's kernels cannot run on the GPU, and what to do, in a sentence without its end; empty: they can.
+std::string whyNoCodeFor(const Gpu& gpu);
 
 // What a launch's kernel is chosen by.
 struct Kernel {

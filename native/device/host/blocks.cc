@@ -24,12 +24,6 @@ Endpoint* Needs::missing() const {
   return nullptr;
 }
 
-void Needs::watch() const {
-  for (Endpoint* end : receives) {
-    if (!end->ready()) end->watch();
-  }
-}
-
 void Blocks::run(std::span<const Body> bodies) {
   if (bodies.size() == 1) {
     bodies[0].run(bodies[0].argument, *this);
@@ -71,6 +65,14 @@ void Blocks::runTogether() {
   }
 }
 
+// A peer that left in order breaks a collective for all ranks, which cannot have called the same; whatever else is the
+// matter concerns whoever needs the peer.
+void giveUp(const Endpoint& end, const Status& why, Interrupt& interrupt) {
+  const bool leftInOrder = why.code == ncclInvalidUsage;
+  interrupt.raise(why, leftInOrder ? Interrupt::kNobody : end.facts().peer,
+                  leftInOrder && end.inCollective() ? FailureScope::all : FailureScope::alone);
+}
+
 Blocks::Running* Blocks::nextReady() {
   for (size_t i = 0; i < running_.size(); i++) {
     turn_ = turn_ + 1 < running_.size() ? turn_ + 1 : 0;
@@ -85,7 +87,7 @@ bool Blocks::await(const Needs& needs) {
   if (current_ == nullptr) {
     return patience_.wait([&] { return needs.met(); },
                           [&] {
-                            needs.watch();
+                            watch(needs);
                             const Endpoint* missing = needs.missing();
                             telemetry_.waiting(missing != nullptr ? missing->facts().peer : ~0u);
                           });
@@ -97,11 +99,22 @@ bool Blocks::await(const Needs& needs) {
   return !patience_.interrupt().raised();
 }
 
+void Blocks::watch(const Needs& needs) const {
+  for (const auto ends : {needs.receives, needs.sends}) {
+    for (Endpoint* end : ends) {
+      if (end->ready()) continue;
+      end->watch();
+      // What came before the peer went can be seen now.
+      if (const Status why = end->gone(); !why.ok() && !end->ready()) giveUp(*end, why, patience_.interrupt());
+    }
+  }
+}
+
 void Blocks::fallAsleep() const {
   uint32_t peer = ~0u;
   for (const Running& block : running_) {
     if (block.fiber->done() || block.needs == nullptr) continue;
-    block.needs->watch();
+    watch(*block.needs);
     const Endpoint* missing = block.needs->missing();
     if (missing != nullptr && peer == ~0u) peer = missing->facts().peer;
   }

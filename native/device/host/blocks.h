@@ -21,9 +21,10 @@ struct Needs {
   bool met() const { return missing() == nullptr; }
   // The first end that is not ready.
   Endpoint* missing() const;
-  // Before the thread sleeps until they are met.
-  void watch() const;
 };
+
+// An operation needs an end whose peer is gone, for the reason that Endpoint::gone() gave.
+void giveUp(const Endpoint& end, const Status& why, Interrupt& interrupt);
 
 class Blocks {
  public:
@@ -51,6 +52,8 @@ class Blocks {
   };
   void runTogether();
   Running* nextReady();
+  // Before the thread sleeps until they are met: sees to it that somebody rings, or ends the wait if nobody will.
+  void watch(const Needs& needs) const;
   // Before the thread sleeps: tells whom the blocks wait for.
   void fallAsleep() const;
 

@@ -72,7 +72,7 @@ void HostPrimitives::combine(uint32_t targetCount, uint32_t sourceCount, size_t 
 
 void HostPrimitives::signal(uint32_t to) {
   if (ended_) return;
-  if (!blocks_.await({{}, sends_.subspan(to, 1)})) {
+  if (!blocks_.await({{}, sends_.subspan(to, 1)}) || !allTake(sends_.subspan(to, 1))) {
     ended_ = true;
     return;
   }
@@ -88,6 +88,16 @@ void HostPrimitives::await(uint32_t from) {
   receives_[from]->release();
 }
 
+bool HostPrimitives::allTake(std::span<Endpoint* const> to) {
+  for (Endpoint* const end : to) {
+    const Status why = end->gone();
+    if (why.ok()) continue;
+    giveUp(*end, why, blocks_.patience().interrupt());
+    return false;
+  }
+  return true;
+}
+
 bool HostPrimitives::arrivedRight(const Endpoint& end, uint32_t bytes) {
   if (end.arrivedRight(bytes)) return true;
   blocks_.patience().interrupt().raise({ncclInvalidUsage, end.describeWrong(bytes)});
@@ -98,7 +108,7 @@ void HostPrimitives::move(std::span<Endpoint* const> from, std::span<Endpoint* c
                           uint32_t place, void* target, size_t count) {
   if (ended_ || count == 0) return;
   const size_t bytes = count * elementBytes_;
-  if (!blocks_.await({from, to})) {
+  if (!blocks_.await({from, to}) || !allTake(to)) {
     ended_ = true;
     return;
   }

@@ -77,6 +77,8 @@ class HostPrimitives {
   void move(std::span<Endpoint* const> from, std::span<Endpoint* const> to, const void* own, uint32_t place,
             void* target, size_t count);
   bool arrivedRight(const Endpoint& end, uint32_t bytes);
+  // False: a peer is gone, and takes nothing more. Where there is room for it, no wait would find out.
+  bool allTake(std::span<Endpoint* const> to);
   // Into targets_[0, count) from sources_.
   void combine(uint32_t targetCount, uint32_t sourceCount, size_t count, bool stream);
   const void* scaled(const void* own, size_t count);

@@ -8,6 +8,7 @@
 //   NCCLRUN_STAND_IN_CHANNELS=N  streams share so many queues, in which what waits holds up what was queued behind it,
 //   as
 //                                on GPUs with CUDA_DEVICE_MAX_CONNECTIONS; without it each stream has its own
+//   NCCLRUN_STAND_IN_CAPABILITY=80  compute capability 8.0; 9.0
 //   NCCLRUN_STAND_IN_KERNELS=primitives  the stand-in's own kernels
 #pragma once
 #include <atomic>
@@ -31,6 +32,7 @@ struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
 struct CUgraphExec_st;
+struct CUuserObject_st;
 
 #include "dl/cuda.h"
 
@@ -42,6 +44,7 @@ using ncclrun::cuda::Pointer;
 using ncclrun::cuda::Result;
 
 inline constexpr Result kInvalidValue = 1;
+inline constexpr Result kInvalidHandle = 400;
 inline constexpr Result kNotFound = 500;
 
 // What a queue runs, in order. May wait.
@@ -82,6 +85,13 @@ struct CUevent_st {
   std::vector<CUgraphNode_st*> after;
 };
 
+// What graphs hold on to; ends with the last of them.
+struct CUuserObject_st {
+  void* argument;
+  void (*end)(void*);
+  ~CUuserObject_st();
+};
+
 struct CUgraphNode_st {
   stand_in::Launched launched;
   std::vector<CUgraphNode_st*> after;
@@ -91,10 +101,13 @@ struct CUgraph_st {
   uint64_t id;
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in an order in which they may run
   std::vector<CUstream_st*> streams;                   // that are captured into it
+  bool invalid = false;                                // a stream of it was asked what no capture allows
+  std::vector<std::shared_ptr<CUuserObject_st>> held = {};
 };
 
 struct CUgraphExec_st {
   std::vector<stand_in::Launched> steps;
+  std::vector<std::shared_ptr<CUuserObject_st>> held;
 };
 
 struct CUstream_st {
@@ -108,8 +121,12 @@ struct CUstream_st {
 
 namespace stand_in {
 
+// The stream behind a handle: the current GPU's own for null and 0x1 (CU_STREAM_LEGACY), the thread's for 0x2
+// (CU_STREAM_PER_THREAD). Null: there is none, or it was destroyed.
+CUstream_st* find(ncclrun::cuda::Stream handle);
+
 // The step comes when the stream has come to it; into the graph that it is captured into, or the queue.
-void enqueue(CUstream_st* stream, const Step& step);
+Result enqueue(ncclrun::cuda::Stream handle, const Step& step);
 void enqueueLaunched(CUstream_st* stream, const Launched& launched);
 CUgraphNode_st* append(CUgraph_st& graph, std::vector<CUgraphNode_st*> after, Launched launched);
 

@@ -189,7 +189,12 @@ std::shared_ptr<cuda::Launch> copied(const void* launch, size_t bytes) {
 
 }  // namespace
 
+// What nvcc makes has no code for this machine's processors, as it may have none for a GPU.
 STAND_IN_EXPORT Result cuModuleLoadData(Module* module, const void* image) {
+  constexpr uint32_t kFatbin = 0xba55ed50;
+  uint32_t magic;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic == kFatbin) return kNoBinaryForGpu;
   const char* const name = static_cast<const char*>(image);
   *module = new CUmod_st{name, compiledModule(name)};
   return kSuccess;
@@ -214,18 +219,17 @@ STAND_IN_EXPORT Result cuLaunchKernel(Function function, unsigned grid, unsigned
       return kSuccess;
     }
     const auto launch = copied(parameters[0], sizeof(cuda::Launch));
-    stand_in::enqueue(
+    return stand_in::enqueue(
         stream, [=, kernel = reinterpret_cast<ProbeKernel>(function->compiled),
                  wrong = *static_cast<uint32_t**>(parameters[1]), clock = *static_cast<uint64_t**>(parameters[2])] {
           simt::runGrid("ncclrunProbe", device, grid, threads, [&] { kernel(*launch, wrong, clock); });
         });
-    return kSuccess;
   }
   const auto launch = copied(extra[1], *static_cast<size_t*>(extra[3]));
-  stand_in::enqueue(stream, [=, module = function->module, name = function->name, compiled = function->compiled] {
-    if (compiled == nullptr) return runLaunch(module, name, *launch, device, grid);
-    const auto kernel = reinterpret_cast<Kernel>(compiled);
-    simt::runGrid((module + " " + name).c_str(), device, grid, threads, [&] { kernel(*launch); });
-  });
-  return kSuccess;
+  return stand_in::enqueue(
+      stream, [=, module = function->module, name = function->name, compiled = function->compiled] {
+        if (compiled == nullptr) return runLaunch(module, name, *launch, device, grid);
+        const auto kernel = reinterpret_cast<Kernel>(compiled);
+        simt::runGrid((module + " " + name).c_str(), device, grid, threads, [&] { kernel(*launch); });
+      });
 }

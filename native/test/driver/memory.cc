@@ -1,8 +1,10 @@
 // GPUs, contexts and memory. A GPU's memory is a memfd, which other processes map by way of /proc.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,13 +25,23 @@ int gpus() {
   return said == nullptr ? 4 : std::min(std::atoi(said), kMostGpus);
 }
 
+// Compute capability, ten times the major number plus the minor one.
+int capability() {
+  const char* const said = std::getenv("NCCLRUN_STAND_IN_CAPABILITY");
+  return said == nullptr ? 90 : std::atoi(said);
+}
+
 CUctx_st contexts[kMostGpus];
 thread_local std::vector<Context> current;
+
+using Word = std::atomic<uint32_t>;
 
 struct Allocation {
   size_t bytes;
   int descriptor;  // -1: opened here, another process's
   unsigned long long id;
+  Word* openers;  // how many processes have it open beside its own; in a page behind it
+  int device;
 };
 
 struct Allocations {
@@ -37,6 +49,7 @@ struct Allocations {
   std::map<Pointer, Allocation> all;
   unsigned long long lastId = 0;
   size_t bytes = 0;
+  std::vector<Allocation> freed;  // by their process, which may be open in others
 };
 Allocations& allocations() {
   static auto& all = *new Allocations;
@@ -51,16 +64,22 @@ struct Handle {
 };
 static_assert(sizeof(Handle) <= sizeof(IpcHandle));
 
-Pointer mapped(int descriptor, size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+constexpr size_t kPage = 4096;
+size_t wholePages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+Pointer mapped(int descriptor, size_t bytes, size_t at = 0) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, off_t(at));
   return memory == MAP_FAILED ? 0 : reinterpret_cast<Pointer>(memory);
 }
 
 void* address(Pointer pointer) { return reinterpret_cast<void*>(pointer); }
 
+Word* openersOf(int descriptor, size_t bytes) {
+  return static_cast<Word*>(address(mapped(descriptor, kPage, wholePages(bytes))));
+}
+
 // Zeros need no pages until somebody touches them, and a communicator's memory is mostly never touched.
 void fill(Pointer pointer, unsigned char value, size_t bytes) {
-  constexpr Pointer kPage = 4096;
   const Pointer end = pointer + bytes;
   const Pointer first = (pointer + kPage - 1) / kPage * kPage, last = end / kPage * kPage;
   if (value == 0 && first < last && madvise(address(first), last - first, MADV_REMOVE) == 0) {
@@ -81,8 +100,8 @@ STAND_IN_EXPORT Result cuDriverGetVersion(int* version) {
   *version = 13000;
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuGetErrorName(Result, const char** name) {
-  *name = "CUDA_ERROR_OF_THE_STAND_IN";
+STAND_IN_EXPORT Result cuGetErrorName(Result result, const char** name) {
+  *name = result == kNoBinaryForGpu ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : "CUDA_ERROR_OF_THE_STAND_IN";
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuGetErrorString(Result, const char** text) {
@@ -99,9 +118,10 @@ STAND_IN_EXPORT Result cuDeviceGet(Device* device, int ordinal) {
 }
 STAND_IN_EXPORT Result cuDeviceGetAttribute(int* value, int attribute, Device) {
   *value = attribute == kAttributeMultiprocessors ? int(stand_in::kMultiprocessors)
-           : attribute == kAttributeMajor         ? 9
+           : attribute == kAttributeMajor         ? capability() / 10
+           : attribute == kAttributeMinor         ? capability() % 10
+           : attribute == kAttributeGpuDirect     ? 1
                                                   : 0;
-  if (attribute == kAttributeGpuDirect) *value = 1;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuDeviceGetPCIBusId(char* text, int bytes, Device device) {
@@ -145,27 +165,46 @@ STAND_IN_EXPORT Result cuCtxEnablePeerAccess(Context, unsigned) { return kSucces
 
 STAND_IN_EXPORT Result cuMemAlloc_v2(Pointer* pointer, size_t bytes) {
   const int descriptor = memfd_create("ncclrun-stand-in", MFD_CLOEXEC);
-  if (bytes == 0 || descriptor < 0 || ftruncate(descriptor, off_t(bytes)) != 0) return 2;
+  if (bytes == 0 || descriptor < 0 || ftruncate(descriptor, off_t(wholePages(bytes) + kPage)) != 0) return 2;
   *pointer = mapped(descriptor, bytes);
   std::lock_guard lock(allocations().mutex);
-  allocations().all[*pointer] = {bytes, descriptor, ++allocations().lastId};
+  allocations().all[*pointer] = {bytes, descriptor, ++allocations().lastId, openersOf(descriptor, bytes),
+                                 current.empty() ? 0 : current.back()->device};
   allocations().bytes += bytes;
   return *pointer == 0 ? 2 : kSuccess;
 }
+// The driver frees memory only when the GPU is idle: NCCLRUN_STAND_IN_FREE_MS is how long that takes where the engine
+// frees what a communicator had, on a thread of its own.
+void awaitIdleGpu() {
+  const char* const said = std::getenv("NCCLRUN_STAND_IN_FREE_MS");
+  char name[16] = "";
+  if (said == nullptr || pthread_getname_np(pthread_self(), name, sizeof name) != 0) return;
+  if (std::strcmp(name, "ncclrun-free") == 0) usleep(unsigned(std::atoi(said)) * 1000);
+}
+
 STAND_IN_EXPORT Result cuMemFree_v2(Pointer pointer) {
+  awaitIdleGpu();
   std::lock_guard lock(allocations().mutex);
   const auto found = allocations().all.find(pointer);
   if (found == allocations().all.end()) return kInvalidValue;
   munmap(address(pointer), found->second.bytes);
   close(found->second.descriptor);
   allocations().bytes -= found->second.bytes;
+  allocations().freed.push_back(found->second);
   allocations().all.erase(found);
   return kSuccess;
 }
+// Of one process only: what it has allocated, and what it has freed and others have not closed.
 STAND_IN_EXPORT Result cuMemGetInfo_v2(size_t* unused, size_t* total) {
   std::lock_guard lock(allocations().mutex);
+  auto& freed = allocations().freed;
+  const auto isClosed = [](const Allocation& one) {
+    return one.openers->load() == 0 && munmap(one.openers, kPage) == 0;
+  };
+  freed.erase(std::remove_if(freed.begin(), freed.end(), isClosed), freed.end());
   *total = kMemory;
   *unused = kMemory - allocations().bytes;
+  for (const Allocation& one : freed) *unused -= one.bytes;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemGetAddressRange_v2(Pointer* base, size_t* bytes, Pointer pointer) {
@@ -185,6 +224,9 @@ STAND_IN_EXPORT Result cuPointerGetAttribute(void* value, int attribute, Pointer
   std::lock_guard lock(allocations().mutex);
   const Allocation& found = allocations().all[base];
   if (attribute == kPointerBufferId) *static_cast<unsigned long long*>(value) = found.id;
+  if (attribute == kPointerMemoryType) *static_cast<unsigned*>(value) = kMemoryDevice;
+  if (attribute == kPointerIsManaged) *static_cast<unsigned*>(value) = 0;
+  if (attribute == kPointerDeviceOrdinal) *static_cast<int*>(value) = found.device;
   if (attribute == kPointerIsLegacyIpcCapable) *static_cast<int*>(value) = found.descriptor >= 0;
   return kSuccess;
 }
@@ -204,8 +246,7 @@ STAND_IN_EXPORT Result cuMemHostGetDevicePointer_v2(Pointer* pointer, void* memo
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuMemsetD8Async(Pointer pointer, unsigned char value, size_t bytes, Stream stream) {
-  stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { fill(pointer, value, bytes); });
 }
 STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Stream stream) {
   // Of ordinary memory of the host, NVIDIA's driver takes what is there now.
@@ -213,21 +254,18 @@ STAND_IN_EXPORT Result cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, Str
   size_t all = 0;
   if (bytes <= 65536 && cuMemGetAddressRange_v2(&base, &all, from) != kSuccess) {
     const std::string now(static_cast<const char*>(address(from)), bytes);
-    stand_in::enqueue(stream, [=] { std::memcpy(address(to), now.data(), bytes); });
-    return kSuccess;
+    return stand_in::enqueue(stream, [=] { std::memcpy(address(to), now.data(), bytes); });
   }
-  stand_in::enqueue(stream, [=] { std::memmove(address(to), address(from), bytes); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { std::memmove(address(to), address(from), bytes); });
 }
 
 STAND_IN_EXPORT Result cuMemcpy2DAsync_v2(const RowsCopy* rows, Stream stream) {
   if (rows->width > rows->from.pitch || rows->width > rows->to.pitch) return kInvalidValue;
-  stand_in::enqueue(stream, [copy = *rows] {
+  return stand_in::enqueue(stream, [copy = *rows] {
     for (size_t row = 0; row < copy.rows; row++)
       std::memmove(address(copy.to.pointer + row * copy.to.pitch), address(copy.from.pointer + row * copy.from.pitch),
                    copy.width);
   });
-  return kSuccess;
 }
 
 STAND_IN_EXPORT Result cuIpcGetMemHandle(IpcHandle* handle, Pointer pointer) {
@@ -245,9 +283,12 @@ STAND_IN_EXPORT Result cuIpcOpenMemHandle_v2(Pointer* pointer, IpcHandle handle,
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return kInvalidValue;
   *pointer = mapped(descriptor, read.bytes);
+  Word* const openers = openersOf(descriptor, read.bytes);
+  openers->fetch_add(1);
   close(descriptor);
   std::lock_guard lock(allocations().mutex);
-  allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId};
+  allocations().all[*pointer] = {read.bytes, -1, ++allocations().lastId, openers,
+                                 current.empty() ? 0 : current.back()->device};
   return *pointer == 0 ? kInvalidValue : kSuccess;
 }
 STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {
@@ -255,20 +296,16 @@ STAND_IN_EXPORT Result cuIpcCloseMemHandle(Pointer pointer) {
   const auto found = allocations().all.find(pointer);
   if (found == allocations().all.end()) return kInvalidValue;
   munmap(address(pointer), found->second.bytes);
+  found->second.openers->fetch_sub(1);
+  munmap(found->second.openers, kPage);
   allocations().all.erase(found);
   return kSuccess;
 }
 
-namespace {
-
-using Word = std::atomic<uint32_t>;
-
-}  // namespace
-
 STAND_IN_EXPORT Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, const MemoryOperation* operations,
                                              unsigned) {
   const std::vector<MemoryOperation> all(operations, operations + count);
-  stand_in::enqueue(stream, [all] {
+  return stand_in::enqueue(stream, [all] {
     for (const MemoryOperation& one : all) {
       auto* const word = reinterpret_cast<Word*>(one.address);
       if (one.operation == kMemoryWrite32) {
@@ -278,5 +315,4 @@ STAND_IN_EXPORT Result cuStreamBatchMemOp_v2(Stream stream, unsigned count, cons
       stand_in::awaitUntil([&] { return int32_t(word->load() - uint32_t(one.value)) >= 0; });
     }
   });
-  return kSuccess;
 }

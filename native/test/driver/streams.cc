@@ -2,12 +2,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "driver.h"
 
 using namespace ncclrun::cuda;
+using stand_in::find;
+using stand_in::kInvalidHandle;
+using stand_in::kInvalidValue;
 using stand_in::Queue;
+
+extern "C" Result cuCtxGetCurrent(Context* context);
 
 namespace stand_in {
 
@@ -59,15 +67,18 @@ CUgraphNode_st* append(CUgraph_st& graph, std::vector<CUgraphNode_st*> after, La
 
 void enqueueLaunched(CUstream_st* stream, const Launched& launched) {
   if (stream->graph != nullptr) {
-    stream->after = {append(*stream->graph, stream->after, launched)};
+    if (!stream->graph->invalid) stream->after = {append(*stream->graph, stream->after, launched)};
     return;
   }
   stream->queue->push(launched());
   stream->last = stream->queue->pushed();
 }
 
-void enqueue(CUstream_st* stream, const Step& step) {
+Result enqueue(Stream handle, const Step& step) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   enqueueLaunched(stream, [step] { return step; });
+  return kSuccess;
 }
 
 void awaitUntil(const std::function<bool()>& met) {
@@ -135,7 +146,13 @@ stand_in::Launched recording(CUevent_st* event) {
 }
 
 // What a capture must not do.
-constexpr Result kMerge = 902, kUnjoined = 904, kIsolation = 905;
+constexpr Result kUnsupported = 900, kInvalidated = 901, kMerge = 902, kUnjoined = 904, kIsolation = 905;
+
+// Of a captured stream: what waits for it or looks whether it has ended spoils the capture.
+Result spoil(CUstream_st* stream) {
+  stream->graph->invalid = true;
+  return kUnsupported;
+}
 
 // Whether the stream that began the capture waits, at its end, for what all others have in it.
 bool isJoined(const CUgraph_st& graph, const CUstream_st* origin) {
@@ -152,10 +169,58 @@ bool isJoined(const CUgraph_st& graph, const CUstream_st* origin) {
   });
 }
 
+struct Streams {
+  std::mutex mutex;
+  std::set<CUstream_st*> made;                 // and not destroyed
+  std::map<Context, CUstream_st*> ofContexts;  // their default streams
+};
+Streams& all() {
+  static auto& all = *new Streams;
+  return all;
+}
+
+CUstream_st* makeStream() { return new CUstream_st{nextQueue(), ++lastId, 0, nullptr, {}}; }
+
 }  // namespace
 
+CUstream_st* stand_in::find(Stream handle) {
+  constexpr uintptr_t kPerThread = 2;
+  thread_local CUstream_st* ofThread = nullptr;
+  if (reinterpret_cast<uintptr_t>(handle) == kPerThread)
+    return ofThread == nullptr ? ofThread = makeStream() : ofThread;
+  Context context = nullptr;
+  cuCtxGetCurrent(&context);
+  std::lock_guard lock(all().mutex);
+  if (reinterpret_cast<uintptr_t>(handle) > kPerThread) return all().made.contains(handle) ? handle : nullptr;
+  CUstream_st*& own = all().ofContexts[context];
+  return own == nullptr ? own = makeStream() : own;
+}
+
+CUuserObject_st::~CUuserObject_st() {
+  std::thread(end, argument).detach();  // of the driver's own
+}
+
+STAND_IN_EXPORT Result cuUserObjectCreate(CUuserObject_st** object, void* argument, void (*end)(void*), unsigned,
+                                          unsigned) {
+  *object = new CUuserObject_st{argument, end};
+  return kSuccess;
+}
+STAND_IN_EXPORT Result cuUserObjectRelease(CUuserObject_st* object, unsigned) {
+  delete object;
+  return kSuccess;
+}
+// The caller's reference becomes the graph's: there is no other way here.
+STAND_IN_EXPORT Result cuGraphRetainUserObject(Graph graph, CUuserObject_st* object, unsigned, unsigned flags) {
+  constexpr unsigned kMove = 1;
+  if (flags != kMove) return kInvalidValue;
+  graph->held.emplace_back(object);
+  return kSuccess;
+}
+
 STAND_IN_EXPORT Result cuStreamCreateWithPriority(Stream* stream, unsigned, int) {
-  *stream = new CUstream_st{nextQueue(), ++lastId, 0, nullptr, {}};
+  *stream = makeStream();
+  std::lock_guard lock(all().mutex);
+  all().made.insert(*stream);
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuStreamCreate(Stream* stream, unsigned flags) {
@@ -167,23 +232,34 @@ STAND_IN_EXPORT Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuStreamDestroy_v2(Stream stream) {
+  {
+    std::lock_guard lock(all().mutex);
+    if (all().made.erase(stream) == 0) return kInvalidHandle;
+  }
   delete stream;
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuStreamSynchronize(Stream stream) {
+STAND_IN_EXPORT Result cuStreamSynchronize(Stream handle) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  if (stream->graph != nullptr) return spoil(stream);
   stream->queue->await(stream->last);
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuStreamQuery(Stream stream) {
+STAND_IN_EXPORT Result cuStreamQuery(Stream handle) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  if (stream->graph != nullptr) return spoil(stream);
   return stream->queue->ended(stream->last) ? kSuccess : kNotReady;
 }
-STAND_IN_EXPORT Result cuStreamGetId(Stream stream, unsigned long long* id) {
+STAND_IN_EXPORT Result cuStreamGetId(Stream handle, unsigned long long* id) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   *id = stream->id;
   return kSuccess;
 }
 STAND_IN_EXPORT Result cuLaunchHostFunc(Stream stream, void (*function)(void*), void* argument) {
-  stand_in::enqueue(stream, [=] { function(argument); });
-  return kSuccess;
+  return stand_in::enqueue(stream, [=] { function(argument); });
 }
 
 STAND_IN_EXPORT Result cuEventCreate(Event* event, unsigned) {
@@ -192,7 +268,9 @@ STAND_IN_EXPORT Result cuEventCreate(Event* event, unsigned) {
 }
 // Steps that are queued may still use it.
 STAND_IN_EXPORT Result cuEventDestroy_v2(Event) { return kSuccess; }
-STAND_IN_EXPORT Result cuEventRecord(Event event, Stream stream) {
+STAND_IN_EXPORT Result cuEventRecord(Event event, Stream handle) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   if (stream->graph != nullptr) {
     event->graph = stream->graph;
     event->after = stream->after;
@@ -214,7 +292,10 @@ STAND_IN_EXPORT Result cuEventElapsedTime_v2(float* milliseconds, Event from, Ev
   *milliseconds = float(to->milliseconds - from->milliseconds);
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+STAND_IN_EXPORT Result cuStreamWaitEvent(Stream handle, Event event, unsigned flags) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  if (stream->graph != nullptr && stream->graph->invalid) return kInvalidated;
   if (stream->graph != nullptr && flags != kEventWaitExternal && event->graph == nullptr) return kIsolation;
   if (event->graph != nullptr && flags != kEventWaitExternal) {  // joins the capture
     if (stream->graph != nullptr && stream->graph != event->graph) return kMerge;
@@ -232,23 +313,33 @@ STAND_IN_EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned fl
 }
 
 STAND_IN_EXPORT Result cuThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
-STAND_IN_EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
+STAND_IN_EXPORT Result cuStreamBeginCapture_v2(Stream handle, int) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   stream->graph = new CUgraph_st{++lastId, {}, {stream}};
   stream->after.clear();
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuStreamEndCapture(Stream stream, Graph* graph) {
+STAND_IN_EXPORT Result cuStreamEndCapture(Stream handle, Graph* graph) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   *graph = stream->graph;
-  const bool joined = isJoined(**graph, stream);
+  const bool joined = isJoined(**graph, stream), invalid = (*graph)->invalid;
   for (Stream one : (*graph)->streams) {
     one->graph = nullptr;
     one->after.clear();
   }
+  if (invalid) {
+    delete std::exchange(*graph, nullptr);
+    return kInvalidated;
+  }
   return joined ? kSuccess : kUnjoined;
 }
-STAND_IN_EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int* status, uint64_t* id, Graph* graph,
+STAND_IN_EXPORT Result cuStreamGetCaptureInfo_v2(Stream handle, int* status, uint64_t* id, Graph* graph,
                                                  const GraphNode** nodes, size_t* count) {
-  *status = stream->graph != nullptr ? kCaptureActive : kCaptureNone;
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  *status = stream->graph == nullptr ? kCaptureNone : stream->graph->invalid ? kCaptureInvalidated : kCaptureActive;
   if (stream->graph == nullptr) return kSuccess;
   if (id != nullptr) *id = stream->graph->id;
   if (graph != nullptr) *graph = stream->graph;
@@ -256,7 +347,9 @@ STAND_IN_EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int* status, uin
   if (count != nullptr) *count = stream->after.size();
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuStreamUpdateCaptureDependencies(Stream stream, GraphNode* nodes, size_t count, unsigned) {
+STAND_IN_EXPORT Result cuStreamUpdateCaptureDependencies(Stream handle, GraphNode* nodes, size_t count, unsigned) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   stream->after.insert(stream->after.end(), nodes, nodes + count);
   return kSuccess;
 }
@@ -282,9 +375,12 @@ STAND_IN_EXPORT Result cuGraphRemoveDependencies(Graph, const GraphNode* from, c
 STAND_IN_EXPORT Result cuGraphInstantiateWithFlags(GraphExec* executable, Graph graph, unsigned long long) {
   *executable = new CUgraphExec_st;
   for (const auto& node : graph->nodes) (*executable)->steps.push_back(node->launched);
+  (*executable)->held = graph->held;
   return kSuccess;
 }
-STAND_IN_EXPORT Result cuGraphLaunch(GraphExec executable, Stream stream) {
+STAND_IN_EXPORT Result cuGraphLaunch(GraphExec executable, Stream handle) {
+  CUstream_st* const stream = find(handle);
+  if (stream == nullptr) return kInvalidHandle;
   for (const auto& step : executable->steps) stand_in::enqueueLaunched(stream, step);
   return kSuccess;
 }

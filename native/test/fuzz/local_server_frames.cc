@@ -1,5 +1,5 @@
-#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -7,6 +7,7 @@
 
 using ncclrun::Descriptor;
 using ncclrun::binding::Connection;
+using ncclrun::binding::ProcessLife;
 using ncclrun::binding::ServerEvent;
 using ncclrun::binding::ServerEvents;
 
@@ -19,8 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kMaxPayloadBytes = 1024;
   constexpr int kMostReads = 1000;
   ServerEvents events([] {});
-  Connection connection(7, Descriptor(ends[0]), Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)), 0,
-                        kMaxPayloadBytes, events);
+  Connection connection(7, Descriptor(ends[0]), ProcessLife::ofChild(getpid()), 0, kMaxPayloadBytes, events);
   // A read takes a bounded number of pieces, lest others wait.
   for (int reads = 0; reads < kMostReads && connection.socket() >= 0; ++reads) connection.read();
   if (connection.socket() >= 0) abort();  // the stream had an end

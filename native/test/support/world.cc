@@ -35,8 +35,11 @@ int makeListener(uint32_t& port) {
 
 Rank::Rank(const std::vector<std::byte>& plan, int segmentFd, uint32_t rank, int listenFd) : number_(rank) {
   telemetry.state = ncclrunStateIdle;
-  const DataPath::Setup setup{
-      .plan = plan, .segmentFd = segmentFd, .rank = rank, .listenFd = listenFd, .telemetry = &telemetry};
+  const DataPath::Setup setup{.plan = plan,
+                              .segmentFd = segmentFd,
+                              .rank = rank,
+                              .listenFd = listenFd,
+                              .telemetry = {&telemetry, [](ncclrunTelemetrySlot*) {}}};
   const ncclResult_t opened = DataPath::open(setup, path_);
   EXPECT_MORE(opened == ncclSuccess, lastError());
   if (opened != ncclSuccess) abort();
@@ -59,7 +62,7 @@ ncclResult_t Rank::connect() {
 
 ncclResult_t Rank::enqueue(std::vector<Operation> operations) {
   for (auto& operation : operations) operation.number = ++operations_;
-  return path_->enqueue(operations, stream_);
+  return path_->enqueue(operations, stream_, nullptr);
 }
 
 ncclResult_t Rank::run(std::vector<Operation> operations) {

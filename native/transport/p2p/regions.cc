@@ -61,7 +61,8 @@ Status Regions::connect() {
     if (!alone && !allAt(2)) return {ncclInProgress, {}};
     if (Status status = decide(); !status.ok()) return status;
     if (!why_.empty())
-      tellInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()));
+      tellInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()),
+               Subsystem::p2p);
     state_ = State::connected;
   }
   return {};
@@ -93,7 +94,7 @@ Status Regions::openAll() {
     if (plan_.header().sameHostTransport == uint8_t(plan::Transport::p2p)) {
       status = open(peer);
     } else {
-      status = {ncclInvalidUsage, "the plan says so (NCCL_P2P_DISABLE)"};
+      status = {ncclInvalidUsage, "the plan says so (NCCL_P2P_DISABLE or NCCL_P2P_LEVEL)"};
     }
     if (status.ok()) {
       reached |= 1ull << localOf(peer);

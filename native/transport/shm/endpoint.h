@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "core/gone_peers.h"
 #include "transport/endpoint.h"
 
 namespace ncclrun {
@@ -9,8 +10,11 @@ namespace ncclrun {
 class ShmEndpoint final : public Endpoint {
  public:
   // bell: the peer's doorbell.
-  ShmEndpoint(const Facts& facts, const OwnCall& current, Connection& shared, Doorbell& bell)
+  ShmEndpoint(const Facts& facts, const OwnCall& current, Connection& shared, Doorbell& bell,
+              const GonePeers& gonePeers)
       : Endpoint(facts, current, shared, &bell, nullptr),
+        peerBell_(bell),
+        gonePeers_(gonePeers),
         lines_(reinterpret_cast<std::byte*>(&shared) + lowLatencyOffset(facts.steps, facts.stepBytes)) {}
 
   Endpoint& lowLatency() override {
@@ -18,14 +22,27 @@ class ShmEndpoint final : public Endpoint {
     return *lowLatency_;
   }
 
+  Status gone() override {
+    const uint64_t left = peerBell_.left.load(std::memory_order_seq_cst);
+    if (left != 0 && left != kAborted) return leftInOrder();
+    const Status why = gonePeers_.why(facts().peer);
+    return why.ok() && left == kAborted ? abortedBy(facts().peerName) : why;
+  }
+
  private:
   class LowLatencyEndpoint final : public Endpoint {
    public:
-    explicit LowLatencyEndpoint(ShmEndpoint& simple) : Endpoint(simple, buffered_), buffered_(simple.lines_) {}
+    explicit LowLatencyEndpoint(ShmEndpoint& simple)
+        : Endpoint(simple, buffered_), simple_(simple), buffered_(simple.lines_) {}
+    Status gone() override { return simple_.gone(); }
 
    private:
+    ShmEndpoint& simple_;
     LowLatencyLines buffered_;
   };
+
+  const Doorbell& peerBell_;
+  const GonePeers& gonePeers_;
 
   std::byte* const lines_;
   std::unique_ptr<LowLatencyEndpoint> lowLatency_;  // from its first use on

@@ -26,7 +26,7 @@ Endpoint* ShmTransport::end(uint32_t peer, uint32_t channel, bool sends) {
                                 .stepBytes = pair ? header.pairStepBytes : header.ringStepBytes,
                                 .peerName = plan_.describe(peer)};
     end = std::make_unique<ShmEndpoint>(facts, current_, segment_.connection(offset(peer, channel, sends)),
-                                        segment_.doorbell(plan_.peer(peer).localIndex));
+                                        segment_.doorbell(plan_.peer(peer).localIndex), gonePeers_);
   }
   return end.get();
 }

@@ -14,8 +14,9 @@ namespace ncclrun {
 class ShmTransport final : public Transport {
  public:
   // current: the call under way.
-  ShmTransport(const PlanView& plan, const Segment& segment, uint32_t rank, const OwnCall& current)
-      : plan_(plan), segment_(segment), rank_(rank), current_(current) {}
+  ShmTransport(const PlanView& plan, const Segment& segment, uint32_t rank, const OwnCall& current,
+               const GonePeers& gonePeers)
+      : plan_(plan), segment_(segment), rank_(rank), current_(current), gonePeers_(gonePeers) {}
 
   Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
   Status connected() const override { return {}; }
@@ -28,6 +29,7 @@ class ShmTransport final : public Transport {
   const Segment& segment_;
   const uint32_t rank_;
   const OwnCall& current_;
+  const GonePeers& gonePeers_;
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<ShmEndpoint>> ends_;
 };
 

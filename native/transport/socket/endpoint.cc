@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -12,8 +11,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/clock.h"
+#include "core/limits.h"
 
 namespace ncclrun {
 namespace {
@@ -24,16 +25,25 @@ size_t ringBytes(const Endpoint::Facts& facts) {
 
 Connection& ringIn(const Mapping& memory) { return *static_cast<Connection*>(memory.address()); }
 
-constexpr uint32_t kIncoming = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
+// To the other ranks, which stay.
+socket::Farewell farewellOf(const Interrupt& interrupt) {
+  const Status differing = interrupt.differing();
+  socket::Farewell farewell{};
+  farewell.header = {socket::kFarewell, uint32_t(interrupt.raised() ? ncclRemoteError : ncclSuccess), {}};
+  if (!differing.ok()) farewell.header.step = uint32_t(differing.code);
+  differing.sentence.copy(farewell.sentence, sizeof farewell.sentence - 1);
+  return farewell;
+}
 
-// A host that is silent for longer is lost anyway.
-constexpr uint64_t kFarewellNanoseconds = 10'000'000'000;
-// How often a wait for room looks whether it is still wanted.
-constexpr int kInterruptMs = 20;
+constexpr uint32_t kIncoming = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
 
 // A network that is away for a moment is no reason not to begin: so long it is tried again, after so long each time.
 constexpr uint64_t kTriesNanoseconds = 30'000'000'000;
 constexpr long kPauseNanoseconds = 100'000'000;
+// A packet that is dropped is no error: TCP gives up after 31 s, having sent it at 0, 1, 3, 7 and 15 s.
+constexpr int kSynRetries = 4;
+// A peer that refuses connections has left the communicator, or died, of which the agents tell.
+constexpr uint64_t kNewsNanoseconds = 3'000'000'000;
 
 bool mayPass(int error) {
   return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENETDOWN || error == ETIMEDOUT;
@@ -61,35 +71,85 @@ SocketEndpoint::SocketEndpoint(const Setup& setup, Mapping memory, std::unique_p
       slots_(static_cast<std::byte*>(memory_.address()) + kConnectionHeaderBytes),
       proxy_(setup.proxy),
       interrupt_(setup.interrupt),
-      own_(setup.own) {}
+      own_(setup.own),
+      gonePeers_(setup.gonePeers) {
+  // Nothing is free before the connection stands: what is handed over to one that never does would be lost.
+  if (facts().sends) ring_.head.store(uint64_t(0) - facts().steps, std::memory_order_relaxed);
+}
 
 SocketEndpoint::~SocketEndpoint() {
-  if (!socket_.valid()) return;
-  proxy_->remove(socket_.get(), *this);
-  // In the middle of a slot a farewell would be taken for payload.
-  if (!open_ || over_ || (facts().sends && headerDone_ > 0)) return;
-  const socket::SlotHeader farewell{socket::kFarewell, 0, {}};
-  // An end without farewell is a death to the peer. One that is behind has not made room for it yet.
-  const uint64_t deadline = nowNanoseconds() + kFarewellNanoseconds;
-  for (size_t done = 0; done < sizeof farewell;) {
-    const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&farewell) + done, sizeof farewell - done,
-                              MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) {
-      done += size_t(sent);
-      continue;
-    }
-    if (!again(errno) || interrupt_.raised() || nowNanoseconds() > deadline) return;
-    pollfd room = {.fd = socket_.get(), .events = POLLOUT, .revents = 0};
-    poll(&room, 1, kInterruptMs);
+  if (socket_.valid() && !leaves_) proxy_->remove(socket_.get(), *this);
+}
+
+int SocketEndpoint::sayFarewell() {
+  if (!socket_.valid()) return -1;
+  if (!leaves_) proxy_->remove(socket_.get(), *this);
+  if (!leaves_) {
+    farewell_ = farewellOf(interrupt_);
+    farewellDone_ = 0;
   }
+  leaves_ = true;
+  // In the middle of a slot a farewell would be taken for payload.
+  if (!open_ || over_ || (facts().sends && headerDone_ > 0)) return -1;
+  while (farewellDone_ < sizeof farewell_) {
+    const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&farewell_) + farewellDone_,
+                              sizeof farewell_ - farewellDone_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return again(errno) ? socket_.get() : -1;
+    farewellDone_ += size_t(sent);
+  }
+  return -1;
+}
+
+std::string SocketEndpoint::nameOf(const std::string& why) const {
+  const std::string where =
+      facts().channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts().channel) + ")";
+  return "lost the connection with " + facts().peerName + where + ": " + why;
+}
+
+void SocketEndpoint::sentInVain() {
+  if (farewell_.header.step != ncclInvalidUsage)
+    return broken("it has left the communicator without receiving all that this rank sent");
+  over_ = true;
+  interrupt_.raise(farewell());
 }
 
 void SocketEndpoint::broken(const std::string& why) {
   over_ = true;
-  const std::string where =
-      facts().channel == kPairChannel ? "" : " (ring of channel " + std::to_string(facts().channel) + ")";
-  interrupt_.raise({ncclRemoteError, "lost the connection with " + facts().peerName + where + ": " + why},
-                   facts().peer);
+  interrupt_.raise({ncclRemoteError, nameOf(why)}, facts().peer, FailureScope::alone);
+}
+
+// A peer that aborts may be in the middle of a slot that nobody here waits for; that concerns who receives. It has a
+// farewell for those who send to it in any case: without it, what this rank has sent may be lost.
+void SocketEndpoint::lost(const std::string& why) {
+  if (facts().sends) return broken(why);
+  lostBecause_ = nameOf(why);
+  over_ = true;
+  ring(own_);  // if a block sleeps until the next slot, it has waited in vain
+}
+
+Status SocketEndpoint::gone() {
+  if (!open_.load(std::memory_order_acquire)) return gonePeers_.why(facts().peer);
+  if (facts().sends && !left_ && idle()) {
+    // A farewell may lie there that the proxy has not come to: what is sent now would be sent to nobody.
+    heard_.store(true, std::memory_order_seq_cst);
+    move();
+  }
+  if (!left_ && !over_) {
+    // One that left in order has a farewell behind what it sent; one that failed stays, and says nothing here.
+    Status why = gonePeers_.why(facts().peer);
+    return why.code == ncclRemoteError ? why : Status{};
+  }
+  std::lock_guard lock(mutex_);
+  if (!left_) return lostBecause_.empty() ? Status{} : Status{ncclRemoteError, lostBecause_};
+  return farewell();
+}
+
+Status SocketEndpoint::farewell() const {
+  if (farewell_.header.step == ncclSuccess) return leftInOrder();
+  if (farewell_.header.step == ncclInvalidUsage) return {ncclInvalidUsage, farewell_.sentence};
+  const Status why = gonePeers_.why(facts().peer);  // which may say more
+  return why.ok() ? Status{ncclRemoteError, facts().peerName + " left the communicator after an error, or aborted it"}
+                  : why;
 }
 
 // --- setting up
@@ -114,18 +174,28 @@ bool SocketEndpoint::beginConnecting() {
   }
   socket_.reset(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_.valid()) {
-    broken(std::string("no socket: ") + strerror(errno));
+    const int error = errno;  // a fault of this side's
+    over_ = true;
+    interrupt_.raise({ncclSystemError, "cannot connect to " + facts().peerName + ": no socket: " + strerror(error) +
+                                           limitBehind(error)});
     return false;
   }
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_SYNCNT, &kSynRetries, sizeof kSynRetries);
   if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 || errno == EINPROGRESS) return true;
   return beginPause(errno);
 }
 
+bool SocketEndpoint::triesAgain(int error) const {
+  const uint64_t tried = nowNanoseconds() - begunAt_;
+  return mayPass(error) ? tried < kTriesNanoseconds : error == ECONNREFUSED && tried < kNewsNanoseconds;
+}
+
 // In the socket's place stands a timer.
 bool SocketEndpoint::beginPause(int error) {
-  if (!mayPass(error) || nowNanoseconds() - begunAt_ > kTriesNanoseconds) {
+  helloDone_ = headerDone_ = 0;
+  if (!triesAgain(error)) {
     broken("connecting to " + address_ + " port " + std::to_string(port_) + ": " + strerror(error));
     return false;
   }
@@ -153,7 +223,7 @@ void SocketEndpoint::connect(std::string_view address, uint32_t port, const sock
     begunAt_ = nowNanoseconds();
     if (beginConnecting()) watchConnecting();
   }
-  move(false);  // the proxy's thread may have come while this one had the mutex
+  move();  // the proxy's thread may have come while this one had the mutex
 }
 
 bool SocketEndpoint::adopt(Descriptor& connection) {
@@ -177,6 +247,13 @@ bool SocketEndpoint::adopt(Descriptor& connection) {
   return true;
 }
 
+// What listens there took the connection and ended it.
+void SocketEndpoint::refused() {
+  refused_ = false;
+  proxy_->remove(socket_.get(), *this);
+  if (beginPause(ECONNREFUSED)) watchConnecting();
+}
+
 // Sender: hello out, welcome in.
 void SocketEndpoint::introduce() {
   if (pauses_) {
@@ -198,15 +275,20 @@ void SocketEndpoint::introduce() {
     }
     const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&hello_) + helloDone_,
                               sizeof hello_ - helloDone_, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && !again(errno) && errno != ENOTCONN)
-      return broken(std::string("introducing this rank: ") + strerror(errno));
+    refused_ = sent < 0 && !again(errno) && errno != ENOTCONN;
+    if (refused_) return refused();
     if (sent > 0) helloDone_ += size_t(sent);
     if (helloDone_ < sizeof hello_) return;
   }
-  if (!receiveHeader()) return;
+  if (!receiveHeader()) {
+    if (refused_) refused();
+    return;
+  }
   headerDone_ = 0;
   if (header_.bytes != socket::kWelcomeMagic) return broken("what listens there is no engine of this communicator");
+  ring_.head.store(0, std::memory_order_seq_cst);
   open_.store(true, std::memory_order_release);
+  ring(own_);
 }
 
 const StepCall* SocketEndpoint::unread() const {
@@ -223,24 +305,25 @@ void SocketEndpoint::watch() {
 void SocketEndpoint::onEvents(uint32_t events) {
   if ((events & ~uint32_t(EPOLLOUT)) != 0) heard_.store(true, std::memory_order_seq_cst);
   const uint64_t tail = ring_.tail.load();
-  move(false);
+  move();
   if (ring_.tail.load() == tail && unread() == nullptr) watch();  // less than a step: the block sleeps on
 }
 
-void SocketEndpoint::move(bool waiting) {
+void SocketEndpoint::move() {
   wanted_.store(true, std::memory_order_seq_cst);
   while (wanted_.load(std::memory_order_seq_cst) && mutex_.try_lock()) {
     wanted_.store(false, std::memory_order_seq_cst);
     carry();
-    if (waiting && !facts().sends && left_ && !over_ && ring_.tail.load() == ring_.head.load()) {
-      broken("it has left the communicator");
-    }
     mutex_.unlock();
   }
 }
 
 void SocketEndpoint::carry() {
-  if (!socket_.valid() || over_) return;
+  if (!socket_.valid()) return;
+  if (over_) {
+    if (!idle()) broken("what this rank sent has not arrived");
+    return;
+  }
   if (!facts().sends) return receiveSlots();
   if (!open_.load(std::memory_order_relaxed)) introduce();
   if (over_ || !open_.load(std::memory_order_relaxed)) return;
@@ -253,10 +336,10 @@ size_t SocketEndpoint::take(void* to, size_t bytes) {
   if (got < 0 && again(errno)) return 0;
   if (left_) {
     over_ = got < 0;
-  } else if (got == 0) {
-    broken(facts().sends && !open_ ? "it refused this rank's introduction" : "it has closed the connection, or died");
+  } else if (facts().sends && !open_) {
+    refused_ = true;
   } else {
-    broken(strerror(errno));
+    lost(got == 0 ? "it has closed the connection, or died" : strerror(errno));
   }
   return 0;
 }
@@ -270,12 +353,23 @@ bool SocketEndpoint::receiveHeader() {
   return true;
 }
 
+void SocketEndpoint::hearFarewell() {
+  while (farewellDone_ < sizeof farewell_) {
+    const size_t got = take(reinterpret_cast<char*>(&farewell_) + farewellDone_, sizeof farewell_ - farewellDone_);
+    if (got == 0) return;
+    farewellDone_ += got;
+  }
+  farewell_.sentence[sizeof farewell_.sentence - 1] = '\0';
+  left_ = true;
+  ring(own_);  // if a block sleeps until the next slot, it has waited in vain
+}
+
 void SocketEndpoint::receiveSlots() {
   while (!left_ && receiveHeader()) {
     if (header_.bytes == socket::kFarewell) {
-      left_ = true;
-      ring(own_);  // if a block sleeps until the next slot, it has waited in vain
-      return;
+      farewell_.header = header_;
+      farewellDone_ = std::max(farewellDone_, sizeof header_);
+      return hearFarewell();
     }
     const uint64_t step = ring_.tail.load(std::memory_order_relaxed);
     if (header_.bytes > facts().stepBytes || header_.step != uint32_t(step)) {
@@ -299,12 +393,11 @@ void SocketEndpoint::receiveSlots() {
 
 void SocketEndpoint::sendSlots() {
   // The other way nothing comes but the farewell and the end. What is missed now comes back as an event.
-  char end[sizeof(socket::SlotHeader)];
-  if (heard_.exchange(false, std::memory_order_seq_cst) && !left_ && take(end, sizeof end) > 0) left_ = true;
+  if (heard_.exchange(false, std::memory_order_seq_cst) && !left_) hearFarewell();
   while (!over_) {
     const uint64_t step = ring_.head.load(std::memory_order_relaxed);
     if (step == ring_.tail.load(std::memory_order_seq_cst)) return;
-    if (left_) return broken("it has left the communicator");
+    if (left_) return sentInVain();
     const uint32_t bytes = ring_.stepBytes[step % facts().steps].load(std::memory_order_relaxed);
     header_ = {bytes, uint32_t(step), calls_[step % facts().steps]};
     iovec parts[2] = {{reinterpret_cast<char*>(&header_) + headerDone_, sizeof header_ - headerDone_},
@@ -314,7 +407,7 @@ void SocketEndpoint::sendSlots() {
     message.msg_iovlen = 2;
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
-      if (!again(errno)) broken(strerror(errno));
+      if (!again(errno)) lost(strerror(errno));
       return;  // the proxy is told when there is room again
     }
     const size_t ofHeader = std::min(size_t(sent), sizeof header_ - headerDone_);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/descriptor.h"
+#include "core/gone_peers.h"
 #include "core/interrupt.h"
 #include "core/proxy.h"
 #include "transport/endpoint.h"
@@ -24,6 +25,7 @@ class SocketEndpoint final : public Endpoint, public Pollable {
     std::shared_ptr<Proxy> proxy;
     Interrupt& interrupt;
     Doorbell& own;  // rung when a slot arrived or was sent: this rank waits for that
+    const GonePeers& gonePeers;
   };
   // ncclSystemError if there is no memory for the ring.
   static Status make(const Setup& setup, std::unique_ptr<SocketEndpoint>& out);
@@ -36,16 +38,21 @@ class SocketEndpoint final : public Endpoint, public Pollable {
 
   bool connected() const { return open_.load(std::memory_order_acquire); }
   // Nothing waits to be given to the kernel.
-  bool idle() const { return !facts().sends || ring_.head.load() == ring_.tail.load(); }
+  bool idle() const { return !facts().sends || !connected() || ring_.head.load() == ring_.tail.load(); }
 
   // Receiver: the call of the next step, if that has come.
   const StepCall* unread() const;
 
+  // Tells the peer that nothing follows. -1: said, or there is nobody to hear it; else the descriptor that has no room
+  // for it yet. From the first call on the proxy does not touch it any more.
+  int sayFarewell();
+
   void watch() override;
+  Status gone() override;
   void onEvents(uint32_t events) override;
 
  protected:
-  void move(bool waiting) override;
+  void move() override;
 
  private:
   SocketEndpoint(const Setup& setup, Mapping memory, std::unique_ptr<StepCall[]> calls);
@@ -53,6 +60,7 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   // All below with mutex_ held.
   void carry();
   void introduce();
+  void refused();
   // False: the connection is broken.
   bool beginConnecting();
   bool beginPause(int error);
@@ -63,7 +71,19 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   // recv() of at most `bytes`: how many came; 0: none now, or the connection is over.
   size_t take(void* to, size_t bytes);
   std::byte* slotOf(uint64_t step) const { return slots_ + (step % facts().steps) * facts().stepBytes; }
+  // True while the peer, which refuses connections, may yet be said to have left.
+  bool triesAgain(int error) const;
+  // What those who wait for the peer get, which has said farewell.
+  Status farewell() const;
+  // What has come of the farewell's rest.
+  void hearFarewell();
+  // The connection serves no more: a receiver fails when it needs it, a sender at once.
+  void lost(const std::string& why);
+  // The peer said farewell, and took not all.
+  void sentInVain();
+  // The communicator fails at once.
   void broken(const std::string& why);
+  std::string nameOf(const std::string& why) const;
 
   const Mapping memory_;
   const std::unique_ptr<StepCall[]> calls_;  // by slot
@@ -75,11 +95,13 @@ class SocketEndpoint final : public Endpoint, public Pollable {
 
   std::atomic<bool> heard_{false};   // the peer of a sender said something: the farewell, or the end
   std::atomic<bool> wanted_{false};  // somebody wants carry(); whoever holds the mutex looks again after giving it back
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Descriptor socket_;
   std::atomic<bool> open_{false};
   std::atomic<bool> left_{false};  // the peer said farewell
   std::atomic<bool> over_{false};  // nothing more can be carried
+  std::string lostBecause_;
+  bool refused_ = false;
   std::string address_;
   uint32_t port_ = 0;
   uint64_t begunAt_ = 0;
@@ -89,6 +111,10 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   socket::SlotHeader header_{};  // of the slot under way, or what the receiver answers
   size_t headerDone_ = 0;
   size_t payloadDone_ = 0;
+  bool leaves_ = false;          // the proxy does not watch it any more
+  socket::Farewell farewell_{};  // ours once we leave, the peer's before
+  size_t farewellDone_ = 0;
+  const GonePeers& gonePeers_;
 };
 
 }  // namespace ncclrun

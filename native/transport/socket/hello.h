@@ -8,7 +8,7 @@ namespace ncclrun::socket {
 
 inline constexpr uint32_t kHelloMagic = 0x48434e4e;    // "NNCH"
 inline constexpr uint32_t kWelcomeMagic = 0x57434e4e;  // "NNCW"
-inline constexpr uint16_t kVersion = 2;
+inline constexpr uint16_t kVersion = 3;
 
 // From the sender of data, who connects. Little-endian.
 struct Hello {
@@ -30,7 +30,15 @@ struct SlotHeader {
   StepCall call;
 };
 static_assert(sizeof(SlotHeader) == 48);
-// In SlotHeader::bytes: this end leaves in order; nothing follows.
+// In SlotHeader::bytes: the header is a farewell's.
 inline constexpr uint32_t kFarewell = 0xffffffff;
+
+// This end leaves; nothing follows. `header.step` is an ncclResult_t, what those who wait for it get: success where it
+// leaves in order, ncclInvalidUsage where the ranks' calls differ, else ncclRemoteError.
+struct Farewell {
+  SlotHeader header;
+  char sentence[464];  // how they differ; the agents bring it too, but may come later
+};
+static_assert(sizeof(Farewell) == 512);
 
 }  // namespace ncclrun::socket

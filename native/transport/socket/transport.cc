@@ -1,20 +1,57 @@
 #include "transport/socket/transport.h"
 
+#include <poll.h>
+
 #include <cstring>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/limits.h"
 
 namespace ncclrun {
+namespace {
+
+// For all peers together. A host that is silent for longer is lost anyway.
+constexpr uint64_t kFarewellNanoseconds = 10'000'000'000;
+// How often a wait for room looks whether it is still wanted.
+constexpr int kInterruptMs = 20;
+
+}  // namespace
 
 SocketTransport::SocketTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt,
-                                 Doorbell& own, int listenFd)
-    : plan_(plan), rank_(rank), current_(current), interrupt_(interrupt), own_(own), listening_(listenFd) {}
+                                 Doorbell& own, const GonePeers& gonePeers, int listenFd)
+    : plan_(plan),
+      rank_(rank),
+      current_(current),
+      interrupt_(interrupt),
+      own_(own),
+      gonePeers_(gonePeers),
+      listening_(listenFd) {}
+
+// An end without farewell is a death to the peer. One that is behind has not made room for it yet.
+SocketTransport::~SocketTransport() {
+  listener_.reset();
+  const uint64_t deadline = nowNanoseconds() + kFarewellNanoseconds;
+  for (;;) {
+    std::vector<pollfd> behind;
+    for (const auto& [name, end] : ends_) {
+      if (const int full = end->sayFarewell(); full >= 0)
+        behind.push_back({.fd = full, .events = POLLOUT, .revents = 0});
+    }
+    if (behind.empty() || interrupt_.raised() || nowNanoseconds() > deadline) return;
+    poll(behind.data(), behind.size(), kInterruptMs);
+  }
+}
 
 Status SocketTransport::start() {
   Status why;
   proxy_ = Proxy::shared(why);
   if (proxy_ == nullptr) return why;
+  prepareOpenFiles(mostConnections());
   if (!listening_.valid()) return {};
-  listener_ = std::make_unique<Listener>(proxy_, std::move(listening_),
-                                         [this](const auto& hello, auto& connection) { admit(hello, connection); });
+  listener_ = std::make_unique<Listener>(
+      proxy_, std::move(listening_), [this](const auto& hello, auto& connection) { admit(hello, connection); },
+      [this](const Status& starved) { interrupt_.raise(starved); });
   return listener_->start();
 }
 
@@ -45,7 +82,8 @@ SocketEndpoint* SocketTransport::find(uint32_t peer, uint32_t channel, bool send
                                     .current = current_,
                                     .proxy = proxy_,
                                     .interrupt = interrupt_,
-                                    .own = own_};
+                                    .own = own_,
+                                    .gonePeers = gonePeers_};
   if (Status status = SocketEndpoint::make(setup, end); !status.ok()) {
     interrupt_.raise(status);
     ends_.erase({peer, channel, sends});
@@ -100,6 +138,19 @@ bool SocketTransport::idle() const {
     if (!end->idle()) return false;
   }
   return true;
+}
+
+uint32_t SocketTransport::mostConnections() const {
+  const auto& header = plan_.header();
+  constexpr auto kSocket = uint8_t(plan::Transport::socket);
+  const uint32_t others = header.ranks - header.localRanks;
+  uint32_t count = 2 * others;
+  if (header.sameHostTransport == kSocket) count += 2 * (header.localRanks - 1);
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount; i++) {
+    if (plan_.edge(local.firstEdge + i).transport == kSocket) count++;
+  }
+  return count;
 }
 
 bool SocketTransport::planned(uint32_t from, uint32_t channel) const {

@@ -19,7 +19,9 @@ class SocketTransport final : public Transport {
   // Begins to let connections in if `listenFd` is not -1; takes it over in any case.
   // current: the call under way.
   SocketTransport(const PlanView& plan, uint32_t rank, const OwnCall& current, Interrupt& interrupt, Doorbell& own,
-                  int listenFd);
+                  const GonePeers& gonePeers, int listenFd);
+  // Says farewell to every peer; those that are behind are waited for, all together.
+  ~SocketTransport() override;
   Status start();
 
   Endpoint* end(uint32_t peer, uint32_t channel, bool sends) override;
@@ -33,6 +35,8 @@ class SocketTransport final : public Transport {
   SocketEndpoint* find(uint32_t peer, uint32_t channel, bool sends, bool& made);
   socket::Hello helloTo(uint32_t peer, uint32_t channel) const;
   void admit(const socket::Hello& hello, Descriptor& connection);
+  // At most, of this rank: with each peer a connection each way, and those of the rings.
+  uint32_t mostConnections() const;
   // A connection from `from` on `channel` is one the plan knows.
   bool planned(uint32_t from, uint32_t channel) const;
 
@@ -41,6 +45,7 @@ class SocketTransport final : public Transport {
   const OwnCall& current_;
   Interrupt& interrupt_;
   Doorbell& own_;
+  const GonePeers& gonePeers_;
   Descriptor listening_;
   std::shared_ptr<Proxy> proxy_;
   mutable std::mutex mutex_;  // of ends_: blocks and the proxy's thread ask for ends

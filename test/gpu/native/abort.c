@@ -1,6 +1,6 @@
 /* ncclCommAbort and ncclCommRevoke at bad moments: while a rank has not joined, while operations wait for a rank that
  * does not call, with many queued, in a replayed graph; by the thread that called and by another. Each time the stream
- * has to end, the others to be told, and new communicators of the same ranks to work.
+ * has to end, those who wait to be told, and new communicators of the same ranks to work.
  *
  *   abort RANKS [ROUNDS] */
 #include <pthread.h>
@@ -112,14 +112,20 @@ static void end(Scene* scene) {
   endStream(scene->stream);
 }
 
-/* Rank 0 aborts, by itself or by another thread; the ranks between wait to be told; the last one calls nothing. */
+/* Rank 0 aborts, by itself or by another thread; the last one calls nothing and hears nothing until it does; the ranks
+ * between wait for both, and are told at the latest when the last one aborts, too. */
 static void abortIn(int state, int byAnother) {
   Scene scene;
+  const int suffers = rank < ranks - 1 && states[state].suffer != NULL;
   begin(&scene, states[state].name, byAnother ? "aborted by another thread" : "aborted by the caller");
-  if (rank < ranks - 1 && states[state].suffer != NULL) states[state].suffer(&scene);
+  if (suffers) states[state].suffer(&scene);
   meet();
   if (rank > 0) {
-    expectTold(scene.comm);
+    meet();
+    ncclResult_t error = ncclSuccess;
+    if (!suffers) MUST(ncclCommGetAsyncError(scene.comm, &error));
+    MUST(error);
+    if (suffers) expectTold(scene.comm);
     MUST(ncclCommAbort(scene.comm));
   } else if (byAnother) {
     pthread_t thread;
@@ -127,9 +133,11 @@ static void abortIn(int state, int byAnother) {
     HOLDS(pthread_create(&thread, NULL, abortLater, &aborter) == 0);
     ended(scene.stream); /* sleeps in the driver meanwhile */
     HOLDS(pthread_join(thread, NULL) == 0);
+    meet();
   } else {
     usleep(aMoment);
     MUST(ncclCommAbort(scene.comm));
+    meet();
   }
   awaitEnd(&scene);
   end(&scene);

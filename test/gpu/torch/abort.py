@@ -28,7 +28,7 @@ def be_rank():
         torch.cuda.synchronize()
 
 
-def start(rank, size, port):
+def start(rank, size, port, program=__file__):
     environment = dict(
         os.environ,
         RANK=str(rank),
@@ -41,18 +41,23 @@ def start(rank, size, port):
         TORCH_NCCL_DUMP_ON_TIMEOUT="0",
     )
     return subprocess.Popen(
-        [sys.executable, os.path.abspath(__file__)],
+        [sys.executable, os.path.abspath(program)],
         env=environment,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def main(size):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def main(size):
+    port = free_port()
     ranks = [start(rank, size, port) for rank in range(size)]
     complaints = []
     try:

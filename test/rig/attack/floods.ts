@@ -85,7 +85,9 @@ export const floods = {
   ),
   calls: each((number) =>
     makeFrame(FrameKind.calls, {
-      payload: encodeCalls(newKey(), [{ rank: 0, pid: 7, count: number, hashes: [1], last: 'ncclAllReduce' }]),
+      payload: encodeCalls(newKey(), [
+        { rank: 0, pid: 7, count: number, hashes: [1], last: 'ncclAllReduce', waitingFor: 1 },
+      ]),
     }),
   ),
   'credit for stdin': same('running', makeFrame(FrameKind.stdinCredit, { payload: new Uint8Array(8) })),

@@ -32,7 +32,7 @@ const frames: Readonly<Record<string, Frame>> = {
     payload: encodeRouted({ key, from: 0, to: OTHERS_RANK, tag: 0, bytes: new Uint8Array(8) }),
   }),
   calls: makeFrame(FrameKind.calls, {
-    payload: encodeCalls(key, [{ rank: 0, pid: 7, count: 1, hashes: [1], last: 'ncclAllReduce' }]),
+    payload: encodeCalls(key, [{ rank: 0, pid: 7, count: 1, hashes: [1], last: 'ncclAllReduce', waitingFor: 1 }]),
   }),
   machineKey: makeFrame(FrameKind.machineKey, { payload: Buffer.from('0123456789abcdef') }),
   machine: makeFrame(FrameKind.machine, {

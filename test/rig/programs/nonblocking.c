@@ -57,9 +57,10 @@ static void together(int rank, int round) {
   CHECK(stateOf(comm) == ncclSuccess);
   say(ready, rank, directory);
   awaitAll(ready, 2, directory);
+  snprintf(ready, sizeof ready, "aborted-%d", round);
   if (rank == 1) {
-    while (stateOf(comm) == ncclSuccess) usleep(100);
-    CHECK(stateOf(comm) == ncclRemoteError);
+    awaitAll(ready, 1, directory);
+    CHECK(stateOf(comm) == ncclSuccess); /* it waits for nobody */
     MUST(ncclCommAbort(comm));
     return;
   }
@@ -70,6 +71,7 @@ static void together(int rank, int round) {
   begin();
   MUST(ncclCommAbort(comm));
   end();
+  say(ready, rank, directory);
   CHECK(ncclrunStreamSynchronize(NULL) == ncclInvalidUsage); /* what the collective ended with */
   puts("");
 }

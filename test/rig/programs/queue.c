@@ -104,7 +104,7 @@ static void* callForEver(void* argument) {
   return NULL;
 }
 
-static void aborted(void) {
+static void aborted(const char* directory) {
   const ncclComm_t comm = split(1);
   if (job.rank == 0) {
     atomic_store(&called, 0);
@@ -113,10 +113,12 @@ static void aborted(void) {
     while (atomic_load(&called) < depth) usleep(100);
     MUST(ncclCommAbort(comm));
     CHECK(pthread_join(thread, NULL) == 0);
+    say("aborted", 0, directory);
   } else {
-    ncclResult_t state = ncclSuccess;
-    while (state == ncclSuccess) MUST(ncclCommGetAsyncError(comm, &state));
-    CHECK(state == ncclRemoteError);
+    ncclResult_t state = ncclInternalError;
+    awaitAll("aborted", 1, directory);
+    MUST(ncclCommGetAsyncError(comm, &state));
+    MUST(state); /* it waits for nobody */
     MUST(ncclCommDestroy(comm));
   }
 }
@@ -139,7 +141,7 @@ int main(int argc, char** argv) {
   CHECK(job.size == 2);
   nonBlocking(argv[1]);
   blocking(argv[1]);
-  aborted();
+  aborted(argv[1]);
   growing(argv[1]);
   MUST(ncclCommDestroy(job.comm));
   puts("ok");

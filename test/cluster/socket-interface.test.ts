@@ -1,0 +1,57 @@
+/** NCCL_SOCKET_IFNAME chooses the interfaces by which ranks of several hosts reach each other. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { clusterUnavailable, describeIf } from '../rig/capability.ts';
+import { Cluster, repository } from '../rig/cluster.ts';
+import { Command } from '../rig/command.ts';
+
+describeIf(clusterUnavailable(), 'hosts with a second interface', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await Cluster.start(2);
+    const [first, second] = cluster.hosts;
+    for (const [host, own, other] of [
+      [first, 11, 12],
+      [second, 12, 11],
+    ] as const) {
+      await host?.exec('ip', 'link', 'add', 'data0', 'type', 'veth', 'peer', 'name', 'other0');
+      await host?.exec('ip', 'address', 'add', `10.79.0.${own}/32`, 'dev', 'data0');
+      for (const end of ['data0', 'other0']) await host?.exec('ip', 'link', 'set', end, 'up');
+      await host?.exec('ip', 'route', 'add', `10.79.0.${other}/32`, 'via', `10.77.0.${other}`);
+    }
+  });
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  const reduce = [
+    process.execPath,
+    '--disable-warning=ExperimentalWarning',
+    join(repository, 'examples/all-reduce.ts'),
+  ];
+  const run = (interfaces: string) => {
+    const program = ['sh', '-c', 'echo at $MASTER_ADDR; exec "$@"', 'sh', ...reduce];
+    const words = ['-H', 'h1:1,h2:1', '-x', `NCCL_SOCKET_IFNAME=${interfaces}`, '--init-timeout', '20', ...program];
+    return Command.run(words, { cluster });
+  };
+
+  it.each([
+    ['data', '10.79.0.11'],
+    ['=data0', '10.79.0.11'],
+    ['^data', '10.77.0.11'],
+  ])('are reached by the interface that NCCL_SOCKET_IFNAME=%s names', async (interfaces, address) => {
+    const { status, stdout, stderr } = await run(interfaces);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain('every element is 3');
+    expect(stdout.match(/at 10\.\S+$/gm)).toEqual([`at ${address}`, `at ${address}`]);
+  });
+
+  it('say so where NCCL_SOCKET_IFNAME names an interface that they do not have', async () => {
+    const { status, stderr } = await run('ib7');
+    expect(status).toBe(0);
+    for (const host of ['h1', 'h2'])
+      expect(stderr).toMatch(
+        new RegExp(
+          `${host}: NCCL_SOCKET_IFNAME=ib7 names no network interface of this host that is up and has an address; all that it has are used: \\S`,
+        ),
+      );
+  });
+});

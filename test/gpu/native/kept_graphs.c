@@ -1,0 +1,78 @@
+/* Graphs that are launched after their communicator was destroyed: they keep what they use, and give it back when they
+ * are destroyed.
+ *
+ *   kept_graphs RANKS REPLAYS MOST    MOST: largest operation in elements */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "rank.h"
+#include "work.h"
+
+enum { seconds = 20 };
+
+static int replays;
+static size_t most;
+
+typedef struct {
+  Arena arena;
+  Work small, large;
+  ncclComm_t comm;
+  cudaStream_t stream;
+} Captured;
+
+static void postBoth(void* argument) {
+  const Captured* all = argument;
+  post(&all->arena, &all->small, all->comm, all->stream);
+  post(&all->arena, &all->large, all->comm, all->stream);
+}
+
+static void body(void) {
+  at("joining");
+  const ncclComm_t first = joinAll(); /* what the process keeps for all communicators is there from then on */
+  Captured all = {.arena = makeArena((most + 4096) * 4 * (size_t)(ranks + 4)), .stream = makeStream()};
+  tryOut(first, all.stream, 100, 1);
+  const size_t before = freeGpuMemory();
+  all.comm = joinAll();
+  all.small = (Work){.kind = workAllReduce, .count = 100, .seed = 7, .rank = rank, .ranks = ranks};
+  all.large = (Work){.kind = workAllGather, .count = most, .seed = 11, .rank = rank, .ranks = ranks};
+  HOLDS(place(&all.arena, &all.small) && place(&all.arena, &all.large));
+  upload(&all.arena);
+  at("capturing");
+  Graph* const graph = capture(all.stream, postBoth, &all);
+  MUST(ncclCommDestroy(all.comm));
+  meet();
+  usleep(300000); /* the communicator would be freed by now */
+  for (int i = 0; i < replays; i++) {
+    at("replay %d", i);
+    upload(&all.arena);
+    launch(graph, all.stream);
+    MUST(ended(all.stream));
+    download(&all.arena);
+    check(&all.arena, &all.small);
+    check(&all.arena, &all.large);
+  }
+  meet();
+  at("after the graph is gone");
+  endGraph(graph);
+  const double until = now() + seconds;
+  while (freeGpuMemory() < before && now() < until) usleep(1000);
+  HOLDS(freeGpuMemory() >= before);
+  meet();
+  MUST(ncclCommDestroy(first));
+  endStream(all.stream);
+  endArena(&all.arena);
+}
+
+int main(int argc, char** argv) {
+  replays = argc == 4 ? atoi(argv[2]) : 0;
+  most = argc == 4 ? (size_t)atoll(argv[3]) : 0;
+  if (replays < 1 || most < 1) {
+    fprintf(stderr, "usage: kept_graphs RANKS REPLAYS MOST\n");
+    return 2;
+  }
+  const int status = startProcesses(atoi(argv[1]), 90, body);
+  if (status == 0) printf("kept_graphs: %s ranks, %d replays: right\n", argv[1], replays);
+  return status;
+}

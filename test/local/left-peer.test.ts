@@ -1,0 +1,24 @@
+/** A rank that waits for one that left in order, or sends to it, is told. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, it } from 'vitest';
+import { repository } from '../rig/cluster.ts';
+import { compileWithEngine } from '../rig/compile.ts';
+import { callLeft, callsOnLeft } from '../rig/left-peer.ts';
+
+let directory = '';
+let program = '';
+beforeAll(async () => {
+  directory = await mkdtemp(join(repository, 'build/test-left-'));
+  program = await compileWithEngine('test/rig/programs/left-peer.c', directory);
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+it.each([...callsOnLeft, 'nodeBarrier'])('%s with a rank that has left in order is told so', async (call) => {
+  await callLeft(program, call, 'before', 2, ['-n', '2'], null);
+});
+
+it.each(['receive', 'send', 'allReduce', 'broadcast', 'nodeBarrier'])(
+  '%s of three ranks, of which one has left in order, is told so',
+  async (call) => callLeft(program, call, 'before', 3, ['-n', '3'], null),
+);
