@@ -17,6 +17,7 @@ const parts = new Map([
   ['dist/control', false],
   ['dist/worker', false],
   ['build/libnccl.so.2', true],
+  ['build/kernels', true],
   ['build/ncclrun.node', true],
   ['build/ncclrun-guardian', true],
   ['build/ncclrun-dial', true],

@@ -9,9 +9,9 @@ const HASH_DIGITS = 12;
 
 /** After tsc: the names are the launcher's own. */
 export async function writeIdentity(root) {
-  const { neededFiles } = await import(join(root, 'dist/launcher/remote/staging/file-names.js'));
+  const { kernelFiles, neededFiles } = await import(join(root, 'dist/launcher/remote/staging/file-names.js'));
   const hash = createHash('sha256');
-  for (const file of neededFiles) {
+  for (const file of [...neededFiles, ...kernelFiles]) {
     const content = existsSync(join(root, file)) ? readFileSync(join(root, file)) : '';
     hash.update(`${file} ${content.length}\n`).update(content);
   }

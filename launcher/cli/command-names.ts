@@ -8,6 +8,7 @@ export const commandNames = [
   'ps',
   'sbatch',
   'bundle',
+  'build',
   'config',
   'completion',
   'man',

@@ -10,7 +10,7 @@ import {
   topoCommandLine,
   tuneCommandLine,
 } from './options.ts';
-import { bundleOptions, plainOptions, psOptions, sbatchOptions } from './options/commands.ts';
+import { buildOptions, bundleOptions, plainOptions, psOptions, sbatchOptions } from './options/commands.ts';
 
 /** What a command's own words are. */
 export type Words =
@@ -146,6 +146,15 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
       'ncclrun bundle',
       'ncclrun bundle -o - | ssh node1 "mkdir -p ~/.cache/ncclrun && tar -xzf - -C ~/.cache/ncclrun"',
     ],
+  },
+  build: {
+    line: { command: 'build', options: buildOptions, words: 'words' },
+    words: { type: 'none' },
+    usage: 'ncclrun build [--kernels [LIST]]',
+    summary: 'build a checkout, or kernels for more GPUs',
+    about:
+      'Builds what has changed in a checkout, as npm install did. Kernels take minutes, so npm install makes only those for the GPUs of the machine it runs on, or none; --kernels makes others, and later builds remember which (80: A100; 86: A10, RTX 30; 89: L40S, RTX 40; 90: H100, H200; 100: B200; 120: RTX 50). It needs nvcc.',
+    examples: ['ncclrun build --kernels', 'ncclrun build --kernels 80,90'],
   },
   completion: {
     line: { command: 'completion', options: plainOptions, words: 'words' },

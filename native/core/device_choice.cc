@@ -29,9 +29,7 @@ Status readWish(ncclrunDevice_t wanted, Wish& wish) {
 std::string whyNoCuda() {
   std::string why;
   if (cuda::driver(why) == nullptr) return why;
-  return cuda::haveKernels() ? ""
-                             : "this build of the engine has no kernels for GPUs, because nvcc was not found where it "
-                               "was built. Install the CUDA toolkit and build ncclrun again (npm run build)";
+  return cuda::whyNoKernels();
 }
 
 Status refused(const Wish& wish, const std::string& why) {

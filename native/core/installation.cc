@@ -117,6 +117,8 @@ Status findNode(const std::string& home, Installation& out) {
 
 }  // namespace
 
+std::string libraryDirectory() { return parentOf(ownPath()); }
+
 Status findInstallation(Installation& out) {
   out.library = ownPath();
   const std::string home = parentOf(parentOf(out.library));

@@ -13,6 +13,9 @@ struct Installation {
   std::string agent;            // HOME/dist/bundle/agent.cjs
 };
 
+// The directory that this library lies in; empty: its file has gone.
+std::string libraryDirectory();
+
 // An error names every path that was tried.
 Status findInstallation(Installation& out);
 

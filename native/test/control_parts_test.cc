@@ -108,8 +108,7 @@ void lanes() {
 
 std::string whyNoCuda() {
   std::string why;
-  if (cuda::driver(why) != nullptr && !cuda::haveKernels()) why = "there are no kernels";
-  return why;
+  return cuda::driver(why) == nullptr ? why : cuda::whyNoKernels();
 }
 
 void devices() {

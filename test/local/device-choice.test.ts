@@ -1,25 +1,38 @@
-/** On which device a communicator is: machines with GPUs that this build cannot use, and buffers of the other device. */
-import { mkdtemp, rm } from 'node:fs/promises';
+/** On which device a communicator is: machines with GPUs that the kernels here cannot use, and buffers of the other device. */
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
 import { noCompiler } from '../rig/gpu-programs.ts';
 import { buildNativeTests, nativeTests } from '../rig/native-tests.ts';
-import { noStandIn, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 let directory = '';
 let program = '';
-const withoutKernels = { LD_PRELOAD: join(nativeTests, 'without-kernels/libnccl.so.2') };
-const noKernelsHere = { LD_LIBRARY_PATH: join(nativeTests, 'stand-in') };
+const standIn = { LD_LIBRARY_PATH: join(nativeTests, 'stand-in') };
+/** The engine with other kernels beside it, or none. */
+const copies = { none: join(nativeTests, 'without-kernels'), others: join(nativeTests, 'other-kernels') };
+const otherKernels = join(copies.others, 'kernels');
+const preload = (copy: string) => ({ ...standIn, LD_PRELOAD: join(copy, 'libnccl.so.2') });
+
+/** A file of kernels as nvcc begins it, of `bytes` bytes of which none is there. */
+function fatbin(bytes: number): Buffer {
+  const header = Buffer.alloc(16);
+  header.writeUInt32LE(0xba55ed50, 0);
+  header.writeUInt16LE(1, 4);
+  header.writeUInt16LE(header.length, 6);
+  header.writeBigUInt64LE(BigInt(bytes), 8);
+  return header;
+}
 
 beforeAll(async () => {
   if (noCompiler !== null) return;
   directory = await mkdtemp(join(repository, 'build/test-device-choice-'));
   buildNativeTests('stand_in_driver');
-  buildNativeTests('nccl_without_kernels');
+  buildNativeTests('engine_copies');
   program = await compileWithEngine('test/rig/programs/gpu-buffers.c', directory);
 }, 900_000);
 afterAll(() => (directory === '' ? undefined : rm(directory, { recursive: true })));
@@ -33,22 +46,19 @@ async function say(words: string, environment: Readonly<Record<string, string>>)
   return run.stdout.trimEnd();
 }
 
-describeIf(noCompiler, 'a build without kernels', () => {
-  const gpus = { ...noKernelsHere, ...withoutKernels };
+describeIf(noCompiler, 'an engine without kernels', () => {
+  const gpus = preload(copies.none);
 
   it('says so on a machine with GPUs instead of taking the host device', async () => {
     expect(await say('join', gpus)).toBe(
-      '5 ncclCommInitRank: this machine has 4 GPUs, but this build of the engine has no kernels for GPUs, because nvcc was not found ' +
-        'where it was built. Install the CUDA toolkit and build ncclrun again (npm run build). NCCLRUN_DEVICE=host takes the host ' +
-        'device, for buffers in ordinary memory',
+      `5 ncclCommInitRank: this machine has 4 GPUs, but there are no kernels for GPUs in ${copies.none}/kernels. Where nvcc is, ` +
+        'ncclrun build --kernels makes them. NCCLRUN_DEVICE=host takes the host device, for buffers in ordinary memory',
     );
   });
 
   it('says so where the program asks for the CUDA device', async () => {
     const said = await say('join', { ...gpus, NCCLRUN_DEVICE: 'cuda' });
-    expect(said).toMatch(
-      /^5 ncclCommInitRank: NCCLRUN_DEVICE=cuda, but this build of the engine has no kernels for GPUs/,
-    );
+    expect(said).toMatch(/^5 ncclCommInitRank: NCCLRUN_DEVICE=cuda, but there are no kernels for GPUs in /);
   });
 
   it('takes the host device where NCCLRUN_DEVICE names it', async () => {
@@ -65,7 +75,7 @@ describeIf(noCompiler, 'a build without kernels', () => {
 });
 
 describeIf(noCompiler, 'buffers in GPU memory on the host device', () => {
-  const host = { ...noKernelsHere, NCCLRUN_DEVICE: 'host' };
+  const host = { ...standIn, NCCLRUN_DEVICE: 'host' };
 
   it.each([
     ['allReduceSend', 'ncclAllReduce: sendbuff'],
@@ -84,23 +94,57 @@ describeIf(noCompiler, 'buffers in GPU memory on the host device', () => {
   });
 });
 
-describeIf(noStandIn ?? noCompiler, 'a GPU that the kernels were not made for', () => {
-  it('of an older architecture is refused, with what would make kernels for it', async () => {
-    expect(await say('join', { ...noKernelsHere, NCCLRUN_STAND_IN_CAPABILITY: '75' })).toBe(
-      '5 ncclCommInitRank: this machine has 4 GPUs, but GPU 0 has compute capability 7.5, and the kernels of this build are for 9.0 and ' +
-        'newer. Where nvcc is, NCCLRUN_CUDA_ARCHITECTURES=75 npm run build makes kernels for it. NCCLRUN_DEVICE=host takes the host ' +
-        'device, for buffers in ordinary memory',
+describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
+  const others = preload(copies.others);
+  const bytes = join(otherKernels, 'bytes.fatbin');
+  beforeEach(() => writeFile(bytes, fatbin(0)));
+  afterEach(() => rm(bytes, { force: true }));
+
+  it('of other architectures are named, and what would make some for it', async () => {
+    expect(await say('join', { ...others, NCCLRUN_STAND_IN_CAPABILITY: '75' })).toBe(
+      `5 ncclCommInitRank: this machine has 4 GPUs, but GPU 0 has compute capability 7.5, and the kernels in ${otherKernels} are for ` +
+        '8.0 and 9.0, and as PTX for 8.0 and newer. Where nvcc is, ncclrun build --kernels 75 makes kernels for it. ' +
+        'NCCLRUN_DEVICE=host takes the host device, for buffers in ordinary memory',
     );
   });
 
-  it('whose driver refuses the kernels is refused with the same words', async () => {
-    const said = await say('join', noKernelsHere);
-    expect(said).toContain('the kernels cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU');
-    expect(said).toContain('NCCLRUN_CUDA_ARCHITECTURES=90 npm run build makes kernels for it');
+  it('as the driver finds are named by their file', async () => {
+    const said = await say('join', others);
+    expect(said).toContain(`the kernels in ${bytes} cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU`);
+    expect(said).toContain('ncclrun build --kernels 90 makes kernels for it');
   });
 
-  it('of a newer architecture is taken', async () => {
+  it.each([
+    ['cut short', fatbin(1)],
+    ['empty', Buffer.alloc(0)],
+    ['something else', Buffer.alloc(100)],
+  ])('because their file is %s never reach the driver', async (_, content) => {
+    await writeFile(bytes, content);
+    expect(await say('join', others)).toContain(`the kernels in ${bytes} are not whole`);
+  });
+
+  it('because they are gone are missed by name', async () => {
+    await rm(bytes);
+    expect(await say('join', others)).toContain(bytes);
+  });
+
+  it('of a newer architecture are no hindrance', async () => {
     const newer = { ...standInEnvironment, ...ownKernels, NCCLRUN_STAND_IN_CAPABILITY: '120' };
     expect(await say('join', newer)).toBe('0');
   });
 });
+
+describeIf(
+  noCompiler ?? (process.getuid?.() === 0 ? null : 'needs root, to give a file away'),
+  'kernels of another user',
+  () => {
+    it('are not loaded', async () => {
+      const bytes = join(otherKernels, 'bytes.fatbin');
+      await writeFile(bytes, fatbin(0));
+      await chown(bytes, 65_534, 65_534);
+      const said = await say('join', preload(copies.others));
+      await rm(bytes);
+      expect(said).toContain(`the kernels in ${bytes} are not loaded, they may be another user's`);
+    });
+  },
+);

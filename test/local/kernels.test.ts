@@ -4,7 +4,7 @@ import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildStandIn, copiesAlways, fewThreads, noStandIn, standInEnvironment } from '../rig/stand-in.ts';
+import { buildStandIn, copiesAlways, fewThreads, noStandInKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...fewThreads };
 
@@ -14,7 +14,7 @@ const PART = 11;
 const APART = { NCCLRUN_STAND_IN_LANES: 'apart' };
 
 describeIf(
-  noStandIn,
+  noStandInKernels,
   'the kernels on a stand-in for a GPU',
   () => {
     beforeAll(() => {
@@ -43,11 +43,11 @@ describeIf(
       }),
     );
   },
-  noStandIn !== null,
+  noStandInKernels !== null,
 );
 
 describeIf(
-  noStandIn,
+  noStandInKernels,
   'bulk copies on a stand-in for a GPU',
   () => {
     beforeAll(buildStandIn, 900_000);
@@ -65,11 +65,11 @@ describeIf(
       expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
     });
   },
-  noStandIn !== null,
+  noStandInKernels !== null,
 );
 
 describeIf(
-  noStandIn ?? noCompiler,
+  noStandInKernels ?? noCompiler,
   'programs on a stand-in that runs the kernels',
   () => {
     beforeAll(buildStandIn, 900_000);
@@ -108,5 +108,5 @@ describeIf(
         NCCL_PROTO: 'll',
       }));
   },
-  noStandIn !== null,
+  noStandInKernels !== null,
 );

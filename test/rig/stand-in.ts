@@ -4,17 +4,24 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { repository } from './cluster.ts';
 import { buildNativeTests, nativeTests } from './native-tests.ts';
 
-/** null: there is one. Suites may be skipped for it, as for want of a GPU. */
-export const noStandIn = existsSync(join(repository, 'build/kernels-90/bytes.fatbin'))
+const toolkits = [
+  '/usr/local/cuda',
+  ...(process.env['PATH'] ?? '').split(':').map((directory) => join(directory, '..')),
+];
+const headers = toolkits.flatMap((toolkit) =>
+  ['include', 'targets/x86_64-linux/include'].map((name) => join(toolkit, name)),
+);
+
+/** null: it can run the kernels' own code. Suites may be skipped for it, as for want of a GPU. */
+export const noStandInKernels = headers.some((directory) => existsSync(join(directory, 'cuda_fp8.h')))
   ? null
-  : 'the engine was built without nvcc, so it takes no GPUs';
+  : 'the kernels’ own code needs the headers of CUDA’s toolkit';
 
 export function buildStandIn(): void {
   buildNativeTests('stand_in_driver');
-  buildNativeTests('stand_in_kernels');
+  if (noStandInKernels === null) buildNativeTests('stand_in_kernels');
 }
 
 export const standInEnvironment: Readonly<Record<string, string>> = {

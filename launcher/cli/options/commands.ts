@@ -57,6 +57,20 @@ export const bundleOptions = [
   },
 ] as const satisfies readonly Option[];
 
+export const buildOptions = [
+  helpOption,
+  {
+    name: 'kernels',
+    flags: ['--kernels'],
+    environment: [],
+    kind: { type: 'text' },
+    argument: '[LIST]',
+    group: 'command',
+    help: 'kernels for GPUs of these compute capabilities, without the dot: 80,90; alone: for the GPUs of this machine; none: none',
+    default: null,
+  },
+] as const satisfies readonly Option[];
+
 export const sbatchOptions = [
   helpOption,
   {

@@ -37,3 +37,15 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/yargs.cjs',
   'dist/bundle/yargs.bundle.cjs',
 ];
+
+/** The kernels, where there are any (native/device/cuda/kernel_files.h). */
+export const kernelFiles: readonly string[] = [
+  'bytes.fatbin',
+  'float16_bfloat16.fatbin',
+  'float32_float64.fatbin',
+  'float8.fatbin',
+  'integer32.fatbin',
+  'integer64.fatbin',
+  'integer8.fatbin',
+  'architectures',
+].map((name) => `build/kernels/${name}`);

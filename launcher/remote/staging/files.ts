@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { installationRoot } from '../local.ts';
-import { neededFiles } from './file-names.ts';
+import { kernelFiles, neededFiles } from './file-names.ts';
 import { BUNDLED_NODE, IDENTITY_FILE } from './identity.ts';
 
 export interface BundleFile {
@@ -16,8 +16,11 @@ export interface BundleFile {
 /** Sent ahead of a bundle. */
 export const UNPACKER = 'build/ncclrun-unpack';
 
-/** Faster where they are there. */
-const wished = ['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`);
+/** Where they are there. The code makes starts faster. */
+const wished = [
+  ...['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`),
+  ...kernelFiles,
+];
 
 /** In the order in which they are unpacked: the identity, last, tells that all the others are there. */
 export function bundleFiles(): BundleFile[] {

@@ -1,22 +1,19 @@
 #include "device/cuda/kernels.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
 #include <tuple>
 
+#include "device/cuda/kernel_files.h"
 #include "device/cuda/launch_format.h"
 #include "device/host/fold.h"
-#include "generated/fatbins.h"
 
 namespace ncclrun::cuda {
 namespace {
 
-// In the order of generated/fatbins.h.
+// In the order of kModuleNames.
 enum : uint8_t { kBytes = kBytesModule, kFloat16, kFloat32, kFloat8, kInteger32, kInteger64, kInteger8 };
 
 struct Place {
@@ -114,12 +111,6 @@ std::string nameOf(const Kernel& kernel, plan::Protocol protocol, Routine routin
 constexpr const char* kModuleNames[] = {"bytes",     "float16_bfloat16", "float32_float64", "float8",
                                         "integer32", "integer64",        "integer8"};
 
-// A directory with other kernels, as tests have them; empty: this build's are taken.
-std::string otherKernels() {
-  const char* const directory = std::getenv("NCCLRUN_KERNELS");
-  return directory == nullptr ? "" : directory;
-}
-
 int capabilityOf(const Gpu& gpu) {
   int major = 0, minor = 0;
   driver().deviceGetAttribute(&major, kAttributeMajor, gpu.device);
@@ -127,19 +118,26 @@ int capabilityOf(const Gpu& gpu) {
   return 10 * major + minor;
 }
 
-// "8.0, 9.0 and newer": the last one has PTX, which the driver compiles for newer GPUs.
-std::string capabilitiesOfBuild() {
+std::string text(int capability) { return formatSentence("%d.%d", capability / 10, capability % 10); }
+
+// "8.0 and 9.0, and as PTX for 8.0 and newer".
+std::string capabilitiesOfKernels() {
+  const KernelArchitectures& all = kernelArchitectures();
   std::string list;
-  for (const int one : kArchitectures) list += formatSentence("%s%d.%d", list.empty() ? "" : ", ", one / 10, one % 10);
-  return list + " and newer";
+  for (size_t i = 0; i < all.machineCode.size(); i++) {
+    const bool isLast = i + 1 == all.machineCode.size();
+    list += (i == 0 ? "" : isLast ? " and " : ", ") + text(all.machineCode[i]);
+  }
+  if (all.ptx == 0) return list;
+  return list + (list.empty() ? "PTX for " : ", and as PTX for ") + text(all.ptx) + " and newer";
 }
 
 std::string otherArchitecture(const Gpu& gpu) {
   const int own = capabilityOf(gpu);
   return formatSentence(
-      "GPU %d has compute capability %d.%d, and the kernels of this build are for %s. Where nvcc is, "
-      "NCCLRUN_CUDA_ARCHITECTURES=%d npm run build makes kernels for it",
-      gpu.device, own / 10, own % 10, capabilitiesOfBuild().c_str(), own);
+      "GPU %d has compute capability %s, and the kernels in %s are for %s. Where nvcc is, ncclrun build --kernels %d "
+      "makes kernels for it",
+      gpu.device, text(own).c_str(), kernelsDirectory().c_str(), capabilitiesOfKernels().c_str(), own);
 }
 
 std::string olderDriver() {
@@ -151,9 +149,11 @@ std::string olderDriver() {
       version / 1000, version % 1000 / 10);
 }
 
-Status loadOwnModule(const Gpu& gpu, uint8_t module, Module& out) {
-  const Result result = driver().moduleLoadData(&out, kFatbins[module]);
-  Status status = statusOf(result, "the kernels cannot be loaded");
+Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {
+  std::string image, path;
+  if (Status status = readKernels(kModuleNames[module], image, path); !status.ok()) return status;
+  const Result result = driver().moduleLoadData(&out, image.data());
+  Status status = statusOf(result, formatSentence("the kernels in %s cannot be loaded", path.c_str()).c_str());
   const std::string remedy = result == kNoBinaryForGpu                               ? otherArchitecture(gpu)
                              : result == kUnsupportedPtx || result == kNoJitCompiler ? olderDriver()
                                                                                      : "";
@@ -161,32 +161,25 @@ Status loadOwnModule(const Gpu& gpu, uint8_t module, Module& out) {
   return status;
 }
 
-// The module's kernels; NCCLRUN_KERNELS is a directory with others for it, as tests have them.
-Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {
-  if (const std::string directory = otherKernels(); !directory.empty()) {
-    const std::string path = directory + "/" + kModuleNames[module] + ".fatbin";
-    if (std::ifstream file(path, std::ios::binary); file) {
-      const std::string image{std::istreambuf_iterator<char>(file), {}};
-      return statusOf(driver().moduleLoadData(&out, image.data()), path.c_str());
-    }
-  }
-  return loadOwnModule(gpu, module, out);
-}
-
 bool isWhole(uint8_t module) { return module == kInteger8 || module == kInteger32 || module == kInteger64; }
 
 }  // namespace
 
-bool haveKernels() { return kFatbins[kBytesModule] != nullptr; }
+std::string whyNoKernels() {
+  if (haveOtherKernels() || kernelArchitectures().any()) return {};
+  return formatSentence("there are no kernels for GPUs in %s. Where nvcc is, ncclrun build --kernels makes them",
+                        kernelsDirectory().c_str());
+}
 
 // Machine code runs on GPUs of the same major number and a minor one that is not less, PTX on all newer ones.
 std::string whyNoCodeFor(const Gpu& gpu) {
-  if (!otherKernels().empty()) return {};
+  if (haveOtherKernels()) return {};
   const int own = capabilityOf(gpu);
-  for (const int one : kArchitectures) {
+  const KernelArchitectures& all = kernelArchitectures();
+  for (const int one : all.machineCode) {
     if (one / 10 == own / 10 && one <= own) return {};
   }
-  return *(std::end(kArchitectures) - 1) <= own ? std::string() : otherArchitecture(gpu);
+  return all.ptx != 0 && all.ptx <= own ? std::string() : otherArchitecture(gpu);
 }
 
 Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {

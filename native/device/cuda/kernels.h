@@ -1,4 +1,4 @@
-// The kernels that a build carries: a fatbin per module (device/cuda/kernels/*.cu), loaded into a GPU at its first use.
+// The kernels: a file per module (device/cuda/kernels/*.cu), loaded into a GPU at its first use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ncclrun::cuda {
 
-// False: built without nvcc.
-bool haveKernels();
+// Why there are none, and what to do, in sentences without the last end; empty: there are some.
+std::string whyNoKernels();
 
-// Why this build's kernels cannot run on the GPU, and what to do, in a sentence without its end; empty: they can.
+// Why the kernels cannot run on the GPU, and what to do, in a sentence without its end; empty: they can.
 std::string whyNoCodeFor(const Gpu& gpu);
 
 // What a launch's kernel is chosen by.
@@ -36,7 +36,7 @@ bool hasTurnKernel(const Kernel& kernel, plan::Protocol protocol, Routine routin
 bool isOneWay(Routine routine);
 
 // `name` in a module of kernels, or the kernel of a protocol, for the GPU whose context is current. ncclInvalidUsage
-// where the build has no code for it.
+// where there is no code for it.
 Status load(const Gpu& gpu, uint8_t module, const char* name, Function& out);
 Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routine routine, bool isOneTurn,
             Function& out);

@@ -1,0 +1,94 @@
+#include "device/cuda/kernel_files.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "core/installation.h"
+#include "core/trusted_path.h"
+
+namespace ncclrun::cuda {
+namespace {
+
+// Of NVIDIA's fatbinaries (CUDA's fatbinary_section.h): a driver reads as many bytes as they say.
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+struct FatbinHeader {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t headerBytes;
+  uint64_t bytes;  // behind the header
+};
+static_assert(sizeof(FatbinHeader) == 16);
+
+std::string otherDirectory() {
+  const char* const directory = std::getenv("NCCLRUN_KERNELS");
+  return directory == nullptr ? "" : directory;
+}
+
+bool readFile(const std::string& path, std::string& out) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return false;
+  out.assign(std::istreambuf_iterator<char>(file), {});
+  return true;
+}
+
+bool isWhole(const std::string& image) {
+  FatbinHeader header{};
+  if (image.size() < sizeof header) return false;
+  std::memcpy(&header, image.data(), sizeof header);
+  return header.magic == kFatbinMagic && header.headerBytes >= sizeof header && header.headerBytes <= image.size() &&
+         header.bytes <= image.size() - header.headerBytes;
+}
+
+KernelArchitectures findArchitectures() {
+  KernelArchitectures found;
+  std::string text;
+  if (!readFile(kernelsDirectory() + "/architectures", text)) return found;
+  std::istringstream words(text);
+  bool isPtx = false;
+  for (std::string word; words >> word;) {
+    if (word == "sm" || word == "ptx") {
+      isPtx = word == "ptx";
+    } else if (const int number = std::atoi(word.c_str()); number > 0 && isPtx) {
+      found.ptx = number;
+    } else if (number > 0) {
+      found.machineCode.push_back(number);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+const std::string& kernelsDirectory() {
+  static const auto& directory = *new std::string(libraryDirectory() + "/kernels");
+  return directory;
+}
+
+const KernelArchitectures& kernelArchitectures() {
+  static const auto& architectures = *new KernelArchitectures(findArchitectures());
+  return architectures;
+}
+
+bool haveOtherKernels() { return !otherDirectory().empty(); }
+
+Status readKernels(const char* module, std::string& image, std::string& path) {
+  const std::string name = std::string("/") + module + ".fatbin";
+  if (haveOtherKernels()) {
+    path = otherDirectory() + name;
+    if (readFile(path, image)) return {};
+  }
+  path = kernelsDirectory() + name;
+  if (const std::string why = distrustOf(path); !why.empty()) {
+    return {ncclSystemError, formatSentence("the kernels in %s are not loaded, they may be another user's: %s",
+                                            path.c_str(), why.c_str())};
+  }
+  if (readFile(path, image) && isWhole(image)) return {};
+  return {ncclSystemError,
+          formatSentence("the kernels in %s are not whole: build or install ncclrun again", path.c_str())};
+}
+
+}  // namespace ncclrun::cuda
