@@ -22,9 +22,11 @@ if ((option !== undefined && option !== '--kernels') || rest.length > 0)
   end(`usage: node scripts/build.mjs [--kernels ARCHITECTURES]`);
 
 const kernels = kernelsToBuild(root, wanted);
-run(root, join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it');
-await bundle(root);
-await buildNative(root, kernels);
+await Promise.all([
+  run(root, join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it'),
+  bundle(root),
+  buildNative(root, kernels),
+]);
 
 for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack', 'ncclrun-watchdog']) {
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);

@@ -116,7 +116,9 @@ function isApart(root, shared = {}) {
       builder.onResolve({ filter: /^\.\/\w+\.cjs$/, namespace: 'apart' }, ({ path }) => ({ path, external: true }));
       builder.onLoad({ filter: /./, namespace: 'apart' }, ({ path: entry }) => {
         const name = nameOf.get(entry);
-        const modules = [...(shared[name] ?? [])].map((path) => `get '${path}'() { return require('./${path}'); }`);
+        const modules = [...(shared[name] ?? [])]
+          .toSorted()
+          .map((path) => `get '${path}'() { return require('./${path}'); }`);
         return {
           contents: `module.exports = require('./${name}.cjs').open({ ${modules.join(', ')} });`,
           resolveDir: root,

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { end, outputOf, run } from './tool.mjs';
+import { end, ending, outputOf, run } from './tool.mjs';
 
 const NEEDED = 'install CMake 3.18 or newer, make, and GCC 11 or newer (or Clang 14 or newer)';
 const HOW_LATER =
@@ -18,7 +18,7 @@ export function kernelsToBuild(root, wanted) {
 export async function buildNative(root, kernels) {
   forgetMoved(root, cacheOf(root));
   const choice = kernels.list === null ? [] : [`-D${VARIABLE}=${kernels.list}`];
-  run(root, 'cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING', ...choice], NEEDED);
+  await run(root, 'cmake', ['-S', 'native', '-B', 'build', '--log-level=WARNING', ...choice], NEEDED, true);
   await compile(root);
 }
 
@@ -90,11 +90,12 @@ async function compile(root) {
     rest = lines.pop() ?? '';
     for (const line of lines) progress.take(line);
   });
-  const status = await new Promise((resolve) =>
-    maker.on('close', resolve).on('error', (error) => resolve(error.message)),
-  );
+  const ended = await ending(maker);
   progress.end();
-  if (status !== 0) end(`the native code was not built (cmake --build build: ${status}); ${NEEDED}`);
+  if (ended !== 0)
+    end(
+      `the native code was not built (cmake --build build: ${ended instanceof Error ? ended.message : ended}); ${NEEDED}`,
+    );
 }
 
 class Progress {
@@ -103,7 +104,7 @@ class Progress {
   #shown = false;
 
   take(line) {
-    const percent = Number(/^\[ *(\d+)%\] (?!Built target)/.exec(line)?.[1] ?? Number.NaN);
+    const percent = Number(/^\[ *(\d+)%\] (?:Build|Compil|Link)/.exec(line)?.[1] ?? Number.NaN);
     if (Number.isNaN(percent)) {
       if (!/^\[|^-- |^Consolidate|^Scanning|^\s*$/.test(line)) this.#say(`${line}\n`);
       return;
@@ -111,7 +112,7 @@ class Progress {
     const seconds = (Date.now() - this.#begun) / 1000;
     const left = percent < 5 || seconds < 2 ? '' : `, about ${Math.ceil((seconds / percent) * (100 - percent))} s left`;
     if (this.#isTerminal) this.#say(`\r\x1b[Kncclrun build: native code, ${percent} %${left}`);
-    else if (!this.#shown) this.#say('ncclrun build: native code, which takes a minute or so\n');
+    else if (!this.#shown) this.#say('ncclrun build: native code, which takes up to a minute\n');
     this.#shown = true;
   }
   end() {

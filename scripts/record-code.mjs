@@ -1,7 +1,8 @@
 // Runs jobs so that dist/bundle/*.code holds the compiled code of all that a usual job needs, the launcher's and the agent's. An ssh and an
 // sshd that stay on this machine stand in for the remote host's.
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -35,8 +36,11 @@ const AGENT_PATIENCE_MS = 5000;
 /** Where that fails, each start compiles for itself: slower, but no worse. */
 export async function recordCode(root) {
   const bundles = join(root, 'dist/bundle');
-  for (const name of ['main', 'remote', 'agent', 'ssh2', 'machine'])
-    rmSync(join(bundles, `${name}.code`), { force: true });
+  const of = join(bundles, 'code-of');
+  const key = keyOf(bundles);
+  const files = ['main', 'remote', 'agent', 'ssh2', 'machine'].map((name) => join(bundles, `${name}.code`));
+  if (existsSync(of) && readFileSync(of, 'utf8') === key && files.every((file) => existsSync(file))) return;
+  for (const file of [of, ...files]) rmSync(file, { force: true });
   const bin = mkdtempSync(join(tmpdir(), 'ncclrun-record-'));
   const server = await startServer(bin).catch(() => null);
   try {
@@ -50,10 +54,21 @@ export async function recordCode(root) {
     // The launcher does not wait for an agent whose ranks have ended.
     const deadline = Date.now() + AGENT_PATIENCE_MS;
     while (!existsSync(join(bundles, 'agent.code')) && Date.now() < deadline) await pause(20);
+    if (files.every((name) => existsSync(name))) writeFileSync(of, key);
   } finally {
     server?.close();
     rmSync(bin, { recursive: true, force: true });
   }
+}
+
+/** What the code was compiled from, and by which Node. */
+function keyOf(bundles) {
+  const hash = createHash('sha256').update(process.version);
+  for (const name of readdirSync(bundles)
+    .filter((file) => file.endsWith('.cjs'))
+    .toSorted())
+    hash.update(name).update(readFileSync(join(bundles, name)));
+  return hash.digest('hex');
 }
 
 function run(program, argv, env) {

@@ -1,5 +1,5 @@
 // The build's tools: how they are started, and how the build ends without one.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 
 /** One sentence, and a status that tells. */
 export function end(sentence) {
@@ -7,11 +7,20 @@ export function end(sentence) {
   process.exit(1);
 }
 
-/** What the tool says goes to the terminal. One that is missing (`remedy`) or fails ends the build. */
-export function run(root, tool, args, remedy) {
-  const { error, status } = spawnSync(tool, args, { cwd: root, stdio: 'inherit' });
-  if (error !== undefined) end(`${tool}: ${error.message}; ${remedy}`);
-  if (status !== 0) end(`${tool} ended with status ${status}`);
+/** What the tool says goes to stderr; `quiet`: only what it says there itself. One that is missing (`remedy`) or fails ends the build. */
+export async function run(root, tool, args, remedy, quiet = false) {
+  const running = spawn(tool, args, { cwd: root, stdio: ['ignore', quiet ? 'ignore' : 2, 2] });
+  const ended = await ending(running);
+  if (ended instanceof Error) end(`${tool}: ${ended.message}; ${remedy}`);
+  if (ended !== 0) end(`${tool} ended with status ${ended}`);
+}
+
+/** A status, a signal's name, or why it did not start. */
+export function ending(running) {
+  return new Promise((resolve) => {
+    running.on('error', resolve);
+    running.on('close', (status, signal) => resolve(status ?? signal));
+  });
 }
 
 /** What it prints, or null where it is not there or fails. */

@@ -11,7 +11,7 @@ constexpr int kKnownFlags = 0x07;
 
 // body(communicator) of a communicator that is known.
 template <typename Body>
-ncclResult_t withCommunicator(const char* function, ncclComm_t comm, Body&& body) noexcept {
+ncclResult_t withCommunicatorInGroup(const char* function, ncclComm_t comm, Body&& body) noexcept {
   return callInGroup(function, [&] {
     const auto communicator = lookUp(function, comm);
     return communicator == nullptr ? ncclInvalidArgument : body(*communicator);
@@ -35,7 +35,7 @@ ncclResult_t unknown(const char* function, const char* name, const void* handle)
 
 // Also of a communicator that is broken.
 ncclResult_t forget(const char* function, const char* name, ncclComm_t comm, const void* handle, bool window) noexcept {
-  return withCommunicator(function, comm, [&](Communicator& communicator) {
+  return withCommunicatorInGroup(function, comm, [&](Communicator& communicator) {
     if (handle == nullptr) return ncclSuccess;
     const auto buffer = communicator.registrations().remove(reinterpret_cast<uintptr_t>(handle), window);
     if (!buffer.has_value()) return unknown(function, name, handle);
@@ -49,7 +49,7 @@ ncclResult_t forget(const char* function, const char* name, ncclComm_t comm, con
 
 NCCLRUN_EXPORT ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
   constexpr const char* kName = "ncclCommRegister";
-  return withCommunicator(kName, comm, [&](Communicator& communicator) {
+  return withCommunicatorInGroup(kName, comm, [&](Communicator& communicator) {
     if (const auto bad = checkPointer(kName, "handle", handle); bad != ncclSuccess) return bad;
     *handle = nullptr;
     uintptr_t number = 0;
@@ -68,7 +68,7 @@ NCCLRUN_TWIN(ncclCommDeregister);
 NCCLRUN_EXPORT ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
                                                    int winFlags) {
   constexpr const char* kName = "ncclCommWindowRegister";
-  return withCommunicator(kName, comm, [&](Communicator& communicator) {
+  return withCommunicatorInGroup(kName, comm, [&](Communicator& communicator) {
     if (const auto bad = checkPointer(kName, "win", win); bad != ncclSuccess) return bad;
     *win = nullptr;
     if ((winFlags & ~kKnownFlags) != 0) {
@@ -90,7 +90,7 @@ NCCLRUN_TWIN(ncclCommWindowDeregister);
 
 NCCLRUN_EXPORT ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr) {
   constexpr const char* kName = "ncclWinGetUserPtr";
-  return withCommunicator(kName, comm, [&](Communicator& communicator) {
+  return withCommunicatorInGroup(kName, comm, [&](Communicator& communicator) {
     if (const auto bad = checkPointer(kName, "outUserPtr", outUserPtr); bad != ncclSuccess) return bad;
     *outUserPtr = nullptr;
     const auto buffer = communicator.registrations().find(reinterpret_cast<uintptr_t>(win), true);

@@ -16,7 +16,7 @@
 namespace ncclrun::binding {
 namespace {
 
-constexpr int kSocket = 3;
+constexpr int kChildsSocket = 3;
 
 // As execve takes them: with a null at the end.
 std::vector<char*> pointers(std::vector<std::string>& words) {
@@ -92,7 +92,7 @@ int startGuardian(const std::vector<std::string>& words, ChildProcess& out) {
   Conditions conditions;
   conditions.openNull(0);
   conditions.give(0, 1);
-  conditions.give(theirs.get(), kSocket);
+  conditions.give(theirs.get(), kChildsSocket);
   conditions.changeDirectory("/");
   const int error = conditions.start(words, out.pid);
   if (error == 0) out.input = std::move(ours);

@@ -24,7 +24,7 @@ struct Found {
 constexpr unsigned kMostProcesses = 64;
 
 // False: NVML does not say, or not of this GPU.
-bool read(const nvml::Library& library, unsigned number, GpuMemory& gpu) {
+bool readGpu(const nvml::Library& library, unsigned number, GpuMemory& gpu) {
   nvml::Device device = nullptr;
   nvml::PciInfo place = {};
   if (library.deviceGetHandleByIndex(number, &device) != nvml::kSuccess ||
@@ -48,7 +48,7 @@ Found readAll() {
   unsigned count = 0;
   if (library.deviceGetCount(&count) != nvml::kSuccess) count = 0;
   for (unsigned number = 0; number < count; ++number) {
-    if (GpuMemory gpu; read(library, number, gpu)) found.all.push_back(std::move(gpu));
+    if (GpuMemory gpu; readGpu(library, number, gpu)) found.all.push_back(std::move(gpu));
   }
   library.shutdown();
   return found;

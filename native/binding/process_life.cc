@@ -23,7 +23,7 @@ uint64_t startTimeOf(pid_t pid) {
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
   const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
   char text[1024];
-  const ssize_t got = file.valid() ? read(file.get(), text, sizeof text - 1) : 0;
+  const ssize_t got = file.valid() ? ::read(file.get(), text, sizeof text - 1) : 0;
   if (got <= 0) return 0;
   text[got] = '\0';
   const char* const end = std::strrchr(text, ')');  // the name may hold anything, a parenthesis too

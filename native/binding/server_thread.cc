@@ -227,7 +227,7 @@ void ServerThread::lookAtLives() {
 
 void ServerThread::runCommands() {
   uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(wakeUp_.get(), &count, sizeof count);
+  [[maybe_unused]] const ssize_t got = ::read(wakeUp_.get(), &count, sizeof count);
   std::vector<Command> commands;
   {
     std::lock_guard lock(mutex_);

@@ -8,7 +8,7 @@ namespace {
 using Words = std::array<uint64_t, std::tuple_size_v<decltype(CallRecord::words)>>;
 
 // By its only writer. The number goes last, and is 0 meanwhile.
-void write(CallRecord& record, const StepCall& call) {
+void writeCall(CallRecord& record, const StepCall& call) {
   const auto words = std::bit_cast<Words>(call);
   record.words[0].store(0, std::memory_order_seq_cst);
   for (size_t i = 1; i < words.size(); i++) record.words[i].store(words[i], std::memory_order_release);
@@ -16,7 +16,7 @@ void write(CallRecord& record, const StepCall& call) {
 }
 
 // False: there is none, or not a whole one.
-bool read(const CallRecord& record, StepCall& call) {
+bool readCall(const CallRecord& record, StepCall& call) {
   Words words;
   words[0] = record.words[0].load(std::memory_order_seq_cst);
   for (size_t i = 1; i < words.size(); i++) words[i] = record.words[i].load(std::memory_order_acquire);
@@ -37,10 +37,10 @@ bool differ(const StepCall& one, const StepCall& other) {
 Status CallCheck::compare() const {
   const auto recordOf = [&](uint32_t local) -> CallRecord& { return segment_.doorbell(local).called; };
   const uint32_t own = plan_.peer(rank_).localIndex;
-  write(recordOf(own), last_);
+  writeCall(recordOf(own), last_);
   for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
     StepCall theirs;
-    if (local == own || !read(recordOf(local), theirs) || !differ(theirs, last_)) continue;
+    if (local == own || !readCall(recordOf(local), theirs) || !differ(theirs, last_)) continue;
     const std::string peer = plan_.describe(plan_.local(local).rank);
     return {ncclInvalidUsage, describeMismatch(theirs, peer, {plan_.describe(rank_), last_})};
   }

@@ -20,8 +20,6 @@
 namespace ncclrun::cuda {
 namespace {
 
-ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
-
 // NCCLRUN_COPY_PATIENCE, microseconds, in nanoseconds; less than 0: nothing is said.
 double saidPatience() {
   const char* const said = std::getenv("NCCLRUN_COPY_PATIENCE");

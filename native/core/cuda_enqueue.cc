@@ -8,11 +8,7 @@
 #include "core/debug.h"
 
 namespace ncclrun::cuda {
-namespace {
-
-ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
-
-}  // namespace
+namespace {}  // namespace
 
 // What forms may require that every rank knows of the others, too.
 uint32_t CudaDataPath::provable(bool captured) const {

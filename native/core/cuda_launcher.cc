@@ -52,8 +52,6 @@ Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bo
   return Routine::barrier;
 }
 
-bool isSend(const Task& task) { return task.operation.send != nullptr; }
-
 }  // namespace
 
 Launcher::Shape Launcher::shapeOf(const Task& task) const {

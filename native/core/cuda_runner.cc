@@ -10,8 +10,6 @@ using plan::Collective;
 // Elements: parts of an all_reduce begin where a GPU likes to.
 constexpr size_t kPartGrain = 128;
 
-bool isSend(const Task& task) { return task.operation.send != nullptr; }
-Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
 size_t bytesOf(const Operation& operation) { return operation.count * elementBytes(operation.type); }
 
 }  // namespace

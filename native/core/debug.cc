@@ -161,7 +161,7 @@ std::string onOneLine(const std::string& sentence) {
   return line;
 }
 
-void write(const char* level, const std::string& sentence) {
+void writeLine(const char* level, const std::string& sentence) {
   const std::string line = formatSentence("%s:%d:%d NCCL %s %s\n", hostName().c_str(), getpid(), gettid(), level,
                                           onOneLine(sentence).c_str());
   // In one piece, between those of other threads; who reads no stderr misses it.
@@ -181,15 +181,15 @@ void tellWarning(const std::string& sentence) {
     if (last == sentence) return;
     last = sentence;
   }
-  write("WARN", sentence);
+  writeLine("WARN", sentence);
 }
 
 void tellInfo(const std::string& sentence, Subsystem about) {
-  if (debugs(DebugLevel::info) && (settings().subsystems >> uint8_t(about) & 1) != 0) write("INFO", sentence);
+  if (debugs(DebugLevel::info) && (settings().subsystems >> uint8_t(about) & 1) != 0) writeLine("INFO", sentence);
 }
 
 void tellCall(const std::string& call) {
-  if (debugs(DebugLevel::trace)) write("CALL", call);
+  if (debugs(DebugLevel::trace)) writeLine("CALL", call);
 }
 
 void tellBeginning(bool isFirstRank) {

@@ -16,7 +16,7 @@ constexpr std::array kProtocols = {"Simple", "LL", "LL128"};
 constexpr std::array kTransports = {"shared memory", "sockets", "peer-to-peer", "InfiniBand", "a plugin"};
 
 template <size_t count>
-const char* nameOf(const std::array<const char*, count>& names, uint32_t number) {
+const char* nameIn(const std::array<const char*, count>& names, uint32_t number) {
   return number < count ? names[number] : "unknown";
 }
 
@@ -31,7 +31,7 @@ void tellConnections(const std::string& who, const DataPath& path) {
   for (const ncclrunEdge& edge : edges) {
     if (edge.channel == ~0u) continue;  // of two ranks: made at first use
     tellInfo(formatSentence("%s: channel %u: ring %s rank %u by %s", who.c_str(), edge.channel,
-                            edge.sends != 0 ? "to" : "from", edge.peer, nameOf(kTransports, edge.transport)),
+                            edge.sends != 0 ? "to" : "from", edge.peer, nameIn(kTransports, edge.transport)),
              aboutTransport(edge.transport));
   }
 }
@@ -46,7 +46,7 @@ void tellForms(const std::string& who, const DataPath& path) {
       const std::string size =
           form.upToBytes == ~0ull ? "larger" : formatSentence("up to %llu B", (unsigned long long)form.upToBytes);
       line += formatSentence("%s%s: %s, %s, %u channels", line.empty() ? "" : "; ", size.c_str(),
-                             nameOf(kAlgorithms, form.algorithm), nameOf(kProtocols, form.protocol), form.channels);
+                             nameIn(kAlgorithms, form.algorithm), nameIn(kProtocols, form.protocol), form.channels);
       if (form.upToBytes == ~0ull || form.upToBytes < bytes) break;
       bytes = form.upToBytes + 1;
     }

@@ -13,14 +13,14 @@
 namespace ncclrun {
 namespace {
 
-constexpr size_t kStackBytes = 64 * 1024;
+constexpr size_t kChildStackBytes = 64 * 1024;
 constexpr int kInput = 3;
 constexpr int kBeyondGiven = 10;  // where the descriptors wait while 0 to 3 are filled
 constexpr int kMostDescriptors = 65536;
 
-struct Stack {
-  alignas(16) char bytes[kStackBytes];
-  void* top() { return bytes + kStackBytes; }
+struct ChildStack {
+  alignas(16) char bytes[kChildStackBytes];
+  void* top() { return bytes + kChildStackBytes; }
 };
 
 struct Start {
@@ -31,7 +31,7 @@ struct Start {
   int remarks;
   const cpu_set_t* processors;
   size_t processorBytes;
-  Stack* stack;  // of the process itself
+  ChildStack* stack;  // of the process itself
   int error = 0;
 };
 
@@ -92,8 +92,8 @@ int startDetached(const DetachedProcess& process) {
   std::vector<cpu_set_t> processors(16);  // 16384 of them
   size_t processorBytes = processors.size() * sizeof(cpu_set_t);
   if (sched_getaffinity(getppid(), processorBytes, processors.data()) < 0) processorBytes = 0;
-  const auto between = std::make_unique<Stack>();
-  const auto own = std::make_unique<Stack>();
+  const auto between = std::make_unique<ChildStack>();
+  const auto own = std::make_unique<ChildStack>();
   Start start = {.path = process.words.front().c_str(),
                  .words = words.data(),
                  .environment = environment.data(),

@@ -12,8 +12,6 @@ using plan::Collective;
 
 bool isSend(const Operation& operation) { return operation.send != nullptr; }
 
-Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
-
 // Whether kernels read the others' operands where they lie. Not what each rank multiplies by a scalar of its own.
 bool reads(const Task& task) { return reduces(task.operation.collective) && task.operation.op != kPreMulSum; }
 

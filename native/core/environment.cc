@@ -7,25 +7,21 @@
 #include <vector>
 
 #include "core/base64.h"
+#include "core/variables.h"
 
 namespace ncclrun {
 namespace {
 
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string_view() : std::string_view(value);
-}
-
 // -1 unless the variable is a whole number from 0 up.
 int32_t number(const char* name) {
-  const std::string_view text = variable(name);
+  const std::string_view text = environmentVariable(name);
   int32_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
 }
 
 Status unusable(const char* name) {
-  const std::string value(variable(name));
+  const std::string value(environmentVariable(name));
   if (std::getenv(name) == nullptr) {
     return {
         ncclInvalidUsage,
@@ -38,8 +34,8 @@ Status unusable(const char* name) {
 
 Environment readEnvironment() {
   return {
-      .agent = std::string(variable("NCCLRUN_AGENT")),
-      .jobId = std::string(variable("NCCLRUN_JOB_ID")),
+      .agent = std::string(environmentVariable("NCCLRUN_AGENT")),
+      .jobId = std::string(environmentVariable("NCCLRUN_JOB_ID")),
       .jobRank = number("NCCLRUN_RANK"),
       .jobSize = number("NCCLRUN_SIZE"),
   };
@@ -48,7 +44,7 @@ Environment readEnvironment() {
 Status readJob(ncclUniqueId& id, int& size, int& rank) {
   const Environment environment = readEnvironment();
   std::vector<uint8_t> bytes;
-  if (!decodeBase64(variable("NCCLRUN_UNIQUE_ID"), bytes) || bytes.size() != sizeof id) {
+  if (!decodeBase64(environmentVariable("NCCLRUN_UNIQUE_ID"), bytes) || bytes.size() != sizeof id) {
     return unusable("NCCLRUN_UNIQUE_ID");
   }
   if (environment.jobSize < 1) return unusable("NCCLRUN_SIZE");

@@ -21,7 +21,7 @@ struct Sentences {
   std::array<char, kBytes> taken{};  // the process's, copied so that no other thread changes it meanwhile
 };
 
-void write(std::array<char, Sentences::kBytes>& to, const std::string& text) {
+void put(std::array<char, Sentences::kBytes>& to, const std::string& text) {
   const auto isInside = [&](size_t at) { return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
   size_t length = std::min(text.size(), to.size() - 1);
   while (length > 0 && isInside(length)) length--;  // not within a character
@@ -52,12 +52,12 @@ class ThreadSentences {
 
   void fail(const std::string& text) {
     failed_ = true;
-    write(sentences_.own, text);
+    put(sentences_.own, text);
   }
   bool failed() const { return failed_; }
   const char* own() const { return failed_ ? sentences_.own.data() : ""; }
   const char* take(const std::string& text) {
-    write(sentences_.taken, text);
+    put(sentences_.taken, text);
     return sentences_.taken.data();
   }
 

@@ -17,6 +17,8 @@ struct Status {
 // process; returns `code`.
 [[gnu::format(printf, 2, 3)]] ncclResult_t fail(ncclResult_t code, const char* format, ...);
 ncclResult_t fail(const Status& status);
+// The same, or ncclSuccess.
+inline ncclResult_t result(const Status& status) { return status.ok() ? ncclSuccess : fail(status); }
 
 // The sentence of the calling thread's last fail(), else the process's last; empty if there was none. The memory stays
 // as long as the process; what it says changes with a later failure, after the thread's end one of another thread.

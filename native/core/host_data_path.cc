@@ -179,10 +179,6 @@ const char* HostCommunicator::hostName(uint32_t index) const {
 
 namespace {
 
-ncclResult_t result(const Status& status) {
-  return status.ok() ? ncclSuccess : fail(status.code, "%s", status.sentence.c_str());
-}
-
 class HostDataPath final : public DataPath {
  public:
   explicit HostDataPath(std::shared_ptr<HostCommunicator> communicator) : communicator_(std::move(communicator)) {}

@@ -45,7 +45,7 @@ std::string parentOf(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
-std::string nameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string lastPartOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 // The directories in whose node_modules npm puts our Node: ncclrun's own, and the one that has ncclrun in its
 // node_modules (in a scope, too). No other above: anybody may make a node_modules in /tmp.
@@ -53,8 +53,8 @@ std::vector<std::string> nodeHolders(const std::string& home) {
   std::vector<std::string> holders = {home};
   const std::string parent = parentOf(home);
   const std::string above = parentOf(parent);
-  if (nameOf(parent) == "node_modules") holders.push_back(above);
-  if (nameOf(above) == "node_modules") holders.push_back(parentOf(above));
+  if (lastPartOf(parent) == "node_modules") holders.push_back(above);
+  if (lastPartOf(above) == "node_modules") holders.push_back(parentOf(above));
   return holders;
 }
 

@@ -10,13 +10,13 @@ namespace ncclrun {
 namespace {
 
 // Lanes of the threads that live.
-struct Held {
+struct HeldLanes {
   std::mutex mutex;
   std::set<uint32_t> lanes;
 };
 
-Held& held() {
-  static auto* const all = new Held;  // threads may end while destructors run
+HeldLanes& held() {
+  static auto* const all = new HeldLanes;  // threads may end while destructors run
   return *all;
 }
 

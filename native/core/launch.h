@@ -18,6 +18,8 @@ struct Task {
   uint32_t firstChannel = 0;  // of a ring form, which takes form.channels from there on, round the plan's
   uint64_t bytes = 0;         // what the form was chosen by: the larger of one rank's send and receive buffers
 };
+// Of a message.
+inline bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
 struct Launch {
   uint64_t ticket = 0;  // operations of one communicator run in the order of their tickets

@@ -11,7 +11,7 @@
 namespace ncclrun {
 namespace {
 
-std::string numberOf(rlim_t value) { return value == RLIM_INFINITY ? "any number" : std::to_string(value); }
+std::string textOf(rlim_t value) { return value == RLIM_INFINITY ? "any number" : std::to_string(value); }
 
 constexpr rlim_t kSpare = 64;  // for what the program and other libraries open
 
@@ -32,10 +32,10 @@ std::string openFiles() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   const std::string hard =
-      files.rlim_max > files.rlim_cur ? " (hard limit " + numberOf(files.rlim_max) + ")" : std::string();
+      files.rlim_max > files.rlim_cur ? " (hard limit " + textOf(files.rlim_max) + ")" : std::string();
   const rlim_t needed = wanted().load();
   const std::string number = needed > files.rlim_cur ? " and needs about " + std::to_string(needed) : std::string();
-  return ": this process may open " + numberOf(files.rlim_cur) + " files" + hard + number + "; raise it with ulimit -n";
+  return ": this process may open " + textOf(files.rlim_cur) + " files" + hard + number + "; raise it with ulimit -n";
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ std::string limitBehind(int error) {
   if (error != EAGAIN) return "";
   rlimit processes{};
   getrlimit(RLIMIT_NPROC, &processes);
-  return ": this user may have " + numberOf(processes.rlim_cur) +
+  return ": this user may have " + textOf(processes.rlim_cur) +
          " processes and threads; raise it with ulimit -u, or pids.max of the control group";
 }
 

@@ -14,7 +14,7 @@
 namespace ncclrun::cuda {
 namespace {
 
-std::mutex mutex;  // of all shares
+std::mutex sharesMutex;  // of all shares
 
 // The driver's queues, over which streams are spread: what waits in one holds up what other streams have behind it.
 uint32_t queues() {
@@ -59,20 +59,20 @@ struct MultiprocessorShare::OfGpu {
 // Never freed: communicators may outlive static objects.
 MultiprocessorShare::OfGpu& MultiprocessorShare::ofGpu(Device device) {
   static auto& all = *new std::map<Device, OfGpu>;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(sharesMutex);
   return all[device];
 }
 
 MultiprocessorShare::MultiprocessorShare(const Gpu& gpu, std::function<bool()> ended)
     : gpu_(gpu), ended_(std::move(ended)), all_(ofGpu(gpu.device)) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(sharesMutex);
   all_.shares.push_back(this);
   all_.count = uint32_t(all_.shares.size());
   if (all_.count > queues()) tellQueues(gpu_, all_.count);
 }
 
 MultiprocessorShare::~MultiprocessorShare() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(sharesMutex);
   std::erase(all_.shares, this);
   all_.count = uint32_t(all_.shares.size());
 }
@@ -109,7 +109,7 @@ uint32_t MultiprocessorShare::take(uint32_t wanted, uint32_t least, bool capture
     hold(wanted, captured);
     return wanted;
   }
-  std::lock_guard lock(mutex);  // until the blocks are held: nobody else may count on them
+  std::lock_guard lock(sharesMutex);  // until the blocks are held: nobody else may count on them
   uint32_t others = 0;
   for (MultiprocessorShare* share : all_.shares) {
     if (share != this) others += share->held(guaranteed);

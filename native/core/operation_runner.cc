@@ -22,7 +22,6 @@ using plan::Collective;
 constexpr uint64_t kStreamBytes = 4u << 20;
 
 bool isLowLatency(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
-bool isSend(const Task& task) { return task.operation.send != nullptr; }
 
 // A connection could not be had and no interrupt says why: nothing was done, and the other ranks wait for this one.
 Status unconnected(const Task& task) {

@@ -34,7 +34,7 @@ std::string pidNamespace() {
   return length < 0 ? std::string() : std::string(target, static_cast<size_t>(length));
 }
 
-Status systemError(const char* what) {
+Status listenError(const char* what) {
   const int error = errno;
   return {ncclSystemError, formatSentence("%s for connections from other hosts: %s%s", what, std::strerror(error),
                                           limitBehind(error).c_str())};
@@ -90,7 +90,7 @@ socklen_t parseAddress(const char* text, sockaddr_storage& out) {
 
 // A socket bound to the address; IPv6's "::" stands for IPv4, too. Not valid: errno says why.
 Descriptor bindTo(const sockaddr_storage& address, socklen_t length) {
-  Descriptor listener(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor listener(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return listener;
   const int both = 0;
   if (address.ss_family == AF_INET6) setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both);
@@ -117,12 +117,12 @@ Descriptor bindForPeers() {
 
 Status listenForPeers(int& descriptor, uint16_t& port) {
   Descriptor listener = bindForPeers();
-  if (!listener.valid()) return systemError("bind");
-  if (listen(listener.get(), kBacklog) != 0) return systemError("listen");
+  if (!listener.valid()) return listenError("bind");
+  if (listen(listener.get(), kBacklog) != 0) return listenError("listen");
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
-    return systemError("getsockname");
+    return listenError("getsockname");
   port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
   descriptor = listener.release();

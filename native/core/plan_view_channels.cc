@@ -3,13 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "core/plan_complaint.h"
 #include "core/plan_view.h"
 
 namespace ncclrun {
 namespace {
-
-Status wrong(const std::string& what) { return {ncclInvalidArgument, "the plan " + what}; }
-std::string number(uint64_t value) { return std::to_string(value); }
 
 // Whether all of 0..count-1 come to one and the same top, which is its own parent. All parents are below count.
 template <class ParentOf>
@@ -93,19 +91,19 @@ Status PlanView::checkShapes() const {
   for (uint32_t index = 0; index < header_.shapeTable.count; index++) {
     const auto shape = this->shape(index);
     if (shape.ranks == 0 || shape.ranks > header_.ranks)
-      return wrong("has shape " + number(index) + " of " + number(shape.ranks) + " ranks");
+      return wrongPlan("has shape " + number(index) + " of " + number(shape.ranks) + " ranks");
     if (shape.firstRing != rings || shape.firstTree != trees)
-      return wrong("does not list the rings and trees of shape " + number(index) + " behind those before it");
+      return wrongPlan("does not list the rings and trees of shape " + number(index) + " behind those before it");
     rings += uint64_t(header_.rings) * shape.ranks;
     trees += uint64_t(header_.trees) * shape.ranks;
     if (rings > header_.ringTable.count || trees > header_.treeTable.count)
-      return wrong("has rings or trees of shape " + number(index) + " beyond their tables");
+      return wrongPlan("has rings or trees of shape " + number(index) + " beyond their tables");
     if (Status status = checkShape(index); !status.ok()) return status;
   }
   for (uint32_t index = 0; index < header_.hosts; index++) {
     if (host(index).shape >= header_.shapeTable.count)
-      return wrong("gives host " + number(index) + " shape " + number(host(index).shape) + " of " +
-                   number(header_.shapeTable.count));
+      return wrongPlan("gives host " + number(index) + " shape " + number(host(index).shape) + " of " +
+                       number(header_.shapeTable.count));
   }
   return {};
 }
@@ -119,8 +117,8 @@ Status PlanView::checkShape(uint32_t index) const {
     for (uint32_t place = 0; place < shape.ranks; place++) {
       const uint32_t local = ringEntry(shape, ring, place);
       const std::string what = "local rank " + number(local) + " in ring " + number(ring) + where;
-      if (local >= shape.ranks) return wrong("has " + what + ", of " + number(shape.ranks));
-      if (seen[local]) return wrong("has twice " + what);
+      if (local >= shape.ranks) return wrongPlan("has " + what + ", of " + number(shape.ranks));
+      if (seen[local]) return wrongPlan("has twice " + what);
       seen[local] = true;
     }
   }
@@ -129,10 +127,10 @@ Status PlanView::checkShape(uint32_t index) const {
     for (uint32_t entry = 0; entry < shape.ranks; entry++) {
       const uint32_t local = treeEntry(shape, tree, entry);
       if (local >= shape.ranks)
-        return wrong("has local rank " + number(local) + " in " + which + ", of " + number(shape.ranks));
+        return wrongPlan("has local rank " + number(local) + " in " + which + ", of " + number(shape.ranks));
     }
     if (!isTree(shape.ranks, [&](uint32_t local) { return treeEntry(shape, tree, local); }))
-      return wrong("has a " + which + " that is none: not all ranks come to one top");
+      return wrongPlan("has a " + which + " that is none: not all ranks come to one top");
   }
   return {};
 }
@@ -142,18 +140,19 @@ Status PlanView::checkMembers() const {
   uint64_t next = 0;
   for (uint32_t index = 0; index < header_.hosts; index++) {
     if (host(index).firstMember != next)
-      return wrong("does not list the ranks of host " + number(index) + " behind those before it");
+      return wrongPlan("does not list the ranks of host " + number(index) + " behind those before it");
     const uint32_t ranks = shapeOf(index).ranks;
     next += ranks;
-    if (next > header_.ranks) return wrong("has more ranks on its hosts than " + number(header_.ranks));
+    if (next > header_.ranks) return wrongPlan("has more ranks on its hosts than " + number(header_.ranks));
     for (uint32_t local = 0; local < ranks; local++) {
       const uint32_t rank = member(index, local);
       if (rank >= header_.ranks || peer(rank).host != index || peer(rank).localIndex != local)
-        return wrong("has rank " + number(rank) + " as member " + number(local) + " of host " + number(index) +
-                     ", which its peers do not say");
+        return wrongPlan("has rank " + number(rank) + " as member " + number(local) + " of host " + number(index) +
+                         ", which its peers do not say");
     }
   }
-  if (next != header_.ranks) return wrong("has " + number(next) + " ranks on its hosts, of " + number(header_.ranks));
+  if (next != header_.ranks)
+    return wrongPlan("has " + number(next) + " ranks on its hosts, of " + number(header_.ranks));
   return {};
 }
 
@@ -164,8 +163,8 @@ Status PlanView::checkHostRings() const {
     for (uint32_t stop = 0; stop < header_.hosts; stop++) {
       const uint32_t at = hostRing(ring, stop).host;
       if (at >= header_.hosts || hostRing(ring, at).firstPlace != place)
-        return wrong("has host " + number(at) + " as stop " + number(stop) + " of ring " + number(ring) +
-                     " of hosts, where its place is not");
+        return wrongPlan("has host " + number(at) + " as stop " + number(stop) + " of ring " + number(ring) +
+                         " of hosts, where its place is not");
       place += shapeOf(at).ranks;
     }
   }
@@ -178,11 +177,11 @@ Status PlanView::checkHostTrees() const {
     for (uint32_t index = 0; index < header_.hosts; index++) {
       const auto [parent, place] = hostTree(tree, index);
       if (parent >= header_.hosts || place >= shapeOf(parent).ranks)
-        return wrong("has host " + number(index) + " below local rank " + number(place) + " of host " + number(parent) +
-                     which);
+        return wrongPlan("has host " + number(index) + " below local rank " + number(place) + " of host " +
+                         number(parent) + which);
     }
     if (!isTree(header_.hosts, [&](uint32_t index) { return hostTree(tree, index).parent; }))
-      return wrong("has a tree of hosts, " + number(tree) + ", that is none: not all come to one top");
+      return wrongPlan("has a tree of hosts, " + number(tree) + ", that is none: not all come to one top");
   }
   return {};
 }
@@ -192,9 +191,9 @@ Status PlanView::checkChannels() const {
     const auto record = channel(index);
     if (record.ring >= header_.rings || record.hostRing >= header_.hostRings || record.tree >= header_.trees ||
         record.hostTree >= header_.hostTrees)
-      return wrong("gives channel " + number(index) + " ring " + number(record.ring) + ", ring of hosts " +
-                   number(record.hostRing) + ", tree " + number(record.tree) + " and tree of hosts " +
-                   number(record.hostTree) + ", which are not all there");
+      return wrongPlan("gives channel " + number(index) + " ring " + number(record.ring) + ", ring of hosts " +
+                       number(record.hostRing) + ", tree " + number(record.tree) + " and tree of hosts " +
+                       number(record.hostTree) + ", which are not all there");
   }
   return {};
 }

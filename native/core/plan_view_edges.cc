@@ -4,15 +4,13 @@
 #include <map>
 #include <vector>
 
+#include "core/plan_complaint.h"
 #include "core/plan_view.h"
 #include "core/segment_format.h"
 #include "core/variants.h"
 
 namespace ncclrun {
 namespace {
-
-Status wrong(const std::string& what) { return {ncclInvalidArgument, "the plan " + what}; }
-std::string number(uint64_t value) { return std::to_string(value); }
 
 struct Span {
   uint64_t begin, end;
@@ -26,8 +24,8 @@ Status PlanView::checkEdges() const {
   if (header_.ranks == 1 || header_.device == uint8_t(plan::Device::cuda)) {
     for (uint32_t index = 0; index < header_.localRanks; index++) {
       if (const uint32_t edges = local(index).edgeCount; edges != 0)
-        return wrong("has " + number(edges) + " ring edges of rank " + number(local(index).rank) +
-                     ", where none can be");
+        return wrongPlan("has " + number(edges) + " ring edges of rank " + number(local(index).rank) +
+                         ", where none can be");
     }
     return {};
   }
@@ -50,44 +48,45 @@ Status PlanView::checkEdges() const {
     const auto record = local(index);
     const std::string whose = "of rank " + number(record.rank);
     if (record.firstEdge > header_.edgeTable.count || record.edgeCount > header_.edgeTable.count - record.firstEdge) {
-      return wrong("has edges " + whose + " beyond its edge table");
+      return wrongPlan("has edges " + whose + " beyond its edge table");
     }
     if (record.edgeCount != 2 * header_.channels) {
-      return wrong("has " + number(record.edgeCount) + " ring edges " + whose + " for " + number(header_.channels) +
-                   " channels");
+      return wrongPlan("has " + number(record.edgeCount) + " ring edges " + whose + " for " + number(header_.channels) +
+                       " channels");
     }
     std::vector<uint8_t> seen(2 * size_t(header_.channels), 0);
     for (uint32_t i = 0; i < record.edgeCount; i++) {
       const auto edge = this->edge(record.firstEdge + i);
       const std::string which = "edge " + number(i) + " " + whose;
-      if (edge.channel >= header_.channels) return wrong("has channel " + number(edge.channel) + " in " + which);
-      if (edge.sends > 1) return wrong("has direction " + number(edge.sends) + " in " + which);
+      if (edge.channel >= header_.channels) return wrongPlan("has channel " + number(edge.channel) + " in " + which);
+      if (edge.sends > 1) return wrongPlan("has direction " + number(edge.sends) + " in " + which);
       if (edge.peer != neighbour(edge.channel, record.rank, edge.sends ? 1 : header_.ranks - 1)) {
-        return wrong("has rank " + number(edge.peer) + " at the other end of " + which + ", which its ring does not");
+        return wrongPlan("has rank " + number(edge.peer) + " at the other end of " + which +
+                         ", which its ring does not");
       }
-      if (seen[2 * edge.channel + edge.sends]++) return wrong("has " + which + " twice");
+      if (seen[2 * edge.channel + edge.sends]++) return wrongPlan("has " + which + " twice");
       const bool shm = edge.transport == uint8_t(plan::Transport::shm);
       if (!shm && edge.transport != uint8_t(plan::Transport::socket)) {
-        return wrong("wants transport " + number(edge.transport) + " for " + which +
-                     "; the host device has shm (0) and socket (1)");
+        return wrongPlan("wants transport " + number(edge.transport) + " for " + which +
+                         "; the host device has shm (0) and socket (1)");
       }
       if (!shm) continue;
-      if (!sameHost(edge.peer)) return wrong("wants shared memory with another host for " + which);
+      if (!sameHost(edge.peer)) return wrongPlan("wants shared memory with another host for " + which);
       if (edge.segmentOffset % 64 != 0 || edge.segmentOffset > header_.segmentBytes ||
           bytes > header_.segmentBytes - edge.segmentOffset) {
-        return wrong("places " + which + " at byte " + number(edge.segmentOffset) +
-                     " of the segment, where it cannot lie");
+        return wrongPlan("places " + which + " at byte " + number(edge.segmentOffset) +
+                         " of the segment, where it cannot lie");
       }
       (edge.sends ? sendOffset : receiveOffset)[{edge.channel, edge.sends ? record.rank : edge.peer}] =
           edge.segmentOffset;
       if (edge.sends) used.push_back({edge.segmentOffset, edge.segmentOffset + bytes});
     }
   }
-  if (sendOffset != receiveOffset) return wrong("has a shared-memory edge whose ends differ in place or transport");
+  if (sendOffset != receiveOffset) return wrongPlan("has a shared-memory edge whose ends differ in place or transport");
   std::sort(used.begin(), used.end());
   for (size_t i = 1; i < used.size(); i++) {
     if (used[i].begin < used[i - 1].end)
-      return wrong("places two things at byte " + number(used[i].begin) + " of the segment");
+      return wrongPlan("places two things at byte " + number(used[i].begin) + " of the segment");
   }
   return {};
 }
@@ -99,21 +98,21 @@ Status PlanView::checkTuning() const {
     const auto row = tuning(index);
     const std::string which = "tuning row " + number(index);
     if (row.collective > uint8_t(plan::Collective::barrier))
-      return wrong("has collective " + number(row.collective) + " in " + which);
-    if (row.collective < previousCollective) return wrong("has " + which + " out of order");
+      return wrongPlan("has collective " + number(row.collective) + " in " + which);
+    if (row.collective < previousCollective) return wrongPlan("has " + which + " out of order");
     if (row.collective == previousCollective ? row.upToBytes <= previousSize : previousSize != ~0ull) {
-      return wrong("has sizes that do not ascend to the end at " + which);
+      return wrongPlan("has sizes that do not ascend to the end at " + which);
     }
     if (row.formCount == 0 || row.firstForm > header_.formTable.count ||
         row.formCount > header_.formTable.count - row.firstForm) {
-      return wrong("has no form, or one beyond its form table, in " + which);
+      return wrongPlan("has no form, or one beyond its form table, in " + which);
     }
     if (Status status = checkRow(index); !status.ok()) return status;
     previousCollective = row.collective;
     previousSize = row.upToBytes;
   }
   if (previousSize != ~0ull)
-    return wrong("has no form for the largest sizes of collective " + number(previousCollective));
+    return wrongPlan("has no form for the largest sizes of collective " + number(previousCollective));
   return {};
 }
 
@@ -124,12 +123,12 @@ Status PlanView::checkRow(uint32_t index) const {
   for (uint32_t form = row.firstForm; form < row.firstForm + row.formCount; form++) {
     if (Status status = checkForm(form); !status.ok()) return status;
     if (!hasVariant(device, collective, this->form(form)))
-      return wrong("chooses " + nameOf(this->form(form)) + " for " + nameOf(collective) + " in tuning row " +
-                   number(index) + ", which the " + nameOf(device) + " device does not have");
+      return wrongPlan("chooses " + nameOf(this->form(form)) + " for " + nameOf(collective) + " in tuning row " +
+                       number(index) + ", which the " + nameOf(device) + " device does not have");
   }
   if (this->form(row.firstForm + row.formCount - 1).requires_ != 0)
-    return wrong("has preconditions for the last form of tuning row " + number(index) +
-                 ", so that a call could have none");
+    return wrongPlan("has preconditions for the last form of tuning row " + number(index) +
+                     ", so that a call could have none");
   return {};
 }
 
@@ -137,15 +136,15 @@ Status PlanView::checkForm(uint32_t index) const {
   const auto form = this->form(index);
   const std::string which = " in form " + number(index);
   if (form.algorithm > uint8_t(plan::Algorithm::copyEngine))
-    return wrong("has algorithm " + number(form.algorithm) + which);
-  if (form.protocol > uint8_t(plan::Protocol::ll128)) return wrong("has protocol " + number(form.protocol) + which);
+    return wrongPlan("has algorithm " + number(form.algorithm) + which);
+  if (form.protocol > uint8_t(plan::Protocol::ll128)) return wrongPlan("has protocol " + number(form.protocol) + which);
   if (form.channels == 0 || form.channels > header_.channels) {
-    return wrong("uses " + number(form.channels) + " of " + number(header_.channels) + " channels" + which);
+    return wrongPlan("uses " + number(form.channels) + " of " + number(header_.channels) + " channels" + which);
   }
   if (form.threads < 64 || form.threads > 4096)
-    return wrong("has " + number(form.threads) + " threads, 64 to 4096 can be," + which);
+    return wrongPlan("has " + number(form.threads) + " threads, 64 to 4096 can be," + which);
   if (form.chunkBytes == 0 || form.chunkBytes > (1ull << 40))
-    return wrong("has chunks of " + number(form.chunkBytes) + " bytes" + which);
+    return wrongPlan("has chunks of " + number(form.chunkBytes) + " bytes" + which);
   return {};
 }
 

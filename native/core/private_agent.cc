@@ -123,7 +123,7 @@ Status reachPrivateAgent(const SessionName& session, PrivateAgent& out) {
     int error = tryConnect(address, out.socket);
     if (error == 0) return checkOwner(out);
     if (error != ECONNREFUSED) break;
-    const Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!listener.valid()) break;
     if (bind(listener.get(), address.get(), address.size) != 0) {
       if (errno == EADDRINUSE) continue;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kWakeNumber = 0;  // and nobody's: numbers count from 1
 
-Status systemError(const char* what) {
+Status threadError(const char* what) {
   return {ncclSystemError, std::string("the proxy thread's ") + what + " failed: " + strerror(errno)};
 }
 
@@ -36,11 +36,11 @@ std::shared_ptr<Proxy> Proxy::shared(Status& why) {
 
 Status Proxy::start() {
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid()) return systemError("epoll_create1");
+  if (!epoll_.valid()) return threadError("epoll_create1");
   wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_.valid()) return systemError("eventfd");
+  if (!wake_.valid()) return threadError("eventfd");
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeNumber}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) return systemError("epoll_ctl");
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) return threadError("epoll_ctl");
   try {
     thread_ = startThread("ncclrun-proxy", [this] { run(); });
   } catch (const std::system_error& error) {
@@ -65,7 +65,7 @@ Status Proxy::add(int fd, uint32_t events, Pollable& who) {
   who.number_.store(number, std::memory_order_relaxed);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
   watched_.erase(number);
-  return systemError("epoll_ctl");
+  return threadError("epoll_ctl");
 }
 
 void Proxy::rearm(int fd, uint32_t events, const Pollable& who) {

@@ -16,7 +16,7 @@ bool hasSingleQueue() {
   return single;
 }
 
-std::mutex mutex;
+std::mutex usersMutex;
 // Never freed: communicators may outlive static objects.
 std::map<Device, uint32_t>& users() {
   static auto& all = *new std::map<Device, uint32_t>;
@@ -26,18 +26,18 @@ std::map<Device, uint32_t>& users() {
 }  // namespace
 
 QueueUser::QueueUser(Device device) : device_(device) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(usersMutex);
   users()[device_]++;
 }
 
 QueueUser::~QueueUser() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(usersMutex);
   users()[device_]--;
 }
 
 bool QueueUser::holdsUpOthers() const {
   if (!hasSingleQueue()) return false;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(usersMutex);
   return users()[device_] > 1;
 }
 

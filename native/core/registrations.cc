@@ -6,11 +6,11 @@ namespace ncclrun {
 namespace {
 // Far from any address, and from the communicators' handles.
 std::atomic<uintptr_t> last{0x4e435242000000};
-constexpr uintptr_t kHandleStep = 16;
+constexpr uintptr_t kBufferStep = 16;
 }  // namespace
 
 uintptr_t Registrations::add(const RegisteredBuffer& buffer) {
-  const uintptr_t handle = last.fetch_add(kHandleStep, std::memory_order_relaxed) + kHandleStep;
+  const uintptr_t handle = last.fetch_add(kBufferStep, std::memory_order_relaxed) + kBufferStep;
   std::lock_guard lock(mutex_);
   buffers_.emplace(handle, buffer);
   return handle;

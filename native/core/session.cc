@@ -13,25 +13,21 @@
 #include <string_view>
 
 #include "core/fnv.h"
+#include "core/variables.h"
 
 namespace ncclrun {
 namespace {
 
 // Guarded by `mutex`. Never destroyed: other threads may ask while the process ends.
-struct Membership {
+struct SessionState {
   std::mutex mutex;
   bool named = false;
   bool entered = false;
   SessionName name{};
 };
-Membership& membership() {
-  static auto& own = *new Membership;
+SessionState& membership() {
+  static auto& own = *new SessionState;
   return own;
-}
-
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
 // Two hashes of the same words.
@@ -66,7 +62,7 @@ std::string beginningOf(pid_t pid) {
 // host.
 bool parentStartsRanks(pid_t parent) {
   if (parent <= 1) return false;
-  if (!variable("PMI_RANK").empty()) return true;
+  if (!environmentVariable("PMI_RANK").empty()) return true;
   struct stat ours {};
   struct stat theirs {};
   return stat("/proc/self/exe", &ours) == 0 &&
@@ -76,13 +72,17 @@ bool parentStartsRanks(pid_t parent) {
 
 // What a launcher says of the job, or our parent; false if nothing tells one job from another.
 bool nameFromSurroundings(SessionName& name) {
-  if (const auto given = variable("NCCLRUN_SESSION"); !given.empty()) return name = nameOf({"given", given}), true;
-  if (const auto job = variable("PMIX_NAMESPACE"); !job.empty()) return name = nameOf({"pmix", job}), true;
-  if (const auto port = variable("MASTER_PORT"); !port.empty()) {
-    return name = nameOf({"torch", variable("MASTER_ADDR"), port, variable("TORCHELASTIC_RUN_ID")}), true;
+  if (const auto given = environmentVariable("NCCLRUN_SESSION"); !given.empty())
+    return name = nameOf({"given", given}), true;
+  if (const auto job = environmentVariable("PMIX_NAMESPACE"); !job.empty()) return name = nameOf({"pmix", job}), true;
+  if (const auto port = environmentVariable("MASTER_PORT"); !port.empty()) {
+    return name =
+               nameOf({"torch", environmentVariable("MASTER_ADDR"), port, environmentVariable("TORCHELASTIC_RUN_ID")}),
+           true;
   }
-  if (const auto step = variable("SLURM_STEP_ID"); !step.empty() && !variable("SLURM_PROCID").empty()) {
-    return name = nameOf({"slurm", variable("SLURM_JOB_ID"), step}), true;
+  if (const auto step = environmentVariable("SLURM_STEP_ID");
+      !step.empty() && !environmentVariable("SLURM_PROCID").empty()) {
+    return name = nameOf({"slurm", environmentVariable("SLURM_JOB_ID"), step}), true;
   }
   const pid_t parent = getppid();
   if (!parentStartsRanks(parent)) return false;
@@ -93,7 +93,7 @@ bool nameFromSurroundings(SessionName& name) {
 }  // namespace
 
 Status currentSession(SessionName& name) {
-  Membership& own = membership();
+  SessionState& own = membership();
   std::lock_guard lock(own.mutex);
   if (!own.named && !nameFromSurroundings(own.name)) {
     ssize_t got;
@@ -110,7 +110,7 @@ Status currentSession(SessionName& name) {
 }
 
 bool enterSession(const SessionName& name) {
-  Membership& own = membership();
+  SessionState& own = membership();
   std::lock_guard lock(own.mutex);
   if (own.entered) return own.name == name;
   own.name = name;

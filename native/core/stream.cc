@@ -20,25 +20,25 @@ constexpr size_t kBrief = 2;
 constexpr uint64_t kMostLooking = 50'000;
 
 // Never destroyed: default streams live until the process ends.
-struct All {
+struct AllStreams {
   std::mutex mutex;
   std::set<Stream*> streams;
 };
-All& all() {
-  static auto& streams = *new All;
+AllStreams& allStreams() {
+  static auto& streams = *new AllStreams;
   return streams;
 }
 
 }  // namespace
 
 Stream::Stream() {
-  std::lock_guard lock(all().mutex);
-  all().streams.insert(this);
+  std::lock_guard lock(allStreams().mutex);
+  allStreams().streams.insert(this);
 }
 
 void Stream::endIdleThreads() {
-  std::lock_guard lock(all().mutex);
-  for (Stream* const stream : all().streams) {
+  std::lock_guard lock(allStreams().mutex);
+  for (Stream* const stream : allStreams().streams) {
     std::lock_guard inner(stream->mutex_);
     stream->endsIdle_ = true;
     stream->work_.notify_all();
@@ -47,8 +47,8 @@ void Stream::endIdleThreads() {
 
 Stream::~Stream() {
   {
-    std::lock_guard lock(all().mutex);
-    all().streams.erase(this);
+    std::lock_guard lock(allStreams().mutex);
+    allStreams().streams.erase(this);
   }
   {
     std::lock_guard lock(mutex_);
@@ -277,17 +277,17 @@ struct Gate {
   std::condition_variable changed;
   bool open = false;
 };
-using Held = std::shared_ptr<Gate>;
+using HeldGate = std::shared_ptr<Gate>;
 
 void openGate(void* argument, ncclResult_t) {
-  const std::unique_ptr<Held> held(static_cast<Held*>(argument));
+  const std::unique_ptr<HeldGate> held(static_cast<HeldGate*>(argument));
   std::lock_guard lock((*held)->mutex);
   (*held)->open = true;
   (*held)->changed.notify_all();
 }
 
 void awaitGate(void* argument, ncclResult_t) {
-  const std::unique_ptr<Held> held(static_cast<Held*>(argument));
+  const std::unique_ptr<HeldGate> held(static_cast<HeldGate*>(argument));
   Gate& gate = **held;
   std::unique_lock lock(gate.mutex);
   if (gate.open) return;
@@ -301,7 +301,7 @@ void awaitGate(void* argument, ncclResult_t) {
 Status orderStreams(Stream& later, Stream& earlier) {
   const auto gate = std::make_shared<Gate>();
   gate->earlier = &earlier;
-  auto opens = std::make_unique<Held>(gate), waits = std::make_unique<Held>(gate);
+  auto opens = std::make_unique<HeldGate>(gate), waits = std::make_unique<HeldGate>(gate);
   if (Status status = earlier.push(openGate, opens.get()); !status.ok()) return status;
   opens.release();
   Status status = later.push(awaitGate, waits.get());

@@ -32,26 +32,27 @@ struct Streams {
   std::atomic<uint64_t> destroyed{0};
 };
 
-Streams& all() {
+Streams& handles() {
   static auto* const streams = new Streams;
   return *streams;
 }
 
 ncclrunStream& defaultAt(uint32_t lane) {
-  std::lock_guard lock(all().mutex);
-  while (all().defaults.size() <= lane) all().defaults.emplace_back();
-  return all().defaults[lane];
+  std::lock_guard lock(handles().mutex);
+  while (handles().defaults.size() <= lane) handles().defaults.emplace_back();
+  return handles().defaults[lane];
 }
 
 // A thread mostly asks for the same one again.
 bool lives(ncclrunStream_t handle) {
   thread_local ncclrunStream_t last = nullptr;
   thread_local uint64_t destroyed = 0;
-  const uint64_t now = all().destroyed.load(std::memory_order_acquire);
+  const uint64_t now = handles().destroyed.load(std::memory_order_acquire);
   if (handle == last && destroyed == now) return true;
-  std::lock_guard lock(all().mutex);
+  std::lock_guard lock(handles().mutex);
   const auto isIt = [&](const ncclrunStream& one) { return &one == handle; };
-  if (!all().made.contains(handle) && std::none_of(all().defaults.begin(), all().defaults.end(), isIt)) return false;
+  if (!handles().made.contains(handle) && std::none_of(handles().defaults.begin(), handles().defaults.end(), isIt))
+    return false;
   last = handle;
   destroyed = now;
   return true;
@@ -69,8 +70,8 @@ std::vector<Stream*> streamsOf(ncclrunStream_t handle) {
     for (const uint32_t lane : lanes) found.push_back(&defaultAt(lane).stream);
     return found;
   }
-  std::lock_guard lock(all().mutex);
-  for (ncclrunStream& one : all().defaults) found.push_back(&one.stream);
+  std::lock_guard lock(handles().mutex);
+  for (ncclrunStream& one : handles().defaults) found.push_back(&one.stream);
   return found;
 }
 
@@ -97,10 +98,6 @@ ncclResult_t refuseInChild() {
               "this process was forked from one that uses ncclrun: it must exec a program before it can use streams");
 }
 
-ncclResult_t result(const Status& status) {
-  return status.ok() ? ncclSuccess : fail(status.code, "%s", status.sentence.c_str());
-}
-
 }  // namespace
 
 Stream* Stream::find(ncclrunStream_t handle) {
@@ -115,9 +112,9 @@ Status noSuchStream(ncclrunStream_t handle) {
 }
 
 bool isHostStream(ncclrunStream_t handle) {
-  if (!all().anyMade.load(std::memory_order_acquire)) return false;
-  std::lock_guard lock(all().mutex);
-  return all().made.contains(handle);
+  if (!handles().anyMade.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(handles().mutex);
+  return handles().made.contains(handle);
 }
 
 ncclrunStream_t defaultStream(uint32_t lane) { return lane == 0 ? nullptr : &defaultAt(lane); }
@@ -152,9 +149,9 @@ NCCLRUN_EXPORT ncclResult_t ncclrunStreamCreate(ncclrunStream_t* stream) {
   if (ncclResult_t refused = ncclrun::refuseInChild(); refused != ncclSuccess) return refused;
   *stream = new (std::nothrow) ncclrunStream;
   if (*stream == nullptr) return ncclrun::fail(ncclSystemError, "ncclrunStreamCreate: no memory");
-  std::lock_guard lock(ncclrun::all().mutex);
-  ncclrun::all().made.insert(*stream);
-  ncclrun::all().anyMade.store(true, std::memory_order_release);
+  std::lock_guard lock(ncclrun::handles().mutex);
+  ncclrun::handles().made.insert(*stream);
+  ncclrun::handles().anyMade.store(true, std::memory_order_release);
   return ncclSuccess;
 }
 
@@ -164,9 +161,9 @@ NCCLRUN_EXPORT ncclResult_t ncclrunStreamDestroy(ncclrunStream_t stream) {
   return withOwnStream("ncclrunStreamDestroy", stream, [](ncclrunStream& own) {
     const ncclrun::Status status = own.stream.synchronize();
     {
-      std::lock_guard lock(ncclrun::all().mutex);
-      ncclrun::all().made.erase(&own);
-      ncclrun::all().destroyed.fetch_add(1, std::memory_order_release);
+      std::lock_guard lock(ncclrun::handles().mutex);
+      ncclrun::handles().made.erase(&own);
+      ncclrun::handles().destroyed.fetch_add(1, std::memory_order_release);
     }
     delete &own;
     return ncclrun::result(status);

@@ -3,10 +3,18 @@
 // but the user and root can have written them; only names that begin with NCCL_ count. As
 // control/nccl-configuration.ts.
 #pragma once
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ncclrun {
+
+// Of the environment alone; empty: not set.
+inline std::string_view environmentVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
 
 // Null: not set. The files are read at the first call; values from them stay valid as long as the process.
 const char* ncclVariable(const char* name);

@@ -8,7 +8,6 @@ using plan::Algorithm;
 using plan::Collective;
 using plan::Device;
 using plan::Protocol;
-using plan::Transport;
 
 bool hasVariant(Device device, Collective collective, const plan::FormRecord& form) {
   if (device == Device::host) {
@@ -45,10 +44,10 @@ bool hasVariant(Device device, Collective collective, const plan::FormRecord& fo
 }
 
 bool hasTransport(Device device, bool sameHost, uint8_t transport) {
-  const bool socket = transport == uint8_t(Transport::socket);
-  const bool shm = transport == uint8_t(Transport::shm);
+  const bool socket = transport == uint8_t(plan::Transport::socket);
+  const bool shm = transport == uint8_t(plan::Transport::shm);
   if (!sameHost) return socket;
-  return shm || (device == Device::host ? socket : transport == uint8_t(Transport::p2p));
+  return shm || (device == Device::host ? socket : transport == uint8_t(plan::Transport::p2p));
 }
 
 const char* nameOf(Device device) { return device == Device::host ? "host" : "CUDA"; }

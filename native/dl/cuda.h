@@ -21,6 +21,7 @@ using GraphNode = struct CUgraphNode_st*;
 using GraphExec = struct CUgraphExec_st*;
 using UserObject = struct CUuserObject_st*;
 using Pointer = unsigned long long;  // to memory of a device
+inline Pointer pointer(const void* address) { return reinterpret_cast<Pointer>(address); }
 
 struct IpcHandle {
   char reserved[64];
