@@ -117,7 +117,7 @@ function isApart(root, shared = {}) {
       builder.onLoad({ filter: /./, namespace: 'apart' }, ({ path: entry }) => {
         const name = nameOf.get(entry);
         const modules = [...(shared[name] ?? [])]
-          .toSorted()
+          .toSorted((one, other) => (one < other ? -1 : 1))
           .map((path) => `get '${path}'() { return require('./${path}'); }`);
         return {
           contents: `module.exports = require('./${name}.cjs').open({ ${modules.join(', ')} });`,
