@@ -2,12 +2,12 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Suites run one after another, in this order. */
-const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu'];
+const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu', 'long'];
 
 /** Their files share the machine: they are pure, or have jobs and hosts of their own, for which they wait most of the time. */
-const shared = ['unit', 'local', 'cluster', 'slurm'];
-/** Of these nearly all time is spent waiting: one more of them at once. */
-const waiting = ['cluster', 'slurm'];
+const shared = ['unit', 'local', 'cluster', 'slurm', 'long'];
+/** Files that spend part of their time waiting: so many more of them at once. */
+const waiting: Readonly<Record<string, number>> = { local: 1, cluster: 2, slurm: 1, long: 1 };
 
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {
@@ -16,7 +16,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
     fileParallelism: shared.includes(name),
-    maxWorkers: availableParallelism() + (waiting.includes(name) ? 1 : 0),
+    maxWorkers: availableParallelism() + (waiting[name] ?? 0),
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },
@@ -37,6 +37,7 @@ export default defineConfig({
       suite('slurm', 120), // the same hosts, with Slurm
       suite('package', 300), // packed and installed elsewhere
       suite('gpu', 300), // needs NVIDIA GPUs
+      ...(process.env['NCCLRUN_TEST_LONG'] === '1' ? [suite('long', 300)] : []), // minutes each: .ci/full runs them
     ],
   },
 });

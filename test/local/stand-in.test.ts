@@ -1,4 +1,4 @@
-/** The engine for GPUs on a stand-in for NVIDIA's driver: all of it but the kernels' own code, which kernels.test.ts runs. */
+/** The engine for GPUs on a stand-in for NVIDIA's driver: all of it but the kernels' own code, which ../long/kernels.test.ts runs. */
 import { beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
@@ -7,7 +7,7 @@ import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildStandIn, copiesAlways, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
-/** Of the matrix, as in kernels.test.ts. */
+/** Of the matrix, as in ../long/kernels.test.ts. */
 const PART = 5;
 /** Some ranks come too late. */
 const COPIES = { ...copiesAlways, NCCLRUN_COPY_PATIENCE: '20000' };
@@ -104,7 +104,7 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     ['handles 2 default', 'handles: 2 ranks, default: right'],
     ['handles 2 broken', 'handles: 2 ranks, broken: right'],
     ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
-    ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+    ['abort 3 4', 'abort: 3 ranks: all ended, were told, and went on'],
     ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
     ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
