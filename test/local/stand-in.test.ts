@@ -104,7 +104,7 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     ['handles 2 default', 'handles: 2 ranks, default: right'],
     ['handles 2 broken', 'handles: 2 ranks, broken: right'],
     ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
-    ['abort 3 4', 'abort: 3 ranks: all ended, were told, and went on'],
+    ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
     ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
     ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
