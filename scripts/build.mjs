@@ -17,11 +17,8 @@ import { end, run } from './tool.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 if (!existsSync(join(root, 'node_modules/esbuild'))) process.exit(0); // installed from a tarball: dist and build came with it
 
-// npx runs `prepare` of the checkout it stands in when it first sees it: it starts what is there.
-if (process.env.npm_lifecycle_event === 'prepare' && process.env.npm_command === 'exec') {
-  if (!existsSync(join(root, 'dist/identity'))) end('this checkout is not built yet: npm install builds it');
-  process.exit(0);
-}
+// npx runs `prepare` of the checkout it stands in when it first sees it: it starts what is there, and bin/ncclrun says what is not.
+if (process.env.npm_lifecycle_event === 'prepare' && process.env.npm_command === 'exec') process.exit(0);
 
 const [option, wanted, ...rest] = process.argv.slice(2);
 if ((option !== undefined && option !== '--kernels') || rest.length > 0)
