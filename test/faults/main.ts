@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { messageOf } from '../../control/message-of.ts';
 import { clusterUnavailable } from '../rig/capability.ts';
 import { playAll } from './campaign.ts';
 import { draw } from './draw.ts';
@@ -13,9 +14,25 @@ import { END_MS, type RoundResult } from './round.ts';
 import { failureText, table } from './table.ts';
 
 const text = { type: 'string' } as const;
-const { values } = parseArgs({
-  options: { seed: text, count: text, only: text, moment: text, jobs: text, verbose: { type: 'boolean' } },
-});
+const options = {
+  seed: text,
+  count: text,
+  only: text,
+  moment: text,
+  jobs: text,
+  verbose: { type: 'boolean' },
+} as const;
+const { values } = saying(() => parseArgs({ options }));
+
+/** What is wrong with the command line, as a sentence; nothing is played then. */
+function saying<Result>(read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    console.error(`test:faults: ${messageOf(error)}`);
+    process.exit(2);
+  }
+}
 
 function whole(given: string | undefined, usual: number, what: string): number {
   const value = given === undefined ? usual : Number(given);
@@ -42,12 +59,17 @@ function tell(result: RoundResult): void {
 }
 
 const unavailable = clusterUnavailable();
-if (unavailable !== null) throw new Error(`the campaign cannot run here: ${unavailable}`);
-const seed = whole(values.seed, Math.floor(Math.random() * 1e9), '--seed');
-const count = whole(values.count, 500, '--count');
-const jobs = Math.max(1, whole(values.jobs, 2 * availableParallelism(), '--jobs'));
-const among = chosen(values.only, kinds, ({ name }) => name);
-const when = chosen(values.moment, moments, String);
+if (unavailable !== null) {
+  console.error(`test:faults: cannot run here: ${unavailable}`);
+  process.exit(2);
+}
+const { seed, count, jobs, among, when } = saying(() => ({
+  seed: whole(values.seed, Math.floor(Math.random() * 1e9), '--seed'),
+  count: whole(values.count, 500, '--count'),
+  jobs: Math.max(1, whole(values.jobs, 2 * availableParallelism(), '--jobs')),
+  among: chosen(values.only, kinds, ({ name }) => name),
+  when: chosen(values.moment, moments, String),
+}));
 console.log(`seed ${seed}: ${count} rounds, ${jobs} clusters`);
 const started = performance.now();
 const draws = Array.from({ length: count }, (_, round) => draw(seed + round, among, when));
