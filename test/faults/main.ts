@@ -30,7 +30,7 @@ function saying<Result>(read: () => Result): Result {
     return read();
   } catch (error) {
     console.error(`test:faults: ${messageOf(error)}`);
-    process.exit(2);
+    return process.exit(2);
   }
 }
 
