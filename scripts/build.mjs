@@ -12,11 +12,10 @@ import { bundle } from './bundle.mjs';
 import { writeIdentity } from './identity.mjs';
 import { buildNative, kernelsToBuild } from './native.mjs';
 import { recordCode } from './record-code.mjs';
+import { needPackages } from './packages.mjs';
 import { end, run } from './tool.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-if (!existsSync(join(root, 'node_modules/esbuild'))) process.exit(0); // installed from a tarball: dist and build came with it
-
 // npx runs `prepare` of the checkout it stands in when it first sees it: it starts what is there, and bin/ncclrun says what is not.
 if (process.env.npm_lifecycle_event === 'prepare' && process.env.npm_command === 'exec') process.exit(0);
 
@@ -24,6 +23,7 @@ const [option, wanted, ...rest] = process.argv.slice(2);
 if ((option !== undefined && option !== '--kernels') || rest.length > 0)
   end(`usage: node scripts/build.mjs [--kernels ARCHITECTURES]`);
 
+needPackages(root);
 const kernels = kernelsToBuild(root, wanted);
 await Promise.all([
   run(root, join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], 'npm install brings it'),

@@ -9,6 +9,7 @@ export const commandNames = [
   'sbatch',
   'bundle',
   'build',
+  'prefix',
   'config',
   'completion',
   'man',

@@ -156,6 +156,18 @@ export const commandTable: Readonly<Record<CommandName, CommandEntry>> = {
       'Builds what has changed in a checkout, as npm install did. Kernels take minutes, so npm install makes only those for the GPUs of the machine it runs on, or none; --kernels makes others, and later builds remember which (80: A100; 86: A10, RTX 30; 89: L40S, RTX 40; 90: H100, H200; 100: B200; 120: RTX 50). It needs nvcc.',
     examples: ['ncclrun build --kernels', 'ncclrun build --kernels 80,90'],
   },
+  prefix: {
+    line: { command: 'prefix', options: plainOptions, words: 'words' },
+    words: { type: 'none' },
+    usage: 'ncclrun prefix',
+    summary: 'print a directory with lib and include, to build C programs with',
+    about:
+      'Prints a directory that has lib/libnccl.so, include/nccl.h and lib/pkgconfig/nccl.pc of this installation, for builds that ask where NCCL is.',
+    examples: [
+      'make NCCL_HOME=$(ncclrun prefix)',
+      'PKG_CONFIG_PATH=$(ncclrun prefix)/lib/pkgconfig pkg-config --cflags --libs nccl',
+    ],
+  },
   completion: {
     line: { command: 'completion', options: plainOptions, words: 'words' },
     words: { type: 'choice', choices: shells, required: true, noun: 'shell' },

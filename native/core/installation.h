@@ -1,6 +1,7 @@
 // What of ncclrun's installation lies around this library.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -9,7 +10,7 @@ namespace ncclrun {
 struct Installation {
   std::string library;  // this one, HOME/build/libnccl.so.2
   std::string node;     // the Node that runs ncclrun there, as bin/ncclrun finds it; NCCLRUN_NODE stands above it
-  const char* noDebugger = "";  // what keeps that Node from opening a debugger for SIGUSR1
+  std::vector<std::string> options;  // of that Node: quiet, and without a debugger for SIGUSR1
   std::string agent;            // HOME/dist/bundle/agent.cjs
 };
 

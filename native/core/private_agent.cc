@@ -100,9 +100,11 @@ Status startAgent(const Descriptor& listener, PrivateAgent& agent) {
   if (!remarks.descriptor.valid()) return {ncclSystemError, "cannot start a private agent: " + remarks.why};
   agent.remarks = std::move(remarks.descriptor);
   agent.command = installation.node + " " + installation.agent;
+  std::vector<std::string> words = {installation.node};
+  words.insert(words.end(), installation.options.begin(), installation.options.end());
+  words.insert(words.end(), {installation.agent, "private"});
   const DetachedProcess process = {
-      .words = {installation.node, installation.noDebugger, "--disable-warning=ExperimentalWarning", installation.agent,
-                "private"},
+      .words = std::move(words),
       .environment = agentEnvironment(installation.library),
       .input = listener.get(),
       .remarks = agent.remarks.get(),
@@ -146,7 +148,7 @@ Status whyEnded(const PrivateAgent& agent) {
   const size_t start = error == std::string::npos ? 0 : said.rfind('\n', error) + 1;  // npos + 1 is 0
   const std::string line = said.substr(start, said.find('\n', start) - start);
   return {ncclSystemError,
-          formatSentence("the private agent (%s) ended before it answered%s%s. It needs Node 20 or newer: NCCLRUN_NODE "
+          formatSentence("the private agent (%s) ended before it answered%s%s. It needs Node 22.18 or newer: NCCLRUN_NODE "
                          "names one; or start the program with: ncclrun -n N PROGRAM",
                          agent.command.c_str(), line.empty() ? "" : ": ", line.c_str())};
 }

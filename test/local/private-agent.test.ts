@@ -187,7 +187,7 @@ const alone = async (environment: NodeJS.ProcessEnv): Promise<string> => {
 describe('an agent that cannot be started is named with what was looked for', () => {
   it('NCCLRUN_NODE that is no program', async () => {
     expect(await alone({ NCCLRUN_NODE: '/nowhere/node' })).toMatch(
-      / = 2: .*NCCLRUN_NODE=\/nowhere\/node: there is no program.*Node 20 or newer.*ncclrun -n N PROGRAM/,
+      / = 2: .*NCCLRUN_NODE=\/nowhere\/node: there is no program.*Node 22\.18 or newer.*ncclrun -n N PROGRAM/,
     );
   });
 

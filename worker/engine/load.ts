@@ -80,10 +80,21 @@ export class NativeLoadError extends Error {
 
 let loaded: Native | null = null;
 
-/** @throws NativeLoadError */
+/** @throws NativeLoadError, also where this process runs on a Node that is too old */
 export function loadNative(): Native {
-  loaded ??= traced(load(candidates()));
+  if (loaded !== null) return loaded;
+  refuseOldNode(process.versions.node);
+  loaded = traced(load(candidates()));
   return loaded;
+}
+
+/** As scripts/start.cjs does for our own processes. Exported for tests. */
+export function refuseOldNode(version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > 22 || (major === 22 && minor >= 18)) return;
+  throw new NativeLoadError(
+    `this program runs on Node ${version}, and ncclrun needs Node 22.18 or newer: start it with a newer one, or by ncclrun -n N PROGRAM`,
+  );
 }
 
 /**

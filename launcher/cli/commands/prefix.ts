@@ -1,0 +1,96 @@
+/** `ncclrun prefix`: a directory with lib, include and lib/pkgconfig, as builds of programs for NCCL want it (NCCL_HOME). */
+import { mkdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { cacheDirectory } from '../../../control/cache-directory.ts';
+import { messageOf } from '../../../control/message-of.ts';
+import { ownUser } from '../../../control/own-user.ts';
+import { untrustedPath } from '../../../control/trusted-path.ts';
+import { installationRoot, installedVersion } from '../../remote/local.ts';
+import { installedIdentity } from '../../remote/staging/identity.ts';
+import { standardStreams } from '../../report/standard-streams.ts';
+import { commandTable } from '../command-table.ts';
+import { readWords } from '../read-words.ts';
+import { usageError } from '../usage-error.ts';
+
+const library = join(installationRoot, 'build/libnccl.so.2');
+const headers = join(installationRoot, 'native/include');
+/** Path in the directory → what the link leads to. */
+const links: readonly (readonly [string, string])[] = [
+  ['lib/libnccl.so.2', library],
+  ['lib/libnccl.so', library],
+  ['include/nccl.h', join(headers, 'nccl.h')],
+  ['include/ncclrun.h', join(headers, 'ncclrun.h')],
+];
+const PKG_CONFIG = 'lib/pkgconfig/nccl.pc';
+
+/** Throws a FailureError (usage) where there is no place for it. */
+export async function prefix(argv: readonly string[]): Promise<number> {
+  const { asked } = await readWords<'help'>(argv, commandTable.prefix);
+  if (asked === 'help') return (await import('./help.ts')).help('prefix');
+  await standardStreams().stdout.tell(`${await prefixDirectory()}\n`);
+  return 0;
+}
+
+/** In the installation where we may write there, so that what is linked to it keeps working; else in the cache directory. */
+async function prefixDirectory(): Promise<string> {
+  const cache = cacheDirectory(process.env);
+  const key = installedIdentity()?.key ?? installedVersion();
+  const places = [join(installationRoot, 'build/prefix'), ...(cache === null ? [] : [join(cache, 'prefix', key)])];
+  const reasons: string[] = [];
+  for (const place of places) {
+    if (await isWhole(place)) return place;
+    try {
+      await make(place);
+      return place;
+    } catch (error) {
+      reasons.push(messageOf(error));
+    }
+  }
+  throw usageError(
+    `there is no place for the directory: ${reasons.join('; ')}`,
+    `give access to one of them: ${places.join(', ')}`,
+  );
+}
+
+/** Somebody else's links might lead elsewhere tomorrow. */
+async function isWhole(place: string): Promise<boolean> {
+  if (untrustedPath(place, ownUser()) !== null) return false;
+  try {
+    for (const [name, target] of links)
+      if ((await realpath(join(place, name))) !== (await realpath(target))) return false;
+    return (await readFile(join(place, PKG_CONFIG), 'utf8')) === pkgConfig();
+  } catch {
+    return false;
+  }
+}
+
+/** Whole or not at all, whoever else makes it at the same time. */
+async function make(place: string): Promise<void> {
+  const draft = `${place}.${process.pid}.new`;
+  try {
+    for (const [name, target] of links) {
+      await mkdir(join(draft, dirname(name)), { recursive: true, mode: 0o755 });
+      await symlink(target, join(draft, name));
+    }
+    await mkdir(join(draft, dirname(PKG_CONFIG)), { recursive: true, mode: 0o755 });
+    await writeFile(join(draft, PKG_CONFIG), pkgConfig());
+    await rm(place, { recursive: true, force: true });
+    await rename(draft, place);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true }).catch(() => {});
+    if (!(await isWhole(place))) throw error;
+  }
+}
+
+function pkgConfig(): string {
+  return `prefix=\${pcfiledir}/../..
+includedir=\${prefix}/include
+libdir=\${prefix}/lib
+
+Name: nccl
+Description: NCCL's interface, as ncclrun ${installedVersion()} implements it
+Version: 2.28.9
+Libs: -L\${libdir} -lnccl
+Cflags: -I\${includedir}
+`;
+}

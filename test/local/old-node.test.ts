@@ -1,0 +1,48 @@
+/** A Node that is too old is refused in one sentence, by our own processes and in a program's init(). */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refuseOldNode } from '../../worker/engine/load.ts';
+import { repository } from '../rig/cluster.ts';
+
+let directory = '';
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'ncclrun-node-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** `bundle` run by this Node, which says that it is another one. */
+function runBy(version: string, bundle: string): { status: number | null; stderr: string; stdout: string } {
+  const pretend = join(directory, `${version}.cjs`);
+  writeFileSync(pretend, `Object.defineProperty(process.versions, 'node', { value: '${version}' });`);
+  const argv = ['--require', pretend, join(repository, 'dist/bundle', bundle), 'version'];
+  return spawnSync(process.execPath, argv, { encoding: 'utf8' });
+}
+
+describe.each(['main.cjs', 'agent.cjs'])('%s', (bundle) => {
+  it.each(['12.22.12', '20.20.2', '22.17.1'])('on Node %s says what is needed', (version) => {
+    const { status, stdout, stderr } = runBy(version, bundle);
+    expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
+    expect(stderr).toMatch(/^ncclrun: \/.* is Node [\d.]+, and Node 22\.18 or newer is needed\n {2}next: .*\n$/);
+  });
+});
+
+it.each(['22.18.0', '23.0.0', '24.21.0'])('Node %s is taken', (version) => {
+  const { status, stdout, stderr } = runBy(version, 'main.cjs');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toMatch(/^ncclrun \d/);
+  expect(() => refuseOldNode(version)).not.toThrow();
+});
+
+it.each(['18.20.8', '22.17.1'])('init() in a program on Node %s says so', (version) => {
+  expect(() => refuseOldNode(version)).toThrow(
+    `this program runs on Node ${version}, and ncclrun needs Node 22.18 or newer`,
+  );
+});
+
+it('the words for an old Node are such that it can read them', () => {
+  const text = readFileSync(join(repository, 'scripts/start.cjs'), 'utf8');
+  expect(text).not.toMatch(/\?\.|\?\?|\|\|=|#private/); // Node 12 and older
+});
