@@ -6,8 +6,8 @@ const order = ['unit', 'native', 'local', 'cluster', 'slurm', 'package', 'gpu', 
 
 /** Their files share the machine: they are pure, or have jobs and hosts of their own, for which they wait most of the time. */
 const shared = ['unit', 'local', 'cluster', 'slurm', 'long'];
-/** Files that spend part of their time waiting: so many more of them at once. */
-const waiting: Readonly<Record<string, number>> = { local: 1, cluster: 2, slurm: 1, long: 1 };
+/** Of these much time is spent waiting: one more of them at once. */
+const waiting = ['cluster', 'slurm', 'long'];
 
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {
@@ -16,7 +16,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     testTimeout: timeoutSeconds * 1000,
     hookTimeout: timeoutSeconds * 1000,
     fileParallelism: shared.includes(name),
-    maxWorkers: availableParallelism() + (waiting[name] ?? 0),
+    maxWorkers: availableParallelism() + (waiting.includes(name) ? 1 : 0),
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },

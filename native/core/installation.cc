@@ -109,10 +109,11 @@ Status findNode(const std::string& home, Installation& out) {
   out.options.assign(std::begin(kOptionsOfAny), std::end(kOptionsOfAny));
   out.node = fromPath(tried);
   if (!out.node.empty()) return {};
-  return {ncclSystemError,
-          formatSentence("no Node was found to run the agent: tried %snode in the PATH. Name a Node 22.18 or newer with "
-                         "NCCLRUN_NODE=/path/to/node, or start the program with: ncclrun -n N PROGRAM",
-                         tried.c_str())};
+  return {
+      ncclSystemError,
+      formatSentence("no Node was found to run the agent: tried %snode in the PATH. Name a Node 22.18 or newer with "
+                     "NCCLRUN_NODE=/path/to/node, or start the program with: ncclrun -n N PROGRAM",
+                     tried.c_str())};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ struct Installation {
   std::string library;  // this one, HOME/build/libnccl.so.2
   std::string node;     // the Node that runs ncclrun there, as bin/ncclrun finds it; NCCLRUN_NODE stands above it
   std::vector<std::string> options;  // of that Node: quiet, and without a debugger for SIGUSR1
-  std::string agent;            // HOME/dist/bundle/agent.cjs
+  std::string agent;                 // HOME/dist/bundle/agent.cjs
 };
 
 // The directory that this library lies in; empty: its file has gone.

@@ -147,10 +147,11 @@ Status whyEnded(const PrivateAgent& agent) {
   const size_t error = said.find("Error");
   const size_t start = error == std::string::npos ? 0 : said.rfind('\n', error) + 1;  // npos + 1 is 0
   const std::string line = said.substr(start, said.find('\n', start) - start);
-  return {ncclSystemError,
-          formatSentence("the private agent (%s) ended before it answered%s%s. It needs Node 22.18 or newer: NCCLRUN_NODE "
-                         "names one; or start the program with: ncclrun -n N PROGRAM",
-                         agent.command.c_str(), line.empty() ? "" : ": ", line.c_str())};
+  return {
+      ncclSystemError,
+      formatSentence("the private agent (%s) ended before it answered%s%s. It needs Node 22.18 or newer: NCCLRUN_NODE "
+                     "names one; or start the program with: ncclrun -n N PROGRAM",
+                     agent.command.c_str(), line.empty() ? "" : ": ", line.c_str())};
 }
 
 }  // namespace ncclrun

@@ -4,7 +4,13 @@ import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
-import { buildStandIn, copiesAlways, fewThreads, noStandInKernels, standInEnvironment } from '../rig/stand-in.ts';
+import {
+  buildStandInKernels,
+  copiesAlways,
+  fewThreads,
+  noStandInKernels,
+  standInEnvironment,
+} from '../rig/stand-in.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...fewThreads };
 
@@ -19,7 +25,7 @@ describeIf(
   () => {
     beforeAll(() => {
       buildMatrix();
-      buildStandIn();
+      buildStandInKernels();
     }, 900_000);
 
     it.each<[string, number, Record<string, string>]>([
@@ -50,7 +56,7 @@ describeIf(
   noStandInKernels,
   'bulk copies on a stand-in for a GPU',
   () => {
-    beforeAll(buildStandIn, 900_000);
+    beforeAll(buildStandInKernels, 900_000);
 
     // They happen as late as the kernel lets them: a step that is told before its data are there, or a buffer that is overwritten
     // before they have left, gives wrong elements.
@@ -72,7 +78,7 @@ describeIf(
   noStandInKernels ?? noCompiler,
   'programs on a stand-in that runs the kernels',
   () => {
-    beforeAll(buildStandIn, 900_000);
+    beforeAll(buildStandInKernels, 900_000);
     const programs = gpuPrograms();
 
     it.each([

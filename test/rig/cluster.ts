@@ -70,7 +70,7 @@ export class ClusterHost {
   }
 
   /** Resolves when no guest is left: an agent that is done is not waited for by the launcher, it leaves a moment later. */
-  async empty(limitMs = 1000): Promise<void> {
+  async empty(limitMs = 5000): Promise<void> {
     await until(`nothing left on ${this.name}`, () => this.guests().length === 0, limitMs);
   }
 

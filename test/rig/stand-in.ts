@@ -21,7 +21,12 @@ export const noStandInKernels = headers.some((directory) => existsSync(join(dire
 
 export function buildStandIn(): void {
   buildNativeTests('stand_in_driver');
-  if (noStandInKernels === null) buildNativeTests('stand_in_kernels');
+}
+
+/** With the kernels' own code. */
+export function buildStandInKernels(): void {
+  buildNativeTests('stand_in_driver');
+  buildNativeTests('stand_in_kernels');
 }
 
 export const standInEnvironment: Readonly<Record<string, string>> = {
