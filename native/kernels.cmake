@@ -20,7 +20,7 @@ if(NVCC_HELP MATCHES "--compress-mode")
   list(APPEND NVCC_FLAGS --compress-mode=size)
 endif()
 
-# add_kernels(DIRECTORY KERNELS [FLAG...]): `KERNELS` gets the files' paths. Other flags are other kernels.
+# add_kernels(DIRECTORY OUT NAMES [FLAG...]): `OUT` gets the paths of the files in DIRECTORY, a module each. Other flags make other kernels.
 function(add_kernels DIRECTORY OUT NAMES)
   set(FLAGS ${NVCC_FLAGS} ${ARGN})
   file(GENERATE OUTPUT ${DIRECTORY}/flags CONTENT "${NVCC_VERSION}${FLAGS}")

@@ -5,7 +5,8 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { end, ending, outputOf, run } from './tool.mjs';
 
-const NEEDED = 'install CMake 3.18 or newer, make, and GCC 11 or Clang 14 or newer';
+const TOOLS = 'CMake 3.18 or newer, make, and GCC 11 or Clang 14 or newer';
+const NEEDED = `install ${TOOLS}`;
 const HOW_LATER =
   'ncclrun build --kernels ARCHITECTURES makes them where nvcc is (80: A100, 90: H100 and H200, 100: B200)';
 const VARIABLE = 'NCCLRUN_CUDA_ARCHITECTURES';
@@ -96,7 +97,7 @@ async function compile(root) {
     end(
       ended instanceof Error
         ? `cmake: ${ended.message}; ${NEEDED}`
-        : `the native code was not built, as told above; it needs CMake 3.18 or newer, make, and GCC 11 or Clang 14 or newer`,
+        : `the native code was not built, as told above; it needs ${TOOLS}`,
     );
 }
 

@@ -10,6 +10,7 @@ import {
   INVITED_AGENT,
   installationRoot,
   installedVersion,
+  libraryPath,
 } from '../../worker/agent/installation.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
 import type { TuningListener } from '../../worker/agent/tuning.ts';
@@ -19,7 +20,7 @@ import type { Detected } from '../../worker/topology/detect.ts';
 import { usageError } from '../cli/usage-error.ts';
 import type { StartAgent } from './connection.ts';
 
-export { agentPath, dialPath, INVITED_AGENT, installationRoot, installedVersion, leave };
+export { agentPath, dialPath, INVITED_AGENT, installationRoot, installedVersion, leave, libraryPath };
 
 /** A running tool whose stdin and stdout carry frames; `changes` (NAME=value) to our environment are its alone. @throws NativeError if it cannot be started */
 export function startTool(words: readonly string[], changes: readonly string[]): NativeLink {

@@ -8,8 +8,6 @@
 #include "core/debug.h"
 
 namespace ncclrun::cuda {
-namespace {}  // namespace
-
 // What forms may require that every rank knows of the others, too.
 uint32_t CudaDataPath::provable(bool captured) const {
   return (wholeLines_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);

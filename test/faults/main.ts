@@ -59,17 +59,16 @@ function tell(result: RoundResult): void {
 }
 
 const unavailable = clusterUnavailable();
-if (unavailable !== null) {
-  console.error(`test:faults: cannot run here: ${unavailable}`);
-  process.exit(2);
-}
-const { seed, count, jobs, among, when } = saying(() => ({
-  seed: whole(values.seed, Math.floor(Math.random() * 1e9), '--seed'),
-  count: whole(values.count, 500, '--count'),
-  jobs: Math.max(1, whole(values.jobs, 2 * availableParallelism(), '--jobs')),
-  among: chosen(values.only, kinds, ({ name }) => name),
-  when: chosen(values.moment, moments, String),
-}));
+const { seed, count, jobs, among, when } = saying(() => {
+  if (unavailable !== null) throw new Error(`cannot run here: ${unavailable}`);
+  return {
+    seed: whole(values.seed, Math.floor(Math.random() * 1e9), '--seed'),
+    count: whole(values.count, 500, '--count'),
+    jobs: Math.max(1, whole(values.jobs, 2 * availableParallelism(), '--jobs')),
+    among: chosen(values.only, kinds, ({ name }) => name),
+    when: chosen(values.moment, moments, String),
+  };
+});
 console.log(`seed ${seed}: ${count} rounds, ${jobs} clusters`);
 const started = performance.now();
 const draws = Array.from({ length: count }, (_, round) => draw(seed + round, among, when));

@@ -5,19 +5,18 @@ import { cacheDirectory } from '../../../control/cache-directory.ts';
 import { messageOf } from '../../../control/message-of.ts';
 import { ownUser } from '../../../control/own-user.ts';
 import { untrustedPath } from '../../../control/trusted-path.ts';
-import { installationRoot, installedVersion } from '../../remote/local.ts';
+import { installationRoot, installedVersion, libraryPath } from '../../remote/local.ts';
 import { installedIdentity } from '../../remote/staging/identity.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
 import { readWords } from '../read-words.ts';
 import { usageError } from '../usage-error.ts';
 
-const library = join(installationRoot, 'build/libnccl.so.2');
 const headers = join(installationRoot, 'native/include');
 /** Path in the directory → what the link leads to. */
 const links: readonly (readonly [string, string])[] = [
-  ['lib/libnccl.so.2', library],
-  ['lib/libnccl.so', library],
+  ['lib/libnccl.so.2', libraryPath],
+  ['lib/libnccl.so', libraryPath],
   ['include/nccl.h', join(headers, 'nccl.h')],
   ['include/ncclrun.h', join(headers, 'ncclrun.h')],
 ];

@@ -83,8 +83,8 @@ SocketEndpoint::~SocketEndpoint() {
 
 int SocketEndpoint::sayFarewell() {
   if (!socket_.valid()) return -1;
-  if (!leaves_) proxy_->remove(socket_.get(), *this);
   if (!leaves_) {
+    proxy_->remove(socket_.get(), *this);
     farewell_ = farewellOf(interrupt_);
     farewellDone_ = 0;
   }
