@@ -40,7 +40,7 @@ ncclResult_t DeviceStream::submit(Step&& step) {
 }
 
 ncclResult_t DeviceStream::run(std::function<void()> function) {
-  auto turn = std::make_unique<Turn>(this, std::move(function));
+  auto turn = std::make_unique<Turn>(Turn{this, std::move(function)});
   const ncclResult_t result = ncclrunStreamCallback(host, takeTurn, turn.get());
   if (result == ncclSuccess) static_cast<void>(turn.release());
   return result;
@@ -109,7 +109,7 @@ Napi::Value deviceAllocate(const Napi::CallbackInfo& call) {
     check(env, ncclrunGpuSet(memory->address, 0, bytes, nullptr), nullptr);
     check(env, ncclrunGpuStreamSynchronize(nullptr), nullptr);
   }
-  return wrapObject(env, std::make_shared<DeviceBlock>(memory));
+  return wrapObject(env, std::make_shared<DeviceBlock>(DeviceBlock{memory}));
 }
 
 Napi::Value deviceFree(const Napi::CallbackInfo& call) {

@@ -141,7 +141,7 @@ Napi::Value streamEnded(const Napi::CallbackInfo& call) {
   pending->lost = [kept] { Settler::inBackground([kept] { kept->clear(); }); };
   const auto settler = Settler::of(env);
   settler->begin(pending);
-  auto end = std::make_unique<End>(settler, pending, stream);
+  auto end = std::make_unique<End>(End{settler, pending, stream});
   const ncclResult_t queued = stream->gpu < 0 ? ncclrunStreamCallback(stream->host, endOnHost, end.get())
                                               : ncclrunGpuStreamCallback(stream->cuda, endOnGpu, end.get());
   if (queued == ncclSuccess) {
