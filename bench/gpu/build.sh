@@ -16,4 +16,6 @@ done
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -I"$headers" -I"$cuda/include" -o "$out/collectives" "$here"/*.c "$out"/*.o \
   -L"$cuda/lib64" -lcudart_static -ldl -lrt -lpthread -lstdc++ -lm
 rm "$out"/*.o
+${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -I"$headers" -I"$cuda/include" -o "$out/one_thread" \
+  "$here"/one-thread/one_thread.c -L"$cuda/lib64" -lcudart_static -ldl -lrt -lpthread -lstdc++ -lm
 echo "$out/collectives"

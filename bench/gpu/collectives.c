@@ -7,7 +7,9 @@
  *   --ours PATH, --theirs PATH   the libraries; NCCLRUN_HOME's, and that of python3's nvidia.nccl (or NVIDIA_NCCL)
  *   --only ours|theirs           one of them
  *   --sizes 8:1G | 8,64K,1M      bytes of the larger of a rank's buffers, in powers of two or as listed
- *   --collectives LIST           all_reduce,all_gather,reduce_scatter,broadcast,sendrecv,alltoall (barrier: see below)
+ *   --collectives LIST           all_reduce,all_gather,reduce_scatter,broadcast,sendrecv,alltoall; only where named:
+ *                                reduce,gather,scatter,alltoall-in-place (of the latter NVIDIA's library promises no
+ *                                result; theirs is not checked)
  *   --modes LIST                 eager,graph,eager-window,graph-window
  *   --rounds N --milliseconds M  rounds per case and their length; both libraries in each round, in turn
  *   --seconds S                  limit per case: one that hangs is named, killed and left out from then on

@@ -32,6 +32,7 @@ int library_open(Library* library) {
   NEEDED(AllGather);
   NEEDED(ReduceScatter);
   NEEDED(Broadcast);
+  NEEDED(Reduce);
   NEEDED(Send);
   NEEDED(Recv);
   NEEDED(GroupStart);
@@ -42,6 +43,8 @@ int library_open(Library* library) {
     return -1;
   }
   library->AlltoAll = (__typeof__(library->AlltoAll))symbol(handle, "ncclAlltoAll");
+  library->Gather = (__typeof__(library->Gather))symbol(handle, "ncclGather");
+  library->Scatter = (__typeof__(library->Scatter))symbol(handle, "ncclScatter");
   library->MemAlloc = (__typeof__(library->MemAlloc))symbol(handle, "ncclMemAlloc");
   library->WindowRegister = (__typeof__(library->WindowRegister))symbol(handle, "ncclCommWindowRegister");
   library->Barrier = (__typeof__(library->Barrier))symbol(handle, "ncclrunBarrier");

@@ -29,12 +29,15 @@ typedef struct {
   __typeof__(&ncclAllGather) AllGather;
   __typeof__(&ncclReduceScatter) ReduceScatter;
   __typeof__(&ncclBroadcast) Broadcast;
+  __typeof__(&ncclReduce) Reduce;
   __typeof__(&ncclSend) Send;
   __typeof__(&ncclRecv) Recv;
   __typeof__(&ncclGroupStart) GroupStart;
   __typeof__(&ncclGroupEnd) GroupEnd;
   /* Where the library has them, else NULL. */
   __typeof__(&ncclAlltoAll) AlltoAll;
+  __typeof__(&ncclGather) Gather;
+  __typeof__(&ncclScatter) Scatter;
   __typeof__(&ncclMemAlloc) MemAlloc;
   ncclResult_t (*WindowRegister)(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags);
   ncclResult_t (*Barrier)(ncclComm_t comm, void* stream); /* ncclrunBarrier */

@@ -40,8 +40,13 @@ for sms in 8 16; do
   part "few-$sms" 60 env NCCLRUN_MAX_SMS=$sms "${rows[@]}" --only ours --collectives all_reduce,reduce_scatter \
     --sizes 64M,1G --modes eager --rounds 3 --milliseconds 5
 done
+part rooted 200 "${rows[@]}" --collectives reduce,gather,scatter,alltoall-in-place --sizes 32M:512M --modes eager,graph \
+  --rounds 5 --milliseconds 5 --json "$out/rooted.json"
 part barrier 60 "${rows[@]}" --barrier --rounds 9
 part interference 120 "${rows[@]}" --interference --rounds 5
 part enqueue 60 "${rows[@]}" --enqueue --rounds 51
 part init 90 "${rows[@]}" --init --rounds 3
+theirs=${NVIDIA_NCCL:-$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")')}
+part one-thread 60 "$bench/one_thread" "$gpus" "$home/build/libnccl.so.2" "$theirs"
+part torch-init 120 python3 "$here/torch/init.py" "$gpus" "$home/build/libnccl.so.2"
 part tune 300 ncclrun tune -n "$gpus" --device cuda -f 4 --output "$out/tune.json"

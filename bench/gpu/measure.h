@@ -6,7 +6,20 @@
 
 #include "library.h"
 
-enum { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, SEND_RECV, ALL_TO_ALL, BARRIER };
+enum {
+  ALL_REDUCE,
+  ALL_GATHER,
+  REDUCE_SCATTER,
+  BROADCAST,
+  SEND_RECV,
+  ALL_TO_ALL,
+  USUAL, /* those before are measured where nothing is said */
+  REDUCE = USUAL,
+  GATHER,
+  SCATTER,
+  ALL_TO_ALL_IN_PLACE,
+  BARRIER
+};
 extern const char* const kind_names[KINDS];
 enum { EAGER, GRAPH, EAGER_WINDOW, GRAPH_WINDOW };
 extern const char* const mode_names[MODES];

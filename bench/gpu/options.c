@@ -100,7 +100,7 @@ static void defaults(const char* only) {
     read_sizes(all);
   }
   if (options.kinds == 0) {
-    while (options.kinds < BARRIER) options.kind[options.kinds] = options.kinds, options.kinds++;
+    while (options.kinds < USUAL) options.kind[options.kinds] = options.kinds, options.kinds++;
   }
   if (options.modes == 0) {
     while (options.modes < MODES) options.mode[options.modes] = options.modes, options.modes++;

@@ -11,7 +11,7 @@
 #define MOST_SIZES 40
 #define LIBRARIES 2
 enum { OURS = 0, THEIRS = 1 };
-enum { KINDS = 7 }; /* collectives, and the barrier */
+enum { KINDS = 11 }; /* collectives, and the barrier */
 enum { JOINING, WINDOWS, CASES };
 enum { MODES = 4 }; /* eager and graph × plain and window */
 

@@ -250,8 +250,12 @@ bool SocketEndpoint::adopt(Descriptor& connection) {
 // What listens there took the connection and ended it.
 void SocketEndpoint::refused() {
   refused_ = false;
+  pauseAfter(ECONNREFUSED);
+}
+
+void SocketEndpoint::pauseAfter(int error) {
   proxy_->remove(socket_.get(), *this);
-  if (beginPause(ECONNREFUSED)) watchConnecting();
+  if (beginPause(error)) watchConnecting();
 }
 
 // Sender: hello out, welcome in.
@@ -268,11 +272,8 @@ void SocketEndpoint::introduce() {
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) {
-      proxy_->remove(socket_.get(), *this);
-      if (beginPause(error)) watchConnecting();
-      return;
-    }
+    if (error == ECONNRESET) return refused();
+    if (error != 0) return pauseAfter(error);
     const ssize_t sent = send(socket_.get(), reinterpret_cast<const char*>(&hello_) + helloDone_,
                               sizeof hello_ - helloDone_, MSG_NOSIGNAL | MSG_DONTWAIT);
     refused_ = sent < 0 && !again(errno) && errno != ENOTCONN;

@@ -61,6 +61,7 @@ class SocketEndpoint final : public Endpoint, public Pollable {
   void carry();
   void introduce();
   void refused();
+  void pauseAfter(int error);
   // False: the connection is broken.
   bool beginConnecting();
   bool beginPause(int error);
