@@ -3,8 +3,8 @@
 #include "measure.h"
 #include "wrong.h"
 
-const char* const kind_names[KINDS] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                       "sendrecv",   "alltoall",   "reduce",         "gather",
+const char* const kind_names[KINDS] = {"all_reduce", "all_gather",        "reduce_scatter", "broadcast",
+                                       "sendrecv",   "alltoall",          "reduce",         "gather",
                                        "scatter",    "alltoall-in-place", "barrier"};
 const char* const mode_names[MODES] = {"eager", "graph", "eager-window", "graph-window"};
 

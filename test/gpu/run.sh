@@ -159,6 +159,21 @@ if "$here/native/build.sh" "$bin" "$home" >"$logs/build-native" 2>&1; then
   for what in order steady once together; do add "native/calls-$what" 70 "$bin/calls" "$ranks" "$what"; done
   add native/slots 210 "$bin/slots" "$ranks" 64 40
   add native/handles 70 "$bin/handles" "$ranks" default
+  add native/choice-host 40 "$bin/choice" "$ranks" host
+  # the library with no kernels beside it, with some for another GPU, and with files that are cut
+  for what in none others cut; do
+    beside=$logs/$what/build
+    mkdir -p "$beside"
+    ln -sfn "$home/dist" "$home/bin" "$home/node_modules" "$home/package.json" "$logs/$what/"
+    cp "$library" "$home"/build/ncclrun* "$beside/"
+    if [ "$what" != none ]; then
+      mkdir -p "$beside/kernels"
+      for kernels in "$home"/build/kernels/*.fatbin; do head -c 100 "$kernels" >"$beside/kernels/${kernels##*/}"; done
+      if [ "$what" = others ]; then echo sm 52 ptx 999; else cat "$home/build/kernels/architectures"; fi \
+        >"$beside/kernels/architectures"
+    fi
+    add "native/choice-$what" 40 env LD_PRELOAD="$beside/libnccl.so.2" "$bin/choice" "$ranks" "$what"
+  done
   add native/kept-graphs 100 "$bin/kept_graphs" "$ranks" 20 4000000
   add native/kept-graphs-copies 100 "${copies[@]}" "$bin/kept_graphs" "$ranks" 20 4000000
   add native/freed-copies 100 "${copies[@]}" "$bin/freed" "$ranks" 16 $((64 << 20))

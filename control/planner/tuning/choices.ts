@@ -64,10 +64,16 @@ export function pulls(collective: CollectiveName): boolean {
   return collective === 'allReduce' || collective === 'reduceScatter';
 }
 
+/** How much longer than the fastest its form `copyEngine` may take. */
+function mayTakeOf(collective: CollectiveName, bytes: number): number {
+  if (bytes < COPIES_MAY_FROM_BYTES) return 1;
+  if (pulls(collective)) return PULLS_MAY_TAKE;
+  return collective === 'gather' || collective === 'scatter' ? 1 : COPIES_MAY_TAKE;
+}
+
 /** The fastest, or copy engines that take little longer; null where nothing is known. */
 export function bestOf(collective: CollectiveName, choices: readonly Choice[], bytes: number): Choice | null {
-  const most = pulls(collective) ? PULLS_MAY_TAKE : COPIES_MAY_TAKE;
-  const mayTake = bytes < COPIES_MAY_FROM_BYTES ? 1 : most;
+  const mayTake = mayTakeOf(collective, bytes);
   const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.form === 'copyEngine' ? mayTake : 1);
   return choices.reduce<Choice | null>(
     (best, choice) => (best === null || cost(choice) < cost(best) ? choice : best),

@@ -174,7 +174,7 @@ export const PULLS = { latency: 33, share: 0.918, fillingBlocks: 10, blocks: 16 
 export const PULLS_MAY_TAKE = 1.02;
 /**
  * What copy engines alone do leaves the multiprocessors to the program: of as many bytes as a program computes beside, it may take so much longer than
- * the fastest.
+ * the fastest. Not of a gather or scatter, where NCCL's kernels would be faster.
  */
 export const COPIES_MAY_TAKE = 1.17;
 export const COPIES_MAY_FROM_BYTES = 24 * 2 ** 20;
