@@ -18,14 +18,14 @@ const copies = { none: join(nativeTests, 'without-kernels'), others: join(native
 const otherKernels = join(copies.others, 'kernels');
 const preload = (copy: string) => ({ ...standIn, LD_PRELOAD: join(copy, 'libnccl.so.2') });
 
-/** A file of kernels as nvcc begins it, of `bytes` bytes of which none is there. */
-function fatbin(bytes: number): Buffer {
+/** A file of kernels as nvcc begins it, of `bytes` bytes, of which `content` is there: a module's name, which does for the stand-in. */
+function fatbin(bytes: number, content = ''): Buffer {
   const header = Buffer.alloc(16);
   header.writeUInt32LE(0xba55ed50, 0);
   header.writeUInt16LE(1, 4);
   header.writeUInt16LE(header.length, 6);
   header.writeBigUInt64LE(BigInt(bytes), 8);
-  return header;
+  return Buffer.concat([header, Buffer.from(content)]);
 }
 
 beforeAll(async () => {
@@ -37,11 +37,15 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => (directory === '' ? undefined : rm(directory, { recursive: true })));
 
-/** What a rank alone says, with variables of its own. */
-async function say(words: string, environment: Readonly<Record<string, string>>): Promise<string> {
+/** The program with variables of its own. */
+function rankOf(words: string, environment: Readonly<Record<string, string>>): string[] {
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-  const rank = ['env', '-u', 'NCCLRUN_KERNELS', '-u', 'NCCLRUN_DEVICE', ...variables, program, words];
-  const run = await Command.run(['-n', '1', '--tag-output=none', ...rank]);
+  return ['env', '-u', 'NCCLRUN_KERNELS', '-u', 'NCCLRUN_DEVICE', ...variables, program, words];
+}
+
+/** What a rank alone says. */
+async function say(words: string, environment: Readonly<Record<string, string>>): Promise<string> {
+  const run = await Command.run(['-n', '1', '--tag-output=none', ...rankOf(words, environment)]);
   expect({ status: run.status, stderr: run.stderr }).toEqual({ status: 0, stderr: '' });
   return run.stdout.trimEnd();
 }
@@ -112,6 +116,19 @@ describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
     const said = await say('join', others);
     expect(said).toContain(`the kernels in ${bytes} cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU`);
     expect(said).toContain('ncclrun build --kernels 90 makes kernels for it');
+  });
+
+  it('as PTX alone are compiled type by type: none holds up a communicator but those that move', async () => {
+    await writeFile(bytes, fatbin(6, 'bytes\0'));
+    const joins = async (capability: string): Promise<{ stdout: string; stderr: string }> => {
+      const variables = { ...others, NCCLRUN_STAND_IN_CAPABILITY: capability, NCCL_DEBUG: 'INFO', ...ownKernels };
+      return Command.run(['-n', '1', '--tag-output=none', ...rankOf('join', variables)]);
+    };
+    const newer = await joins('120');
+    expect(newer.stdout).toBe('0\n');
+    expect(newer.stderr.match(/ the driver compiles (.*) for GPU 0,.*--kernels 120 /g), newer.stderr).toHaveLength(1);
+    expect(newer.stderr).toContain(`the driver compiles ${bytes} for GPU 0, which takes up to a minute the first time`);
+    expect((await joins('90')).stdout).toMatch(/^2 .*: the kernels in .*\.fatbin are not whole/);
   });
 
   it.each([

@@ -8,13 +8,23 @@ namespace {
 
 using ncclrun::cuda::BulkCopies;
 
-constexpr uint32_t kSlots = 1 << 20, kSharedBytes = (192 << 10) + 128;
+constexpr uint32_t kSharedBytes = (192 << 10) + 128;
+
+// Where a block's slots lie in the receiver's memory: so far apart, so many bytes that are written again and again, and
+// where the block begins in them.
+struct Layout {
+  size_t stride, period, shift;
+  __device__ size_t at(size_t sent) const { return blockIdx.x * stride + (blockIdx.x * shift + sent) % period; }
+};
+struct OneWay : Sum {
+  Layout layout;
+};
 
 extern __shared__ __align__(128) char shared[];
 
 // One thread pushes by pieces, of which kAhead are loaded before the oldest is stored.
 template <uint32_t kPiece, uint32_t kPlaces, uint32_t kAhead>
-__global__ void push(Sum all) {
+__global__ void push(OneWay all) {
   if (threadIdx.x != 0) return;
   const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
   auto* arrivals = reinterpret_cast<uint64_t*>(shared + kPlaces * kPiece);
@@ -30,18 +40,16 @@ __global__ void push(Sum all) {
     if (i < kAhead) continue;
     const uint32_t stored = i - kAhead;
     copies.await(&arrivals[stored % kPlaces], stored / kPlaces);
-    copies.store(all.target + blockIdx.x * kSlots + size_t(stored) * kPiece % kSlots, shared + stored % kPlaces * kPiece,
-                 kPiece);
+    copies.store(all.target + all.layout.at(size_t(stored) * kPiece), shared + stored % kPlaces * kPiece, kPiece);
   }
   copies.awaitStores<0>();
 }
 
 // All threads store what they load.
 template <int kUnroll>
-__global__ void store(Sum all) {
+__global__ void store(OneWay all) {
   const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
   const auto* from = reinterpret_cast<const uint4*>(all.sent + begin);
-  auto* to = reinterpret_cast<uint4*>(all.target + blockIdx.x * kSlots);
   for (size_t i = threadIdx.x; i < share / 16; i += size_t(kUnroll) * blockDim.x) {
     uint4 loaded[kUnroll];
 #pragma unroll
@@ -49,18 +57,18 @@ __global__ void store(Sum all) {
       if (i + u * blockDim.x < share / 16) loaded[u] = from[i + u * blockDim.x];
 #pragma unroll
     for (int u = 0; u < kUnroll; u++)
-      if (i + u * blockDim.x < share / 16) to[(i + u * blockDim.x) % (kSlots / 16)] = loaded[u];
+      if (i + u * blockDim.x < share / 16) *reinterpret_cast<uint4*>(all.target + all.layout.at((i + u * blockDim.x) * 16)) = loaded[u];
   }
 }
 
-__global__ void add(Sum all) {
+__global__ void add(OneWay all) {
   const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
-  addAll<6>(all.own + begin, all.theirs + blockIdx.x * kSlots, all.out + begin, share, kThreads, kSlots);
+  addAll<6>(all.own + begin, all.theirs + all.layout.at(0), all.out + begin, share, kThreads, 256 << 10);
 }
 
 // The receiver reads the peer's by bulk copies, its own too, and adds.
 template <uint32_t kPiece, uint32_t kStages>
-__global__ void pull(Sum all) {
+__global__ void pull(OneWay all) {
   const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
   const auto pieces = uint32_t(share / kPiece);
   auto* arrivals = reinterpret_cast<uint64_t*>(shared + 2 * kStages * kPiece);
@@ -88,10 +96,10 @@ __global__ void pull(Sum all) {
   }
 }
 
-using Kernel = void (*)(Sum);
+using Kernel = void (*)(OneWay);
 constexpr size_t kBytes = 192 << 20;  // each block has a whole number of pieces
 
-void time(const char* name, Kernel sends, Kernel receives, uint32_t senders) {
+void time(const char* name, Kernel sends, Kernel receives, uint32_t senders, Layout layout) {
   std::printf("%-44s", name);
   for (int side = 0; side < 2; side++) {
     MUST(cudaSetDevice(side));
@@ -101,13 +109,16 @@ void time(const char* name, Kernel sends, Kernel receives, uint32_t senders) {
   for (const int blocks : {8, 12, 16, 24, 32, 48, 64}) {
     const double microseconds = measure([&](int side) {
       const Side &mine = sides[side], &theirs = sides[1 - side];
-      const size_t slots = kBuffer - size_t(64) * kSlots;
-      const Sum all{.own = mine.send,
-                    .theirs = sends != nullptr ? mine.receive + slots : theirs.send,
-                    .sent = mine.send + kBytes,
-                    .target = theirs.receive + slots,
-                    .out = mine.receive,
-                    .bytes = kBytes};
+      const size_t slots = kBytes;  // behind the sums
+      OneWay all{};
+      all.own = mine.send;
+      all.theirs = sends != nullptr ? mine.receive + slots : theirs.send;
+      all.sent = mine.send + kBytes;
+      all.target = theirs.receive + slots;
+      all.out = mine.receive;
+      all.bytes = kBytes;
+      all.layout = layout;
+      if (layout.stride == 0) all.layout.stride = all.layout.period = kBytes / blocks;
       if (side == 0 && sends != nullptr) sends<<<blocks, senders, kSharedBytes, mine.stream>>>(all);
       if (side == 1 && receives != nullptr) receives<<<blocks, kThreads, kSharedBytes, mine.stream>>>(all);
     });
@@ -123,16 +134,26 @@ int main() {
   setUp();
   fillAll();
   std::printf("GB/s one way, by 8, 12, 16, 24, 32, 48, 64 blocks\n");
-  time("pushed by  4 KiB, 12 places, 8 ahead", push<4 << 10, 12, 8>, add, 32);
-  time("pushed by  8 KiB,  8 places, 4 ahead", push<8 << 10, 8, 4>, add, 32);
-  time("pushed by 16 KiB,  6 places, 3 ahead", push<16 << 10, 6, 3>, add, 32);
-  time("pushed by 16 KiB, 12 places, 6 ahead", push<16 << 10, 12, 6>, add, 32);
-  time("pushed by 32 KiB,  6 places, 3 ahead", push<32 << 10, 6, 3>, add, 32);
-  time("the same, nothing added", push<32 << 10, 6, 3>, nullptr, 32);
-  time("stored by 512 threads, 8 at once", store<8>, add, 512);
-  time("stored by 512 threads, 4 at once", store<4>, add, 512);
-  time("stored by 640 threads, 2 at once", store<2>, add, 640);
-  time("pulled by  8 KiB, 8 stages", nullptr, pull<8 << 10, 8>, 0);
-  time("pulled by 16 KiB, 6 stages", nullptr, pull<16 << 10, 6>, 0);
-  time("pulled by 32 KiB, 3 stages", nullptr, pull<32 << 10, 3>, 0);
+  constexpr size_t KiB = 1 << 10, MiB = 1 << 20;
+  struct Place {
+    const char* name;
+    Layout layout;
+  };
+  for (const Place& place : {Place{"1 MiB each", {MiB, MiB, 0}}, Place{"256 KiB each", {256 * KiB, 256 * KiB, 0}},
+                             Place{"64 KiB each", {64 * KiB, 64 * KiB, 0}},
+                             Place{"2 MiB each", {2 * MiB, 2 * MiB, 0}},
+                             Place{"1 MiB of 1472.5 each", {2945 * KiB / 2, MiB, 0}},
+                             Place{"1 MiB of 1040 KiB each", {1040 * KiB, MiB, 0}},
+                             Place{"1 MiB of 1026 KiB each", {1026 * KiB, MiB, 0}},
+                             Place{"1 MiB each, each 16 KiB further", {MiB, MiB, 16 * KiB}},
+                             Place{"1 MiB each, each 80 KiB further", {MiB, MiB, 80 * KiB}},
+                             Place{"all of it, in its place", {0, 0, 0}}}) {
+    std::printf("slots: %s\n", place.name);
+    time("  pushed by  8 KiB, 12 places, 6 ahead", push<8 << 10, 12, 6>, add, 32, place.layout);
+    time("  pushed by 16 KiB,  6 places, 3 ahead", push<16 << 10, 6, 3>, add, 32, place.layout);
+    time("  pushed by 32 KiB,  6 places, 3 ahead", push<32 << 10, 6, 3>, add, 32, place.layout);
+    time("  stored by 512 threads, 8 at once", store<8>, add, 512, place.layout);
+  }
+  time("pulled by  8 KiB, 8 stages", nullptr, pull<8 << 10, 8>, 0, {});
+  time("pulled by 16 KiB, 6 stages", nullptr, pull<16 << 10, 6>, 0, {});
 }

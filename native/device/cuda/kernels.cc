@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/debug.h"
 #include "device/cuda/kernel_files.h"
 #include "device/cuda/launch_format.h"
 #include "device/host/fold.h"
@@ -118,6 +119,14 @@ int capabilityOf(const Gpu& gpu) {
   return 10 * major + minor;
 }
 
+// It runs on GPUs of the same major number and a minor one that is not less, PTX on all newer ones.
+bool hasMachineCode(const Gpu& gpu) {
+  if (haveOtherKernels()) return true;
+  const int own = capabilityOf(gpu);
+  return std::ranges::any_of(kernelArchitectures().machineCode,
+                             [own](int one) { return one / 10 == own / 10 && one <= own; });
+}
+
 std::string text(int capability) { return formatSentence("%d.%d", capability / 10, capability % 10); }
 
 // "8.0 and 9.0, and as PTX for 8.0 and newer".
@@ -149,9 +158,18 @@ std::string olderDriver() {
       version / 1000, version % 1000 / 10);
 }
 
+// The driver keeps what it has compiled (in ~/.nv/ComputeCache).
+void tellOfCompiling(const Gpu& gpu, const std::string& path) {
+  const int own = capabilityOf(gpu);
+  tellInfo(formatSentence("the driver compiles %s for GPU %d, which takes up to a minute the first time: the PTX there "
+                          "is for any newer GPU. ncclrun build --kernels %d makes machine code for this one",
+                          path.c_str(), gpu.device, own));
+}
+
 Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {
   std::string image, path;
   if (Status status = readKernels(kModuleNames[module], image, path); !status.ok()) return status;
+  if (!hasMachineCode(gpu)) tellOfCompiling(gpu, path);
   const Result result = driver().moduleLoadData(&out, image.data());
   Status status = statusOf(result, formatSentence("the kernels in %s cannot be loaded", path.c_str()).c_str());
   const std::string remedy = result == kNoBinaryForGpu                               ? otherArchitecture(gpu)
@@ -171,15 +189,9 @@ std::string whyNoKernels() {
                         kernelsDirectory().c_str());
 }
 
-// Machine code runs on GPUs of the same major number and a minor one that is not less, PTX on all newer ones.
 std::string whyNoCodeFor(const Gpu& gpu) {
-  if (haveOtherKernels()) return {};
-  const int own = capabilityOf(gpu);
-  const KernelArchitectures& all = kernelArchitectures();
-  for (const int one : all.machineCode) {
-    if (one / 10 == own / 10 && one <= own) return {};
-  }
-  return all.ptx != 0 && all.ptx <= own ? std::string() : otherArchitecture(gpu);
+  const int ptx = kernelArchitectures().ptx;
+  return hasMachineCode(gpu) || (ptx != 0 && ptx <= capabilityOf(gpu)) ? std::string() : otherArchitecture(gpu);
 }
 
 Kernel kernelFor(ncclDataType_t type, ncclRedOp_t op) {
@@ -299,6 +311,7 @@ Status loadAll(const Gpu& gpu) {
     return Status{};
   };
   Status status = loadRoutines({kBytesModule, 0}, Routine::allGatherDirect, Routine::mixed);
+  if (!hasMachineCode(gpu)) return status;
   for (int type = 0; type < ncclNumTypes; type++) {
     for (int op = 0; op <= ncclNumOps && status.ok(); op++) {  // the last: a pre-multiplied sum
       const auto kernel = kernelFor(ncclDataType_t(type), ncclRedOp_t(op));

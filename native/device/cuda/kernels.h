@@ -45,7 +45,8 @@ Status load(const Gpu& gpu, const Kernel& kernel, plan::Protocol protocol, Routi
 uint32_t sharedBytesOf(plan::Protocol protocol, Routine routine);
 
 // All kernels, in the GPU whose context is current. The driver may wait for kernels under way when it loads another
-// one, and ours wait for those of peers: so none is loaded while one of ours runs.
+// one, and ours wait for those of peers: so none is loaded while one of ours runs. Where the driver has to compile them
+// first, which takes up to a minute for a type, only those that move: the others come with a type's first operation.
 Status loadAll(const Gpu& gpu);
 
 }  // namespace ncclrun::cuda

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cctype>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -189,13 +190,16 @@ std::shared_ptr<cuda::Launch> copied(const void* launch, size_t bytes) {
 
 }  // namespace
 
-// What nvcc makes has no code for this machine's processors, as it may have none for a GPU.
+// What nvcc makes has no code for this machine's processors, as it may have none for a GPU; behind the same header a name
+// does for code.
 STAND_IN_EXPORT Result cuModuleLoadData(Module* module, const void* image) {
   constexpr uint32_t kFatbin = 0xba55ed50;
+  constexpr size_t kHeaderBytes = 16;
+  const char* name = static_cast<const char*>(image);
   uint32_t magic;
   std::memcpy(&magic, image, sizeof magic);
-  if (magic == kFatbin) return kNoBinaryForGpu;
-  const char* const name = static_cast<const char*>(image);
+  if (magic == kFatbin) name += kHeaderBytes;
+  if (std::isalpha(static_cast<unsigned char>(*name)) == 0) return kNoBinaryForGpu;
   *module = new CUmod_st{name, compiledModule(name)};
   return kSuccess;
 }
