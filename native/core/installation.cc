@@ -124,14 +124,16 @@ Status findInstallation(Installation& out) {
   out.library = ownPath();
   const std::string home = parentOf(parentOf(out.library));
   out.agent = home + "/dist/bundle/agent.cjs";
-  if (access(out.agent.c_str(), R_OK) != 0) {
+  const std::string addon = home + "/build/ncclrun.node";
+  for (const std::string& needed : {out.agent, addon}) {
+    if (access(needed.c_str(), R_OK) == 0) continue;
     return {
         ncclSystemError,
         formatSentence("there is no %s beside this library (%s). Use the library where ncclrun is installed, or start "
                        "the program with: ncclrun --engine ncclrun -n N PROGRAM",
-                       out.agent.c_str(), out.library.c_str())};
+                       needed.c_str(), out.library.c_str())};
   }
-  for (const std::string& why : {distrustOfAll(home + "/dist/bundle"), distrustOf(home + "/build/ncclrun.node")}) {
+  for (const std::string& why : {distrustOfAll(home + "/dist/bundle"), distrustOf(addon)}) {
     if (why.empty()) continue;
     return {ncclSystemError,
             formatSentence("the agent of this library's installation (%s) is not executed, it may be another user's: "

@@ -1,5 +1,8 @@
 #include "device/cuda/kernel_files.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -82,6 +85,10 @@ Status readKernels(const char* module, std::string& image, std::string& path) {
     if (readFile(path, image)) return {};
   }
   path = kernelsDirectory() + name;
+  if (access(path.c_str(), F_OK) != 0) {
+    return {ncclSystemError, formatSentence("there are no kernels in %s: %s. Build or install ncclrun again",
+                                            path.c_str(), std::strerror(errno))};
+  }
   if (const std::string why = distrustOf(path); !why.empty()) {
     return {ncclSystemError, formatSentence("the kernels in %s are not loaded, they may be another user's: %s",
                                             path.c_str(), why.c_str())};

@@ -161,9 +161,10 @@ std::string olderDriver() {
 // The driver keeps what it has compiled (in ~/.nv/ComputeCache).
 void tellOfCompiling(const Gpu& gpu, const std::string& path) {
   const int own = capabilityOf(gpu);
-  tellInfo(formatSentence("the driver compiles %s for GPU %d, which takes up to a minute the first time: the PTX there "
-                          "is for any newer GPU. ncclrun build --kernels %d makes machine code for this one",
-                          path.c_str(), gpu.device, own));
+  tellInfo(
+      formatSentence("the driver compiles %s for GPU %d, which takes up to a minute the first time: the PTX there "
+                     "is for any newer GPU. ncclrun build --kernels %d makes machine code for this one",
+                     path.c_str(), gpu.device, own));
 }
 
 Status loadModule(const Gpu& gpu, uint8_t module, Module& out) {

@@ -4,9 +4,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <cctype>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -190,8 +190,8 @@ std::shared_ptr<cuda::Launch> copied(const void* launch, size_t bytes) {
 
 }  // namespace
 
-// What nvcc makes has no code for this machine's processors, as it may have none for a GPU; behind the same header a name
-// does for code.
+// What nvcc makes has no code for this machine's processors, as it may have none for a GPU; behind the same header a
+// name does for code.
 STAND_IN_EXPORT Result cuModuleLoadData(Module* module, const void* image) {
   constexpr uint32_t kFatbin = 0xba55ed50;
   constexpr size_t kHeaderBytes = 16;
