@@ -20,24 +20,14 @@ if(NVCC_HELP MATCHES "--compress-mode")
   list(APPEND NVCC_FLAGS --compress-mode=size)
 endif()
 
-# Types of one byte have the longest code, of which each word's eight elements are unrolled: a tenth of the time to compile, with less of that.
-set(NVCC_FLAGS_OF_ONE_BYTE "")
-if(NVCC_HELP MATCHES "--Ofast-compile")
-  set(NVCC_FLAGS_OF_ONE_BYTE -Ofc mid)
-endif()
-
 # add_kernels(DIRECTORY OUT NAMES [FLAG...]): `OUT` gets the paths of the files in DIRECTORY, a module each. Other flags make other kernels.
 function(add_kernels DIRECTORY OUT NAMES)
   set(FLAGS ${NVCC_FLAGS} ${ARGN})
   file(GENERATE OUTPUT ${DIRECTORY}/flags CONTENT "${NVCC_VERSION}${FLAGS}")
   foreach(NAME ${NAMES})
-    set(FLAGS_OF_NAME ${FLAGS})
-    if(NAME MATCHES "^(float|integer)8$")
-      list(APPEND FLAGS_OF_NAME ${NVCC_FLAGS_OF_ONE_BYTE})
-    endif()
     set(FATBIN ${DIRECTORY}/${NAME}.fatbin)
     add_custom_command(OUTPUT ${FATBIN}
-      COMMAND ${NVCC} ${FLAGS_OF_NAME} -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/device/cuda/kernels/${NAME}.cu -o ${FATBIN}.new
+      COMMAND ${NVCC} ${FLAGS} -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/device/cuda/kernels/${NAME}.cu -o ${FATBIN}.new
       COMMAND ${CMAKE_COMMAND} -E rename ${FATBIN}.new ${FATBIN}
       DEPENDS device/cuda/kernels/${NAME}.cu ${DEVICE_HEADERS} ${DIRECTORY}/flags VERBATIM COMMENT "Compiling kernels: ${NAME}")
     list(APPEND FATBINS ${FATBIN})
