@@ -53,7 +53,6 @@ class Conditions {
   void openNull(int number) { posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0); }
   // Also takes the close-on-exec mark away.
   void give(int descriptor, int number) { posix_spawn_file_actions_adddup2(&actions_, descriptor, number); }
-  void changeDirectory(const char* path) { posix_spawn_file_actions_addchdir_np(&actions_, path); }
 
   // As execvp finds the program. `changes` (NAME=value) come to our environment. 0 or errno.
   int start(const std::vector<std::string>& words, pid_t& pid, const std::vector<std::string>& changes = {}) const {
@@ -93,7 +92,6 @@ int startGuardian(const std::vector<std::string>& words, ChildProcess& out) {
   conditions.openNull(0);
   conditions.give(0, 1);
   conditions.give(theirs.get(), kChildsSocket);
-  conditions.changeDirectory("/");
   const int error = conditions.start(words, out.pid);
   if (error == 0) out.input = std::move(ours);
   return error;

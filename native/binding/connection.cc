@@ -58,7 +58,7 @@ bool Connection::read() {
     if (got < 0 && error == EINTR) continue;
     // A peer that ends without having read all that we sent resets the connection: an end like any other.
     if (got < 0 && error != ECONNRESET) {
-      close(std::string("the connection broke: ") + strerrordesc_np(error));
+      close(std::string("the connection broke: ") + std::strerror(error));
     } else if (incoming_.empty()) {
       close("");
     } else {

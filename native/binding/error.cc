@@ -19,7 +19,7 @@ Napi::Error named(Napi::Env env, const std::string& sentence, Napi::Value code) 
 Napi::Error systemError(Napi::Env env, int errorNumber, const std::string& what) {
   const char* name = strerrorname_np(errorNumber);
   const std::string code = name != nullptr ? name : std::to_string(errorNumber);
-  const std::string reason = std::string(strerrordesc_np(errorNumber)) + " (" + code + ")";
+  const std::string reason = std::string(std::strerror(errorNumber)) + " (" + code + ")";
   return named(env, what + ": " + reason + limitBehind(errorNumber), Napi::String::New(env, code));
 }
 

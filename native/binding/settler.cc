@@ -114,7 +114,7 @@ void Settler::block(const std::shared_ptr<Pending>& pending, std::function<ncclR
     self->end(pending, result);
   });
   if (error == 0) return;
-  pending->sentence = std::string("cannot start a thread: ") + strerrordesc_np(error) + limitBehind(error);
+  pending->sentence = std::string("cannot start a thread: ") + std::strerror(error) + limitBehind(error);
   end(pending, ncclSystemError);
 }
 
