@@ -35,7 +35,8 @@ function(add_kernels DIRECTORY OUT NAMES)
   set(${OUT} ${FATBINS} PARENT_SCOPE)
 endfunction()
 
-set(KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/../build/kernels)
+set(NCCLRUN_KERNELS_OUT ${CMAKE_CURRENT_SOURCE_DIR}/../build/kernels CACHE PATH "where the kernels go")
+set(KERNELS ${NCCLRUN_KERNELS_OUT})
 add_kernels(${KERNELS} FATBINS "${MODULES}")
 # Last: it tells that the others are there.
 string(JOIN " " NUMBERS ${NUMBERS})

@@ -51,7 +51,9 @@ const libraries = [
 ].map(([name, number]) => ({ name, number, names: offered(`${system}/${name}.so.${number}`) }));
 
 const binaries = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack'];
-const archives = ['libstdc++.a', 'libgcc_eh.a', 'libgcc.a'].map((name) => tool('g++', `-print-file-name=${name}`).trim());
+const archives = ['libstdc++.a', 'libgcc_eh.a', 'libgcc.a'].map((name) =>
+  tool('g++', `-print-file-name=${name}`).trim(),
+);
 const wanted = new Set(process.argv.slice(2));
 const undefinedNames = [
   ...binaries.map((name) => tool('nm', '-D', '-u', join(root, 'build', name))),
@@ -75,6 +77,7 @@ for (const name of [...wanted].toSorted()) {
   const [at, number] = libraryOf(name) ?? [library.name, library.number];
   lines.push(`${at} ${number} GLIBC_${version.join('.')} ${name}${bytes > 0 ? ` ${bytes}` : ''}`);
 }
-const head = '# Of glibc 2.28: library, its number, version, name, and of data the bytes. Written by scripts/glibc-symbols.mjs.\n';
+const head =
+  '# Of glibc 2.28: library, its number, version, name, and of data the bytes. Written by scripts/glibc-symbols.mjs.\n';
 writeFileSync(list, `${head}${lines.join('\n')}\n`);
 console.log(`${lines.length} names in ${list}`);

@@ -2,17 +2,18 @@
 // (launcher/remote/staging). Node is not part of it: its version is added where the name is used.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 /** Enough to tell one's own builds apart. */
 const HASH_DIGITS = 12;
 
-/** After tsc: the names are the launcher's own. */
-export async function writeIdentity(root) {
-  const { kernelFiles, neededFiles } = await import(join(root, 'dist/launcher/remote/staging/file-names.js'));
+/** After tsc: the names are the launcher's own, as the checkout has built it. `root`: of the installation; `kernels`: their directory. */
+export async function writeIdentity(root, checkout = root, kernels = join(root, 'build/kernels')) {
+  const { kernelFiles, neededFiles } = await import(join(checkout, 'dist/launcher/remote/staging/file-names.js'));
   const hash = createHash('sha256');
   for (const file of [...neededFiles, ...kernelFiles]) {
-    const content = existsSync(join(root, file)) ? readFileSync(join(root, file)) : '';
+    const path = kernelFiles.includes(file) ? join(kernels, basename(file)) : join(root, file);
+    const content = existsSync(path) ? readFileSync(path) : '';
     hash.update(`${file} ${content.length}\n`).update(content);
   }
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

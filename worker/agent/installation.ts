@@ -1,6 +1,6 @@
 /** Where this installation lies. The bundle (dist/bundle) and this file (worker/agent) are both two directories deep. */
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const installationRoot = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -15,6 +15,14 @@ export const PRIVATE_AGENT = 'private';
 export const INVITED_AGENT = 'invited';
 /** What a remote shell starts; the same path on every host. */
 export const agentPath = join(installationRoot, 'bin', 'ncclrun-agent');
+
+/** The engine's code for GPUs: in the build, or a package of its own beside that of the engine. */
+export function kernelsDirectory(): string {
+  const built = join(installationRoot, 'build', 'kernels');
+  const packaged = join(dirname(installationRoot), 'kernels');
+  const isPackaged = basename(dirname(installationRoot)) === '@ncclrun' && existsSync(join(packaged, 'architectures'));
+  return isPackaged && !existsSync(join(built, 'architectures')) ? packaged : built;
+}
 
 /** The version in package.json; launcher and agents must agree on it. */
 export function installedVersion(): string {

@@ -107,10 +107,20 @@ export function leave(status: number): never {
   return process.exit(status);
 }
 
-/** This file is worker/engine/load.ts, dist/worker/engine/load.js or part of dist/bundle/*.cjs; build/ stands beside worker/ and dist/. */
+/** The package that has the native code where ncclrun comes from npm. */
+const platformPackage = `@ncclrun/linux-${process.arch}`;
+
+/**
+ * This file is worker/engine/load.ts, dist/worker/engine/load.js or part of dist/bundle/*.cjs or dist/worker/index.js. A checkout's build/ stands
+ * beside worker/ and dist/; else npm puts that package into ours, or beside it.
+ */
 function candidates(): string[] {
   const here = dirname(fileURLToPath(import.meta.url));
-  return [join(here, '../../build/ncclrun.node'), join(here, '../../../build/ncclrun.node')];
+  const roots = [join(here, '../..'), join(here, '../../..')];
+  const own = roots.find((root) => existsSync(join(root, 'package.json'))) ?? join(here, '../..');
+  return [own, join(own, 'node_modules', platformPackage), join(own, '..', platformPackage)].map((root) =>
+    join(root, 'build/ncclrun.node'),
+  );
 }
 
 /** Without Node's search for modules, which costs each start two milliseconds. */
@@ -156,7 +166,7 @@ function firstLine(message: string): string {
 function remedy(problems: string): string {
   if (process.platform !== 'linux') return `ncclrun runs on Linux; this is ${process.platform}.`;
   if (problems.includes('GLIBC')) {
-    return 'This system is older than the one ncclrun was built on. Build it here: npm rebuild ncclrun, or npm run build in a checkout.';
+    return 'This system is older than what it was built for: packages of ncclrun want glibc 2.28 or newer. A checkout can be built here, with npm install.';
   }
   if (problems.includes('libnccl.so.2')) {
     return 'libnccl.so.2 belongs beside ncclrun.node. Install ncclrun again, or run npm run build in a checkout.';
@@ -164,5 +174,5 @@ function remedy(problems: string): string {
   if (/invalid ELF header|wrong ELF class|cannot open shared object file/.test(problems)) {
     return `It was built for another machine than this one (${process.arch}). Build it here: npm run build in a checkout.`;
   }
-  return 'Build it with: npm run build (in a checkout), or install ncclrun again.';
+  return `In a checkout npm run build makes it; else npm install --include=optional brings ${platformPackage}, which has it.`;
 }

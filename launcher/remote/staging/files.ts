@@ -1,7 +1,7 @@
 /** What a bundle holds: all that an agent, its ranks' engines and `ncclrun perf` need, as an installation has it. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { installationRoot } from '../local.ts';
+import { basename, join } from 'node:path';
+import { installationRoot, kernelsDirectory } from '../local.ts';
 import { kernelFiles, neededFiles } from './file-names.ts';
 import { BUNDLED_NODE, IDENTITY_FILE } from './identity.ts';
 
@@ -16,19 +16,18 @@ export interface BundleFile {
 /** Sent ahead of a bundle. */
 export const UNPACKER = 'build/ncclrun-unpack';
 
-/** Where they are there. The code makes starts faster. */
-const wished = [
-  ...['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`),
-  ...kernelFiles,
-];
+/** Where they are there: the code makes starts faster. */
+const wished = ['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`);
 
 /** In the order in which they are unpacked: the identity, last, tells that all the others are there. */
 export function bundleFiles(): BundleFile[] {
-  const names = [...neededFiles, ...wished.filter((path) => existsSync(join(installationRoot, path))), IDENTITY_FILE];
-  const ours = names.map((path) => ({
-    source: join(installationRoot, path),
-    path,
-    executable: /^bin\/|^build\/ncclrun-/.test(path),
-  }));
+  const placed = [
+    ...[...neededFiles, ...wished].map((path) => ({ source: join(installationRoot, path), path })),
+    ...kernelFiles.map((path) => ({ source: join(kernelsDirectory(), basename(path)), path })),
+    { source: join(installationRoot, IDENTITY_FILE), path: IDENTITY_FILE },
+  ];
+  const ours = placed
+    .filter(({ source, path }) => neededFiles.includes(path) || path === IDENTITY_FILE || existsSync(source))
+    .map((file) => ({ ...file, executable: /^bin\/|^build\/ncclrun-/.test(file.path) }));
   return [{ source: process.execPath, path: BUNDLED_NODE, executable: true }, ...ours];
 }

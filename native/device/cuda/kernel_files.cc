@@ -66,8 +66,15 @@ KernelArchitectures findArchitectures() {
 
 }  // namespace
 
+// Beside the library, or the package of kernels beside that of the library.
 const std::string& kernelsDirectory() {
-  static const auto& directory = *new std::string(libraryDirectory() + "/kernels");
+  static const auto& directory = *new std::string([] {
+    const std::string beside = libraryDirectory() + "/kernels", package = "/@ncclrun/";
+    const size_t scope = beside.rfind(package);
+    if (scope == std::string::npos || access((beside + "/architectures").c_str(), F_OK) == 0) return beside;
+    const std::string other = beside.substr(0, scope + package.size()) + "kernels";
+    return access((other + "/architectures").c_str(), F_OK) == 0 ? other : beside;
+  }());
   return directory;
 }
 

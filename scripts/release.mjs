@@ -1,0 +1,103 @@
+// Makes the packages of a release, the same byte for byte wherever and whenever the same commit is built with the same tools:
+//
+//   npm run release [-- [--kernels DIRECTORY] [--out DIRECTORY]]
+//
+// Into build/packages, or where --out says: packages for npm, an archive for those who have none, debug information, SHA256SUMS. Kernels are compiled
+// for all GPUs (10 minutes of two processors) or, made before, taken from a directory; without nvcc the packages have none.
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { writeIdentity } from './identity.mjs';
+import { packForNpm, packForTar, writeSums } from './release/archives.mjs';
+import { checkBinary, takeDebugApart } from './release/binaries.mjs';
+import { platformName, stageKernels, stageMain, stagePlatform } from './release/packages.mjs';
+import { end, outputOf, run } from './tool.mjs';
+
+const ARCHITECTURES = '80;90;100;120';
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+
+const { values } = parseArgs({ options: { kernels: { type: 'string' }, out: { type: 'string' } } });
+const out = resolve(values.out ?? join(root, 'build/packages'));
+const changed = outputOf('git', ['-C', root, 'status', '--porcelain']);
+if (changed === null) end('a release is made from a checkout: git status does not answer here');
+if (changed !== '') end(`a release is made from what is committed, and this is not:\n${changed.trimEnd()}`);
+const seconds = outputOf('git', ['-C', root, 'log', '-1', '--format=%ct']).trim();
+
+await run(root, process.execPath, ['scripts/build.mjs'], 'the build');
+await run(root, 'cmake', ['--build', 'build', '--parallel', '--target', 'release'], 'CMake makes the binaries', true);
+const kernels = await findKernels();
+
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const stage = mkdtempSync(join(tmpdir(), 'ncclrun-release-'));
+try {
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  const platform = join(stage, 'platform');
+  const whole = `ncclrun-${manifest.version}-linux-${process.arch}`;
+  const debug = `${whole}-debug`;
+  mkdirSync(join(stage, debug));
+  for (const binary of stagePlatform(root, platform, manifest)) {
+    checkBinary(binary);
+    takeDebugApart(binary, join(stage, debug));
+  }
+  await writeIdentity(platform, root, kernels ?? undefined);
+  const others = [platformName()];
+  if (kernels !== null) {
+    others.push('@ncclrun/kernels');
+    stageKernels(join(stage, 'kernels'), manifest, kernels);
+    packForNpm(join(stage, 'kernels'), out);
+  }
+  await stageMain(root, join(stage, 'main'), manifest, others);
+  packForNpm(platform, out);
+  packForNpm(join(stage, 'main'), out);
+  packWhole(whole);
+  packForTar(stage, debug, join(out, `${debug}.tar.zst`), seconds);
+  writeSums(out);
+} finally {
+  rmSync(stage, { recursive: true, force: true });
+}
+console.log(out);
+
+/** All in one directory, with Node, for who has no npm. */
+function packWhole(name) {
+  const directory = join(stage, name);
+  cpSync(join(stage, 'main'), directory, { recursive: true });
+  cpSync(join(stage, 'platform'), directory, { recursive: true });
+  cpSync(join(stage, 'main/package.json'), join(directory, 'package.json')); // what programs import
+  if (kernels !== null) {
+    cpSync(join(stage, 'kernels'), join(directory, 'build/kernels'), { recursive: true });
+    rmSync(join(directory, 'build/kernels/package.json'));
+  }
+  const node = `node_modules/node-linux-${process.arch}`;
+  for (const file of ['bin/node', 'LICENSE', 'package.json'])
+    cpSync(join(root, node, file), join(directory, node, file));
+  packForTar(stage, name, join(out, `${name}.tar.zst`), seconds);
+}
+
+async function findKernels() {
+  const given = values.kernels;
+  if (given !== undefined) {
+    if (!existsSync(join(given, 'architectures'))) end(`--kernels ${given}: there is no list of architectures in it`);
+    return resolve(given);
+  }
+  if (outputOf('nvcc', ['--version']) === null) {
+    console.error(
+      'ncclrun release: there is no nvcc, so there are no kernels in it; --kernels DIRECTORY takes those of another machine',
+    );
+    return null;
+  }
+  const build = join(root, 'build/release-kernels');
+  const configure = [
+    '-S',
+    'native',
+    '-B',
+    build,
+    `-DNCCLRUN_CUDA_ARCHITECTURES=${ARCHITECTURES}`,
+    `-DNCCLRUN_KERNELS_OUT=${build}/kernels`,
+  ];
+  await run(root, 'cmake', configure, 'CMake', true);
+  await run(root, 'cmake', ['--build', build, '--parallel', '--target', 'kernels'], 'nvcc', true);
+  return join(build, 'kernels');
+}

@@ -1,0 +1,34 @@
+// Archives with the same bytes every time.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { end } from '../tool.mjs';
+
+function must(file, argv, options) {
+  const { status, error, stderr } = spawnSync(file, argv, { encoding: 'utf8', ...options });
+  if (status !== 0) end(`${file} ${argv.join(' ')}: ${error?.message ?? stderr.trim()}`);
+}
+
+/** As npm packs it: every file has the same date and owner. */
+export function packForNpm(directory, out) {
+  must('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', out], { cwd: directory });
+}
+
+/** `name`: of a directory in `parent`. */
+export function packForTar(parent, name, file, seconds) {
+  const owner = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name', '--format=ustar', `--mtime=@${seconds}`];
+  must('tar', ['-C', parent, ...owner, '--mode=u=rwX,go=rX', '-I', 'zstd -19 -T1', '-cf', file, name]);
+}
+
+/** What `sha256sum -c` reads. */
+export function writeSums(out) {
+  const names = readdirSync(out).filter((name) => /\.(tgz|zst)$/.test(name));
+  const lines = names.toSorted().map(
+    (name) =>
+      `${createHash('sha256')
+        .update(readFileSync(join(out, name)))
+        .digest('hex')}  ${name}\n`,
+  );
+  writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));
+}

@@ -1,0 +1,42 @@
+// The binaries of a release: that they ask for no newer C library than promised, and their debug information in files apart.
+import { basename, join } from 'node:path';
+import { end, outputOf } from '../tool.mjs';
+
+/** Of glibc: what Node's own binaries ask for. */
+const NEWEST = 'GLIBC_2.28';
+const LIBRARIES = /^(lib(c|m|dl|pthread)\.so\.\d|ld-linux-[\w-]+\.so\.\d|libnccl\.so\.2)$/;
+
+const numbersOf = (version) => version.replace(/^\w+_/, '').split('.').map(Number);
+function isNewer(one, other) {
+  const [a, b] = [numbersOf(one), numbersOf(other)];
+  const place = a.findIndex((number, i) => number !== (b[i] ?? 0));
+  return place !== -1 && a[place] > (b[place] ?? 0);
+}
+
+/** Symbol by symbol. Ends the release with a sentence that names the first that is not as it should be. */
+export function checkBinary(path) {
+  const name = basename(path);
+  const read = (tool, ...argv) => outputOf(tool, [...argv, path]) ?? end(`${tool} cannot read ${path}`);
+  for (const [, library] of read('readelf', '-d').matchAll(/\(NEEDED\)[^[]*\[([^\]]+)\]/g))
+    if (!LIBRARIES.test(library)) end(`${name} needs ${library}, which a release cannot count on`);
+  for (const line of read('nm', '-D', '-u').split('\n')) {
+    const [, kind, symbol, version] = /^\s*(\S) ([^@\s]+)@?@?(\S*)/.exec(line) ?? [];
+    if (symbol === undefined || kind === 'w' || kind === 'v') continue;
+    if (version === '' && !/^(napi|node_api|nccl|ncclrun)/.test(symbol))
+      end(`${name} wants ${symbol}, which nothing has: node scripts/glibc-symbols.mjs ${symbol}`);
+    if (version !== '' && !version.startsWith('GLIBC_')) end(`${name} wants ${symbol} of ${version}`);
+    if (version !== '' && isNewer(version, NEWEST))
+      end(`${name} wants ${symbol} of ${version}, which is newer than ${NEWEST}: native/release/compat.c`);
+  }
+}
+
+/** Debug information goes into `directory`, under the name that the binary says. */
+export function takeDebugApart(path, directory) {
+  const debug = join(directory, `${basename(path)}.debug`);
+  const steps = [
+    ['--only-keep-debug', path, debug],
+    ['--strip-all', '--keep-section=.note.gnu.build-id', path],
+    [`--add-gnu-debuglink=${debug}`, path],
+  ];
+  for (const argv of steps) if (outputOf('objcopy', argv) === null) end(`objcopy ${argv.join(' ')} failed`);
+}
