@@ -101,7 +101,8 @@ export async function stageMain(root, directory, manifest, others) {
 function declarationsFrom(root, first) {
   const found = new Set([first]);
   for (const file of found) {
-    for (const [, path] of readFileSync(file, 'utf8').matchAll(/(?:from|import\()\s*'([^']+)'/g)) {
+    const code = readFileSync(file, 'utf8').replaceAll(/\/\*[^]*?\*\//g, '');
+    for (const [, path] of code.matchAll(/(?:from|import\()\s*'([^']+)'/g)) {
       if (!path.startsWith('.')) {
         if (!path.startsWith('node:')) end(`${relative(root, file)} needs ${path}, which a release does not bring`);
         continue;

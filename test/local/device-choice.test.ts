@@ -98,6 +98,12 @@ describeIf(noCompiler, 'buffers in GPU memory on the host device', () => {
   });
 });
 
+/** What becomes of joining with those kernels on GPUs of a compute capability. */
+async function joins(capability: string): Promise<{ stdout: string; stderr: string }> {
+  const gpus = { ...preload(copies.others), NCCLRUN_STAND_IN_CAPABILITY: capability, ...ownKernels };
+  return Command.run(['-n', '1', '--tag-output=none', ...rankOf('join', { ...gpus, NCCL_DEBUG: 'INFO' })]);
+}
+
 describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
   const others = preload(copies.others);
   const bytes = join(otherKernels, 'bytes.fatbin');
@@ -120,10 +126,6 @@ describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
 
   it('as PTX alone are compiled type by type: none holds up a communicator but those that move', async () => {
     await writeFile(bytes, fatbin(6, 'bytes\0'));
-    const joins = async (capability: string): Promise<{ stdout: string; stderr: string }> => {
-      const variables = { ...others, NCCLRUN_STAND_IN_CAPABILITY: capability, NCCL_DEBUG: 'INFO', ...ownKernels };
-      return Command.run(['-n', '1', '--tag-output=none', ...rankOf('join', variables)]);
-    };
     const newer = await joins('120');
     expect(newer.stdout).toBe('0\n');
     expect(newer.stderr.match(/ the driver compiles (.*) for GPU 0,.*--kernels 120 /g), newer.stderr).toHaveLength(1);
