@@ -1,5 +1,5 @@
 // dist/bundle/: the command and the agent, one file each, for a fast start; and beside them what few starts need: reading and unpacking that
-// would cost all others a few milliseconds.
+// would cost all others a few milliseconds. And the library, as programs import it that have no other.
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { leanSsh2 } from './lean-ssh2.mjs';
@@ -73,6 +73,18 @@ export async function bundle(root) {
     const lines = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
     await make(name, { stdin: { contents: lines.join(''), resolveDir: root }, plugins: [leanSsh2] });
   }
+  await build({
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node22',
+    legalComments: 'none',
+    logLevel: 'warning',
+    absWorkingDir: root,
+    entryPoints: ['worker/index.ts'],
+    outfile: join(directory, 'library.mjs'),
+  });
+  copyFileSync(join(root, 'scripts/resolve.mjs'), join(directory, 'resolve.mjs'));
   for (const name of ['main', 'agent', ...Object.keys(apart), ...Object.keys(packages)])
     copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
 }

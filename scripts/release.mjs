@@ -1,9 +1,10 @@
 // Makes the packages of a release, the same byte for byte wherever and whenever the same commit is built with the same tools:
 //
-//   npm run release [-- [--kernels DIRECTORY] [--out DIRECTORY]]
+//   npm run release [-- [--kernels DIRECTORY|none] [--out DIRECTORY] [--uncommitted]]
 //
 // Into build/packages, or where --out says: packages for npm, an archive for those who have none, debug information, SHA256SUMS. Kernels are compiled
-// for all GPUs (10 minutes of two processors) or, made before, taken from a directory; without nvcc the packages have none.
+// for all GPUs (10 minutes of two processors) or, made before, taken from a directory; without nvcc the packages have none. --uncommitted: what is
+// changed in the checkout goes in, too, to try it.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -18,11 +19,17 @@ import { end, outputOf, run } from './tool.mjs';
 const ARCHITECTURES = '80;90;100;120';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
-const { values } = parseArgs({ options: { kernels: { type: 'string' }, out: { type: 'string' } } });
+const options = {
+  kernels: { type: 'string' },
+  out: { type: 'string' },
+  uncommitted: { type: 'boolean', default: false },
+};
+const { values } = parseArgs({ options });
 const out = resolve(values.out ?? join(root, 'build/packages'));
 const changed = outputOf('git', ['-C', root, 'status', '--porcelain']);
 if (changed === null) end('a release is made from a checkout: git status does not answer here');
-if (changed !== '') end(`a release is made from what is committed, and this is not:\n${changed.trimEnd()}`);
+if (changed !== '' && !values.uncommitted)
+  end(`a release is made from what is committed, and this is not:\n${changed.trimEnd()}`);
 const seconds = outputOf('git', ['-C', root, 'log', '-1', '--format=%ct']).trim();
 
 await run(root, process.execPath, ['scripts/build.mjs'], 'the build');
@@ -49,7 +56,7 @@ try {
     stageKernels(join(stage, 'kernels'), manifest, kernels);
     packForNpm(join(stage, 'kernels'), out);
   }
-  await stageMain(root, join(stage, 'main'), manifest, others);
+  stageMain(root, join(stage, 'main'), manifest, others);
   packForNpm(platform, out);
   packForNpm(join(stage, 'main'), out);
   packWhole(whole);
@@ -78,7 +85,8 @@ function packWhole(name) {
 
 async function findKernels() {
   const given = values.kernels;
-  if (given !== undefined) {
+  if (given === 'none') return null;
+  if (typeof given === 'string') {
     if (!existsSync(join(given, 'architectures'))) end(`--kernels ${given}: there is no list of architectures in it`);
     return resolve(given);
   }

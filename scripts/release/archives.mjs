@@ -18,7 +18,7 @@ export function packForNpm(directory, out) {
 /** `name`: of a directory in `parent`. */
 export function packForTar(parent, name, file, seconds) {
   const owner = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name', '--format=ustar', `--mtime=@${seconds}`];
-  must('tar', ['-C', parent, ...owner, '--mode=u=rwX,go=rX', '-I', 'zstd -19 -T1', '-cf', file, name]);
+  must('tar', ['-C', parent, ...owner, '--mode=u=rwX,go=rX', '-I', 'zstd -12 -T0', '-cf', file, name]);
 }
 
 /** What `sha256sum -c` reads. */

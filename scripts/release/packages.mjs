@@ -49,7 +49,7 @@ export function stagePlatform(root, directory, manifest) {
   });
   for (const name of ['LICENSE', 'bin', 'native/include']) put(name);
   // Compiled code, which differs from build to build, is left out: it only makes starts faster.
-  for (const name of readdirSync(join(root, 'dist/bundle'))) if (name.endsWith('.cjs')) put(`dist/bundle/${name}`);
+  for (const name of readdirSync(join(root, 'dist/bundle'))) if (/\.[cm]js$/.test(name)) put(`dist/bundle/${name}`);
   for (const name of BINARIES) put(`build/${name}`, join(root, 'build/release', name));
   for (const name of STATIC) put(`build/${name}`);
   return [...BINARIES, ...STATIC].map((name) => join(directory, 'build', name));
@@ -70,8 +70,7 @@ export function stageKernels(directory, manifest, kernels) {
 }
 
 /** `others`: names of the packages that it brings. */
-export async function stageMain(root, directory, manifest, others) {
-  const { build } = await import('esbuild');
+export function stageMain(root, directory, manifest, others) {
   mkdirSync(directory, { recursive: true });
   write(directory, {
     ...Object.fromEntries(KEPT.map((name) => [name, manifest[name]])),
@@ -83,16 +82,8 @@ export async function stageMain(root, directory, manifest, others) {
   });
   for (const name of [...DOCUMENTS, 'bin/ncclrun', 'dist/man/ncclrun.1'])
     cpSync(join(root, name), join(directory, name), { recursive: true });
-  await build({
-    entryPoints: [join(root, 'worker/index.ts')],
-    outfile: join(directory, 'dist/worker/index.js'),
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node22',
-    legalComments: 'none',
-    logLevel: 'warning',
-  });
+  mkdirSync(join(directory, 'dist/worker'));
+  cpSync(join(root, 'dist/bundle/library.mjs'), join(directory, 'dist/worker/index.js'));
   for (const file of declarationsFrom(root, join(root, 'dist/worker/index.d.ts')))
     cpSync(file, join(directory, relative(root, file)));
 }

@@ -1,7 +1,11 @@
 /** TypeScript and JavaScript programs run on the Node that runs us; everything else is started as it is. */
-import { accessSync, constants, existsSync } from 'node:fs';
-import { extname, join, resolve } from 'node:path';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { dirname, extname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { installationRoot } from './installation.ts';
+
+/** Tells Node of the library in this installation (scripts/resolve.mjs). */
+const resolver = join(installationRoot, 'dist/bundle/resolve.mjs');
 
 const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
 
@@ -22,10 +26,31 @@ export interface NodeProgram {
 export function nodeProgram(argv: readonly string[], workingDirectory: string): NodeProgram | null {
   const [program] = argv;
   if (program === undefined || !nodeExtensions.has(extname(program))) return null;
+  const path = resolve(workingDirectory, program);
+  const ours = findsNcclrun(path) ? [] : ['--import', pathToFileURL(resolver).href];
   return {
-    argv: [process.execPath, '--disable-warning=ExperimentalWarning', ...argv],
-    readable: isReadable(resolve(workingDirectory, program)),
+    argv: [process.execPath, '--disable-warning=ExperimentalWarning', ...ours, ...argv],
+    readable: isReadable(path),
   };
+}
+
+/** Whether Node finds what the program means by 'ncclrun': where it was installed for all, or copied to the host, it does not. */
+function findsNcclrun(program: string): boolean {
+  let belongs = '';
+  for (let directory = dirname(program); ; directory = dirname(directory)) {
+    if (existsSync(join(directory, 'node_modules/ncclrun/package.json'))) return true;
+    if (belongs === '') belongs = read(join(directory, 'package.json'));
+    if (directory === dirname(directory)) break;
+  }
+  return /"name"\s*:\s*"ncclrun"/.test(belongs); // a package finds itself
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 function isReadable(path: string): boolean {

@@ -36,6 +36,8 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/tables.bundle.cjs',
   'dist/bundle/yargs.cjs',
   'dist/bundle/yargs.bundle.cjs',
+  'dist/bundle/library.mjs',
+  'dist/bundle/resolve.mjs',
 ];
 
 /** The kernels, where there are any (native/device/cuda/kernel_files.h). */
