@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   }
   takeOverDescriptors();
   [[maybe_unused]] const int moved = chdir("/");  // so that no file system is in use because of us
-  setsid();  // a terminal's ^C and ^Z are the launcher's to answer
+  setsid();                                       // a terminal's ^C and ^Z are the launcher's to answer
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
     perror("ncclrun-guardian: cannot become the reaper of orphans (PR_SET_CHILD_SUBREAPER)");
     return 2;

@@ -24,9 +24,7 @@ HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 HIDDEN int fstat(int descriptor, struct stat* found) {
   return (int)syscall(SYS_newfstatat, descriptor, "", found, AT_EMPTY_PATH);
 }
-HIDDEN int stat(const char* path, struct stat* found) {
-  return (int)syscall(SYS_newfstatat, AT_FDCWD, path, found, 0);
-}
+HIDDEN int stat(const char* path, struct stat* found) { return (int)syscall(SYS_newfstatat, AT_FDCWD, path, found, 0); }
 HIDDEN int lstat(const char* path, struct stat* found) {
   return (int)syscall(SYS_newfstatat, AT_FDCWD, path, found, AT_SYMLINK_NOFOLLOW);
 }

@@ -34,6 +34,9 @@ export interface Outcome {
   readonly milliseconds: number;
 }
 
+/** The checkout's, or another installation's (.ci/node-22). */
+const ncclrun = process.env['NCCLRUN_TEST_COMMAND'] ?? join(repository, 'bin/ncclrun');
+
 export class Command implements AsyncDisposable {
   readonly process: ChildProcess;
   readonly mark = `NCCLRUN_TEST_MARK=${randomUUID()}`;
@@ -44,7 +47,7 @@ export class Command implements AsyncDisposable {
   #ended = false;
 
   private constructor(argv: readonly string[], options: CommandOptions) {
-    const full = [options.program ?? join(repository, 'bin/ncclrun'), ...argv];
+    const full = [options.program ?? ncclrun, ...argv];
     const directory = options.directory ?? repository;
     const [file, parameters] = options.cluster?.command(full, directory) ?? [full[0] ?? '', full.slice(1)];
     const [name, value] = this.mark.split('=');

@@ -23,7 +23,7 @@ it('names every path tried, and how to build what is missing', () => {
     "cannot load ncclrun's native addon; tried",
     '  /no/such/a.node: there is no such file',
     '  /no/such/b.node: there is no such file',
-    'Build it with: npm run build (in a checkout), or install ncclrun again.',
+    `In a checkout npm run build makes it; else npm install --include=optional brings @ncclrun/linux-${process.arch}, which has it.`,
   ]);
 });
 
