@@ -1,6 +1,6 @@
 // dist/bundle/: the command and the agent, one file each, for a fast start; and beside them what few starts need: reading and unpacking that
-// would cost all others a few milliseconds. And the library, as programs import it that have no other.
-import { copyFileSync, mkdirSync } from 'node:fs';
+// would cost all others a few milliseconds. library.mjs is the module that programs import.
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { leanSsh2 } from './lean-ssh2.mjs';
 
@@ -48,15 +48,26 @@ const common = {
   logLevel: 'warning',
 };
 
+/** Skips the work unless one of the input files has changed. */
 export async function bundle(root) {
-  const { build } = await import('esbuild');
   const directory = join(root, 'dist/bundle');
-  const make = (name, options) =>
-    build({ ...common, absWorkingDir: root, outfile: join(directory, `${name}.bundle.cjs`), ...options });
+  const madeOf = join(directory, 'made-of');
+  if (isAsMade(root, madeOf)) return;
+  const { build } = await import('esbuild');
+  const inputs = new Set(['bundle', 'lean-ssh2', 'resolve'].map((name) => `scripts/${name}.mjs`)).add(
+    'scripts/start.cjs',
+  );
+  const make = async (name, options) => {
+    const outfile = join(directory, `${name}.bundle.cjs`);
+    const made = await build({ ...common, absWorkingDir: root, outfile, metafile: true, ...options });
+    for (const path of Object.keys(made.metafile.inputs)) if (!/^<|:/.test(path)) inputs.add(path);
+    return made;
+  };
   mkdirSync(directory, { recursive: true });
+  rmSync(madeOf, { force: true });
 
   const inputsOf = async (name, options) =>
-    new Set(Object.keys((await make(name, { ...options, write: false, metafile: true })).metafile.inputs));
+    new Set(Object.keys((await make(name, { ...options, write: false })).metafile.inputs));
   const inMain = await inputsOf('main', main(isApart(root)));
   const inAgent = await inputsOf('agent', agent(isApart(root)));
   const inBoth = new Set([...inMain].filter((path) => inAgent.has(path)));
@@ -73,7 +84,7 @@ export async function bundle(root) {
     const lines = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
     await make(name, { stdin: { contents: lines.join(''), resolveDir: root }, plugins: [leanSsh2] });
   }
-  await build({
+  const library = await build({
     bundle: true,
     platform: 'node',
     format: 'esm',
@@ -83,10 +94,37 @@ export async function bundle(root) {
     absWorkingDir: root,
     entryPoints: ['worker/index.ts'],
     outfile: join(directory, 'library.mjs'),
+    metafile: true,
   });
+  for (const path of Object.keys(library.metafile.inputs)) inputs.add(path);
   copyFileSync(join(root, 'scripts/resolve.mjs'), join(directory, 'resolve.mjs'));
   for (const name of ['main', 'agent', ...Object.keys(apart), ...Object.keys(packages)])
     copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
+  writeFileSync(madeOf, stateOf(root, [...inputs].toSorted()));
+}
+
+/** Returns a line per file: modification time, size, path. */
+function stateOf(root, paths) {
+  const line = (path) => {
+    const found = statSync(join(root, path), { throwIfNoEntry: false });
+    return `${found?.mtimeMs} ${found?.size} ${path}\n`;
+  };
+  return paths.map(line).join('');
+}
+
+function isAsMade(root, madeOf) {
+  try {
+    const before = readFileSync(madeOf, 'utf8');
+    return (
+      before ===
+      stateOf(
+        root,
+        Array.from(before.matchAll(/^\S+ \S+ (.*)$/gm), ([, path]) => path),
+      )
+    );
+  } catch {
+    return false;
+  }
 }
 
 function main(plugin) {

@@ -1,7 +1,7 @@
-// Writes native/release/glibc-PROCESSOR.txt anew: what binaries of ours want of the C library, with the newest version that is not newer than
-// glibc 2.28's. For when a release does not link because a name is not in the list:
+// Regenerates native/release/glibc-PROCESSOR.txt: the glibc symbols that our binaries use, each with its newest version up to GLIBC_2.28.
+// Run it when a release does not link because a symbol is not in the list:
 //
-//   node scripts/glibc-symbols.mjs [NAME...]    NAME: to be added
+//   node scripts/glibc-symbols.mjs [NAME...]    NAME: a symbol to add
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ const system = `/lib/${processor}-linux-gnu`;
 const loader = processor === 'x86_64' ? 'ld-linux-x86-64' : 'ld-linux-aarch64';
 const NEWEST = [2, 28];
 
-/** Where names were before glibc 2.34 put nearly all into one library. */
+/** Returns the library that had the symbol before glibc 2.34 moved nearly all symbols into libc.so.6; null: libc or libm. */
 function libraryOf(name) {
   if (/^(__)?pthread_|^sem_/.test(name)) return ['libpthread', 0];
   if (/^dl(open|sym|error|close|addr|vsym|info)/.test(name)) return ['libdl', 2];
@@ -27,7 +27,7 @@ function tool(file, ...argv) {
   return status === 0 ? stdout : end(`${file} ${argv.join(' ')} failed`);
 }
 
-/** name → its versions there, and the bytes of data. */
+/** Returns each exported symbol with its versions, and the size of data symbols in bytes. */
 function offered(file) {
   const found = new Map();
   for (const line of tool('objdump', '-T', file).split('\n')) {
@@ -64,7 +64,7 @@ for (const line of undefinedNames.flatMap((names) => names.split('\n')))
 try {
   for (const line of readFileSync(list, 'utf8').split('\n')) if (/^[a-z]/.test(line)) wanted.add(line.split(' ')[3]);
 } catch {
-  // The first list.
+  // There is no list yet.
 }
 
 const lines = [];
@@ -73,7 +73,7 @@ for (const name of [...wanted].toSorted()) {
   if (library === undefined) continue;
   const { versions, bytes } = library.names.get(name);
   const [version] = versions.filter((one) => compare(one, NEWEST) <= 0).toSorted((one, other) => compare(other, one));
-  if (version === undefined) continue; // native/release/compat.c has it
+  if (version === undefined) continue; // native/release/compat.c defines it
   const [at, number] = libraryOf(name) ?? [library.name, library.number];
   lines.push(`${at} ${number} GLIBC_${version.join('.')} ${name}${bytes > 0 ? ` ${bytes}` : ''}`);
 }

@@ -1,10 +1,10 @@
-// Makes the packages of a release, the same byte for byte wherever and whenever the same commit is built with the same tools:
+// Builds the packages of a release. One commit and one set of tools give the same bytes on every machine:
 //
 //   npm run release [-- [--kernels DIRECTORY|none] [--out DIRECTORY] [--uncommitted]]
 //
-// Into build/packages, or where --out says: packages for npm, an archive for those who have none, debug information, SHA256SUMS. Kernels are compiled
-// for all GPUs (10 minutes of two processors) or, made before, taken from a directory; without nvcc the packages have none. --uncommitted: what is
-// changed in the checkout goes in, too, to try it.
+// The output directory (default: build/packages) gets the npm packages, one archive with everything, one with debug information, and SHA256SUMS.
+// The script compiles the kernels for all supported GPUs, which takes 10 minutes on two cores, or takes compiled ones from --kernels; without nvcc
+// it leaves them out. --uncommitted includes uncommitted changes, for a trial.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -67,7 +67,7 @@ try {
 }
 console.log(out);
 
-/** All in one directory, with Node, for who has no npm. */
+/** Packs one directory that holds everything, Node included, for users without npm. */
 function packWhole(name) {
   const directory = join(stage, name);
   cpSync(join(stage, 'main'), directory, { recursive: true });

@@ -1,4 +1,4 @@
-// What a rank's Node is given where it would not find 'ncclrun': dist/bundle/resolve.mjs, beside the library.
+// Resolves 'ncclrun' to the library beside this file (dist/bundle). The agent gives it to a rank's Node that would not find the package otherwise.
 import { registerHooks } from 'node:module';
 
 registerHooks({

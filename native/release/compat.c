@@ -1,5 +1,5 @@
-/* What the binaries of a release need of a C library newer than 2.28, the one that Node's own binaries ask for: hidden
- * functions of the same names, so that our objects and those of libstdc++ and libgcc find them here. */
+/* Functions that glibc 2.28 lacks, for the binaries of a release. Node's own binaries require 2.28, so ours require no
+ * more. The functions are hidden and have glibc's names: our objects, libstdc++ and libgcc link to these. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,12 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* libstdc++ counts references without atomic operations where a process has one thread: ours have more. */
+/* libstdc++ skips atomic operations while a process has one thread. Zero means that it never skips them. */
 HIDDEN char __libc_single_threaded = 0;
 
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* The kernel's structure is the C library's on processors of 64 bits. */
+/* On 64-bit processors the kernel's struct stat is glibc's. */
 HIDDEN int fstat(int descriptor, struct stat* found) {
   return (int)syscall(SYS_newfstatat, descriptor, "", found, AT_EMPTY_PATH);
 }
@@ -30,14 +30,14 @@ HIDDEN int lstat(const char* path, struct stat* found) {
 }
 HIDDEN int fstat64(int descriptor, struct stat64* found) { return fstat(descriptor, (struct stat*)found); }
 
-/* Of std::random_device. */
+/* std::random_device calls this. */
 HIDDEN uint32_t arc4random(void) {
   uint32_t number = 0;
   while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) continue;
   return number;
 }
 
-/* The time left until `end` of a clock, from now on by the clock that the older function knows. */
+/* Converts a deadline of `clock` into one of CLOCK_REALTIME, the only clock of the older functions. */
 static struct timespec realtimeOf(clockid_t clock, const struct timespec* end) {
   struct timespec now, real;
   clock_gettime(clock, &now);
@@ -53,7 +53,7 @@ static struct timespec realtimeOf(clockid_t clock, const struct timespec* end) {
   }
   return real;
 }
-/* Of std::condition_variable and std::timed_mutex: who waits looks at the clock again. */
+/* std::condition_variable and std::timed_mutex call these, and check the clock again after each return. */
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const struct timespec* end) {
   const struct timespec real = realtimeOf(clock, end);
@@ -131,12 +131,13 @@ HIDDEN const char* strerrorname_np(int number) {
     NAMED(EDQUOT);
     NAMED(ECANCELED);
     default:
-      return NULL; /* who asks prints the number */
+      return NULL; /* the caller prints the number */
   }
 #undef NAMED
 }
 
-/* Of libgcc, which unwinds the stack: the object in whose code `pc` lies. The structure is glibc's of 2.35. */
+/* Finds the shared object that contains the code at `pc`. libgcc's unwinder calls this; the structure is glibc 2.35's.
+ */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 typedef struct dl_find_object FoundObject;
 #else

@@ -1,6 +1,6 @@
-# The target `release` links the objects of this build once more, into release/: for every system with glibc 2.28 or newer (as Node's own binaries
-# are), and with nothing else than the C library. They are linked with stubs that have the names and versions of that glibc (glibc-*.txt), and
-# with what it lacks (compat.c). Debug information stays in; scripts/release.mjs takes it apart.
+# The target `release` links this build's objects again, into release/, for every system with glibc 2.28 or newer. The binaries depend on nothing
+# but glibc. The linker sees stub libraries with glibc 2.28's symbol versions (glibc-*.txt); compat.c has the functions that glibc 2.28 lacks.
+# The binaries keep their debug information; scripts/release.mjs splits it off.
 set(STUBS ${CMAKE_BINARY_DIR}/stubs)
 set(NAMES ${CMAKE_CURRENT_LIST_DIR}/glibc-${CMAKE_SYSTEM_PROCESSOR}.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${NAMES})
@@ -49,7 +49,7 @@ add_library(compat OBJECT EXCLUDE_FROM_ALL release/compat.c)
 add_library(start OBJECT EXCLUDE_FROM_ALL release/start.c)
 set_target_properties(compat start PROPERTIES UNITY_BUILD OFF)
 
-# finish_release(TARGET [LIBRARY...]): how it is linked.
+# finish_release(TARGET [LIBRARY...]): sets the link options of a release target.
 function(finish_release TARGET)
   set_target_properties(${TARGET} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/release RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/release
@@ -70,7 +70,7 @@ finish_release(nccl_release)
 add_library(binding_release MODULE EXCLUDE_FROM_ALL $<TARGET_OBJECTS:binding> $<TARGET_OBJECTS:compat>)
 set_target_properties(binding_release PROPERTIES PREFIX "" OUTPUT_NAME ncclrun SUFFIX .node)
 finish_release(binding_release nccl_release)
-# Node has the names of its interface.
+# Node itself exports the Node-API functions.
 target_link_options(binding_release PRIVATE -Wl,--unresolved-symbols=ignore-all)
 
 foreach(PROGRAM dial unpack perf)
@@ -81,6 +81,6 @@ endforeach()
 finish_release(dial_release)
 finish_release(unpack_release)
 finish_release(perf_release nccl_release)
-foreach(PROGRAM guardian watchdog)  # these are static
+foreach(PROGRAM guardian watchdog)  # statically linked
   add_dependencies(release ncclrun-${PROGRAM})
 endforeach()

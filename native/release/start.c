@@ -1,6 +1,6 @@
-/* Where a release's programs begin. Before glibc 2.34 a program brought the function that runs its constructors; the C
- * compiler's own beginning, made for a newer glibc, brings none, and an older glibc would run main without them. A
- * newer one still takes the function (__libc_start_main of version 2.2.5). */
+/* Entry point of a release's programs. Before glibc 2.34 the program itself passed the function that runs its
+ * constructors to __libc_start_main. The start files of a newer glibc pass none, so an older glibc would call main
+ * without running the constructors. Newer versions still accept the function (__libc_start_main@GLIBC_2.2.5). */
 typedef void Constructor(int argc, char** argv, char** environment);
 extern Constructor* const __init_array_start[] __attribute__((visibility("hidden")));
 extern Constructor* const __init_array_end[] __attribute__((visibility("hidden")));
@@ -9,8 +9,8 @@ __attribute__((used)) static void construct(int argc, char** argv, char** enviro
   for (Constructor* const* one = __init_array_start; one != __init_array_end; one++) (*one)(argc, argv, environment);
 }
 
-/* __libc_start_main(main, argc, argv, init, fini, end of the dynamic linker, end of the stack), as the processor's ABI
- * has the stack and the registers of a new process. */
+/* Calls __libc_start_main(main, argc, argv, init, fini, rtld_fini, stack_end). The processor's ABI defines the stack
+ * and the registers at process entry. */
 #if defined(__x86_64__)
 __asm__(
     ".globl ncclrunStart\n"

@@ -1,4 +1,4 @@
-// Archives with the same bytes every time.
+// Writes reproducible archives.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,18 +10,18 @@ function must(file, argv, options) {
   if (status !== 0) end(`${file} ${argv.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
-/** As npm packs it: every file has the same date and owner. */
+/** npm pack gives every file the same date and owner. */
 export function packForNpm(directory, out) {
   must('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', out], { cwd: directory });
 }
 
-/** `name`: of a directory in `parent`. */
+/** Packs the directory `name` of `parent`. */
 export function packForTar(parent, name, file, seconds) {
   const owner = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name', '--format=ustar', `--mtime=@${seconds}`];
   must('tar', ['-C', parent, ...owner, '--mode=u=rwX,go=rX', '-I', 'zstd -12 -T0', '-cf', file, name]);
 }
 
-/** What `sha256sum -c` reads. */
+/** Writes SHA256SUMS for `sha256sum --check`. */
 export function writeSums(out) {
   const names = readdirSync(out).filter((name) => /\.(tgz|zst)$/.test(name));
   const lines = names.toSorted().map(

@@ -1,8 +1,8 @@
-// The binaries of a release: that they ask for no newer C library than promised, and their debug information in files apart.
+// Checks the binaries of a release against the promised glibc version, and splits off their debug information.
 import { basename, join } from 'node:path';
 import { end, outputOf } from '../tool.mjs';
 
-/** Of glibc: what Node's own binaries ask for. */
+/** Node's own binaries require this version. */
 const NEWEST = 'GLIBC_2.28';
 const LIBRARIES = /^(lib(c|m|dl|pthread)\.so\.\d|ld-linux-[\w-]+\.so\.\d|libnccl\.so\.2)$/;
 
@@ -13,7 +13,7 @@ function isNewer(one, other) {
   return place !== -1 && a[place] > (b[place] ?? 0);
 }
 
-/** Symbol by symbol. Ends the release with a sentence that names the first that is not as it should be. */
+/** Checks every undefined symbol and every needed library. Ends the release with a message that names the first wrong one. */
 export function checkBinary(path) {
   const name = basename(path);
   const read = (tool, ...argv) => outputOf(tool, [...argv, path]) ?? end(`${tool} cannot read ${path}`);
@@ -30,7 +30,7 @@ export function checkBinary(path) {
   }
 }
 
-/** Debug information goes into `directory`, under the name that the binary says. */
+/** Moves the debug information into `directory`; .gnu_debuglink in the binary names the file. */
 export function takeDebugApart(path, directory) {
   const debug = join(directory, `${basename(path)}.debug`);
   const steps = [

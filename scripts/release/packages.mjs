@@ -1,14 +1,14 @@
-// What each package of a release consists of.
+// Content of the packages of a release.
 //
-//   ncclrun               what programs import, with nothing to install beside it; the command is one that starts the next one's
-//   @ncclrun/linux-x64    an installation as hosts have it: command, agent, engine. One directory, which is trusted, copied and found as a whole
-//   @ncclrun/kernels      the GPUs' code, the same for every processor
+//   ncclrun               the module that programs import, and a command that starts the launcher of the next package
+//   @ncclrun/linux-x64    a complete installation: launcher, agent and engine in one directory, which ncclrun trusts and copies as a whole
+//   @ncclrun/kernels      GPU code, the same for every processor
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { end } from '../tool.mjs';
 
 const BINARIES = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack'];
-/** Linked whole: they serve every system as the build made them. */
+/** Statically linked: the build's own files run on every system. */
 const STATIC = ['ncclrun-guardian', 'ncclrun-watchdog'];
 const DOCUMENTS = [
   'docs',
@@ -21,7 +21,7 @@ const DOCUMENTS = [
   'LICENSE',
 ];
 
-/** Of the checkout's manifest: all but what only building needs. */
+/** Fields of the checkout's package.json that the published one keeps. */
 const KEPT = ['name', 'version', 'description', 'license', 'type', 'engines', 'os', 'bin', 'man', 'exports'];
 
 export function platformName() {
@@ -36,7 +36,7 @@ function common({ version, license, engines }, name, description) {
   return { name, version, description, license, type: 'module', engines, os: ['linux'] };
 }
 
-/** The installation, without kernels and Node. Returns where its binaries are, which have their debug information still. */
+/** Writes the installation without kernels and Node. Returns the paths of its binaries, which still contain debug information. */
 export function stagePlatform(root, directory, manifest) {
   const put = (name, from = join(root, name)) =>
     cpSync(from, join(directory, name), { recursive: true, dereference: true });
@@ -48,7 +48,7 @@ export function stagePlatform(root, directory, manifest) {
     files: ['bin', 'build', 'dist', 'native'],
   });
   for (const name of ['LICENSE', 'bin', 'native/include']) put(name);
-  // Compiled code, which differs from build to build, is left out: it only makes starts faster.
+  // V8's code caches differ from build to build, and only make starts faster.
   for (const name of readdirSync(join(root, 'dist/bundle'))) if (/\.[cm]js$/.test(name)) put(`dist/bundle/${name}`);
   for (const name of BINARIES) put(`build/${name}`, join(root, 'build/release', name));
   for (const name of STATIC) put(`build/${name}`);
@@ -69,7 +69,7 @@ export function stageKernels(directory, manifest, kernels) {
     if (name.endsWith('.fatbin') || name === 'architectures') cpSync(join(kernels, name), join(directory, name));
 }
 
-/** `others`: names of the packages that it brings. */
+/** `others`: names of the packages that npm installs with it. */
 export function stageMain(root, directory, manifest, others) {
   mkdirSync(directory, { recursive: true });
   write(directory, {
@@ -88,7 +88,7 @@ export function stageMain(root, directory, manifest, others) {
     cpSync(file, join(directory, relative(root, file)));
 }
 
-/** The file and all that it imports by relative paths. */
+/** Returns the file and all files that it imports by relative paths. */
 function declarationsFrom(root, first) {
   const found = new Set([first]);
   for (const file of found) {

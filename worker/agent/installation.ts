@@ -16,12 +16,24 @@ export const INVITED_AGENT = 'invited';
 /** What a remote shell starts; the same path on every host. */
 export const agentPath = join(installationRoot, 'bin', 'ncclrun-agent');
 
-/** The engine's code for GPUs: in the build, or a package of its own beside that of the engine. */
+/** Directory of the GPU kernels: build/kernels, or the package @ncclrun/kernels beside the engine's package. */
 export function kernelsDirectory(): string {
   const built = join(installationRoot, 'build', 'kernels');
   const packaged = join(dirname(installationRoot), 'kernels');
-  const isPackaged = basename(dirname(installationRoot)) === '@ncclrun' && existsSync(join(packaged, 'architectures'));
-  return isPackaged && !existsSync(join(built, 'architectures')) ? packaged : built;
+  return isPackage() && hasKernels(packaged) && !hasKernels(built) ? packaged : built;
+}
+
+/** True for the npm package without the package of the GPU kernels, which dist/identity counts as part of it. */
+export function lacksPackagedKernels(): boolean {
+  return isPackage() && !hasKernels(kernelsDirectory());
+}
+
+function isPackage(): boolean {
+  return basename(dirname(installationRoot)) === '@ncclrun';
+}
+
+function hasKernels(directory: string): boolean {
+  return existsSync(join(directory, 'architectures'));
 }
 
 /** The version in package.json; launcher and agents must agree on it. */

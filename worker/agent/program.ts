@@ -4,7 +4,7 @@ import { dirname, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { installationRoot } from './installation.ts';
 
-/** Tells Node of the library in this installation (scripts/resolve.mjs). */
+/** Lets Node resolve 'ncclrun' to this installation's library (scripts/resolve.mjs). */
 const resolver = join(installationRoot, 'dist/bundle/resolve.mjs');
 
 const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
@@ -34,7 +34,7 @@ export function nodeProgram(argv: readonly string[], workingDirectory: string): 
   };
 }
 
-/** Whether Node finds what the program means by 'ncclrun': where it was installed for all, or copied to the host, it does not. */
+/** True if Node resolves 'ncclrun' for the program. It does not where ncclrun was installed globally or copied to the host. */
 function findsNcclrun(program: string): boolean {
   let belongs = '';
   for (let directory = dirname(program); ; directory = dirname(directory)) {
@@ -42,7 +42,7 @@ function findsNcclrun(program: string): boolean {
     if (belongs === '') belongs = read(join(directory, 'package.json'));
     if (directory === dirname(directory)) break;
   }
-  return /"name"\s*:\s*"ncclrun"/.test(belongs); // a package finds itself
+  return /"name"\s*:\s*"ncclrun"/.test(belongs); // a package can import itself
 }
 
 function read(path: string): string {

@@ -107,12 +107,12 @@ export function leave(status: number): never {
   return process.exit(status);
 }
 
-/** The package that has the native code where ncclrun comes from npm. */
+/** npm package that holds the native code. */
 const platformPackage = `@ncclrun/linux-${process.arch}`;
 
 /**
- * This file is worker/engine/load.ts, dist/worker/engine/load.js or part of dist/bundle/*.cjs or dist/worker/index.js. A checkout's build/ stands
- * beside worker/ and dist/; else npm puts that package into ours, or beside it.
+ * This file is worker/engine/load.ts, dist/worker/engine/load.js, or part of dist/bundle/*.cjs or dist/worker/index.js. In a checkout, build/ is
+ * beside worker/ and dist/. npm installs the platform package inside our package or beside it.
  */
 function candidates(): string[] {
   const here = dirname(fileURLToPath(import.meta.url));

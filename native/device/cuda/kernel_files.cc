@@ -66,7 +66,7 @@ KernelArchitectures findArchitectures() {
 
 }  // namespace
 
-// Beside the library, or the package of kernels beside that of the library.
+// build/kernels beside the library, or the package @ncclrun/kernels beside the library's package.
 const std::string& kernelsDirectory() {
   static const auto& directory = *new std::string([] {
     const std::string beside = libraryDirectory() + "/kernels", package = "/@ncclrun/";

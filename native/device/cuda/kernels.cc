@@ -119,7 +119,8 @@ int capabilityOf(const Gpu& gpu) {
   return 10 * major + minor;
 }
 
-// It runs on GPUs of the same major number and a minor one that is not less, PTX on all newer ones.
+// Machine code runs on GPUs of the same major compute capability and the same or a higher minor one; PTX runs on all
+// newer GPUs.
 bool hasMachineCode(const Gpu& gpu) {
   if (haveOtherKernels()) return true;
   const int own = capabilityOf(gpu);
@@ -158,7 +159,7 @@ std::string olderDriver() {
       version / 1000, version % 1000 / 10);
 }
 
-// The driver keeps what it has compiled (in ~/.nv/ComputeCache).
+// The driver caches its output in ~/.nv/ComputeCache.
 void tellOfCompiling(const Gpu& gpu, const std::string& path) {
   const int own = capabilityOf(gpu);
   tellInfo(
