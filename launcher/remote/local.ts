@@ -11,6 +11,7 @@ import {
   installationRoot,
   installedVersion,
   kernelsDirectory,
+  lacksPackagedKernels,
   libraryPath,
 } from '../../worker/agent/installation.ts';
 import { hostFacts, type HostFacts } from '../../worker/agent/host-facts.ts';
@@ -21,7 +22,17 @@ import type { Detected } from '../../worker/topology/detect.ts';
 import { usageError } from '../cli/usage-error.ts';
 import type { StartAgent } from './connection.ts';
 
-export { agentPath, dialPath, INVITED_AGENT, installationRoot, installedVersion, kernelsDirectory, leave, libraryPath };
+export {
+  agentPath,
+  dialPath,
+  INVITED_AGENT,
+  installationRoot,
+  installedVersion,
+  kernelsDirectory,
+  lacksPackagedKernels,
+  leave,
+  libraryPath,
+};
 
 /** A running tool whose stdin and stdout carry frames; `changes` (NAME=value) to our environment are its alone. @throws NativeError if it cannot be started */
 export function startTool(words: readonly string[], changes: readonly string[]): NativeLink {

@@ -1,7 +1,7 @@
 /** Which ncclrun this is, exactly: the name under which hosts keep it in their caches. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { installationRoot } from '../local.ts';
+import { installationRoot, lacksPackagedKernels } from '../local.ts';
 
 export interface Identity {
   /** As in package.json. An installation of the same version serves, whoever built it. */
@@ -18,7 +18,8 @@ export function installedIdentity(): Identity | null {
   try {
     const [version, hash] = readFileSync(join(installationRoot, IDENTITY_FILE), 'utf8').trim().split(' ');
     if (version === undefined || hash === undefined) return null;
-    return { version, key: `${version}-${hash}-node${process.versions.node}` };
+    const kernels = lacksPackagedKernels() ? '-nokernels' : '';
+    return { version, key: `${version}-${hash}${kernels}-node${process.versions.node}` };
   } catch {
     return null;
   }
