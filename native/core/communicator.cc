@@ -307,8 +307,9 @@ Status Communicator::divisible(const char* function, bool broken) {
                        "or one of its like made",
                        function)};
   }
+  // The state is read once: a communicator that fails from here on still divides where a failed one does.
   const State now = state();
-  if (now == State::revoked) return {};
+  if (now == State::revoked || now == State::ready) return {};
   if (broken && now == State::failed) {
     std::lock_guard lock(mutex_);
     return dataPath_ != nullptr ? Status{} : status_;  // it never was
