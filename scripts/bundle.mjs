@@ -57,12 +57,12 @@ export async function bundle(root) {
   const inputs = new Set(['bundle', 'lean-ssh2', 'resolve'].map((name) => `scripts/${name}.mjs`)).add(
     'scripts/start.cjs',
   );
-  const make = async (name, options) => {
-    const outfile = join(directory, `${name}.bundle.cjs`);
-    const made = await build({ ...common, absWorkingDir: root, outfile, metafile: true, ...options });
+  const buildOf = async (options) => {
+    const made = await build({ absWorkingDir: root, metafile: true, ...options });
     for (const path of Object.keys(made.metafile.inputs)) if (!/^<|:/.test(path)) inputs.add(path);
     return made;
   };
+  const make = (name, options) => buildOf({ ...common, outfile: join(directory, `${name}.bundle.cjs`), ...options });
   mkdirSync(directory, { recursive: true });
   rmSync(madeOf, { force: true });
 
@@ -84,19 +84,16 @@ export async function bundle(root) {
     const lines = Object.entries(parts).map(([path, part]) => `exports['${path}'] = ${part};\n`);
     await make(name, { stdin: { contents: lines.join(''), resolveDir: root }, plugins: [leanSsh2] });
   }
-  const library = await build({
+  await buildOf({
     bundle: true,
     platform: 'node',
     format: 'esm',
     target: 'node22',
     legalComments: 'none',
     logLevel: 'warning',
-    absWorkingDir: root,
     entryPoints: ['worker/index.ts'],
     outfile: join(directory, 'library.mjs'),
-    metafile: true,
   });
-  for (const path of Object.keys(library.metafile.inputs)) inputs.add(path);
   copyFileSync(join(root, 'scripts/resolve.mjs'), join(directory, 'resolve.mjs'));
   for (const name of ['main', 'agent', ...Object.keys(apart), ...Object.keys(packages)])
     copyFileSync(join(root, 'scripts/start.cjs'), join(directory, `${name}.cjs`));
@@ -115,13 +112,8 @@ function stateOf(root, paths) {
 function isAsMade(root, madeOf) {
   try {
     const before = readFileSync(madeOf, 'utf8');
-    return (
-      before ===
-      stateOf(
-        root,
-        Array.from(before.matchAll(/^\S+ \S+ (.*)$/gm), ([, path]) => path),
-      )
-    );
+    const paths = Array.from(before.matchAll(/^\S+ \S+ (.*)$/gm), ([, path]) => path);
+    return before === stateOf(root, paths);
   } catch {
     return false;
   }

@@ -2,11 +2,10 @@
 // Run it when a release does not link because a symbol is not in the list:
 //
 //   node scripts/glibc-symbols.mjs [NAME...]    NAME: a symbol to add
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { end } from './tool.mjs';
+import { need } from './tool.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const processor = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
@@ -22,15 +21,10 @@ function libraryOf(name) {
   return null;
 }
 
-function tool(file, ...argv) {
-  const { status, stdout } = spawnSync(file, argv, { encoding: 'utf8', maxBuffer: 2 ** 26 });
-  return status === 0 ? stdout : end(`${file} ${argv.join(' ')} failed`);
-}
-
 /** Returns each exported symbol with its versions, and the size of data symbols in bytes. */
 function offered(file) {
   const found = new Map();
-  for (const line of tool('objdump', '-T', file).split('\n')) {
+  for (const line of need('objdump', ['-T', file]).split('\n')) {
     const match = /^[0-9a-f]+ .{7} (\S+)\s+([0-9a-f]+)\s+\(?(GLIBC_[\d.]+)\)?\s+(\S+)$/.exec(line);
     if (match === null) continue;
     const [, section, bytes, version, name] = match;
@@ -52,12 +46,12 @@ const libraries = [
 
 const binaries = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun-unpack'];
 const archives = ['libstdc++.a', 'libgcc_eh.a', 'libgcc.a'].map((name) =>
-  tool('g++', `-print-file-name=${name}`).trim(),
+  need('g++', [`-print-file-name=${name}`]).trim(),
 );
 const wanted = new Set(process.argv.slice(2));
 const undefinedNames = [
-  ...binaries.map((name) => tool('nm', '-D', '-u', join(root, 'build', name))),
-  ...archives.map((file) => tool('nm', '-u', file)),
+  ...binaries.map((name) => need('nm', ['-D', '-u', join(root, 'build', name)])),
+  ...archives.map((file) => need('nm', ['-u', file])),
 ];
 for (const line of undefinedNames.flatMap((names) => names.split('\n')))
   wanted.add(line.trim().split(' ').at(-1).split('@')[0]);

@@ -70,9 +70,7 @@ console.log(out);
 /** Packs one directory that holds everything, Node included, for users without npm. */
 function packWhole(name) {
   const directory = join(stage, name);
-  cpSync(join(stage, 'main'), directory, { recursive: true });
-  cpSync(join(stage, 'platform'), directory, { recursive: true });
-  cpSync(join(stage, 'main/package.json'), join(directory, 'package.json')); // what programs import
+  for (const part of ['platform', 'main']) cpSync(join(stage, part), directory, { recursive: true });
   if (kernels !== null) {
     cpSync(join(stage, 'kernels'), join(directory, 'build/kernels'), { recursive: true });
     rmSync(join(directory, 'build/kernels/package.json'));

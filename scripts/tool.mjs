@@ -23,6 +23,12 @@ export function ending(running) {
   });
 }
 
+/** Returns what the tool prints. Ends the build with the tool's own words if it fails. */
+export function need(tool, args, options = {}) {
+  const { error, status, stdout, stderr } = spawnSync(tool, args, { encoding: 'utf8', maxBuffer: 2 ** 26, ...options });
+  return status === 0 ? stdout : end(`${tool} ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
+}
+
 /** What it prints, or null where it is not there or fails. */
 export function outputOf(tool, args) {
   const { error, status, stdout } = spawnSync(tool, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });

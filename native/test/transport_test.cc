@@ -247,7 +247,7 @@ TEST(both_protocols_take_turns_on_one_connection) {
 }
 
 // What listens has the connection already, and ends it before this side has looked again: the peer leaves just then.
-// Whether it did so in order is told by its agent, or by its farewell on another connection.
+// Its agent, or its farewell on another connection, says whether it left in order.
 TEST(a_connection_that_is_reset_at_once_is_made_again) {
   uint32_t port = 0;
   const Descriptor listener(makeListener(port));

@@ -1,24 +1,18 @@
 // Writes reproducible archives.
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { end } from '../tool.mjs';
-
-function must(file, argv, options) {
-  const { status, error, stderr } = spawnSync(file, argv, { encoding: 'utf8', ...options });
-  if (status !== 0) end(`${file} ${argv.join(' ')}: ${error?.message ?? stderr.trim()}`);
-}
+import { need } from '../tool.mjs';
 
 /** npm pack gives every file the same date and owner. */
 export function packForNpm(directory, out) {
-  must('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', out], { cwd: directory });
+  need('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', out], { cwd: directory });
 }
 
 /** Packs the directory `name` of `parent`. */
 export function packForTar(parent, name, file, seconds) {
   const owner = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name', '--format=ustar', `--mtime=@${seconds}`];
-  must('tar', ['-C', parent, ...owner, '--mode=u=rwX,go=rX', '-I', 'zstd -12 -T0', '-cf', file, name]);
+  need('tar', ['-C', parent, ...owner, '--mode=u=rwX,go=rX', '-I', 'zstd -12 -T0', '-cf', file, name]);
 }
 
 /** Writes SHA256SUMS for `sha256sum --check`. */

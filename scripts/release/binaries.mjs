@@ -1,6 +1,6 @@
 // Checks the binaries of a release against the promised glibc version, and splits off their debug information.
 import { basename, join } from 'node:path';
-import { end, outputOf } from '../tool.mjs';
+import { end, need } from '../tool.mjs';
 
 /** Node's own binaries require this version. */
 const NEWEST = 'GLIBC_2.28';
@@ -16,10 +16,9 @@ function isNewer(one, other) {
 /** Checks every undefined symbol and every needed library. Ends the release with a message that names the first wrong one. */
 export function checkBinary(path) {
   const name = basename(path);
-  const read = (tool, ...argv) => outputOf(tool, [...argv, path]) ?? end(`${tool} cannot read ${path}`);
-  for (const [, library] of read('readelf', '-d').matchAll(/\(NEEDED\)[^[]*\[([^\]]+)\]/g))
+  for (const [, library] of need('readelf', ['-d', path]).matchAll(/\(NEEDED\)[^[]*\[([^\]]+)\]/g))
     if (!LIBRARIES.test(library)) end(`${name} needs ${library}, which a release cannot count on`);
-  for (const line of read('nm', '-D', '-u').split('\n')) {
+  for (const line of need('nm', ['-D', '-u', path]).split('\n')) {
     const [, kind, symbol, version] = /^\s*(\S) ([^@\s]+)@?@?(\S*)/.exec(line) ?? [];
     if (symbol === undefined || kind === 'w' || kind === 'v') continue;
     if (version === '' && !/^(napi|node_api|nccl|ncclrun)/.test(symbol))
@@ -38,5 +37,5 @@ export function takeDebugApart(path, directory) {
     ['--strip-all', '--keep-section=.note.gnu.build-id', path],
     [`--add-gnu-debuglink=${debug}`, path],
   ];
-  for (const argv of steps) if (outputOf('objcopy', argv) === null) end(`objcopy ${argv.join(' ')} failed`);
+  for (const argv of steps) need('objcopy', argv);
 }

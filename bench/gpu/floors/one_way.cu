@@ -1,12 +1,9 @@
-// What one GPU can push to another, or read of it, one way, by bulk copies through the blocks' memory, while the receiver
-// adds what came before to its own: a reduce or a gather of two ranks, of which nobody is told or waited for.
+// Measures how fast one GPU pushes operands to another, or the other reads them, in one direction, while the receiver adds
+// earlier operands to its own: the data transfer of a reduce or gather of two ranks, without any synchronization.
 //   nvcc -O3 -std=c++20 -arch=sm_90 -I../../../native -o one_way one_way.cu && ./one_way
-#include "device/cuda/bulk_copies.cuh"
-#include "sums.cuh"
+#include "bulk_sums.cuh"
 
 namespace {
-
-using ncclrun::cuda::BulkCopies;
 
 constexpr uint32_t kSharedBytes = (192 << 10) + 128;
 
@@ -20,29 +17,9 @@ struct OneWay : Sum {
   Layout layout;
 };
 
-extern __shared__ __align__(128) char shared[];
-
-// One thread pushes by pieces, of which kAhead are loaded before the oldest is stored.
 template <uint32_t kPiece, uint32_t kPlaces, uint32_t kAhead>
 __global__ void push(OneWay all) {
-  if (threadIdx.x != 0) return;
-  const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
-  auto* arrivals = reinterpret_cast<uint64_t*>(shared + kPlaces * kPiece);
-  for (uint32_t i = 0; i < kPlaces; i++) BulkCopies::begin(&arrivals[i]);
-  BulkCopies::order();
-  BulkCopies copies;
-  const auto pieces = uint32_t(share / kPiece);
-  for (uint32_t i = 0; i < pieces + kAhead; i++) {
-    if (i < pieces) {
-      copies.awaitStoresRead<kPlaces - kAhead - 1>();
-      copies.load(shared + i % kPlaces * kPiece, all.sent + begin + size_t(i) * kPiece, kPiece, &arrivals[i % kPlaces]);
-    }
-    if (i < kAhead) continue;
-    const uint32_t stored = i - kAhead;
-    copies.await(&arrivals[stored % kPlaces], stored / kPlaces);
-    copies.store(all.target + all.layout.at(size_t(stored) * kPiece), shared + stored % kPlaces * kPiece, kPiece);
-  }
-  copies.awaitStores<0>();
+  if (threadIdx.x == 0) pushPieces<kPiece, kPlaces, kAhead>(all, [&](size_t sent) { return all.layout.at(sent); });
 }
 
 // All threads store what they load.
@@ -66,34 +43,9 @@ __global__ void add(OneWay all) {
   addAll<6>(all.own + begin, all.theirs + all.layout.at(0), all.out + begin, share, kThreads, 256 << 10);
 }
 
-// The receiver reads the peer's by bulk copies, its own too, and adds.
 template <uint32_t kPiece, uint32_t kStages>
 __global__ void pull(OneWay all) {
-  const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
-  const auto pieces = uint32_t(share / kPiece);
-  auto* arrivals = reinterpret_cast<uint64_t*>(shared + 2 * kStages * kPiece);
-  BulkCopies copies;
-  const auto ask = [&](uint32_t piece) {
-    if (piece >= pieces || threadIdx.x != 0) return;
-    const size_t from = begin + size_t(piece) * kPiece;
-    char* const to = shared + piece % kStages * 2 * kPiece;
-    uint64_t* const arrival = &arrivals[piece % kStages * 2];
-    copies.load(to, all.theirs + from, kPiece, arrival);
-    copies.load(to + kPiece, all.own + from, kPiece, arrival + 1);
-  };
-  if (threadIdx.x == 0) {
-    for (uint32_t i = 0; i < 2 * kStages; i++) BulkCopies::begin(&arrivals[i]);
-    BulkCopies::order();
-  }
-  __syncthreads();
-  for (uint32_t i = 0; i < kStages; i++) ask(i);
-  for (uint32_t i = 0; i < pieces; i++) {
-    for (uint32_t which : {0, 1}) copies.await(&arrivals[i % kStages * 2 + which], i / kStages);
-    const char* const theirs = shared + i % kStages * 2 * kPiece;
-    addAll<4>(theirs + kPiece, theirs, all.out + begin + size_t(i) * kPiece, kPiece, kThreads, kPiece);
-    __syncthreads();
-    ask(i + kStages);
-  }
+  pullPieces<kPiece, kStages>(all);
 }
 
 using Kernel = void (*)(OneWay);

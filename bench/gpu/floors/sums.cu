@@ -1,42 +1,21 @@
 // What it takes to add a peer's floats to one's own, the half of a reduce_scatter of two ranks that costs blocks, by who
 // moves the peer's and how; nobody is told or waited for.
 //   nvcc -O3 -std=c++20 -arch=sm_90 -I../../../native -o sums sums.cu && ./sums
-#include "device/cuda/bulk_copies.cuh"
-#include "sums.cuh"
+#include "bulk_sums.cuh"
 
 namespace {
-
-using ncclrun::cuda::BulkCopies;
 
 constexpr uint32_t kPiece = 32 << 10, kPush = 16 << 10, kPlaces = 4;
 constexpr uint32_t kSharedBytes = 6 * kPiece + 128, kSlots = 1 << 20;
 
-extern __shared__ __align__(128) char shared[];
-
-// One thread pushes by bulk copies into a slot of kSlots bytes, the others add what lies in such a one.
+// One thread pushes into a slot of kSlots bytes, the others add what lies in such a slot.
 __global__ void pushAndAdd(Sum all) {
   const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
   const uint32_t workers = kThreads - 32;
   if (threadIdx.x < workers) {
     addAll<6>(all.own + begin, all.theirs + blockIdx.x * kSlots, all.out + begin, share, workers, kSlots);
   } else if (threadIdx.x == workers) {
-    auto* arrivals = reinterpret_cast<uint64_t*>(shared + kPlaces * kPush);
-    for (uint32_t i = 0; i < kPlaces; i++) BulkCopies::begin(&arrivals[i]);
-    BulkCopies::order();
-    BulkCopies copies;
-    const auto pieces = uint32_t(share / kPush);
-    for (uint32_t i = 0; i < pieces + 2; i++) {  // two are loaded ahead
-      if (i < pieces) {
-        copies.awaitStoresRead<1>();
-        copies.load(shared + i % kPlaces * kPush, all.sent + begin + size_t(i) * kPush, kPush, &arrivals[i % kPlaces]);
-      }
-      if (i < 2) continue;
-      const uint32_t stored = i - 2;
-      copies.await(&arrivals[stored % kPlaces], stored / kPlaces);
-      copies.store(all.target + blockIdx.x * kSlots + size_t(stored) * kPush % kSlots, shared + stored % kPlaces * kPush,
-                   kPush);
-    }
-    copies.awaitStores<0>();
+    pushPieces<kPush, kPlaces, 2>(all, [](size_t sent) { return blockIdx.x * size_t(kSlots) + sent % kSlots; });
   }
 }
 
@@ -46,35 +25,7 @@ __global__ void loadAndAdd(Sum all) {
   addAll<6>(all.own + begin, all.theirs + begin, all.out + begin, share, kThreads, ~size_t(0));
 }
 
-// Read from the peer by bulk copies into the block's memory, one's own too.
-__global__ void pullAndAdd(Sum all) {
-  constexpr uint32_t kStages = 3;
-  const size_t share = all.bytes / gridDim.x, begin = blockIdx.x * share;
-  const auto pieces = uint32_t(share / kPiece);
-  auto* arrivals = reinterpret_cast<uint64_t*>(shared + 2 * kStages * kPiece);
-  BulkCopies copies;
-  const auto ask = [&](uint32_t piece) {
-    if (piece >= pieces || threadIdx.x != 0) return;
-    const size_t from = begin + size_t(piece) * kPiece;
-    char* const to = shared + piece % kStages * 2 * kPiece;
-    uint64_t* const arrival = &arrivals[piece % kStages * 2];
-    copies.load(to, all.theirs + from, kPiece, arrival);
-    copies.load(to + kPiece, all.own + from, kPiece, arrival + 1);
-  };
-  if (threadIdx.x == 0) {
-    for (uint32_t i = 0; i < 2 * kStages; i++) BulkCopies::begin(&arrivals[i]);
-    BulkCopies::order();
-  }
-  __syncthreads();
-  for (uint32_t i = 0; i < kStages; i++) ask(i);
-  for (uint32_t i = 0; i < pieces; i++) {
-    for (uint32_t which : {0, 1}) copies.await(&arrivals[i % kStages * 2 + which], i / kStages);
-    const char* const theirs = shared + i % kStages * 2 * kPiece;
-    addAll<4>(theirs + kPiece, theirs, all.out + begin + size_t(i) * kPiece, kPiece, kThreads, kPiece);
-    __syncthreads();
-    ask(i + kStages);
-  }
-}
+__global__ void pullAndAdd(Sum all) { pullPieces<kPiece, 3>(all); }
 
 }  // namespace
 

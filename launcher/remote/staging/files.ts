@@ -19,15 +19,17 @@ export const UNPACKER = 'build/ncclrun-unpack';
 /** Where they are there: the code makes starts faster. */
 const wished = ['agent', 'machine', 'main', 'remote', 'ssh2'].map((name) => `dist/bundle/${name}.code`);
 
+function installed(path: string): Pick<BundleFile, 'source' | 'path'> {
+  return { source: join(installationRoot, path), path };
+}
+
 /** In the order in which they are unpacked: the identity, last, tells that all the others are there. */
 export function bundleFiles(): BundleFile[] {
-  const placed = [
-    ...[...neededFiles, ...wished].map((path) => ({ source: join(installationRoot, path), path })),
-    ...kernelFiles.map((path) => ({ source: join(kernelsDirectory(), basename(path)), path })),
-    { source: join(installationRoot, IDENTITY_FILE), path: IDENTITY_FILE },
-  ];
-  const ours = placed
-    .filter(({ source, path }) => neededFiles.includes(path) || path === IDENTITY_FILE || existsSync(source))
-    .map((file) => ({ ...file, executable: /^bin\/|^build\/ncclrun-/.test(file.path) }));
+  const kernels = kernelFiles.map((path) => ({ source: join(kernelsDirectory(), basename(path)), path }));
+  const optional = [...wished.map((path) => installed(path)), ...kernels].filter(({ source }) => existsSync(source));
+  const ours = [...neededFiles.map((path) => installed(path)), ...optional, installed(IDENTITY_FILE)].map((file) => ({
+    ...file,
+    executable: /^bin\/|^build\/ncclrun-/.test(file.path),
+  }));
   return [{ source: process.execPath, path: BUNDLED_NODE, executable: true }, ...ours];
 }
