@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Suites run one after another, in this order. */
@@ -9,6 +10,9 @@ const shared = ['unit', 'local', 'cluster', 'slurm', 'long'];
 /** Of these much time is spent waiting: one more of them at once. */
 const waiting = ['cluster', 'slurm', 'long'];
 
+/** For the many processes that the tests start: each would compile the same modules for itself. */
+const compiled = fileURLToPath(new URL('build/test/compiled', import.meta.url));
+
 const suite = (name: string, timeoutSeconds: number) => ({
   test: {
     name,
@@ -17,6 +21,7 @@ const suite = (name: string, timeoutSeconds: number) => ({
     hookTimeout: timeoutSeconds * 1000,
     fileParallelism: shared.includes(name),
     maxWorkers: availableParallelism() + (waiting.includes(name) ? 1 : 0),
+    env: { NODE_COMPILE_CACHE: compiled },
     isolate: false, // a process for all files: what they import takes longer than many of their tests
     sequence: { groupOrder: order.indexOf(name) },
   },

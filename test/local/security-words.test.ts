@@ -9,6 +9,7 @@ import { encodeFrame, encodeJson, makeFrame } from '../../control/messages/codec
 import { FrameKind } from '../../control/messages/frame.ts';
 import { Command } from '../rig/command.ts';
 import { HOSTILE, obeyed } from '../rig/hostile.ts';
+import { sample } from '../rig/whole.ts';
 
 /** Where no zero can be: in arguments, names of files and variables. */
 const WORD = HOSTILE.replaceAll('\u0000', '');
@@ -120,7 +121,7 @@ describe.each([
   });
   afterAll(() => server?.close());
 
-  it.each(['ssh2', 'openssh'])('is quoted with --rsh %s', (way) =>
+  it.each(sample(['ssh2', 'openssh'], 2))('is quoted with --rsh %s', (way) =>
     isHarmless(['--rsh', way, '-H', 'far:1', '/bin/true'], { status: 125, shown: 'cannot reach far', environment }),
   );
 });
@@ -131,22 +132,27 @@ describe('such a word', () => {
     await isHarmless(['--hostfile', 'hosts', '/bin/true'], { status: 2 });
   });
 
-  it.each([
-    ['the name of a hostfile that is not there', ['--hostfile', `x${FILE_NAME}`, '/bin/true'], 2],
-    ['the name of a program', [`./${FILE_NAME}`], 127],
-    ['the name of a directory', ['--wdir', `/${FILE_NAME}`, '/bin/true'], 125],
-    ['a host', ['-H', WORD, '/bin/true'], 2],
-    ['an option', [`--${WORD}`, '/bin/true'], 2],
-    ['an option’s value', ['-n', WORD, '/bin/true'], 2],
-    ['the name of a topology', ['topo', '--from', FILE_NAME], 2],
-    ['the name of a plan', ['plan', '--diff', FILE_NAME, FILE_NAME], 2],
-    ['an option of plan', ['plan', '--topo', FILE_NAME], 2],
-    ['the command of --rsh', ['--rsh', `/${FILE_NAME}`, '-H', 'far:1', '/bin/true'], 125],
-    ['a dry run', ['--dry-run', '-n', '1', '/bin/true', WORD], 0],
-    ['a dry run as JSON', ['--dry-run', '--json', '-n', '1', '/bin/true', `\u009B${WORD}`], 0],
-    ['a command that says all', ['--verbose', '-n', '1', '/bin/true', WORD], 0],
-    ['a result', ['--json', '-n', '1', `./${FILE_NAME}`], 127],
-  ] as const)('as %s', (name, argv, status) =>
+  it.each(
+    sample(
+      [
+        ['the name of a hostfile that is not there', ['--hostfile', `x${FILE_NAME}`, '/bin/true'], 2],
+        ['the name of a program', [`./${FILE_NAME}`], 127],
+        ['the name of a directory', ['--wdir', `/${FILE_NAME}`, '/bin/true'], 125],
+        ['a host', ['-H', WORD, '/bin/true'], 2],
+        ['an option', [`--${WORD}`, '/bin/true'], 2],
+        ['an option’s value', ['-n', WORD, '/bin/true'], 2],
+        ['the name of a topology', ['topo', '--from', FILE_NAME], 2],
+        ['the name of a plan', ['plan', '--diff', FILE_NAME, FILE_NAME], 2],
+        ['an option of plan', ['plan', '--topo', FILE_NAME], 2],
+        ['the command of --rsh', ['--rsh', `/${FILE_NAME}`, '-H', 'far:1', '/bin/true'], 125],
+        ['a dry run', ['--dry-run', '-n', '1', '/bin/true', WORD], 0],
+        ['a dry run as JSON', ['--dry-run', '--json', '-n', '1', '/bin/true', `\u009B${WORD}`], 0],
+        ['a command that says all', ['--verbose', '-n', '1', '/bin/true', WORD], 0],
+        ['a result', ['--json', '-n', '1', `./${FILE_NAME}`], 127],
+      ] as const,
+      2,
+    ),
+  )('as %s', (name, argv, status) =>
     isHarmless(argv, {
       status,
       ...(name.includes('JSON') || name === 'a result' ? { shown: String.raw`\u009b` } : {}),

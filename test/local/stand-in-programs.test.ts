@@ -3,6 +3,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { buildStandIn, copiesAlways, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { inFull } from '../rig/whole.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Some ranks come too late. */
@@ -36,13 +37,13 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     ['handles 2 default', 'handles: 2 ranks, default: right'],
     ['handles 2 broken', 'handles: 2 ranks, broken: right'],
     ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
-    ['abort 3', 'abort: 3 ranks: all ended, were told, and went on'],
+    ...inFull([['abort 3', 'abort: 3 ranks: all ended, were told, and went on']]),
     ['abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on'],
     ['abort_alone 4', 'abort_alone: 4 ranks: those who did not wait went on'],
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
     ['leave 4', 'leave: 4 ranks: who needed it was told, and nobody else'],
-    ['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on'],
-  ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000); // ranks are killed in nineteen states
+    ...inFull([['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on']]), // killed in nineteen states
+  ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000);
 
   it.each([
     ['two_streams 3 60 64 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
@@ -54,7 +55,7 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     ['left_over 3 5 40000', 'left_over: 3 ranks, 5 rounds: right'],
     ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
     ['freed 3 12 100000', 'freed: 3 ranks, 12 buffers: right'],
-    ['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on'],
+    ...inFull([['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on']]),
   ])('%s, by copy engines', (line, says) => programs.expectLast(line, says, { ...environment, ...COPIES }));
 
   // Ranks call their communicators in opposite orders. (The stand-in's own queues would hold up kernels, too.)

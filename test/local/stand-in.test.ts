@@ -5,6 +5,7 @@ import { noCompiler } from '../rig/gpu-programs.ts';
 import { Command } from '../rig/command.ts';
 import { buildMatrix, runMatrix } from '../rig/matrix.ts';
 import { buildStandIn, copiesAlways, ownKernels, standInEnvironment } from '../rig/stand-in.ts';
+import { sample } from '../rig/whole.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Of the matrix, as in ../long/kernels.test.ts. */
@@ -18,19 +19,24 @@ describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
     buildStandIn();
   }, 900_000);
 
-  it.each<[string, number, Record<string, string>]>([
-    ['by default', 4, {}],
-    ['for a rank alone', 1, {}],
-    ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
-    ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
-    ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
-    ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
-    ['through memory of the host', 3, { NCCL_P2P_DISABLE: '1' }],
-    ['copy engines', 2, COPIES],
-    ['copy engines', 4, COPIES],
-    ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_PATIENCE: '30' }],
-    ['copy engines, all streams in one queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
-  ])('all collectives are exact %s, on %i ranks', (_, ranks, wishes) =>
+  it.each(
+    sample<[string, number, Record<string, string>]>(
+      [
+        ['by default', 4, {}],
+        ['for a rank alone', 1, {}],
+        ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
+        ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
+        ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
+        ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+        ['through memory of the host', 3, { NCCL_P2P_DISABLE: '1' }],
+        ['copy engines', 2, COPIES],
+        ['copy engines', 4, COPIES],
+        ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_PATIENCE: '30' }],
+        ['copy engines, all streams in one queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
+      ],
+      3,
+    ),
+  )('all collectives are exact %s, on %i ranks', (_, ranks, wishes) =>
     runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
       seed: ranks,
       part: PART,

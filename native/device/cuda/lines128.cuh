@@ -35,12 +35,14 @@ class Lines128 {
         pass<kUnroll, kWhole>(move, span, group, patience);
       });
     } else if constexpr (WordFold<AllKinds>::kFolds) {
+      // By sums at full length; what other operators take in one turn is short.
+      constexpr bool kShort = kOneTurn && WordFold<AllKinds>::kChooses;
       if (move.froms == 1) {
-        forEachGroup<4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+        forEachGroup<kShort ? 1 : 4>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
           fold<2, kUnroll, kWhole>(move, span, group, patience);
         });
       } else {
-        forEachGroup<2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
+        forEachGroup<kShort ? 1 : 2>(span, [&]<uint32_t kUnroll, bool kWhole>(uint32_t group) {
           fold<4, kUnroll, kWhole>(move, span, group, patience);
         });
       }
@@ -230,22 +232,31 @@ class Lines128 {
   __device__ __forceinline__ void fold(const Move& move, const Span& span, uint32_t group, Patience& patience) {
     const Contributions contributions(move);
     typename WordFold<AllKinds>::Folding foldings[kUnroll][2];
+    Pair own[kUnroll]{};
+    if (move.own != nullptr) {
+      loadOwn<kUnroll, kWhole>(move.own, span, group, own);
+      if (fold_.scales()) {
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) own[u] = {fold_.scaled(own[u].a), fold_.scaled(own[u].b)};
+      }
+    }
 #pragma unroll 1
     for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
       Pair pairs[kTogether][kUnroll]{};
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
-        if (contributions.isOwn(first + k)) loadOwn<kUnroll, kWhole>(move.own, span, group, pairs[k]);
+        if (!contributions.isOwn(first + k)) continue;
+#pragma unroll
+        for (uint32_t u = 0; u < kUnroll; u++) pairs[k][u] = own[u];
       }
       receive<kTogether, kUnroll, kWhole>(contributions, first, span, group, pairs, patience);
 #pragma unroll
       for (uint32_t k = 0; k < kTogether; k++) {
         if (!contributions.has(first + k)) break;
-        const bool own = contributions.isOwn(first + k);
 #pragma unroll
         for (uint32_t u = 0; u < kUnroll; u++) {
-          foldings[u][0].take(fold_, pairs[k][u].a, own, first + k == 0);
-          foldings[u][1].take(fold_, pairs[k][u].b, own, first + k == 0);
+          foldings[u][0].take(fold_, pairs[k][u].a, k == 0 && first == 0);
+          foldings[u][1].take(fold_, pairs[k][u].b, k == 0 && first == 0);
         }
       }
     }

@@ -86,6 +86,7 @@ class Lines64 {
     if constexpr (WordFold<AllKinds>::kFolds) {
       constexpr uint32_t kTogether = 4;
       typename WordFold<AllKinds>::Folding folding;
+      if (move.own != nullptr && fold_.scales()) mine = fold_.scaled(mine);
 #pragma unroll 1
       for (uint32_t first = 0; first < contributions.count(); first += kTogether) {
         uint64_t words[kTogether]{};
@@ -93,8 +94,7 @@ class Lines64 {
 #pragma unroll
         for (uint32_t k = 0; k < kTogether; k++) {
           if (!contributions.has(first + k)) break;
-          const bool own = contributions.isOwn(first + k);
-          folding.take(fold_, own ? mine : words[k], own, first + k == 0);
+          folding.take(fold_, contributions.isOwn(first + k) ? mine : words[k], k == 0 && first == 0);
         }
       }
       return folding.result(fold_, isResult(move));

@@ -278,8 +278,10 @@ class Simple {
     const auto counted = [&]<uint32_t kSources, uint32_t kTargets>() {
       foldPieces<T, Op, Piece, kSources, kTargets>(targets, sources, pieces, adjust, scaled);
     };
-    // Sixteen elements to a piece make long code, which is not worth having for every number of sources.
-    constexpr bool kLong = Op::kFolds && sizeof(T) == 1;
+    // Sixteen elements to a piece make long code, which is not worth having for every number of sources; nor is what
+    // hardly occurs: another operator than a sum on memory that is not aligned to a piece.
+    constexpr bool kSeldom = sizeof(Piece) < sizeof(uint4) && !std::is_same_v<Op, Sum> && Op::kFolds;
+    constexpr bool kLong = (Op::kFolds && sizeof(T) == 1) || kSeldom;
     if (!kLong && sourceCount == 1 && targetCount == 1) {
       counted.template operator()<1, 1>();
     } else if (!kLong && sourceCount == 1 && targetCount == 2) {

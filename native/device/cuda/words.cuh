@@ -38,10 +38,7 @@ template <class AllKinds>
 __device__ __noinline__ void copyWords(const WordFold<AllKinds> fold, const void* source, void* target, size_t bytes) {
   const auto adjusted = [&](uint64_t word) {
     if constexpr (WordFold<AllKinds>::kFolds) {
-      if (!fold.scales()) return word;
-      typename WordFold<AllKinds>::Folding folding;
-      folding.take(fold, word, true, true);
-      return folding.result(fold, false);
+      return fold.scales() ? fold.scaled(word) : word;
     } else {
       return word;
     }

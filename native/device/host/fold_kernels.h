@@ -3,10 +3,6 @@
 // instructions for other users.
 #include "device/host/fold.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace ncclrun {
 namespace {
 
@@ -30,6 +26,7 @@ struct Lanes {
   using Element = T;
   using V = typename VectorOf<T>::Type;
   static constexpr size_t kCount = kVectorBytes / sizeof(T);
+  static constexpr bool kConvertsMuch = false;
   static V load(const char* from) {
     V v;
     __builtin_memcpy(&v, from, sizeof v);
@@ -70,6 +67,7 @@ template <class Bits>
 struct Narrow {
   typedef Bits Stored __attribute__((vector_size(kVectorBytes / sizeof(float) * sizeof(Bits))));
   static constexpr size_t kCount = kVectorBytes / sizeof(float);
+  static constexpr bool kConvertsMuch = sizeof(Bits) == 1;
   static Words loadBits(const char* from) {
     Stored bits;
     __builtin_memcpy(&bits, from, sizeof bits);
@@ -205,23 +203,26 @@ struct First {
   }
 };
 
-// Stores a line past the caches; `to` is a multiple of its size.
-inline void streamOut(char* to, const void* line) {
-#if defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(line));
-#elif defined(__AVX2__)
-  const auto* from = static_cast<const __m256i*>(line);
-  for (int i = 0; i < 2; i++) _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + i, _mm256_loadu_si256(from + i));
-#elif defined(__x86_64__)
-  const auto* from = static_cast<const __m128i*>(line);
-  for (int i = 0; i < 4; i++) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, _mm_loadu_si128(from + i));
+// Stores a line past the caches; `to` is a multiple of its size. Written as instructions: the compiler's header of
+// intrinsics takes longer to compile than half of the folds.
+inline void streamOut(char* to, const char* line) {
+#if defined(__x86_64__)
+  using V = VectorOf<char>::Type;
+  for (size_t i = 0; i < kLineBytes; i += kVectorBytes) {
+    const V part = Lanes<char>::load(line + i);
+#if defined(__AVX2__)
+    asm volatile("vmovntdq %1, %0" : "=m"(*reinterpret_cast<V*>(to + i)) : "v"(part));
+#else
+    asm volatile("movntdq %1, %0" : "=m"(*reinterpret_cast<V*>(to + i)) : "x"(part));
+#endif
+  }
 #else
   __builtin_memcpy(to, line, kLineBytes);
 #endif
 }
 inline void streamEnd() {
 #if defined(__x86_64__)
-  _mm_sfence();
+  asm volatile("sfence" ::: "memory");
 #endif
 }
 
@@ -239,8 +240,8 @@ struct Fold {
   }
 
   // Fewer elements than a vector, through padded copies.
-  static void rest(char* const* targets, uint32_t targetCount, const char* const* sources, uint32_t sourceCount,
-                   size_t byte, size_t bytes) {
+  [[gnu::noinline]] static void rest(char* const* targets, uint32_t targetCount, const char* const* sources,
+                                     uint32_t sourceCount, size_t byte, size_t bytes) {
     char padded[kStep] = {};
     __builtin_memcpy(padded, sources[0] + byte, bytes);
     typename L::V v = L::load(padded);
@@ -252,8 +253,8 @@ struct Fold {
     for (uint32_t t = 0; t < targetCount; t++) __builtin_memcpy(targets[t] + byte, padded, bytes);
   }
 
-  static void plain(char* const* targets, uint32_t targetCount, const char* const* sources, uint32_t sourceCount,
-                    size_t from, size_t to) {
+  [[gnu::noinline]] static void plain(char* const* targets, uint32_t targetCount, const char* const* sources,
+                                      uint32_t sourceCount, size_t from, size_t to) {
     char* const target = targets[0];
     char* const second = targetCount > 1 ? targets[1] : nullptr;
     size_t byte = from;
@@ -270,7 +271,7 @@ struct Fold {
         for (uint32_t t = 0; t < targetCount; t++) L::store(targets[t] + byte, v);
       }
     }
-    if (byte < to) rest(targets, targetCount, sources, sourceCount, byte, to - byte);
+    if (byte < to) Fold<T, Op, 0>::rest(targets, targetCount, sources, sourceCount, byte, to - byte);
   }
 
   // The last target past the caches; [from, to) is whole lines and the last target at `from` a multiple of 64.
@@ -308,7 +309,10 @@ struct Fold {
 template <class T, class Op>
 void fold(void* const* targets, uint32_t targetCount, const void* const* sources, uint32_t sourceCount, size_t count,
           bool stream) {
-  if (sourceCount == 2) {
+  // Where converting takes most of the time, knowing the number of sources gains little.
+  if constexpr (Lanes<T>::kConvertsMuch) {
+    Fold<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);
+  } else if (sourceCount == 2) {
     Fold<T, Op, 2>::run(targets, targetCount, sources, sourceCount, count, stream);
   } else {
     Fold<T, Op, 0>::run(targets, targetCount, sources, sourceCount, count, stream);

@@ -45,3 +45,43 @@ inline uint32_t atomicAdd_system(uint32_t* to, uint32_t what) { return std::atom
 // Compiled without contraction: what is rounded here stays so.
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
+inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+
+// Bytes of two words, each by itself.
+template <class Byte>
+inline unsigned eachByte(unsigned a, unsigned b, auto&& choose) {
+  unsigned out = 0;
+  for (unsigned shift = 0; shift < 32; shift += 8)
+    out |= unsigned(uint8_t(choose(Byte(a >> shift), Byte(b >> shift)))) << shift;
+  return out;
+}
+inline unsigned __vmaxs4(unsigned a, unsigned b) {
+  return eachByte<int8_t>(a, b, [](int x, int y) { return x > y ? x : y; });
+}
+inline unsigned __vmaxu4(unsigned a, unsigned b) {
+  return eachByte<uint8_t>(a, b, [](int x, int y) { return x > y ? x : y; });
+}
+inline unsigned __vmins4(unsigned a, unsigned b) {
+  return eachByte<int8_t>(a, b, [](int x, int y) { return x < y ? x : y; });
+}
+inline unsigned __vminu4(unsigned a, unsigned b) {
+  return eachByte<uint8_t>(a, b, [](int x, int y) { return x < y ? x : y; });
+}
+
+// As PTX has them: without NaNs where there is a number, and -0 less than +0. Found before C's, which leave zeros open.
+namespace ncclrun::cuda {
+template <class V>
+inline V greaterOf(V a, V b) {
+  if (a == b) return signbit(a) ? b : a;
+  return a > b || b != b ? a : b;
+}
+template <class V>
+inline V lesserOf(V a, V b) {
+  if (a == b) return signbit(a) ? a : b;
+  return a < b || b != b ? a : b;
+}
+inline float fmaxf(float a, float b) { return greaterOf(a, b); }
+inline double fmax(double a, double b) { return greaterOf(a, b); }
+inline float fminf(float a, float b) { return lesserOf(a, b); }
+inline double fmin(double a, double b) { return lesserOf(a, b); }
+}  // namespace ncclrun::cuda
