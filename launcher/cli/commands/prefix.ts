@@ -1,4 +1,8 @@
-/** `ncclrun prefix`: a directory with lib, include and lib/pkgconfig, as builds of programs for NCCL want it (NCCL_HOME). */
+/**
+ * `ncclrun prefix`: a directory with lib, include and lib/pkgconfig, as builds of programs for NCCL want it (NCCL_HOME). Its bin and share/man
+ * serve those who put it into PATH: npm links commands, but no manual pages.
+ */
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
@@ -14,12 +18,16 @@ import { usageError } from '../usage-error.ts';
 
 const headers = join(installationRoot, 'native/include');
 /** Path in the directory → what the link leads to. */
-const links: readonly (readonly [string, string])[] = [
+const allLinks: readonly (readonly [string, string])[] = [
   ['lib/libnccl.so.2', libraryPath],
   ['lib/libnccl.so', libraryPath],
   ['include/nccl.h', join(headers, 'nccl.h')],
   ['include/ncclrun.h', join(headers, 'ncclrun.h')],
+  ['bin/ncclrun', join(installationRoot, 'bin/ncclrun')],
+  ['share/man/man1/ncclrun.1', join(installationRoot, 'dist/man/ncclrun.1')],
 ];
+/** Copies for hosts have no manual page. */
+const links = allLinks.filter(([, target]) => existsSync(target));
 const PKG_CONFIG = 'lib/pkgconfig/nccl.pc';
 
 /** Throws a FailureError (usage) where there is no place for it. */
