@@ -9,7 +9,7 @@ export interface Accounts {
 
 /**
  * Whether nobody but `uid` and root is in the group: it is the private group of one of them. Such groups come with a umask of 002. The same rule stands
- * in launcher/remote/staging/trust.ts for a host's shell and in native/core/trusted_path.cc.
+ * in launcher/remote/staging/trust.ts for a host's shell and in native/base/trusted_path.cc.
  */
 export function isPrivateGroup(gid: number, uid: number, accounts: Accounts = systemAccounts()): boolean {
   return isGroupOf(uid, gid, accounts) || (uid !== 0 && isGroupOf(0, gid, accounts));

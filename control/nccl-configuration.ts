@@ -2,7 +2,7 @@
  * NCCL's configuration files: lines NAME=value, of which the environment lacks the name. The file that NCCL_CONF_FILE names, else ~/.nccl.conf,
  * stands above /etc/nccl.conf. The two that nobody has named are obeyed only if nobody but the user and root can have written them. Only names
  * that begin with NCCL_ count: another one, as LD_PRELOAD, would do more than configure NCCL. The engine does the same
- * (native/core/variables.h).
+ * (native/base/variables.h).
  */
 import { join } from 'node:path';
 import { homeDirectory } from './home-directory.ts';

@@ -1,8 +1,8 @@
-# Makes build/kernels: NAME.fatbin for each of MODULES, and "architectures" (device/cuda/kernel_files.h).
+# Makes build/kernels: NAME.fatbin for each of MODULES, and "architectures" (cuda/kernel_files.h).
 if(NOT NVCC)
   message(FATAL_ERROR "kernels are wanted for ${NCCLRUN_CUDA_ARCHITECTURES}, but there is no nvcc in the PATH or in /usr/local/cuda/bin")
 endif()
-file(GLOB DEVICE_HEADERS CONFIGURE_DEPENDS algorithm/*.h device/*.h device/cuda/*.cuh device/cuda/launch_format.h)
+file(GLOB DEVICE_HEADERS CONFIGURE_DEPENDS algorithm/*.h base/element.h base/function.h cuda/kernels/*.cuh plan/launch_format.h)
 list(GET NCCLRUN_CUDA_ARCHITECTURES 0 OLDEST)
 string(REGEX MATCHALL "[0-9]+" NUMBERS "${NCCLRUN_CUDA_ARCHITECTURES}")  # of 90a: 90
 string(REGEX MATCH "[0-9]+" OLDEST_NUMBER "${OLDEST}")
@@ -27,9 +27,9 @@ function(add_kernels DIRECTORY OUT NAMES)
   foreach(NAME ${NAMES})
     set(FATBIN ${DIRECTORY}/${NAME}.fatbin)
     add_custom_command(OUTPUT ${FATBIN}
-      COMMAND ${NVCC} ${FLAGS} -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/device/cuda/kernels/${NAME}.cu -o ${FATBIN}.new
+      COMMAND ${NVCC} ${FLAGS} -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/cuda/kernels/${NAME}.cu -o ${FATBIN}.new
       COMMAND ${CMAKE_COMMAND} -E rename ${FATBIN}.new ${FATBIN}
-      DEPENDS device/cuda/kernels/${NAME}.cu ${DEVICE_HEADERS} ${DIRECTORY}/flags VERBATIM COMMENT "Compiling kernels: ${NAME}")
+      DEPENDS cuda/kernels/${NAME}.cu ${DEVICE_HEADERS} ${DIRECTORY}/flags VERBATIM COMMENT "Compiling kernels: ${NAME}")
     list(APPEND FATBINS ${FATBIN})
   endforeach()
   set(${OUT} ${FATBINS} PARENT_SCOPE)

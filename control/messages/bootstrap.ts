@@ -1,6 +1,6 @@
 /**
  * What an engine and its host's agent say to each other over the agent's Unix socket (NCCLRUN_AGENT).
- * The native twin is native/core/messages.h. Strings are u32 length + UTF-8 bytes; `key` is 128 bytes of unique id:
+ * The native twin is native/agent/messages.h. Strings are u32 length + UTF-8 bytes; `key` is 128 bytes of unique id:
  *   u64 magic (UNIQUE_ID_MAGIC), u64 hash of the job id (FNV-1a, 0 outside a job), 16 random bytes,
  *   of an id that leaves a process outside a job: u64 host identity (never 0), u32 user id, u32 0, 16 bytes session; zero bytes to the end.
  * An engine refuses an id without the magic, and one of another job; without an agent in its environment one of another host, user or session.

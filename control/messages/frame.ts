@@ -1,6 +1,6 @@
 /**
  * The one framing of every byte stream between our processes: launcher, agent, guardian and engine.
- * The native twin is native/core/frame.h; both list the kinds in the same order.
+ * The native twin is native/base/frame.h; both list the kinds in the same order.
  *
  *   offset 0   u32  bytes of payload that follow the header (at most MAX_PAYLOAD_BYTES)
  *          4   u8   FRAME_VERSION

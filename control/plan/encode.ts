@@ -1,5 +1,5 @@
 /**
- * CommPlan → HostPlan (native/core/plan_format.h). What all hosts share (hosts, peers, rings, trees, tuning, strings) is encoded once and
+ * CommPlan → HostPlan (native/plan/plan_format.h). What all hosts share (hosts, peers, rings, trees, tuning, strings) is encoded once and
  * lies right behind the header; a host's own records (its ranks and their ring edges) follow it.
  */
 import { encodeLocalTables } from './encode-local.ts';

@@ -1,4 +1,4 @@
-/** What a communicator takes of a GPU's memory: from the plan alone, the twin of native/core/cuda_memory_use.cc. */
+/** What a communicator takes of a GPU's memory: from the plan alone, the twin of native/cuda/cuda_memory_use.cc. */
 import { GPU_STATE_BYTES, PAGE_BYTES, REGION_HEADER_BYTES, RING_ENTRY_BYTES, RING_PLACE_BYTES } from './layout.ts';
 import type { CommPlan, GpuBuffers } from './types.ts';
 

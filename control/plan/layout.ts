@@ -1,5 +1,5 @@
 /**
- * HostPlan and host segment, byte by byte. The native twins are native/core/plan_format.h and native/core/segment_format.h; a test reads
+ * HostPlan and host segment, byte by byte. The native twins are native/plan/plan_format.h and native/plan/segment_format.h; a test reads
  * those headers and compares every field. Offsets are within a record, in bytes.
  */
 import type { AlgorithmName, CollectiveName, DeviceName, Precondition, ProtocolName, TransportName } from './types.ts';
@@ -168,7 +168,7 @@ export const DEVICE_RECORD_BYTES = 384;
 export const COPY_WORDS_BYTES = 128;
 export const AGREEMENT_RECORD_BYTES = 128;
 export const AGREEMENTS = 8;
-/** Of one direction between two GPUs on one channel: before its slots (native/device/cuda/launch_format.h). */
+/** Of one direction between two GPUs on one channel: before its slots (native/plan/launch_format.h). */
 export const REGION_HEADER_BYTES = 512;
 /** What a GPU has beside the regions: of each connection each way, of each channel's ring, of each of its places. */
 export const GPU_STATE_BYTES = 32;

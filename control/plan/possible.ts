@@ -1,4 +1,4 @@
-/** What the engine has on each device; the native twin is native/core/variants.cc, and a test compares both. */
+/** What the engine has on each device; the native twin is native/plan/variants.cc, and a test compares both. */
 import type { AlgorithmName, CollectiveName, DeviceName, Form, TransportName } from './types.ts';
 
 /** Algorithms that every device has. Sends and receives have no choice, whatever the plan names. */

@@ -1,4 +1,4 @@
-/** What lies where in a host segment: the shared memory of one communicator on one host (native/core/segment_format.h). */
+/** What lies where in a host segment: the shared memory of one communicator on one host (native/plan/segment_format.h). */
 import {
   ABORT_BLOCK_BYTES,
   AGREEMENT_RECORD_BYTES,

@@ -80,7 +80,7 @@ export interface ConnectionBuffer {
   readonly stepBytes: number;
 }
 
-/** On GPUs. All steps are powers of two, all bytes multiples of 128 (native/device/cuda/launch_format.h explains them). */
+/** On GPUs. All steps are powers of two, all bytes multiples of 128 (native/plan/launch_format.h explains them). */
 export interface GpuBuffers {
   /** The first channels, on which pairs have the plan's pairBuffer; on the others its slots have `narrowStepBytes`. */
   readonly wideChannels: number;

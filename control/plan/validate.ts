@@ -1,4 +1,4 @@
-/** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/core/plan_view.cc). */
+/** What a CommPlan must keep beyond its types. The engine checks the same of the bytes it is given (native/plan/plan_view.cc). */
 import { MAX_STEPS } from './layout.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
 import { isVariantOf, TRANSPORTS_OF } from './possible.ts';

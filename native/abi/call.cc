@@ -1,7 +1,7 @@
 #include "abi/call.h"
 
-#include "core/debug.h"
-#include "core/registry.h"
+#include "base/debug.h"
+#include "communicator/registry.h"
 
 namespace ncclrun {
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <system_error>
 
-#include "core/communicator.h"
-#include "core/error.h"
-#include "core/fork.h"
-#include "core/group.h"
+#include "communicator/communicator.h"
+#include "base/error.h"
+#include "base/fork.h"
+#include "communicator/group.h"
 
 #define NCCLRUN_EXPORT extern "C" __attribute__((visibility("default")))
 // The same function under its profiling name, in the file that defines it.

@@ -1,12 +1,12 @@
 // What can be asked of a communicator, and its end.
-#include "core/communicator.h"
+#include "communicator/communicator.h"
 
 #include <algorithm>
 #include <span>
 
 #include "abi/call.h"
 #include "abi/newer.h"
-#include "core/registry.h"
+#include "communicator/registry.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

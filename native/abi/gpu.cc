@@ -1,7 +1,7 @@
 // ncclrun.h's GPUs: the driver's functions under our errors.
 struct CUevent_st;  // before the driver's names, which mean the same one
 
-#include "device/cuda/gpu.h"
+#include "dl/gpu.h"
 
 #include "abi/call.h"
 #include "ncclrun.h"

@@ -5,12 +5,12 @@
 #include <map>
 
 #include "abi/call.h"
-#include "core/config.h"
-#include "core/debug.h"
-#include "core/device_choice.h"
-#include "core/registry.h"
-#include "core/unique_id.h"
-#include "core/variables.h"
+#include "agent/config.h"
+#include "base/debug.h"
+#include "communicator/device_choice.h"
+#include "communicator/registry.h"
+#include "agent/unique_id.h"
+#include "base/variables.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

@@ -1,10 +1,10 @@
 // What can be asked of the library without a communicator.
 #include "abi/call.h"
-#include "core/debug.h"
-#include "core/environment.h"
-#include "core/registry.h"
-#include "core/unique_id.h"
-#include "core/version.h"
+#include "base/debug.h"
+#include "agent/environment.h"
+#include "communicator/registry.h"
+#include "agent/unique_id.h"
+#include "base/version.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "abi/call.h"
-#include "core/device_choice.h"
+#include "communicator/device_choice.h"
 
 using namespace ncclrun;
 

@@ -5,9 +5,9 @@
 
 #include "abi/arguments.h"
 #include "abi/call.h"
-#include "core/debug.h"
-#include "core/pointer_check.h"
-#include "device/element.h"
+#include "base/debug.h"
+#include "communicator/pointer_check.h"
+#include "base/element.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

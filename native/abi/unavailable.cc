@@ -2,7 +2,7 @@
 // to it load, and answers ncclInvalidUsage with a sentence. docs/compatibility.md lists them.
 #include "abi/call.h"
 #include "abi/newer.h"
-#include "core/debug.h"
+#include "base/debug.h"
 
 using namespace ncclrun;
 

@@ -1,7 +1,7 @@
 // What one block of one launch has to do, and the primitives it is written in.
 //
-// An algorithm is a template over Primitives P, compiled for the host (device/host/primitives.h) and for the GPU
-// (device/cuda/primitives.cuh). A block has receiving and sending connections, numbered from 0. All counts are in
+// An algorithm is a template over Primitives P, compiled for the host (host/primitives.h) and for the GPU
+// (cuda/kernels/primitives.cuh). A block has receiving and sending connections, numbered from 0. All counts are in
 // elements and at most p.slotElements(); a step of no elements is left out, by both ends alike. Every primitive waits
 // for the slots it needs, then moves, then hands slots on:
 //
@@ -36,7 +36,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/function.h"
+#include "base/function.h"
 
 namespace ncclrun {
 

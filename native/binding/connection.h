@@ -9,7 +9,7 @@
 
 #include "binding/process_life.h"
 #include "binding/server_event.h"
-#include "core/descriptor.h"
+#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

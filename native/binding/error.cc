@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/limits.h"
+#include "base/limits.h"
 
 namespace ncclrun::binding {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <napi.h>
 
-#include "core/descriptor.h"
+#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

@@ -9,7 +9,7 @@
 #include "binding/device.h"
 #include "binding/error.h"
 #include "binding/module.h"
-#include "device/element.h"
+#include "base/element.h"
 
 namespace ncclrun::binding {
 namespace {

@@ -15,7 +15,7 @@
 #include "binding/child_process.h"
 #include "binding/error.h"
 #include "binding/module.h"
-#include "core/descriptor.h"
+#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/descriptor.h"
+#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/frame.h"
+#include "base/frame.h"
 
 namespace ncclrun::binding {
 

@@ -15,7 +15,7 @@
 #include "binding/child_process.h"
 #include "binding/connection.h"
 #include "binding/server_event.h"
-#include "core/descriptor.h"
+#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "binding/error.h"
-#include "core/limits.h"
+#include "base/limits.h"
 
 namespace ncclrun::binding {
 

@@ -16,8 +16,8 @@
 #include "binding/error.h"
 #include "binding/handle.h"
 #include "binding/module.h"
-#include "core/segment_format.h"
-#include "core/shared_file.h"
+#include "plan/segment_format.h"
+#include "base/shared_file.h"
 #include "ncclrun.h"
 
 namespace ncclrun::binding {

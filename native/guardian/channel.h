@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "core/frame.h"
+#include "base/frame.h"
 #include "guardian/byte_queue.h"
 
 namespace ncclrun::guardian {

@@ -128,7 +128,7 @@ ncclResult_t ncclrunCommGetInfo(ncclComm_t comm, ncclrunCommInfo* info);
 ncclResult_t ncclrunCommHostName(ncclComm_t comm, uint32_t index, const char** name);
 
 /* ---- A communicator from a plan given by hand, without an agent (tests, tools). ----
- * plan: a HostPlan (native/core/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed,
+ * plan: a HostPlan (native/plan/plan_format.h), copied. segmentFd: memory of at least the plan's segmentBytes, zeroed,
  * shared by the local ranks; not closed. listenFd: a listening TCP socket that serves this rank's connections from
  * other hosts, or -1; taken over. */
 ncclResult_t ncclrunCommInitPlan(ncclComm_t* comm, const void* plan, size_t planBytes, int segmentFd, uint32_t rank,
@@ -139,7 +139,7 @@ typedef struct {
   uint32_t channel;   /* of a ring connection; ~0 for the pair connection of two ranks */
   uint32_t peer;      /* rank at the other end */
   uint32_t sends;     /* 1: we send, 0: we receive */
-  uint32_t transport; /* native/core/plan_format.h, Transport */
+  uint32_t transport; /* native/plan/plan_format.h, Transport */
   uint64_t bytes;     /* payload so far */
 } ncclrunEdge;
 /* In: *count entries fit into edges. Out: *count is how many there are; min(both) were written. Pair connections appear
@@ -148,12 +148,12 @@ ncclResult_t ncclrunCommGetEdges(ncclComm_t comm, ncclrunEdge* edges, size_t* co
 
 /* ---- How operations are carried out. For programs that measure what a plan's forms take. ---- */
 typedef struct {
-  uint32_t algorithm, protocol; /* native/core/plan_format.h, Algorithm and Protocol */
+  uint32_t algorithm, protocol; /* native/plan/plan_format.h, Algorithm and Protocol */
   uint32_t channels, threads;
   uint64_t upToBytes; /* of the plan's row; ~0: all larger sizes */
 } ncclrunForm;
 /* The form that the plan has for operations of so many bytes (of the larger of a rank's two buffers) of a collective
- * (native/core/plan_format.h, Collective). */
+ * (native/plan/plan_format.h, Collective). */
 ncclResult_t ncclrunCommGetForm(ncclComm_t comm, uint32_t collective, uint64_t bytes, ncclrunForm* form);
 /* From now on the form of each operation is chosen as if it had so many bytes; ~0: by its own. All ranks must say the
  * same between the same operations. */
@@ -183,7 +183,7 @@ typedef struct {
   uint64_t lastProgressNs; /* CLOCK_MONOTONIC of the last step that moved */
   uint64_t operationHash;  /* rolling hash of {kind, type, operator, count, root} of all operations so far */
   uint64_t startedNs;      /* CLOCK_MONOTONIC when `operation` began */
-  uint32_t collective;     /* native/core/plan_format.h, Collective, of the operation last begun */
+  uint32_t collective;     /* native/plan/plan_format.h, Collective, of the operation last begun */
   uint32_t state;          /* ncclrunState… */
   uint32_t waitingFor;     /* rank waited for, ~0 none */
   uint32_t epoch;

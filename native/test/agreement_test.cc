@@ -1,11 +1,11 @@
 // Agreements of ranks that come together, late, unable or never: all have the same verdict, and none waits for long.
-#include "core/agreement.h"
+#include "cuda/agreement.h"
 
 #include <array>
 #include <random>
 #include <thread>
 
-#include "core/clock.h"
+#include "base/clock.h"
 #include "support/check.h"
 
 using namespace ncclrun;

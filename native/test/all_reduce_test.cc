@@ -3,8 +3,8 @@
 #include <cstring>
 #include <random>
 
-#include "device/element.h"
-#include "device/host/fold.h"
+#include "base/element.h"
+#include "datapath/fold.h"
 #include "support/check.h"
 #include "support/world.h"
 

@@ -8,18 +8,18 @@
 #include <thread>
 #include <vector>
 
-#include "core/base64.h"
-#include "core/config.h"
-#include "core/debug.h"
-#include "core/device_choice.h"
-#include "core/environment.h"
-#include "core/lanes.h"
-#include "core/messages.h"
-#include "core/operation_hash.h"
-#include "core/patience.h"
-#include "core/peer_info.h"
-#include "core/unique_id.h"
-#include "device/cuda/kernels.h"
+#include "base/base64.h"
+#include "agent/config.h"
+#include "base/debug.h"
+#include "communicator/device_choice.h"
+#include "agent/environment.h"
+#include "host/lanes.h"
+#include "agent/messages.h"
+#include "communicator/operation_hash.h"
+#include "datapath/patience.h"
+#include "agent/peer_info.h"
+#include "agent/unique_id.h"
+#include "cuda/kernels.h"
 #include "expect.h"
 
 using namespace ncclrun;

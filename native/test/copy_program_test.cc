@@ -1,6 +1,6 @@
 // Copy programs, carried out by threads on ordinary memory: every collective, rank and root gives what it must, and
 // whatever is stored into was ready, whatever is read was there.
-#include "core/copy_program.h"
+#include "cuda/copy_program.h"
 
 #include <atomic>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/segment_format.h"
+#include "plan/segment_format.h"
 #include "support/check.h"
 
 using namespace ncclrun;

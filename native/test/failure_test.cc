@@ -9,11 +9,11 @@
 #include <random>
 #include <thread>
 
-#include "core/clock.h"
-#include "core/segment.h"
+#include "base/clock.h"
+#include "plan/segment.h"
 #include "support/check.h"
 #include "support/world.h"
-#include "transport/socket/hello.h"
+#include "net/socket/hello.h"
 
 using namespace ncclrun;
 using namespace ncclrun::test;

@@ -1,5 +1,5 @@
 // Connections from other hosts are let in, also after descriptors had run out.
-#include "transport/socket/listener.h"
+#include "net/socket/listener.h"
 
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <future>
 
-#include "core/limits.h"
+#include "base/limits.h"
 #include "support/check.h"
 #include "support/world.h"
 

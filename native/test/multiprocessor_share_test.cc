@@ -1,6 +1,6 @@
 // What communicators of a GPU take of its multiprocessors: as much as they want where they are alone, and never so much
 // that another one could not have its own part.
-#include "core/multiprocessor_share.h"
+#include "cuda/multiprocessor_share.h"
 
 #include <algorithm>
 #include <memory>

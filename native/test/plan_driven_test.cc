@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "core/operation_runner.h"
-#include "device/host/fold.h"
+#include "host/operation_runner.h"
+#include "datapath/fold.h"
 #include "support/check.h"
 #include "support/world.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <random>
 
-#include "core/tree_shape.h"
+#include "plan/tree_shape.h"
 #include "support/check.h"
 #include "support/plan_builder.h"
 #include "support/read_plan.h"

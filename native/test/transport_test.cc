@@ -1,6 +1,6 @@
 // What every transport must do, instantiated for each: order, contents, counting, backpressure, both directions, many
 // connections.
-#include "transport/shm/transport.h"
+#include "host/shm/transport.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,11 +12,11 @@
 #include <random>
 #include <thread>
 
-#include "core/ends.h"
-#include "core/patience.h"
+#include "host/ends.h"
+#include "datapath/patience.h"
 #include "support/check.h"
 #include "support/world.h"
-#include "transport/socket/transport.h"
+#include "net/socket/transport.h"
 
 using namespace ncclrun;
 using namespace ncclrun::test;

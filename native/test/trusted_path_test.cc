@@ -1,5 +1,5 @@
 // Whose files may be executed. As root it makes files of other users.
-#include "core/trusted_path.h"
+#include "base/trusted_path.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/frame.h"
+#include "base/frame.h"
 #include "unpack/libraries.h"
 #include "unpack/tar_reader.h"
 

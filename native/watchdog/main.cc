@@ -19,7 +19,7 @@
 
 #include <initializer_list>
 
-#include "core/frame.h"
+#include "base/frame.h"
 #include "watchdog/progress.h"
 
 namespace {

@@ -28,7 +28,7 @@ function listeningPorts(rank: SteerableRank): number[] {
   return [...new Set(ports)].filter((port) => port !== SSH_PORT);
 }
 
-/** What the rank's plan says to those who connect (native/transport/socket/hello.h): of the sender that is `from`, on that channel. */
+/** What the rank's plan says to those who connect (native/net/socket/hello.h): of the sender that is `from`, on that channel. */
 function helloOf(rank: SteerableRank, from: number, channel: number, stepBytesAt: number): Buffer {
   const plan = planOf(rank);
   const hello = Buffer.alloc(HELLO_BYTES);

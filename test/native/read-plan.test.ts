@@ -23,13 +23,13 @@ beforeAll(() => {
   reader = join(directory, 'read_plan');
   const sources = [
     'test/tools/read_plan.cc',
-    'core/cuda_memory_use.cc',
-    'core/plan_view.cc',
-    'core/plan_view_channels.cc',
-    'core/plan_view_edges.cc',
-    'core/variants.cc',
-    'core/error.cc',
-    'core/fork.cc',
+    'cuda/cuda_memory_use.cc',
+    'plan/plan_view.cc',
+    'plan/plan_view_channels.cc',
+    'plan/plan_view_edges.cc',
+    'plan/variants.cc',
+    'base/error.cc',
+    'base/fork.cc',
   ];
   const options = ['-std=c++20', '-Wall', '-Wextra', '-Werror', '-I.', '-Iinclude', '-o', reader];
   execFileSync('c++', [...options, ...sources], { cwd: join(repository, 'native') });

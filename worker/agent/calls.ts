@@ -34,7 +34,7 @@ export function readCalls({ telemetry, pid }: Engine, key: Key, rank: number): R
   return readU64(slot, SLOT.hashed) === count ? calls : null;
 }
 
-/** As native/core/step_call.cc says it. */
+/** As native/datapath/step_call.cc says it. */
 function describe(slot: DataView): string {
   if (readU64(slot, SLOT.hashed) === 0) return 'no collective';
   const collective = COLLECTIVES[slot.getUint32(SLOT.hashedCollective, true)] ?? 'an unknown collective';

@@ -9,7 +9,7 @@ export const guardianPath = join(installationRoot, 'build', 'ncclrun-guardian');
 export const libraryPath = join(installationRoot, 'build', 'libnccl.so.2');
 /** Connects for ssh, without Nagle's pauses (native/dial). */
 export const dialPath = join(installationRoot, 'build', 'ncclrun-dial');
-/** The argument with which the agent's bundle is a private one; native/core/private_agent.cc gives it. */
+/** The argument with which the agent's bundle is a private one; native/agent/private_agent.cc gives it. */
 export const PRIVATE_AGENT = 'private';
 /** The argument of an agent that a resource manager starts, on many hosts at once: it calls the launcher. */
 export const INVITED_AGENT = 'invited';

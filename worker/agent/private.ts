@@ -1,6 +1,6 @@
 /**
  * A private agent: processes that ncclrun has not started share it, on one host. The first of them starts it with a socket that listens
- * already (native/core/private_agent.h); it ends with the last of them. It has no ranks, guardian or launcher, so it is its own
+ * already (native/agent/private_agent.h); it ends with the last of them. It has no ranks, guardian or launcher, so it is its own
  * launcher's rendezvous: a job of one host of which nobody knows how many ranks it has. Nobody reads what it says, but for the process that
  * starts it, should it end before it has answered.
  */

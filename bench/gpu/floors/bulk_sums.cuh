@@ -1,6 +1,6 @@
 // Bulk copies that bring a peer's operands through the block's memory.
 #pragma once
-#include "device/cuda/bulk_copies.cuh"
+#include "cuda/kernels/bulk_copies.cuh"
 #include "sums.cuh"
 
 extern __shared__ __align__(128) char shared[];

@@ -26,7 +26,7 @@ interface Sizes {
   readonly ll128: number;
 }
 
-/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/device/cuda/simple.cuh). */
+/** A power of two of steps: their numbers modulo 2^32 go round the slots (native/cuda/kernels/simple.cuh). */
 const STEPS = 4;
 
 /**

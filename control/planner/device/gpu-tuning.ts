@@ -147,7 +147,7 @@ function channelsFor(collective: CollectiveName, step: Way, { ranks, channels, c
     : channels;
 }
 
-/** Whether the engine makes sends and receives of it (native/core/cuda_launcher.cc): not where they would take more channels than there are. */
+/** Whether the engine makes sends and receives of it (native/cuda/cuda_launcher.cc): not where they would take more channels than there are. */
 function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, among: Omit<Among, 'least'>): boolean {
   const { ranks, channels, copyChannels } = among;
   if (collective === 'sendRecv') return true;

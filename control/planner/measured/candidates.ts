@@ -75,7 +75,7 @@ export function isPossible(collective: CollectiveName, way: Way, device: DeviceN
 }
 
 function waysOnHosts(collective: CollectiveName): Way[] {
-  // Sends and receives meet by their order alone (native/core/launch.cc).
+  // Sends and receives meet by their order alone (native/datapath/launch.cc).
   const protocols = collective === 'sendRecv' ? PROTOCOLS_ON_HOSTS.slice(0, 1) : PROTOCOLS_ON_HOSTS;
   return POSSIBLE[collective].flatMap((algorithm: AlgorithmName) =>
     protocols.map((protocol) => ({ algorithm, protocol })),

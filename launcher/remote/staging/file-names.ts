@@ -40,7 +40,7 @@ export const neededFiles: readonly string[] = [
   'dist/bundle/resolve.mjs',
 ];
 
-/** The kernels, where there are any (native/device/cuda/kernel_files.h). */
+/** The kernels, where there are any (native/cuda/kernel_files.h). */
 export const kernelFiles: readonly string[] = [
   'bytes.fatbin',
   'float16_bfloat16.fatbin',

@@ -1,4 +1,4 @@
-// Kernels of the stand-in, by the names that device/cuda/kernels.cc asks for: those of device/cuda/kernels, compiled
+// Kernels of the stand-in, by the names that cuda/kernels.cc asks for: those of cuda/kernels, compiled
 // for this machine (simt). Where they were not, or NCCLRUN_STAND_IN_KERNELS=primitives, the algorithms of the same
 // launches run over primitives of the stand-in: what a slot looks like is its own business then.
 #include <dlfcn.h>
@@ -15,8 +15,8 @@
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
-#include "device/cuda/launch_format.h"
-#include "device/host/fiber.h"
+#include "plan/launch_format.h"
+#include "base/fiber.h"
 #include "driver.h"
 #include "primitives.h"
 #include "simt/machine.h"

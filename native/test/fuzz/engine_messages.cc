@@ -1,4 +1,4 @@
-#include "core/messages.h"
+#include "agent/messages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const std::byte> payload(reinterpret_cast<const std::byte*>(data), size);

@@ -1,4 +1,4 @@
-#include "core/plan_view.h"
+#include "plan/plan_view.h"
 
 using ncclrun::PlanView;
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan_format.h"
+#include "plan/plan_format.h"
 
 namespace ncclrun::test {
 

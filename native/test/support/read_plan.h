@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "core/plan_view.h"
-#include "core/segment_format.h"
+#include "plan/plan_view.h"
+#include "plan/segment_format.h"
 
 namespace ncclrun::test {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <thread>
 
-#include "core/plan_view.h"
-#include "core/segment.h"
+#include "plan/plan_view.h"
+#include "plan/segment.h"
 
 namespace ncclrun::test {
 

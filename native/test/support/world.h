@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/data_path.h"
-#include "core/segment_format.h"
+#include "datapath/data_path.h"
+#include "plan/segment_format.h"
 #include "support/check.h"
 #include "support/plan_builder.h"
 

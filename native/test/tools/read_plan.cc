@@ -6,9 +6,9 @@
 #include <iterator>
 #include <vector>
 
-#include "core/cuda_memory_use.h"
-#include "core/plan_view.h"
-#include "core/variants.h"
+#include "cuda/cuda_memory_use.h"
+#include "plan/plan_view.h"
+#include "plan/variants.h"
 
 using namespace ncclrun;
 using ull = unsigned long long;

@@ -10,7 +10,7 @@
 #include "rank.h"
 #include "work.h"
 
-enum { hostMemory = 0 /* native/core/plan_format.h, Transport::shm */ };
+enum { hostMemory = 0 /* native/plan/plan_format.h, Transport::shm */ };
 
 static size_t mostBytes;
 

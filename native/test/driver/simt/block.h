@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "device/host/fiber.h"
+#include "base/fiber.h"
 #include "simt/machine.h"
 
 namespace simt {

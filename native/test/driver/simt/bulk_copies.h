@@ -1,4 +1,4 @@
-// Twins of device/cuda/bulk_copies.cuh: what is asked for happens as late as the waits allow, or at any time before.
+// Twins of cuda/kernels/bulk_copies.cuh: what is asked for happens as late as the waits allow, or at any time before.
 #pragma once
 #include <cstdint>
 #include <cstring>

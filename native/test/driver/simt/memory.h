@@ -1,4 +1,4 @@
-// Twins of what device/cuda/memory.cuh says by instructions of the GPU: the same orders, and delays on both sides of
+// Twins of what cuda/kernels/memory.cuh says by instructions of the GPU: the same orders, and delays on both sides of
 // what others may see.
 #pragma once
 #include <atomic>

@@ -1,0 +1,70 @@
+#include "communicator/debug_report.h"
+
+#include <array>
+#include <vector>
+
+#include "base/debug.h"
+
+namespace ncclrun {
+namespace {
+
+// In the order of plan/plan_format.h.
+constexpr std::array kCollectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                                     "alltoall",   "gather",     "scatter",        "sendrecv",  "barrier"};
+constexpr std::array kAlgorithms = {"one-shot direct", "two-shot direct", "ring", "tree", "CollNet", "copy engines"};
+constexpr std::array kProtocols = {"Simple", "LL", "LL128"};
+constexpr std::array kTransports = {"shared memory", "sockets", "peer-to-peer", "InfiniBand", "a plugin"};
+
+template <size_t count>
+const char* nameIn(const std::array<const char*, count>& names, uint32_t number) {
+  return number < count ? names[number] : "unknown";
+}
+
+Subsystem aboutTransport(uint32_t transport) {
+  if (transport == uint32_t(plan::Transport::shm)) return Subsystem::shm;
+  return transport == uint32_t(plan::Transport::p2p) ? Subsystem::p2p : Subsystem::net;
+}
+
+void tellConnections(const std::string& who, const DataPath& path) {
+  std::vector<ncclrunEdge> edges(path.edges({}));
+  edges.resize(std::min(edges.size(), path.edges(edges)));
+  for (const ncclrunEdge& edge : edges) {
+    if (edge.channel == ~0u) continue;  // of two ranks: made at first use
+    tellInfo(formatSentence("%s: channel %u: ring %s rank %u by %s", who.c_str(), edge.channel,
+                            edge.sends != 0 ? "to" : "from", edge.peer, nameIn(kTransports, edge.transport)),
+             aboutTransport(edge.transport));
+  }
+}
+
+// A line for each collective: what its operations take, by size.
+void tellForms(const std::string& who, const DataPath& path) {
+  for (uint8_t collective = 0; collective < kCollectives.size(); collective++) {
+    std::string line;
+    for (uint64_t bytes = 0;;) {
+      ncclrunForm form{};
+      if (!path.form(plan::Collective(collective), bytes, form).ok()) break;
+      const std::string size =
+          form.upToBytes == ~0ull ? "larger" : formatSentence("up to %llu B", (unsigned long long)form.upToBytes);
+      line += formatSentence("%s%s: %s, %s, %u channels", line.empty() ? "" : "; ", size.c_str(),
+                             nameIn(kAlgorithms, form.algorithm), nameIn(kProtocols, form.protocol), form.channels);
+      if (form.upToBytes == ~0ull || form.upToBytes < bytes) break;
+      bytes = form.upToBytes + 1;
+    }
+    if (!line.empty())
+      tellInfo(formatSentence("%s: %s: %s", who.c_str(), kCollectives[collective], line.c_str()), Subsystem::tuning);
+  }
+}
+
+}  // namespace
+
+void tellReady(const std::string& who, const DataPath& path) {
+  if (!debugs(DebugLevel::info)) return;
+  ncclrunCommInfo info{};
+  path.info(info);
+  tellInfo(formatSentence("%s: ready: %u ranks on %u hosts, %u on this one", who.c_str(), info.size, info.hosts,
+                          info.localSize));
+  tellConnections(who, path);
+  tellForms(who, path);
+}
+
+}  // namespace ncclrun

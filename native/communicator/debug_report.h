@@ -1,0 +1,12 @@
+// What NCCL_DEBUG=INFO says of a communicator that is ready: what its plan has chosen.
+#pragma once
+#include <string>
+
+#include "datapath/data_path.h"
+
+namespace ncclrun {
+
+// `who`: the rank, for the beginning of each line.
+void tellReady(const std::string& who, const DataPath& path);
+
+}  // namespace ncclrun

@@ -1,0 +1,29 @@
+#include "communicator/user_operators.h"
+
+#include <algorithm>
+
+namespace ncclrun {
+
+ncclRedOp_t UserOperators::add(const UserOperator& made) {
+  std::lock_guard lock(mutex_);
+  auto place = std::find(made_.begin(), made_.end(), std::nullopt);
+  if (place == made_.end()) place = made_.insert(place, std::nullopt);
+  *place = made;
+  return ncclRedOp_t(int(ncclNumOps) + int(place - made_.begin()));
+}
+
+bool UserOperators::remove(int number) {
+  std::lock_guard lock(mutex_);
+  const auto index = size_t(number - int(ncclNumOps));
+  if (number < int(ncclNumOps) || index >= made_.size() || !made_[index].has_value()) return false;
+  made_[index].reset();
+  return true;
+}
+
+std::optional<UserOperator> UserOperators::find(int number) const {
+  std::lock_guard lock(mutex_);
+  const auto index = size_t(number - int(ncclNumOps));
+  return number < int(ncclNumOps) || index >= made_.size() ? std::nullopt : made_[index];
+}
+
+}  // namespace ncclrun

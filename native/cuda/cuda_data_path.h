@@ -1,0 +1,138 @@
+// DataPath of GPUs: operations become kernels on the user's own streams; no thread of ours runs meanwhile.
+#pragma once
+#include <future>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "datapath/awaited_peers.h"
+#include "datapath/call_check.h"
+#include "cuda/cuda_launcher.h"
+#include "cuda/cuda_runner.h"
+#include "datapath/data_path.h"
+#include "datapath/gone_peers.h"
+#include "datapath/interrupt.h"
+#include "cuda/launch_order.h"
+#include "plan/segment.h"
+#include "datapath/telemetry.h"
+#include "dl/gpu_memory.h"
+#include "cuda/p2p/regions.h"
+
+namespace ncclrun::cuda {
+
+struct HostWords {
+  uint32_t aborted;     // not 0: every wait of this rank's kernels ends
+  uint32_t splitWords;  // what the look at lines of 128 bytes counted
+  uint64_t clock;       // the GPU's, at its end
+};
+
+// What kernels under way, or those of a captured graph, may still use: it outlives the DataPath until they have ended
+// and the graphs are gone.
+struct Resources {
+  Resources(const Gpu& onGpu, std::shared_ptr<ncclrunTelemetrySlot> slot) : gpu(onGpu), telemetry(std::move(slot)) {}
+  ~Resources();
+  void rest() const;
+
+  const Gpu gpu;
+  const std::shared_ptr<ncclrunTelemetrySlot> telemetry;  // which kernels write to
+  PlanView plan;
+  Segment segment;
+  Stream stream = nullptr;  // of our own, for what is not the user's
+  Event probed = nullptr;   // after the first kernel
+  std::unique_ptr<LaunchOrder> order;
+  std::unique_ptr<MultiprocessorShare> share;  // asks the order
+  std::unique_ptr<Regions> regions;
+  Memory tables;
+  PinnedPages sharedPages;  // of the segment: abort word and copy words
+  std::unique_ptr<Interrupt> interrupt;
+  HostWords* words = nullptr;            // pinned memory of the host
+  std::unique_ptr<DirectCopies> copies;  // null: not all GPUs can
+};
+
+class CudaDataPath final : public DataPath {
+ public:
+  CudaDataPath(const Setup& setup, const Gpu& gpu);
+  ~CudaDataPath() override;
+  Status start();
+
+  Status connect() override;
+  std::unique_ptr<Announcement> announce(std::span<const Operation> operations, ncclrunStream_t stream) override;
+  void consent(Announcement& announcement) override;
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement> announcement) override;
+  Status order(ncclrunStream_t later, ncclrunStream_t earlier) override;
+  bool full() const override { return false; }
+  Status awaitRoom() override { return asyncError(); }
+  ncclResult_t nodeBarrier() override;
+  void leave(uint64_t collectives) override;
+  void leaveAborted() override;
+  void peerGone(uint32_t rank, const Status& why, bool waited) override;
+  void abort(const Status& status, FailureScope scope) override;
+  Status asyncError() const override { return resources_->interrupt->status(); }
+  bool idle() const override;
+  Status compareCalls() override;
+  Status predict(const Operation& operation, double& microseconds) const override;
+  Status form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override;
+  void info(ncclrunCommInfo& out) const override;
+  const char* hostName(uint32_t index) const override;
+  size_t edges(std::span<ncclrunEdge> out) const override;
+  void forgetBuffer(const RegisteredBuffer& buffer) override;
+  uint64_t gpuBytes() const override;
+
+ private:
+  class Told;
+  enum class Probe { none, running, useless, told, agreed };
+
+  void startLoading();
+  Status makeTables();
+  Status fillTable(size_t at, const void* from, size_t bytes);
+  Status makePlaces();
+  Status makeLauncher();
+  Status reportWaits();
+  Status beginProbe();
+  Status endProbe();
+  Status addCalls(std::span<const Operation> operations);
+  Status choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const;
+  Status run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream, const Capture& capture);
+  bool allAreThere() const;
+  Status missing(std::span<const Operation> operations);
+  Status missing(const Operation& operation, uint32_t peer) const;
+  bool waitsFor(uint32_t peer, const Status& why, FailureScope& scope);
+  uint32_t provable(bool captured) const;
+  uint32_t addresses() const;  // the same of what the ranks may yet agree on
+  bool nothingUnderWay() const;
+  void watchCopies(bool copies);
+  void tellOfCopies(const Task& first) const;
+  void tidyBuffers();
+  Status holdFor(Stream stream, uint64_t capture);
+  uint64_t deadline(std::span<const Task> tasks, bool captured) const;
+  Interrupt& interrupt() const { return *resources_->interrupt; }
+  const PlanView& plan() const { return resources_->plan; }
+  Doorbell& ownBell() const { return resources_->segment.doorbell(plan().peer(setup_.rank).localIndex); }
+
+  const Setup setup_;
+  std::shared_ptr<Resources> resources_;
+  Telemetry telemetry_;
+  CallCheck calls_;  // guarded by mutex_
+  const double copyPatience_;
+  std::future<Status> loading_;  // of the kernels
+  std::unique_ptr<Launcher> launcher_;
+  std::unique_ptr<Runner> runner_;
+  std::vector<std::string> hostNames_;
+
+  GonePeers gonePeers_;
+
+  mutable std::mutex mutex_;
+  std::set<uint64_t> holding_;     // captures whose graphs hold the resources, as far as remembered
+  std::vector<Task> unannounced_;  // of the call under way; kept for its memory
+  AwaitedPeers awaited_;
+  Launch constants_{};
+  Probe probe_ = Probe::none;
+  bool wholeLines_ = false;
+  bool watchesCopies_ = false;
+  bool toldOfCopies_ = false;
+};
+
+}  // namespace ncclrun::cuda

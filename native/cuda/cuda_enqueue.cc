@@ -1,0 +1,169 @@
+// How CudaDataPath queues operations: variants that all ranks can carry out, agreements with the others, launches.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "cuda/cuda_data_path.h"
+#include "base/debug.h"
+
+namespace ncclrun::cuda {
+// What forms may require that every rank knows of the others, too.
+uint32_t CudaDataPath::provable(bool captured) const {
+  return (wholeLines_ ? plan::kRequiresWholeLines : 0) | (captured ? 0 : plan::kRequiresNotCaptured);
+}
+
+uint32_t CudaDataPath::addresses() const {
+  return resources_->copies != nullptr ? plan::kRequiresPublishedAddresses : 0;
+}
+
+// The forms by which all ranks can agree to carry out the operations.
+Status CudaDataPath::choose(std::span<const Operation> operations, uint32_t given, std::vector<Task>& tasks) const {
+  tasks.resize(operations.size());
+  for (size_t i = 0; i < operations.size(); i++) {
+    tasks[i].operation = operations[i];
+    const bool own = operations[i].collective == plan::Collective::sendRecv && operations[i].peer == setup_.rank;
+    const uint32_t also = !own && operations[i].count > 0 ? addresses() : 0;
+    if (Status status = chooseForm(plan(), given | also, tasks[i]); !status.ok()) return status;
+  }
+  return {};
+}
+
+// What was told of operations, and the forms that this was about.
+class CudaDataPath::Told final : public Announcement {
+ public:
+  Told(CudaDataPath& path, bool isCaptured) : captured(isCaptured), path_(path) {}
+  ~Told() override {
+    std::lock_guard lock(path_.mutex_);
+    const OnGpu here(path_.resources_->gpu);
+    const DirectCopies::Announced ends = std::move(copies);
+  }
+
+  const bool captured;
+  std::vector<Task> tasks;
+  DirectCopies::Announced copies;
+
+ private:
+  CudaDataPath& path_;
+};
+
+// Nothing comes of it where the operations cannot be queued: that is said when they are.
+std::unique_ptr<Announcement> CudaDataPath::announce(std::span<const Operation> operations, ncclrunStream_t stream) {
+  if (resources_->copies == nullptr || interrupt().raised()) return nullptr;
+  const OnGpu here(resources_->gpu);
+  Capture capture;
+  if (!LaunchOrder::captureOf(reinterpret_cast<Stream>(stream), capture).ok()) return nullptr;
+  auto told = std::make_unique<Told>(*this, capture.id != 0);
+  std::lock_guard lock(mutex_);
+  if (!choose(operations, provable(told->captured), told->tasks).ok()) return nullptr;
+  told->copies = resources_->copies->announce(told->tasks);
+  return told->copies.empty() ? nullptr : std::move(told);
+}
+
+void CudaDataPath::consent(Announcement& announcement) {
+  auto& told = static_cast<Told&>(announcement);
+  std::lock_guard lock(mutex_);
+  const OnGpu here(resources_->gpu);
+  resources_->copies->consent(told.copies, deadline(told.tasks, told.captured), [&] { return nothingUnderWay(); });
+}
+
+ncclResult_t CudaDataPath::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                                   std::unique_ptr<Announcement> announcement) {
+  if (interrupt().raised()) return result(interrupt().status());
+  const auto isEmpty = [](const Operation& one) {
+    return one.count == 0 && one.collective != plan::Collective::barrier;
+  };
+  std::lock_guard lock(mutex_);
+  if (std::all_of(operations.begin(), operations.end(), isEmpty)) return result(addCalls(operations));
+  if (Status status = missing(operations); !status.ok()) return result(status);
+  const OnGpu here(resources_->gpu);
+  const auto cudaStream = reinterpret_cast<Stream>(stream);
+  Capture capture;
+  if (Status status = resources_->order->before(cudaStream, capture); !status.ok()) return result(status);
+  if (Status status = holdFor(cudaStream, capture.id); !status.ok()) return result(status);
+  awaited_.add(operations, setup_.rank, [&] { return resources_->order->mark(cudaStream, capture); });
+  if (announcement != nullptr) {
+    auto& told = static_cast<Told&>(*announcement);
+    for (size_t i = 0; i < operations.size(); i++) told.tasks[i].operation = operations[i];
+    Status status = run(told.tasks, std::move(told.copies), cudaStream, capture);
+    return result(status.ok() ? addCalls(operations) : status);
+  }
+  if (Status status = choose(operations, provable(capture.id != 0), unannounced_); !status.ok()) return result(status);
+  DirectCopies::Announced copies;
+  if (resources_->copies != nullptr) copies = resources_->copies->announce(unannounced_);
+  Status status = run(unannounced_, std::move(copies), cudaStream, capture);
+  return result(status.ok() ? addCalls(operations) : status);
+}
+
+// What could not be queued is no call: it takes no number, and the program may try again.
+Status CudaDataPath::addCalls(std::span<const Operation> operations) {
+  Status status;
+  for (const Operation& one : operations) {
+    telemetry_.called(one, deciding(one, plan().header().ranks));
+    if (status.ok()) status = calls_.add(one);
+  }
+  if (status.ok()) return status;
+  abort(status, FailureScope::all);
+  if (setup_.failed) setup_.failed(status, FailureScope::all);
+  return status;
+}
+
+Status CudaDataPath::compareCalls() {
+  std::lock_guard lock(mutex_);
+  return calls_.end();
+}
+
+Status CudaDataPath::run(std::vector<Task>& tasks, DirectCopies::Announced copies, Stream stream,
+                         const Capture& capture) {
+  const uint32_t given = provable(capture.id != 0);
+  DirectCopies::Agreed agreed;
+  if (!copies.empty()) {
+    const uint64_t until = deadline(tasks, capture.id != 0);
+    resources_->copies->consent(copies, until, [&] { return nothingUnderWay(); });
+    agreed = resources_->copies->settle(std::move(copies), until);
+    watchCopies(!agreed.empty());
+    if (!agreed.empty() && !std::exchange(toldOfCopies_, true)) tellOfCopies(tasks[agreed.begin()->first]);
+  }
+  for (size_t i = 0; i < tasks.size(); i++) {
+    if ((tasks[i].form.requires_ & plan::kRequiresPublishedAddresses) == 0 || agreed.contains(i)) continue;
+    if (Status status = chooseForm(plan(), given, tasks[i]); !status.ok()) return status;
+  }
+  const Operation& last = tasks.back().operation;
+  telemetry_.begin(last, tasks.back().bytes);
+  launcher_->prepare(resources_->order->count(capture), capture.id != 0);
+  Status status = runner_->run(tasks, agreed, {stream, capture.id, given});
+  // Also after a failure: what was queued before it uses the connections.
+  // A wait for a count may hold up other streams; others' questions must not.
+  const bool counts = status.ok() && agreed.empty() && !resources_->share->isWatched();
+  Status ordered = resources_->order->after(stream, capture, counts ? launcher_->counted() : std::nullopt);
+  if (status.ok()) status = std::move(ordered);
+  if (capture.id == 0) resources_->share->told();
+  telemetry_.end(last, status.ok());
+  return status;
+}
+
+// Before the first copies, and as soon as anybody's buffers are mapped.
+void CudaDataPath::watchCopies(bool copies) {
+  if (watchesCopies_ || (!copies && !resources_->copies->needsTidying())) return;
+  watchesCopies_ = true;
+  resources_->copies->engines().endWaitsOn({interrupt(), ownBell(), setup_.telemetry.get(), [this] { tidyBuffers(); }});
+}
+
+void CudaDataPath::tellOfCopies(const Task& first) const {
+  tellInfo(formatSentence("rank %u: %s of %llu bytes, and what follows it, by copy engines", setup_.rank,
+                          nameOf(first.operation.collective), static_cast<unsigned long long>(first.bytes)),
+           Subsystem::coll);
+}
+
+// Until when a call waits for the others': about as long as the GPU takes for the operations, during which the caller's
+// time is worth nothing; in a capture, which happens once, longer. Less where it has been in vain.
+uint64_t CudaDataPath::deadline(std::span<const Task> tasks, bool captured) const {
+  constexpr double kLeast = 30e3, kMost = 1e6, kCaptured = 20e6;
+  double time = kLeast;
+  for (const Task& task : tasks) time += predictedMicroseconds(task) * 1000 / 2;
+  time = copyPatience_ >= 0 ? copyPatience_ : captured ? kCaptured : std::min(time, kMost);
+  const uint32_t halvings = std::min<uint32_t>(resources_->copies->failures() / 2, 10);
+  return nowNanoseconds() + uint64_t(std::max(kLeast, time / (1u << halvings)));
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,458 @@
+#include "cuda/cuda_launcher.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "algorithm/work.h"
+#include "cuda/launch_workers.h"
+#include "plan/tree_shape.h"
+#include "base/element.h"
+#include "datapath/fold.h"
+
+namespace ncclrun::cuda {
+namespace {
+
+using plan::Algorithm;
+using plan::Collective;
+using plan::Protocol;
+
+constexpr uint32_t kMaxThreads = 512;
+constexpr uint32_t kLeastThreadsOfSimple = 128;  // three of its warps do not fold
+
+Routine routineOf(Collective collective, Algorithm algorithm, uint32_t ranks, bool sends) {
+  const bool ring = algorithm == Algorithm::ring;
+  const bool tree = algorithm == Algorithm::tree;
+  if (ranks == 1 && collective != Collective::barrier) return Routine::copy;
+  switch (collective) {
+    case Collective::allReduce:
+      if (algorithm == Algorithm::directOneShot) return Routine::allReduceOneShot;
+      if (algorithm == Algorithm::directTwoShot) return Routine::allReduceTwoShot;
+      return ring ? Routine::allReduceRing : Routine::allReduceTree;
+    case Collective::allGather:
+      return ring ? Routine::allGatherRing : Routine::allGatherDirect;
+    case Collective::reduceScatter:
+      return ring ? Routine::reduceScatterRing : Routine::reduceScatterDirect;
+    case Collective::broadcast:
+      return ring ? Routine::broadcastRing : tree ? Routine::broadcastTree : Routine::broadcastDirect;
+    case Collective::reduce:
+      return ring ? Routine::reduceRing : tree ? Routine::reduceTree : Routine::reduceDirect;
+    case Collective::allToAll:
+      return Routine::allToAll;
+    case Collective::gather:
+      return Routine::gather;
+    case Collective::scatter:
+      return Routine::scatter;
+    case Collective::sendRecv:
+      return sends ? Routine::send : Routine::receive;
+    case Collective::barrier:
+      break;
+  }
+  return Routine::barrier;
+}
+
+}  // namespace
+
+Launcher::Shape Launcher::shapeOf(const Task& task) const {
+  const auto& operation = task.operation;
+  const uint32_t ranks = plan_.header().ranks;
+  Shape shape{.kernel = {kBytesModule, 0},
+              .protocol = Protocol(task.form.protocol),
+              .routine = routineOf(operation.collective, Algorithm(task.form.algorithm), ranks, true),
+              .threads = std::min(task.form.threads / 32 * 32, kMaxThreads),
+              .elementBytes = 1,
+              .scalarAt = nullptr,
+              .scalar = 0,
+              .divisor = 1};
+  if (operation.collective == Collective::barrier) shape.threads = 32;
+  if (shape.protocol == Protocol::simple) shape.threads = std::max(shape.threads, kLeastThreadsOfSimple);
+  if (!reduces(operation.collective)) return shape;
+  shape.elementBytes = uint8_t(elementBytes(operation.type));
+  shape.kernel = kernelFor(operation.type, ranks == 1 && operation.op == ncclAvg ? ncclSum : operation.op);
+  Reduction reduction;
+  const uint64_t none = 0;
+  makeReduction(operation.type, operation.op, operation.scalarAt != nullptr ? &none : &operation.scalar, ranks,
+                reduction);
+  shape.scalarAt = operation.scalarAt;
+  shape.scalar = reduction.scalar;
+  shape.divisor = reduction.divisor;
+  return shape;
+}
+
+void Launcher::connect(Item& item, const Task& task) const {
+  const uint32_t ranks = plan_.header().ranks;
+  const auto from = [&](uint32_t peer) { item.receives[item.receiveCount++] = uint8_t(peer); };
+  const auto to = [&](uint32_t peer) { item.sends[item.sendCount++] = uint8_t(peer); };
+  const auto both = [&](uint32_t peer) {
+    from(peer);
+    to(peer);
+  };
+  const auto eachOther = [&](auto&& connectWith) {
+    for (uint32_t peer = 0; peer < ranks; peer++) {
+      if (peer != rank_) connectWith(peer);
+    }
+  };
+  switch (item.routine) {
+    case Routine::copy:
+      return;
+    case Routine::allReduceRing:
+    case Routine::reduceScatterRing:
+    case Routine::reduceRing:
+    case Routine::allGatherRing:
+    case Routine::broadcastRing:
+      item.usesRing = true;
+      item.receiveCount = item.sendCount = 1;
+      return;
+    case Routine::allReduceTree:
+    case Routine::reduceTree:
+    case Routine::broadcastTree: {
+      if (item.routine == Routine::allReduceTree) item.root = uint8_t(topOfTree(plan_, kTreeChannel));
+      const TreePlace place = placeInTree(plan_, kTreeChannel, rank_, item.root);
+      for (const uint32_t child : place.children) both(child);
+      item.children = uint8_t(place.children.size());
+      if (rank_ != item.root) both(place.parent);
+      return;
+    }
+    case Routine::send:
+      return to(task.operation.peer);
+    case Routine::receive:
+      return from(task.operation.peer);
+    case Routine::reduceDirect:
+    case Routine::gather:
+      return rank_ == item.root ? eachOther(from) : to(item.root);
+    case Routine::broadcastDirect:
+    case Routine::scatter:
+      return rank_ == item.root ? eachOther(to) : from(item.root);
+    default:
+      return eachOther(both);
+  }
+}
+
+Item Launcher::itemOf(const Task& task, const Shape& shape) const {
+  const auto& operation = task.operation;
+  Item item{};
+  item.send = static_cast<const char*>(operation.send);
+  item.receive = static_cast<char*>(operation.receive);
+  item.count = operation.count * elementBytes(operation.type) / shape.elementBytes;
+  item.chunk = std::max<uint64_t>(task.form.chunkBytes / shape.elementBytes, 1);
+  // Row 19 of the formulas; a line of LL128 carries 15 words, and four warps' lanes make 15 bytes each of it.
+  const uint32_t grainBytes = shape.protocol == Protocol::ll128
+                                  ? shape.threads * 15
+                                  : (shape.threads - (shape.protocol == Protocol::ll ? 0 : 32)) * 8;
+  item.grain = uint16_t(std::max(grainBytes / shape.elementBytes, 1u));
+  item.blocks = uint16_t(task.form.channels);
+  item.root = uint8_t(operation.peer);
+  item.protocol = uint8_t(shape.protocol) & 3;
+  item.routine = routineOf(operation.collective, Algorithm(task.form.algorithm), plan_.header().ranks, isSend(task));
+  connect(item, task);
+  return item;
+}
+
+// The item has its channels. A step fits the smallest slot on them: on narrow channels that of protocol Simple is
+// smaller.
+void Launcher::addItem(Item item, const Shape& shape) {
+  const Slots& slots = launch_.slots;
+  const uint32_t last = item.firstChannel + item.blocks;
+  const uint32_t narrow = last > slots.channels ? slots.channels - 1 : last - 1;
+  const uint32_t slotBytes = shape.protocol == Protocol::ll      ? slots.line64StepBytes / 16 * 8
+                             : shape.protocol == Protocol::ll128 ? slots.line128StepBytes / 128 * 120
+                                                                 : pairStepBytes(slots, narrow);
+  Work work{};
+  work.count = item.count;
+  work.chunk = item.chunk;
+  work.grain = item.grain;
+  work.blocks = item.blocks;
+  work.lowLatency = shape.protocol == Protocol::ll;
+  const size_t slotElements = slotBytes / shape.elementBytes;
+  item.step = stepOf(work, slotElements);
+  const uint32_t parts = item.routine == Routine::allReduceTwoShot ? launch_.ranks : 1;
+  const bool hasKernel = hasTurnKernel(shape.kernel, shape.protocol, item.routine);
+  const bool hasRoom = item.blocks <= slots.channels && slots.lineSteps >= kLeastLineStepsOfTurns;
+  const size_t chunk = hasKernel && hasRoom ? chunkOfOneTurn(work, slotElements, parts) : 0;
+  if (chunk > 0) item.step = chunk;
+  item.isOneTurn = chunk > 0 || (hasKernel && item.routine == Routine::copy);
+  launch_.items[launch_.itemCount++] = item;
+}
+
+// Each block has a part of one item then.
+bool Launcher::isOneTurn(const Shape& shape, uint32_t blocks) const {
+  if (launch_.itemCount > 1 && !isOneWay(shape.routine)) return false;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < launch_.itemCount; i++) {
+    const Item& item = launch_.items[i];
+    if (!item.isOneTurn || item.firstBlock != next) return false;
+    next += item.blocks;
+  }
+  return next == blocks;
+}
+
+// `apart`: each queue of items has blocks of its own.
+Status Launcher::flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream) {
+  if (launch_.itemCount == 0) return {};
+  launch_.elementBytes = shape.elementBytes;
+  launch_.kind = shape.kernel.kind;
+  launch_.scalarAt = shape.scalarAt;
+  launch_.scalar = shape.scalar;
+  launch_.divisor = shape.divisor;
+  const std::span<Item> items(launch_.items, launch_.itemCount);
+  const uint32_t queues = apart ? countQueues(items) : 1;
+  const uint32_t granted = share_.take(blocks, queues, captured_);
+  // With too few blocks, operations that go one way take the kernels of any length: the other end understands both.
+  const bool oneTurn = isOneTurn(shape, blocks) && (granted == blocks || !isOneWay(shape.routine));
+  Status status;
+  if (oneTurn) {
+    status = launch(shape, true, std::min(granted, blocks), stream);
+    for (uint32_t first = granted; first < blocks && status.ok(); first += granted) {
+      launch_.items[0].firstBlock = uint16_t(first);
+      status = launch(shape, true, std::min(granted, blocks - first), stream);
+    }
+  } else {
+    const uint32_t grid = apart ? divideWorkers(items, granted, blocks, queues) : shareWorkers(items, granted);
+    // No other rank has a part in a pull, so it has as many parts as there are blocks.
+    if (shape.routine == Routine::reducePulled) launch_.items[0].blocks = launch_.items[0].workers;
+    status = launch(shape, false, grid, stream);
+  }
+  launch_.itemCount = 0;
+  return status;
+}
+
+Status Launcher::launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream stream) {
+  Status status;
+  if (lastFunction_ == nullptr || shape != lastShape_ || oneTurn != lastIsOneTurn_) {
+    status = load(gpu_, shape.kernel, shape.protocol, shape.routine, oneTurn, lastFunction_);
+    lastShape_ = shape;
+    lastIsOneTurn_ = oneTurn;
+    if (!status.ok()) lastFunction_ = nullptr;
+  }
+  if (!status.ok()) return status;
+  // Only the items that there are: all of them take the GPU as long as a small kernel.
+  size_t bytes = offsetof(Launch, items) + launch_.itemCount * sizeof(Item);
+  void* extra[] = {kParameterBuffer, &launch_, kParameterBytes, &bytes, kParametersEnd};
+  status = statusOf(driver().launchKernel(lastFunction_, grid, 1, 1, shape.threads, 1, 1,
+                                          sharedBytesOf(shape.protocol, shape.routine), stream, nullptr, extra),
+                    "cuLaunchKernel");
+  if (status.ok() && launch_.ended != nullptr) counted_ += grid;
+  return status;
+}
+
+// Both ends of a message have to come to the same number of blocks.
+uint32_t Launcher::blocksOfMessage(uint32_t messages) const {
+  const uint32_t channels = plan_.header().channels;
+  return std::max((channels - plan_.header().copyChannels) / std::max(messages, 1u), 1u);
+}
+
+// The k-th send to oneself meets the k-th receive from oneself.
+Status Launcher::checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const {
+  if (sends.size() != receives.size()) {
+    return {ncclInvalidUsage, formatSentence("rank %u sends to itself %zu times and receives from itself %zu times in "
+                                             "one group: these numbers must be equal",
+                                             rank_, sends.size(), receives.size())};
+  }
+  for (size_t i = 0; i < sends.size(); i++) {
+    const auto& send = sends[i]->operation;
+    const auto& receive = receives[i]->operation;
+    const size_t bytes = send.count * elementBytes(send.type);
+    if (bytes != receive.count * elementBytes(receive.type)) {
+      return {ncclInvalidUsage,
+              formatSentence("rank %u sends itself %zu bytes and receives another number of bytes", rank_, bytes)};
+    }
+  }
+  return {};
+}
+
+// `messages`: of a round, as far as all ranks know. In rounds, a launch each: all ranks of a group put the k-th
+// messages of a pair into the same round. So whatever waits in a launch waits for what others have in theirs, and for
+// nothing that this rank launches later.
+Status Launcher::sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream) {
+  const uint32_t ranks = plan_.header().ranks;
+  std::vector<std::vector<const Task*>> sends(ranks), receives(ranks);
+  for (const Task* task : tasks) (isSend(*task) ? sends : receives)[task->operation.peer].push_back(task);
+  if (Status status = checkCopies(sends[rank_], receives[rank_]); !status.ok()) return status;
+  const size_t perRound = std::max<size_t>(kMaxItems / (2 * ranks - 1), 1);
+  size_t most = 0;
+  for (uint32_t peer = 0; peer < ranks; peer++) most = std::max({most, sends[peer].size(), receives[peer].size()});
+  const uint32_t mostBlocks = blocksOfMessage(messages);
+  for (size_t first = 0; first < most; first += perRound) {
+    uint32_t blocks = 0;
+    Shape shape{};
+    // `to`: of a copy to oneself, what receives it.
+    const auto add = [&](const std::vector<const Task*>& queue, uint32_t limit,
+                         const std::vector<const Task*>* to = nullptr) {
+      uint32_t used = 0;
+      for (size_t i = first; i < std::min(queue.size(), first + perRound); i++) {
+        if (queue[i]->operation.count == 0) continue;
+        const Shape own = shapeOf(*queue[i]);
+        if (launch_.itemCount == 0) shape = own;
+        if (own.protocol != shape.protocol) shape.routine = Routine::mixed;
+        shape.threads = std::max(shape.threads, own.threads);
+        Item item = itemOf(*queue[i], own);
+        if (to != nullptr) {
+          item.routine = Routine::copy;
+          item.sendCount = 0;
+          item.receive = static_cast<char*>((*to)[i]->operation.receive);
+        }
+        item.blocks = uint16_t(std::min<uint32_t>(item.blocks, limit));
+        item.firstBlock = uint16_t(blocks);
+        used = std::max<uint32_t>(used, item.blocks);
+        addItem(item, own);
+      }
+      blocks += used;
+    };
+    for (uint32_t distance = 1; distance < ranks; distance++) {
+      add(sends[(rank_ + distance) % ranks], mostBlocks);
+      add(receives[(rank_ + ranks - distance) % ranks], mostBlocks);
+    }
+    add(sends[rank_], plan_.header().copyChannels, &receives[rank_]);
+    if (Status status = flush(shape, blocks, true, stream); !status.ok()) return status;
+  }
+  return {};
+}
+
+// Not where the messages would take more multiprocessors than the plan has channels. All ranks see this alike.
+bool Launcher::isExpandable(const Task& task) const {
+  const Collective collective = task.operation.collective;
+  const auto& header = plan_.header();
+  const bool moves =
+      collective == Collective::allToAll || collective == Collective::allGather || collective == Collective::broadcast;
+  const uint32_t messages = collective == Collective::broadcast ? 1 : std::max(2 * (header.ranks - 1), 1u);
+  return moves && Algorithm(task.form.algorithm) == Algorithm::directOneShot &&
+         Protocol(task.form.protocol) == Protocol::simple && header.channels - header.copyChannels >= messages;
+}
+
+// Large moves from everybody to everybody, or of the only other rank: sends, receives and copies on blocks of their
+// own, which keep the links busy both ways.
+bool Launcher::expand(const Task& task, std::vector<Task>& transfers) const {
+  const auto& operation = task.operation;
+  const uint32_t ranks = plan_.header().ranks;
+  if (!isExpandable(task)) return false;
+  const auto* const source = static_cast<const char*>(operation.send);
+  auto* const target = static_cast<char*>(operation.receive);
+  const auto add = [&](uint32_t peer, const char* from, char* to) {
+    Task transfer = task;
+    transfer.operation.collective = Collective::sendRecv;
+    transfer.operation.peer = peer;
+    transfer.operation.send = from;
+    transfer.operation.receive = to;
+    transfers.push_back(transfer);
+  };
+  const size_t bytes = operation.count * elementBytes(operation.type);
+  switch (operation.collective) {
+    case Collective::allToAll:
+      if (source == target) return false;  // what comes would overwrite what has not been sent
+      [[fallthrough]];
+    case Collective::allGather:
+      for (uint32_t peer = 0; peer < ranks; peer++) {
+        add(peer, operation.collective == Collective::allGather ? source : source + peer * bytes, nullptr);
+        add(peer, nullptr, target + peer * bytes);
+      }
+      return true;
+    case Collective::broadcast:
+      if (ranks != 2) return false;
+      if (rank_ == operation.peer) {
+        add(1 - rank_, source, nullptr);
+        if (source != target) {
+          add(rank_, source, nullptr);
+          add(rank_, nullptr, target);
+        }
+      } else {
+        add(operation.peer, nullptr, target);
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What a rank alone does to its data, unless a scalar multiplies them.
+bool Launcher::isCopy(const Task& task) const {
+  const auto& operation = task.operation;
+  return plan_.header().ranks == 1 && operation.collective != Collective::barrier &&
+         !(reduces(operation.collective) && operation.op == kPreMulSum);
+}
+
+// The driver copies in a fifth of the time of a kernel that could do anything else.
+Status Launcher::copy(const Task& task, Stream stream) {
+  const auto& operation = task.operation;
+  if (operation.send == operation.receive) return {};
+  copied_ = true;
+  const auto pointer = [](const void* address) { return reinterpret_cast<Pointer>(address); };
+  const size_t bytes = operation.count * elementBytes(operation.type);
+  return statusOf(driver().memcpyAsync(pointer(operation.receive), pointer(operation.send), bytes, stream),
+                  "cuMemcpyAsync");
+}
+
+Status Launcher::pull(const Task& task, std::span<const Pointer> sources, Stream stream) {
+  copied_ = false;
+  launch_.itemCount = 0;
+  Shape shape = shapeOf(task);
+  shape.routine = Routine::reducePulled;
+  Item item{};
+  item.send = static_cast<const char*>(task.operation.send);
+  item.receive = static_cast<char*>(task.operation.receive);
+  item.count = task.operation.count;
+  item.blocks = uint16_t(std::min<uint32_t>(task.form.channels, plan_.header().channels));
+  item.routine = shape.routine;
+  launch_.items[launch_.itemCount++] = item;
+  const auto regions = std::to_array(launch_.in);
+  for (size_t rank = 0; rank < sources.size(); rank++) launch_.in[rank] = reinterpret_cast<char*>(sources[rank]);
+  Status status = flush(shape, item.blocks, false, stream);
+  std::copy(regions.begin(), regions.end(), launch_.in);
+  return status;
+}
+
+Status Launcher::run(std::span<const Task> tasks, Stream stream) {
+  copied_ = false;
+  launch_.itemCount = 0;
+  const uint32_t messagesOfGroup = 2 * (plan_.header().ranks - 1);
+  std::vector<const Task*> pointToPoint;
+  for (const Task& task : tasks) {
+    if (task.operation.collective == Collective::sendRecv) pointToPoint.push_back(&task);
+  }
+  if (!pointToPoint.empty()) {
+    if (Status status = sendAndReceive(pointToPoint, messagesOfGroup, stream); !status.ok()) return status;
+  }
+  // Neighbours of one shape share a launch, in which they go round the channels.
+  const uint32_t channels = plan_.header().channels;
+  Shape shape{};
+  uint32_t blocks = 0;
+  const auto launch = [&] { return flush(shape, std::min(std::exchange(blocks, 0), channels), false, stream); };
+  for (const Task& task : tasks) {
+    const auto& operation = task.operation;
+    if (operation.collective == Collective::sendRecv) continue;
+    if (operation.count == 0 && operation.collective != Collective::barrier) continue;
+    if (isCopy(task)) {
+      Status status = launch();
+      if (status.ok()) status = copy(task, stream);
+      if (!status.ok()) return status;
+      continue;
+    }
+    if (std::vector<Task> transfers; expand(task, transfers)) {
+      Status status = launch();
+      std::vector<const Task*> all;
+      for (const Task& transfer : transfers) all.push_back(&transfer);
+      const bool alone = operation.collective == Collective::broadcast;
+      if (status.ok()) status = sendAndReceive(all, alone ? 1 : messagesOfGroup, stream);
+      if (!status.ok()) return status;
+      continue;
+    }
+    const Shape own = shapeOf(task);
+    // Whether operations share a launch decides on their channels, so all ranks have to see it alike: a user's scalar
+    // is a rank's own, and so is whether an all-to-all is in place.
+    const bool alone = operation.op == kPreMulSum || operation.collective == Collective::allToAll;
+    if (launch_.itemCount > 0 && (own != shape || alone || launch_.itemCount == kMaxItems)) {
+      if (Status status = launch(); !status.ok()) return status;
+    }
+    shape = own;
+    Item item = itemOf(task, own);
+    if (isExpandable(task)) item.blocks = uint16_t(std::min<uint32_t>(item.blocks, blocksOfMessage(messagesOfGroup)));
+    item.firstBlock = item.firstChannel = uint16_t(blocks % channels);
+    addItem(item, own);
+    blocks += item.blocks;
+    if (!alone) continue;
+    if (Status status = launch(); !status.ok()) return status;
+  }
+  return launch();
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,81 @@
+// Turns operations into launches of kernels: what host/operation_runner does on the host device.
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "datapath/launch.h"
+#include "cuda/multiprocessor_share.h"
+#include "plan/plan_view.h"
+#include "dl/gpu.h"
+#include "cuda/kernels.h"
+#include "plan/launch_format.h"
+
+namespace ncclrun::cuda {
+
+class Launcher {
+ public:
+  // `constants`: a launch without items.
+  Launcher(const Gpu& gpu, const PlanView& plan, uint32_t rank, const Launch& constants, MultiprocessorShare& share)
+      : gpu_(gpu), plan_(plan), rank_(rank), launch_(constants), share_(share) {}
+
+  // Before what is run next. `ended`: where blocks count themselves as they end; null: they do not, in a capture. How
+  // many do, modulo 2^32; nothing where the last run() has queued anything else.
+  void prepare(uint32_t* ended, bool captured) {
+    launch_.ended = ended;
+    captured_ = captured;
+  }
+  std::optional<uint32_t> counted() const { return copied_ ? std::nullopt : std::optional(counted_); }
+
+  void reportTo(const WaitReport& report) { launch_.report = report; }
+
+  // Sends and receives together first, then the collectives in order; all of it is queued on the stream, in the GPU's
+  // context, which is current.
+  Status run(std::span<const Task> tasks, Stream stream);
+  // Of a reduce_scatter whose operands are read where they lie: `sources`, of each other rank, where its elements for
+  // this one do.
+  Status pull(const Task& task, std::span<const Pointer> sources, Stream stream);
+
+ private:
+  // What all items of one launch have in common.
+  struct Shape {
+    Kernel kernel;
+    plan::Protocol protocol;
+    Routine routine;  // send and receive are one
+    uint32_t threads;
+    uint8_t elementBytes;
+    const void* scalarAt;
+    uint64_t scalar;
+    uint32_t divisor;
+    bool operator==(const Shape& other) const = default;
+  };
+  Shape shapeOf(const Task& task) const;
+  Item itemOf(const Task& task, const Shape& shape) const;
+  void addItem(Item item, const Shape& shape);
+  void connect(Item& item, const Task& task) const;
+  bool isCopy(const Task& task) const;
+  Status copy(const Task& task, Stream stream);
+  bool isExpandable(const Task& task) const;
+  bool expand(const Task& task, std::vector<Task>& transfers) const;
+  Status sendAndReceive(std::span<const Task* const> tasks, uint32_t messages, Stream stream);
+  uint32_t blocksOfMessage(uint32_t messages) const;
+  Status checkCopies(std::span<const Task* const> sends, std::span<const Task* const> receives) const;
+  bool isOneTurn(const Shape& shape, uint32_t blocks) const;
+  Status flush(const Shape& shape, uint32_t blocks, bool apart, Stream stream);
+  Status launch(const Shape& shape, bool oneTurn, uint32_t grid, Stream stream);
+
+  const Gpu gpu_;
+  const PlanView& plan_;
+  const uint32_t rank_;
+  Launch launch_;
+  MultiprocessorShare& share_;
+  bool captured_ = false;
+  uint32_t counted_ = 0;
+  bool copied_ = false;  // by the driver, without a kernel
+  Shape lastShape_{};    // of the last launch, and its kernel
+  bool lastIsOneTurn_ = false;
+  Function lastFunction_ = nullptr;
+};
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,86 @@
+// Ranks of GPUs that are gone from a communicator while others go on with it. What they have sent lies in this GPU's
+// memory, and a kernel that waits says neither for whom nor since which operation: so calls that need them are refused,
+// and the agent says which ranks wait long.
+#include "cuda/cuda_data_path.h"
+#include "datapath/step_call.h"
+
+namespace ncclrun::cuda {
+
+void CudaDataPath::leave(uint64_t collectives) {
+  resources_->segment.leave(plan().peer(setup_.rank).localIndex, collectives);
+}
+
+void CudaDataPath::leaveAborted() { resources_->segment.leaveAborted(plan().peer(setup_.rank).localIndex); }
+
+// Why the peer takes no part in the operation; success: it may.
+Status CudaDataPath::missing(const Operation& operation, uint32_t peer) const {
+  if (Status why = gonePeers_.why(peer); why.code == ncclRemoteError) return why;
+  const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
+  const uint64_t left = bell.left.load(std::memory_order_acquire);
+  if (left == 0) return {};
+  if (left == kAborted) return abortedBy(plan().describe(peer));
+  const bool isCollective = operation.collective != plan::Collective::sendRecv;
+  const bool took = isCollective ? operation.hashed < left : operation.send == nullptr;  // what it sent may be there
+  if (took) return {};
+  return {ncclInvalidUsage, "the ranks’ calls differ: " + plan().describe(setup_.rank) + " called " +
+                                describe(callOf(operation, {})) + ", which " + plan().describe(peer) +
+                                " did not before ncclCommFinalize"};
+}
+
+// Asked for every call.
+bool CudaDataPath::allAreThere() const {
+  if (gonePeers_.any()) return false;
+  const Segment& segment = resources_->segment;
+  uint64_t left = 0;
+  for (uint32_t local = 0; local < plan().header().localRanks; local++)
+    left |= segment.doorbell(local).left.load(std::memory_order_acquire);
+  return left == 0;
+}
+
+Status CudaDataPath::missing(std::span<const Operation> operations) {
+  if (allAreThere()) return {};
+  for (const Operation& operation : operations) {
+    const bool isCollective = operation.collective != plan::Collective::sendRecv;
+    for (uint32_t peer = 0; peer < plan().header().ranks; peer++) {
+      if (peer == setup_.rank || (!isCollective && peer != operation.peer)) continue;
+      Status why = missing(operation, peer);
+      if (why.ok()) continue;
+      if (why.code == ncclRemoteError) telemetry_.lost(peer);
+      return why;
+    }
+  }
+  return {};
+}
+
+// A replayed graph has operations that no count knows.
+bool CudaDataPath::waitsFor(uint32_t peer, const Status& why, FailureScope& scope) {
+  scope = FailureScope::alone;
+  if (resources_->order->passedMark()) awaited_.passedMark();
+  if (why.code != ncclInvalidUsage) return awaited_.mayInclude(peer);
+  if (resources_->order->everCaptured()) return false;
+  const Doorbell& bell = resources_->segment.doorbell(plan().peer(peer).localIndex);
+  const uint64_t left = bell.left.load(std::memory_order_acquire);
+  if (left != 0 && left != kAborted && awaited_.collectives() >= left) {
+    scope = FailureScope::all;
+    return true;
+  }
+  return awaited_.areOnly(peer);
+}
+
+void CudaDataPath::peerGone(uint32_t rank, const Status& why, bool waited) {
+  gonePeers_.add(rank, why);
+  ownBell().sequence.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(ownBell().sequence);
+  if (!waited || idle()) return;
+  FailureScope scope;
+  {
+    std::lock_guard lock(mutex_);
+    const OnGpu here(resources_->gpu);
+    if (!waitsFor(rank, why, scope)) return;
+  }
+  interrupt().raise(why, why.code == ncclInvalidUsage ? Interrupt::kNobody : rank, scope);
+  abort(why, scope);
+  if (setup_.failed) setup_.failed(why, scope);
+}
+
+}  // namespace ncclrun::cuda

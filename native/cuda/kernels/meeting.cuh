@@ -1,0 +1,77 @@
+// The kernel of a barrier: one warp, whose lane i has both connections with the item's i-th peer, in registers. A
+// signal is a line of protocol LL without data.
+#pragma once
+#include "algorithm/direct.h"
+#include "cuda/kernels/line_steps.cuh"
+
+namespace ncclrun::cuda {
+
+// Those primitives of algorithm/work.h that a barrier needs.
+class LanePrimitives {
+ public:
+  __device__ LanePrimitives(const Launch& launch, const Item& item, uint32_t channel, Waits& waits)
+      : launch_(launch),
+        waits_(waits),
+        channel_(channel),
+        has_(threadIdx.x < item.sendCount),
+        peer_(has_ ? item.sends[threadIdx.x] : 0) {
+    if (!has_) return;
+    send_ = loadPairEnd<kProtocol>(launch_, channel_, peer_, false);
+    receive_ = loadPairEnd<kProtocol>(launch_, channel_, peer_, true);
+  }
+
+  __device__ void signalAll() {
+    if (!has_) return;
+    Patience patience(launch_, waits_);
+    awaitCredit(send_, send_.step, launch_.slots.lineSteps, patience);
+    storeLine64(slotAt(send_), 0, send_.step + 1);
+    send_.step++;
+  }
+  __device__ void awaitAll() {
+    if (!has_) return;
+    const uint4* const line = slotAt(receive_);
+    const uint32_t flag = receive_.step + 1;
+    for (Patience patience(launch_, waits_); loadLine64(line).w != flag && !patience.over();) continue;
+    receive_.step++;
+    if (isCreditDue(receive_.step, launch_.slots.lineSteps)) storeCredit(receive_.head, receive_.step);
+  }
+  __device__ void finish() const {
+    if (!has_) return;
+    storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), false, send_);
+    storeEnd<kProtocol>(launch_, pairState(launch_, channel_, peer_), true, receive_);
+  }
+
+ private:
+  static constexpr uint32_t kProtocol = 1;
+  __device__ uint4* slotAt(const End& end) const {
+    return reinterpret_cast<uint4*>(end.slots +
+                                    (end.step & (launch_.slots.lineSteps - 1)) * launch_.slots.line64StepBytes);
+  }
+
+  const Launch& launch_;
+  Waits& waits_;
+  const uint32_t channel_;
+  const bool has_;
+  const uint32_t peer_;
+  End send_, receive_;
+};
+
+__device__ __forceinline__ void meetAll(const Launch& launch) {
+  NCCLRUN_SHARED(Waits, waits);
+  if (threadIdx.x >= 32) return;
+  if (threadIdx.x == 0) waits = {};
+  __syncwarp();
+  for (uint32_t i = 0; i < launch.itemCount; i++) {
+    const Item& item = launch.items[i];
+    if ((item.firstBlock % gridDim.x) != blockIdx.x) continue;
+    LanePrimitives primitives(launch, item, item.firstChannel % launch.slots.channels, waits);
+    Work work{};
+    work.ranks = launch.ranks;
+    flatBarrier(primitives, work);
+    primitives.finish();
+  }
+  __syncwarp();
+  if (threadIdx.x == 0) endBlock(launch, waits);
+}
+
+}  // namespace ncclrun::cuda

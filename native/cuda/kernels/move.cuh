@@ -1,0 +1,68 @@
+// One step of an algorithm, as the protocols carry it out.
+#pragma once
+#include "cuda/kernels/arithmetic.cuh"
+#include "plan/launch_format.h"
+
+namespace ncclrun::cuda {
+
+// Folds the slots of receives [from, +froms), with `own` (if not null) as number `place` of them, into the slots of
+// sends [to, +tos) and `target` (if not null).
+struct Move {
+  uint32_t from, froms, to, tos;
+  const void* own;
+  uint32_t place;
+  void* target;
+  size_t count;  // elements
+};
+
+// What a move folds: what it receives, and our own in between. All ranks run the same instruction on the same
+// contributions: only then have they the same bits, a NaN's too.
+class Contributions {
+ public:
+  __device__ __forceinline__ explicit Contributions(const Move& move)
+      : from_(move.from),
+        own_(move.own == nullptr       ? ~0u
+             : move.place < move.froms ? move.place
+                                       : move.froms),
+        count_(move.froms + (move.own != nullptr ? 1 : 0)) {}
+  __device__ __forceinline__ uint32_t count() const { return count_; }
+  __device__ __forceinline__ bool has(uint32_t number) const { return number < count_; }
+  __device__ __forceinline__ bool isOwn(uint32_t number) const { return number == own_; }
+  __device__ __forceinline__ bool isReceived(uint32_t number) const { return has(number) && !isOwn(number); }
+  __device__ __forceinline__ uint32_t connection(uint32_t number) const {
+    return from_ + number - (number > own_ ? 1 : 0);
+  }
+
+ private:
+  const uint32_t from_, own_, count_;
+};
+// What is folded into a user's buffer is the result, which is divided.
+__device__ __forceinline__ bool isResult(const Move& move) {
+  return move.own != nullptr && move.froms > 0 && move.target != nullptr;
+}
+// Whether there is anything to fold by `fold` (WordFold).
+__device__ __forceinline__ bool isFolded(const Move& move, const auto& fold) {
+  const bool own = move.own != nullptr;
+  return move.froms + own > 1 || (own && fold.scales());
+}
+
+template <class T, class Op>
+__device__ __forceinline__ Adjustment<T> adjustmentOf(const Launch& launch) {
+  using Scalar = typename Wide<T>::Type;
+  Adjustment<T> adjust;
+  if constexpr (Op::kDivides) adjust.divisor = launch.divisor;
+  if constexpr (Op::kScales) {
+    adjust.scalar = launch.scalarAt != nullptr ? Wide<T>::widen(*static_cast<const T*>(launch.scalarAt))
+                                               : *reinterpret_cast<const Scalar*>(&launch.scalar);
+  }
+  return adjust;
+}
+
+template <class T, class Op>
+__device__ __forceinline__ Adjustment<T> adjustmentFor(const Launch& launch, const Move& move) {
+  Adjustment<T> adjust = adjustmentOf<T, Op>(launch);
+  if (!isResult(move)) adjust.divisor = 1;
+  return adjust;
+}
+
+}  // namespace ncclrun::cuda

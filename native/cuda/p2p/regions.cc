@@ -1,0 +1,192 @@
+#include "cuda/p2p/regions.h"
+
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "base/debug.h"
+#include "cuda/p2p/process_token.h"
+
+namespace ncclrun::cuda {
+
+Regions::Regions(const Gpu& gpu, const PlanView& plan, const Segment& segment, uint32_t rank)
+    : gpu_(gpu), plan_(plan), segment_(segment), rank_(rank), ownLocal_(localOf(rank)), slots_(plan.slots()) {}
+
+Regions::~Regions() {
+  const OnGpu here(gpu_);
+  for (uint32_t peer = 0; peer < kMaxPeers; peer++) {
+    if (foreign_[peer]) driver().ipcCloseMemHandle(mapped_[peer]);
+  }
+}
+
+Status Regions::allocate(Stream stream) {
+  const uint32_t ranks = plan_.header().ranks;
+  if (ranks == 1) return {};
+  return own_.allocate(gpu_, ringsAt() + ringBytes(slots_, ranks), stream);
+}
+
+Status Regions::publish() {
+  if (plan_.header().ranks > 1) {
+    DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
+    record.process = processToken();
+    record.context = reinterpret_cast<uint64_t>(gpu_.context);
+    record.pointer = own_.pointer();
+    record.bytes = own_.bytes();
+    const OnGpu here(gpu_);
+    IpcHandle handle{};
+    Status status = statusOf(driver().ipcGetMemHandle(&handle, own_.pointer()), "cuIpcGetMemHandle");
+    if (!status.ok()) return status;
+    std::memcpy(record.ipcHandle, &handle, sizeof handle);
+    record.stage.store(1, std::memory_order_release);
+  }
+  state_ = State::published;
+  return {};
+}
+
+bool Regions::allAt(uint32_t stage) const {
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    if (segment_.deviceRecord(local).stage.load(std::memory_order_acquire) < stage) return false;
+  }
+  return true;
+}
+
+Status Regions::connect() {
+  const bool alone = plan_.header().ranks == 1;
+  if (state_ == State::published) {
+    if (!alone && !allAt(1)) return {ncclInProgress, {}};
+    if (Status status = openAll(); !status.ok()) return status;
+    state_ = State::opened;
+  }
+  if (state_ == State::opened) {
+    if (!alone && !allAt(2)) return {ncclInProgress, {}};
+    if (Status status = decide(); !status.ok()) return status;
+    if (!why_.empty())
+      tellInfo(formatSentence("rank %u reaches GPUs through memory of the host: %s", rank_, why_.c_str()),
+               Subsystem::p2p);
+    state_ = State::connected;
+  }
+  return {};
+}
+
+Status Regions::open(uint32_t peer) {
+  const DeviceRecord& record = segment_.deviceRecord(localOf(peer));
+  if (record.process == processToken()) {
+    const Result result = driver().ctxEnablePeerAccess(reinterpret_cast<Context>(record.context), 0);
+    if (result != kPeerAccessAlreadyEnabled && result != kSuccess) return statusOf(result, "cuCtxEnablePeerAccess");
+    mapped_[peer] = record.pointer;
+    return {};
+  }
+  IpcHandle handle;
+  std::memcpy(&handle, record.ipcHandle, sizeof handle);
+  Status status = statusOf(driver().ipcOpenMemHandle(&mapped_[peer], handle, kIpcLazyPeerAccess), "cuIpcOpenMemHandle");
+  foreign_[peer] = status.ok();
+  return status;
+}
+
+Status Regions::openAll() {
+  if (plan_.header().ranks == 1) return {};
+  DeviceRecord& own = segment_.deviceRecord(localOf(rank_));
+  const OnGpu here(gpu_);
+  uint64_t reached = 0;
+  for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
+    if (peer == rank_) continue;
+    Status status{ncclSuccess, {}};
+    if (plan_.header().sameHostTransport == uint8_t(plan::Transport::p2p)) {
+      status = open(peer);
+    } else {
+      status = {ncclInvalidUsage, "the plan says so (NCCL_P2P_DISABLE or NCCL_P2P_LEVEL)"};
+    }
+    if (status.ok()) {
+      reached |= 1ull << localOf(peer);
+    } else if (why_.empty()) {
+      why_ = "rank " + std::to_string(rank_) + " cannot store into GPU memory of rank " + std::to_string(peer) + ": " +
+             status.sentence;
+      std::strncpy(own.why, why_.c_str(), sizeof own.why - 1);
+    }
+  }
+  own.reached.store(reached, std::memory_order_relaxed);
+  own.stage.store(2, std::memory_order_release);
+  return {};
+}
+
+// Both ranks of a pair come to the same answer.
+Status Regions::decide() {
+  const uint32_t ranks = plan_.header().ranks;
+  const uint32_t own = localOf(rank_);
+  const uint64_t reached = ranks == 1 ? 0 : segment_.deviceRecord(own).reached.load(std::memory_order_relaxed);
+  const uint64_t all = (1ull << ranks) - 1;  // of at most kMaxPeers
+  for (uint32_t local = 0; ranks > 1 && local < ranks; local++) {
+    const uint64_t reaches = segment_.deviceRecord(local).reached.load(std::memory_order_relaxed);
+    allReach_ = allReach_ && (reaches | 1ull << local) == all;
+  }
+  for (uint32_t peer = 0; peer < ranks; peer++) {
+    if (peer == rank_) continue;
+    const uint32_t theirs = localOf(peer);
+    const DeviceRecord& record = segment_.deviceRecord(theirs);
+    const bool both = (reached >> theirs & 1) != 0 && (record.reached.load(std::memory_order_relaxed) >> own & 1) != 0;
+    if (both) {
+      out_[peer] = mapped_[peer] + offsetFor(own, theirs);
+      in_[peer] = own_.pointer() + offsetFor(theirs, own);
+      ringOut_[peer] = mapped_[peer] + ringsAt();
+      ringIn_[peer] = own_.pointer() + ringsAt();
+      transports_[peer] = plan::Transport::p2p;
+      continue;
+    }
+    if (why_.empty()) why_.assign(record.why, strnlen(record.why, sizeof record.why));
+    if (Status status = useHostMemory(peer); !status.ok()) return status;
+  }
+  return {};
+}
+
+bool Regions::queuesApart() const {
+  std::set<std::pair<uint64_t, uint64_t>> owners;
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    const DeviceRecord& record = segment_.deviceRecord(local);
+    if (!owners.emplace(record.process, record.context).second) return false;
+  }
+  return true;
+}
+
+void Regions::publishSplitLines(uint32_t words) {
+  DeviceRecord& record = segment_.deviceRecord(localOf(rank_));
+  record.splitLines = words;
+  record.stage.store(3, std::memory_order_release);
+}
+
+void Regions::publishRest() {
+  if (state_ != State::unpublished && plan_.header().ranks > 1)
+    segment_.deviceRecord(ownLocal_).stage.store(4, std::memory_order_release);
+}
+
+Status Regions::agreeOnLines(bool& whole) const {
+  if (!allAt(3)) return {ncclInProgress, {}};
+  whole = true;
+  for (uint32_t local = 0; local < plan_.header().localRanks; local++) {
+    whole = whole && segment_.deviceRecord(local).splitLines == 0;
+  }
+  return {};
+}
+
+// The place of a pair in the segment, or of a rank's rings, where both are the same, as this GPU sees it.
+Status Regions::pinned(uint32_t fromLocal, uint32_t toLocal, uint64_t bytes, Pointer& out) {
+  std::byte* const memory = segment_.pairMemory(fromLocal, toLocal);
+  PinnedPages& pages = pinned_[memory];
+  if (!pages.pinned()) {
+    if (Status status = pages.pin(gpu_, memory, bytes); !status.ok()) return status;
+  }
+  out = pages.pointerTo(memory);
+  return {};
+}
+
+Status Regions::useHostMemory(uint32_t peer) {
+  const uint32_t own = localOf(rank_), theirs = localOf(peer);
+  const uint64_t pair = pairBytes(slots_), rings = ringBytes(slots_, plan_.header().ranks);
+  Status status = pinned(own, theirs, pair, out_[peer]);
+  if (status.ok()) status = pinned(theirs, own, pair, in_[peer]);
+  if (status.ok() && rings > 0) status = pinned(theirs, theirs, rings, ringOut_[peer]);
+  if (status.ok() && rings > 0) status = pinned(own, own, rings, ringIn_[peer]);
+  transports_[peer] = plan::Transport::shm;
+  return status;
+}
+
+}  // namespace ncclrun::cuda

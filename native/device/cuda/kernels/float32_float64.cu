@@ -1,5 +1,0 @@
-#include "device/cuda/block.cuh"
-
-NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<float, double>)
-NCCLRUN_SUMS(FirstSum, float)
-NCCLRUN_SUMS(SecondSum, double)

@@ -1,3 +1,0 @@
-#include "device/cuda/block.cuh"
-
-NCCLRUN_ALL_ROUTINES(Reduce, ncclrun::cuda::Kinds<__nv_fp8_e4m3, __nv_fp8_e5m2>)

@@ -1,4 +1,0 @@
-#include "device/cuda/block.cuh"
-
-NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint32_t, int32_t>)
-NCCLRUN_SUMS(FirstSum, uint32_t)

@@ -1,4 +1,0 @@
-#include "device/cuda/block.cuh"
-
-NCCLRUN_REDUCTIONS(ncclrun::cuda::Kinds<uint64_t, int64_t>)
-NCCLRUN_SUMS(FirstSum, uint64_t)

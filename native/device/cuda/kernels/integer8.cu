@@ -1,3 +1,0 @@
-#include "device/cuda/block.cuh"
-
-NCCLRUN_ALL_ROUTINES(Reduce, ncclrun::cuda::Kinds<uint8_t, int8_t>)

@@ -1,3 +1,0 @@
-// The folds with the instructions every machine of this architecture has.
-#define NCCLRUN_FOLD_TABLE kFoldBase
-#include "device/host/fold_kernels.h"

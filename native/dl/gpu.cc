@@ -1,0 +1,52 @@
+#include "dl/gpu.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace ncclrun::cuda {
+
+Status currentGpu(Gpu& out) {
+  const Driver& cuda = driver();
+  if (Status status = statusOf(cuda.ctxGetCurrent(&out.context), "cuCtxGetCurrent"); !status.ok()) return status;
+  if (out.context == nullptr) {
+    Device first = 0;
+    if (Status status = statusOf(cuda.deviceGet(&first, 0), "cuDeviceGet"); !status.ok()) return status;
+    if (Status status = statusOf(cuda.devicePrimaryCtxRetain(&out.context, first), "cuDevicePrimaryCtxRetain");
+        !status.ok())
+      return status;
+    if (Status status = statusOf(cuda.ctxPushCurrent(out.context), "cuCtxPushCurrent"); !status.ok()) return status;
+  }
+  if (Status status = statusOf(cuda.ctxGetDevice(&out.device), "cuCtxGetDevice"); !status.ok()) return status;
+  int multiprocessors = 0;
+  if (Status status = statusOf(cuda.deviceGetAttribute(&multiprocessors, kAttributeMultiprocessors, out.device),
+                               "cuDeviceGetAttribute");
+      !status.ok())
+    return status;
+  out.multiprocessors = uint32_t(multiprocessors);
+  char text[32] = "";
+  if (Status status = statusOf(cuda.deviceGetPCIBusId(text, sizeof text, out.device), "cuDeviceGetPCIBusId");
+      !status.ok())
+    return status;
+  out.busId = 0;  // the hexadecimal digits of 0000:3b:00.0
+  for (const char* at = text; *at != '\0'; at++) {
+    const char* const digits = "0123456789abcdef";
+    const char* const digit = std::strchr(digits, *at | 0x20);
+    if (digit != nullptr) out.busId = out.busId << 4 | uint64_t(digit - digits);
+  }
+  return {};
+}
+
+OnGpu::OnGpu(const Gpu& gpu) : captureMode_(kCaptureRelaxed) {
+  Context current = nullptr;
+  driver().ctxGetCurrent(&current);
+  if (current != gpu.context) pushed_ = driver().ctxPushCurrent(gpu.context) == kSuccess;
+  driver().threadExchangeStreamCaptureMode(&captureMode_);
+}
+
+OnGpu::~OnGpu() {
+  driver().threadExchangeStreamCaptureMode(&captureMode_);
+  Context popped = nullptr;
+  if (pushed_) driver().ctxPopCurrent(&popped);
+}
+
+}  // namespace ncclrun::cuda

@@ -1,0 +1,124 @@
+#include "host/blocks.h"
+
+#include "base/thread_owned.h"
+
+namespace ncclrun {
+namespace {
+
+// Not inlined: what runs blocks may go on on another thread (datapath/loan.h), with that thread's pool.
+[[gnu::noinline]] FiberPool& fiberPool() {
+  FiberPool& pool = threadOwned<FiberPool>();
+  asm volatile("" ::: "memory");
+  return pool;
+}
+
+}  // namespace
+
+Endpoint* Needs::missing() const {
+  for (Endpoint* end : receives) {
+    if (!end->ready()) return end;
+  }
+  for (Endpoint* end : sends) {
+    if (!end->ready()) return end;
+  }
+  return nullptr;
+}
+
+void Blocks::run(std::span<const Body> bodies) {
+  if (bodies.size() == 1) {
+    bodies[0].run(bodies[0].argument, *this);
+    return;
+  }
+  running_.reserve(bodies.size());
+  for (const Body& body : bodies) running_.push_back({body, this, fiberPool().take()});
+  for (Running& block : running_) {
+    block.fiber->start(
+        [](void* argument) {
+          auto* self = static_cast<Running*>(argument);
+          self->body.run(self->body.argument, *self->blocks);
+        },
+        &block);
+  }
+  runTogether();
+  for (Running& block : running_) fiberPool().give(std::move(block.fiber));
+  running_.clear();
+}
+
+// Resumes blocks in turn; waits when none can go on. An interruption makes every await() return false, so all blocks
+// run out.
+void Blocks::runTogether() {
+  size_t left = running_.size();
+  while (left > 0) {
+    Running* next = nextReady();
+    if (next == nullptr) {
+      const bool ready = patience_.wait([&] { return (next = nextReady()) != nullptr; }, [&] { fallAsleep(); });
+      if (!ready) {
+        for (Running& block : running_) {
+          if (!block.fiber->done()) next = &block;
+        }
+      }
+    }
+    current_ = next;
+    next->fiber->resume();
+    current_ = nullptr;
+    if (next->fiber->done()) left--;
+  }
+}
+
+// A peer that left in order breaks a collective for all ranks, which cannot have called the same; whatever else is the
+// matter concerns whoever needs the peer.
+void giveUp(const Endpoint& end, const Status& why, Interrupt& interrupt) {
+  const bool leftInOrder = why.code == ncclInvalidUsage;
+  interrupt.raise(why, leftInOrder ? Interrupt::kNobody : end.facts().peer,
+                  leftInOrder && end.inCollective() ? FailureScope::all : FailureScope::alone);
+}
+
+Blocks::Running* Blocks::nextReady() {
+  for (size_t i = 0; i < running_.size(); i++) {
+    turn_ = turn_ + 1 < running_.size() ? turn_ + 1 : 0;
+    Running& block = running_[turn_];
+    if (!block.fiber->done() && (block.needs == nullptr || block.needs->met())) return &block;
+  }
+  return nullptr;
+}
+
+bool Blocks::await(const Needs& needs) {
+  if (needs.met()) return !patience_.interrupt().raised();
+  if (current_ == nullptr) {
+    return patience_.wait([&] { return needs.met(); },
+                          [&] {
+                            watch(needs);
+                            const Endpoint* missing = needs.missing();
+                            telemetry_.waiting(missing != nullptr ? missing->facts().peer : ~0u);
+                          });
+  }
+  Running* self = current_;
+  self->needs = &needs;
+  self->fiber->suspend();
+  self->needs = nullptr;
+  return !patience_.interrupt().raised();
+}
+
+void Blocks::watch(const Needs& needs) const {
+  for (const auto ends : {needs.receives, needs.sends}) {
+    for (Endpoint* end : ends) {
+      if (end->ready()) continue;
+      end->watch();
+      // What came before the peer went can be seen now.
+      if (const Status why = end->gone(); !why.ok() && !end->ready()) giveUp(*end, why, patience_.interrupt());
+    }
+  }
+}
+
+void Blocks::fallAsleep() const {
+  uint32_t peer = ~0u;
+  for (const Running& block : running_) {
+    if (block.fiber->done() || block.needs == nullptr) continue;
+    watch(*block.needs);
+    const Endpoint* missing = block.needs->missing();
+    if (missing != nullptr && peer == ~0u) peer = missing->facts().peer;
+  }
+  telemetry_.waiting(peer);
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,88 @@
+#include "host/ends.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "host/shm/transport.h"
+#include "net/socket/transport.h"
+
+namespace ncclrun {
+
+Ends::Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt,
+           const GonePeers& gonePeers, int listenFd)
+    : plan_(plan), segment_(segment), rank_(rank), own_{plan.describe(rank), {}} {
+  shm_ = std::make_unique<ShmTransport>(plan, segment, rank, own_, gonePeers);
+  auto& bell = segment.doorbell(plan.peer(rank).localIndex);
+  socket_ = std::make_unique<SocketTransport>(plan, rank, own_, interrupt, bell, gonePeers, listenFd);
+}
+
+bool Ends::usesSockets() const {
+  const auto& header = plan_.header();
+  const auto socket = uint8_t(plan::Transport::socket);
+  if (header.ranks == 1) return false;
+  if (header.localRanks < header.ranks || header.sameHostTransport == socket) return true;
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount; i++) {
+    if (plan_.edge(local.firstEdge + i).transport == socket) return true;
+  }
+  return false;
+}
+
+Status Ends::start() { return usesSockets() ? static_cast<SocketTransport&>(*socket_).start() : Status{}; }
+
+Status Ends::connect() {
+  const auto& header = plan_.header();
+  if (!begun_ && header.ranks > 1) {
+    const auto local = plan_.local(plan_.peer(rank_).localIndex);
+    for (uint32_t i = 0; i < local.edgeCount; i++) {
+      const auto edge = plan_.edge(local.firstEdge + i);
+      find(edge.peer, edge.channel, edge.sends != 0, edge.transport);
+    }
+  }
+  begun_ = true;
+  return socket_->connected();
+}
+
+Endpoint* Ends::ring(uint32_t channel, uint32_t peer, bool sends) {
+  const auto local = plan_.local(plan_.peer(rank_).localIndex);
+  for (uint32_t i = 0; i < local.edgeCount; i++) {
+    const auto edge = plan_.edge(local.firstEdge + i);
+    if (edge.channel == channel && bool(edge.sends) == sends) return find(peer, channel, sends, edge.transport);
+  }
+  return nullptr;
+}
+
+Endpoint* Ends::pair(uint32_t peer, bool sends) {
+  const auto& header = plan_.header();
+  return find(peer, kPairChannel, sends, plan_.sameHost(peer) ? header.sameHostTransport : header.otherHostTransport);
+}
+
+Endpoint* Ends::find(uint32_t peer, uint32_t channel, bool sends, uint8_t transport) {
+  std::lock_guard lock(mutex_);
+  auto& end = found_[{peer, channel, sends}];
+  if (end == nullptr) {
+    end = (transport == uint8_t(plan::Transport::shm) ? shm_ : socket_)->end(peer, channel, sends);
+    if (end != nullptr) (channel == kPairChannel ? pairs_ : rings_).push_back(end);
+  }
+  return end;
+}
+
+bool Ends::idle() const { return socket_->idle(); }
+
+size_t Ends::list(std::span<ncclrunEdge> out) const {
+  std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (const auto* ends : {&rings_, &pairs_}) {
+    for (const Endpoint* end : *ends) {
+      if (count < out.size()) {
+        const auto& facts = end->facts();
+        out[count] = {facts.channel, facts.peer, facts.sends ? 1u : 0u, uint32_t(facts.transport), end->bytes()};
+      }
+      count++;
+    }
+  }
+  return count;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,57 @@
+// The connections of one rank: asks the transport that the plan names for each.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "datapath/gone_peers.h"
+#include "datapath/patience.h"
+#include "plan/plan_view.h"
+#include "plan/segment.h"
+#include "datapath/step_call.h"
+#include "ncclrun.h"
+#include "net/transport.h"
+
+namespace ncclrun {
+
+class Ends final : public LookOut {
+ public:
+  Ends(const PlanView& plan, const Segment& segment, uint32_t rank, Interrupt& interrupt, const GonePeers& gonePeers,
+       int listenFd);
+  // Opens the transports that the plan uses.
+  Status start();
+
+  // What is sent and read from now on belongs to this operation. On the thread that runs it.
+  void begin(const Operation& operation) { own_.call = callOf(operation, own_.call); }
+  void lookOut() override { socket_->lookOut(); }
+  void hearAll() override { socket_->hearAll(); }
+
+  // Begins connecting the ring edges to other hosts.
+  Status connect();
+  // Null only after an interrupt.
+  Endpoint* ring(uint32_t channel, uint32_t peer, bool sends);
+  Endpoint* pair(uint32_t peer, bool sends);
+
+  bool idle() const;
+  // Ring edges in the plan's order, then pair connections in order of first use.
+  size_t list(std::span<ncclrunEdge> out) const;
+
+ private:
+  Endpoint* find(uint32_t peer, uint32_t channel, bool sends, uint8_t transport);
+  bool usesSockets() const;
+
+  const PlanView& plan_;
+  const Segment& segment_;
+  const uint32_t rank_;
+  OwnCall own_;
+  std::unique_ptr<Transport> shm_, socket_;
+  mutable std::mutex mutex_;  // of listed_
+  std::map<std::tuple<uint32_t, uint32_t, bool>, Endpoint*> found_;
+  std::vector<Endpoint*> rings_, pairs_;
+  bool begun_ = false;
+};
+
+}  // namespace ncclrun

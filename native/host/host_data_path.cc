@@ -1,0 +1,238 @@
+#include "host/host_data_path.h"
+
+#include <utility>
+
+#include "base/descriptor.h"
+#include "datapath/node_barrier.h"
+#include "host/stream.h"
+
+namespace ncclrun {
+
+Status HostCommunicator::open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out) {
+  auto made = std::make_shared<HostCommunicator>(setup);
+  Status status = made->start();
+  if (status.ok()) out = std::move(made);
+  return status;
+}
+
+Status HostCommunicator::start() {
+  Descriptor listening(setup_.listenFd);
+  if (Status status = plan_.openFor(plan::Device::host, setup_.rank, setup_.plan); !status.ok()) return status;
+  const auto& header = plan_.header();
+  if (Status status = segment_.map(setup_.segmentFd, plan_); !status.ok()) return status;
+  for (uint32_t host = 0; host < header.hosts; host++) hostNames_.emplace_back(plan_.hostName(host));
+  interrupt_ = std::make_unique<Interrupt>(segment_.abortBlock(), ownBell(), setup_.telemetry.get());
+  calls_ = std::make_unique<CallCheck>(plan_, segment_, setup_.rank);
+  ends_ = std::make_unique<Ends>(plan_, segment_, setup_.rank, *interrupt_, gonePeers_, listening.release());
+  runner_ = std::make_unique<OperationRunner>(plan_, *ends_, setup_.rank);
+  return ends_->start();
+}
+
+Status HostCommunicator::connect() {
+  Status status = ends_->connect();
+  if (interrupt_->raised()) return interrupt_->status();
+  return status;
+}
+
+Status HostCommunicator::enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                                 const std::shared_ptr<HostCommunicator>& self) {
+  if (interrupt_->raised()) return interrupt_->status();
+  Stream* const queue = Stream::find(stream);
+  if (queue == nullptr) return noSuchStream(stream);
+  Launch launch;
+  uint32_t nextChannel = 0;  // the rings of a group's operations go round the channels
+  launch.more.resize(operations.size() - 1);
+  for (size_t i = 0; i < operations.size(); i++) {
+    Task& task = i == 0 ? launch.first : launch.more[i - 1];
+    task.operation = operations[i];
+    if (Status status = chooseForm(plan_, plan::kRequiresNotCaptured, task); !status.ok()) return status;
+    if (plan::Algorithm(task.form.algorithm) != plan::Algorithm::ring) continue;
+    task.firstChannel = nextChannel;
+    nextChannel = (nextChannel + task.form.channels) % plan_.header().channels;
+  }
+  telemetry_.queued();
+  // A ticket's place in the stream is fixed before the next ticket is given out: so no two streams can wait for each
+  // other.
+  std::lock_guard lock(mutex_);
+  launch.ticket = issued_;
+  Status status = queue->push(self, std::move(launch));
+  if (status.ok()) issued_++;
+  pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
+  return status;
+}
+
+Status HostCommunicator::awaitRoom() {
+  if (!full()) return {};
+  std::unique_lock lock(mutex_);
+  roomWaiters_++;
+  // A quarter, so that a caller who is ahead is not woken for each operation that ends.
+  room_.wait(lock, [this] { return issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised(); });
+  roomWaiters_--;
+  return interrupt_->raised() ? interrupt_->status() : Status{};
+}
+
+// With the lock held.
+void HostCommunicator::wakeIfRoom() {
+  pending_.store(uint32_t(issued_ - turn_), std::memory_order_relaxed);
+  if (roomWaiters_ > 0 && (issued_ - turn_ <= kQueueDepth / 4 || closed_ || interrupt_->raised())) room_.notify_all();
+}
+
+void HostCommunicator::leave(uint64_t collectives) { segment_.leave(plan_.peer(setup_.rank).localIndex, collectives); }
+
+void HostCommunicator::leaveAborted() { segment_.leaveAborted(plan_.peer(setup_.rank).localIndex); }
+
+// Who waits for it wakes up, and sees for himself whether what he needs is there.
+void HostCommunicator::peerGone(uint32_t rank, const Status& why) {
+  gonePeers_.add(rank, why);
+  ownBell().sequence.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(ownBell().sequence);
+}
+
+void HostCommunicator::abort(const Status& status, FailureScope scope) {
+  interrupt_->raise(status, Interrupt::kNobody, scope);
+  std::lock_guard lock(mutex_);
+  wakeIfRoom();
+}
+
+Status HostCommunicator::run(const Launch& launch, Loan* loan) {
+  std::unique_lock lock(mutex_);
+  if (turn_ != launch.ticket && loan != nullptr && loan->lent()) {
+    lock.unlock();
+    loan->stop();  // and goes on where sleeping is allowed
+    lock.lock();
+  }
+  while (turn_ != launch.ticket) {
+    waiters_++;
+    turnChanged_.wait(lock);
+    waiters_--;
+  }
+  Status status = {ncclInvalidUsage, "the communicator was destroyed before the operation began"};
+  if (!closed_) {
+    busy_ = true;
+    lock.unlock();
+    Patience patience(*interrupt_, ownBell(), spinNanoseconds(), loan, ends_.get());
+    status = interrupt_->raised() ? interrupt_->status() : addCalls(launch);
+    if (status.ok()) status = runner_->run(launch, patience, telemetry_);
+    // The other ranks of the operation wait for what this one cannot do.
+    if (status.code == ncclInternalError) interrupt_->raise(status);
+    if (!status.ok() && interrupt_->raised() && setup_.failed) setup_.failed(status, interrupt_->scope());
+    lock.lock();
+    busy_ = false;
+  }
+  turn_++;
+  wakeIfRoom();
+  if (turn_ != issued_) telemetry_.queued();
+  if (waiters_ > 0) turnChanged_.notify_all();
+  return status;
+}
+
+Status HostCommunicator::addCalls(const Launch& launch) {
+  Status status = calls_->add(launch.first.operation);
+  for (const Task& task : launch.more) {
+    if (status.ok()) status = calls_->add(task.operation);
+  }
+  if (!status.ok()) interrupt_->raise(status);
+  return status;
+}
+
+Status HostCommunicator::compareCalls() {
+  std::lock_guard lock(mutex_);
+  return calls_->end();
+}
+
+void HostCommunicator::close() {
+  if (!idle())
+    interrupt_->raise({ncclInvalidUsage, "the communicator was destroyed while operations were under way"},
+                      Interrupt::kNobody, FailureScope::alone);
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  wakeIfRoom();
+  while (busy_) {
+    waiters_++;
+    turnChanged_.wait(lock);
+    waiters_--;
+  }
+  lock.unlock();
+  // Queued launches see closed_ and touch none of these.
+  runner_.reset();
+  ends_.reset();
+}
+
+bool HostCommunicator::idle() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (turn_ != issued_) return false;
+  }
+  return ends_->idle();
+}
+
+Status HostCommunicator::nodeBarrier() {
+  Status status = meetOnHost({.plan = plan_, .segment = segment_, .rank = setup_.rank, .gonePeers = gonePeers_},
+                             *interrupt_, ownBell(), spinNanoseconds(), telemetry_);
+  if (!status.ok() && setup_.failed) setup_.failed(status, interrupt_->scope());
+  return status;
+}
+
+const char* HostCommunicator::hostName(uint32_t index) const {
+  return index < hostNames_.size() ? hostNames_[index].c_str() : nullptr;
+}
+
+namespace {
+
+class HostDataPath final : public DataPath {
+ public:
+  explicit HostDataPath(std::shared_ptr<HostCommunicator> communicator) : communicator_(std::move(communicator)) {}
+  ~HostDataPath() override { communicator_->close(); }
+
+  Status connect() override { return communicator_->connect(); }
+  ncclResult_t enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                       std::unique_ptr<Announcement>) override {
+    return result(communicator_->enqueue(operations, stream, communicator_));
+  }
+  Status order(ncclrunStream_t later, ncclrunStream_t earlier) override {
+    Stream *const after = Stream::find(later), *const before = Stream::find(earlier);
+    if (after == nullptr || before == nullptr) return noSuchStream(after == nullptr ? later : earlier);
+    return orderStreams(*after, *before);
+  }
+  bool full() const override { return communicator_->full(); }
+  Status awaitRoom() override { return communicator_->awaitRoom(); }
+  ncclResult_t nodeBarrier() override { return result(communicator_->nodeBarrier()); }
+  void leave(uint64_t collectives) override { communicator_->leave(collectives); }
+  void leaveAborted() override { communicator_->leaveAborted(); }
+  void peerGone(uint32_t rank, const Status& why, bool) override { communicator_->peerGone(rank, why); }
+  void abort(const Status& status, FailureScope scope) override { communicator_->abort(status, scope); }
+  Status asyncError() const override { return communicator_->asyncError(); }
+  bool idle() const override { return communicator_->idle(); }
+  Status compareCalls() override { return communicator_->compareCalls(); }
+  const char* hostName(uint32_t index) const override { return communicator_->hostName(index); }
+  size_t edges(std::span<ncclrunEdge> out) const override { return communicator_->ends().list(out); }
+  Status predict(const Operation& operation, double& microseconds) const override {
+    Task task{.operation = operation};
+    Status status = chooseForm(communicator_->plan(), plan::kRequiresNotCaptured, task);
+    microseconds = status.ok() ? predictedMicroseconds(task) : 0;
+    return status;
+  }
+  Status form(plan::Collective collective, uint64_t bytes, ncclrunForm& out) const override {
+    return formAt(communicator_->plan(), plan::kRequiresNotCaptured, collective, bytes, out);
+  }
+  void info(ncclrunCommInfo& out) const override {
+    const auto& plan = communicator_->plan();
+    const auto& header = plan.header();
+    const uint32_t rank = communicator_->rank();
+    out = {rank, header.ranks, plan.peer(rank).localIndex, header.localRanks, header.hostIndex, header.hosts};
+  }
+
+ private:
+  const std::shared_ptr<HostCommunicator> communicator_;
+};
+
+}  // namespace
+
+Status openHostDataPath(const DataPath::Setup& setup, std::unique_ptr<DataPath>& out) {
+  std::shared_ptr<HostCommunicator> communicator;
+  Status status = HostCommunicator::open(setup, communicator);
+  if (status.ok()) out = std::make_unique<HostDataPath>(std::move(communicator));
+  return status;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,86 @@
+// DataPath of the host device.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "datapath/call_check.h"
+#include "datapath/data_path.h"
+#include "host/ends.h"
+#include "datapath/gone_peers.h"
+#include "datapath/interrupt.h"
+#include "datapath/launch.h"
+#include "host/operation_runner.h"
+#include "plan/plan_view.h"
+#include "plan/segment.h"
+#include "datapath/telemetry.h"
+
+namespace ncclrun {
+
+// What launches in a stream's queue hold on to: it outlives the DataPath until they have been taken from the queue.
+class HostCommunicator final : public Launcher {
+ public:
+  static Status open(const DataPath::Setup& setup, std::shared_ptr<HostCommunicator>& out);
+  explicit HostCommunicator(const DataPath::Setup& setup) : setup_(setup), telemetry_(setup.telemetry.get()) {}
+
+  Status connect();
+  Status enqueue(std::span<const Operation> operations, ncclrunStream_t stream,
+                 const std::shared_ptr<HostCommunicator>& self);
+  bool full() const { return pending_.load(std::memory_order_relaxed) >= kQueueDepth; }
+  Status awaitRoom();
+  Status nodeBarrier();
+  void leave(uint64_t collectives);
+  void leaveAborted();
+  void peerGone(uint32_t rank, const Status& why);
+  void abort(const Status& status, FailureScope scope);
+  Status asyncError() const { return interrupt_->status(); }
+  bool idle() const;
+  Status compareCalls();
+  const PlanView& plan() const { return plan_; }
+  const Ends& ends() const { return *ends_; }
+  uint32_t rank() const { return setup_.rank; }
+  const char* hostName(uint32_t index) const;
+  // After it returns no launch touches plan, connections or users' buffers any more.
+  void close();
+
+  Status run(const Launch& launch, Loan* loan) override;
+  uint64_t spinNanoseconds() const override { return plan_.header().spinNanoseconds; }
+
+ private:
+  // Launches (lone calls or groups) that wait for their turn.
+  static constexpr uint32_t kQueueDepth = 4096;
+
+  Status start();
+  Status addCalls(const Launch& launch);
+  void wakeIfRoom();
+  Doorbell& ownBell() const { return segment_.doorbell(plan_.peer(setup_.rank).localIndex); }
+
+  const DataPath::Setup setup_;
+  PlanView plan_;
+  Segment segment_;
+  Telemetry telemetry_;
+  std::unique_ptr<Interrupt> interrupt_;
+  GonePeers gonePeers_;
+  std::unique_ptr<Ends> ends_;
+  std::unique_ptr<OperationRunner> runner_;
+  std::unique_ptr<CallCheck> calls_;
+  std::vector<std::string> hostNames_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable turnChanged_;
+  uint64_t issued_ = 0;   // tickets given out
+  uint64_t turn_ = 0;     // the ticket that may run
+  uint32_t waiters_ = 0;  // on turnChanged_
+  std::condition_variable room_;
+  uint32_t roomWaiters_ = 0;          // on room_
+  std::atomic<uint32_t> pending_{0};  // issued_ - turn_
+  bool busy_ = false;                 // a launch is running
+  bool closed_ = false;
+};
+
+Status openHostDataPath(const DataPath::Setup& setup, std::unique_ptr<DataPath>& out);
+
+}  // namespace ncclrun

@@ -1,0 +1,332 @@
+#include "host/operation_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "algorithm/direct.h"
+#include "algorithm/ring.h"
+#include "algorithm/send_receive.h"
+#include "algorithm/tree.h"
+#include "plan/tree_shape.h"
+#include "base/element.h"
+
+namespace ncclrun {
+namespace {
+
+using plan::Collective;
+
+// Results that large leave the caches before anybody reads them, so they need not pass through them: 4 MiB take 165 us
+// instead of 280 (2 ranks, 1 MB of L2 each, 32 MB of L3). In place it does not pay: the lines written have just been
+// read.
+constexpr uint64_t kStreamBytes = 4u << 20;
+
+bool isLowLatency(const Task& task) { return task.form.protocol == uint8_t(plan::Protocol::ll); }
+
+// A connection could not be had and no interrupt says why: nothing was done, and the other ranks wait for this one.
+Status unconnected(const Task& task) {
+  return {ncclInternalError, std::string(nameOf(task.operation.collective)) +
+                                 ": the plan names no connection for it; this is a defect of ncclrun"};
+}
+
+}  // namespace
+
+Work OperationRunner::workOf(const Task& task) const {
+  const auto& operation = task.operation;
+  Work work{};
+  work.send = static_cast<const char*>(operation.send);
+  work.receive = static_cast<char*>(operation.receive);
+  work.count = operation.count;
+  work.elementBytes = elementBytes(operation.type);
+  work.chunk = std::max<size_t>(task.form.chunkBytes / work.elementBytes, 1);
+  work.lowLatency = isLowLatency(task);
+  work.grain = (task.form.threads - (work.lowLatency ? 0 : 32)) * size_t(8) / work.elementBytes;
+  work.blocks = 1;
+  work.rank = rank_;
+  work.ranks = plan_.header().ranks;
+  work.root = operation.peer;
+  return work;
+}
+
+Reduction OperationRunner::reductionOf(const Operation& operation) const {
+  Reduction reduction;
+  if (reduces(operation.collective)) {
+    const void* scalar = operation.scalarAt != nullptr ? operation.scalarAt : &operation.scalar;
+    makeReduction(operation.type, operation.op, scalar, plan_.header().ranks, reduction);
+  }
+  return reduction;
+}
+
+OperationRunner::Block& OperationRunner::addBlock(const Task& task, Algorithm algorithm) {
+  if (used_ == blocks_.size()) blocks_.emplace_back();
+  Block& block = blocks_[used_++];
+  block.receives.clear();
+  block.sends.clear();
+  block.works.clear();
+  block.algorithm = algorithm;
+  block.reduction = reductionOf(task.operation);
+  block.stream = task.bytes >= kStreamBytes && task.operation.send != task.operation.receive;
+  return block;
+}
+
+OperationRunner::Ring* OperationRunner::ring(uint32_t channel) {
+  const uint32_t n = plan_.header().ranks;
+  while (rings_.size() <= channel) {
+    const auto number = uint32_t(rings_.size());
+    Ring ring;
+    ring.ranks.resize(n);
+    for (uint32_t place = 0; place < n; place++) ring.ranks[place] = plan_.ring(number, place);
+    ring.place = plan_.placeInRing(number, rank_);
+    if (n > 1) {
+      ring.next = ends_.ring(number, ring.ranks[(ring.place + 1) % n], true);
+      ring.previous = ends_.ring(number, ring.ranks[(ring.place + n - 1) % n], false);
+      if (ring.next == nullptr || ring.previous == nullptr) return nullptr;
+    }
+    rings_.push_back(std::move(ring));
+  }
+  return &rings_[channel];
+}
+
+bool OperationRunner::buildRing(const Task& task, Algorithm algorithm, uint32_t channels) {
+  for (uint32_t number = 0; number < channels; number++) {
+    const Ring* ring = this->ring((task.firstChannel + number) % plan_.header().channels);
+    if (ring == nullptr) return false;
+    Block& block = addBlock(task, algorithm);
+    if (ring->next != nullptr) {
+      block.receives.push_back(ring->previous);
+      block.sends.push_back(ring->next);
+    }
+    Work work = workOf(task);
+    work.block = number;
+    work.blocks = channels;
+    work.place = ring->place;
+    work.ring = ring->ranks.data();
+    block.works.push_back(work);
+  }
+  return true;
+}
+
+bool OperationRunner::buildDirect(const Task& task, Algorithm algorithm) {
+  if (pairSends_.empty()) {
+    for (uint32_t peer = 0; peer < plan_.header().ranks; peer++) {
+      if (peer == rank_) continue;
+      pairSends_.push_back(ends_.pair(peer, true));
+      pairReceives_.push_back(ends_.pair(peer, false));
+      if (pairSends_.back() == nullptr || pairReceives_.back() == nullptr) return false;
+    }
+  }
+  // One block: the connection of two ranks is one, whatever the number of channels.
+  Block& block = addBlock(task, algorithm);
+  block.receives = pairReceives_;
+  block.sends = pairSends_;
+  block.works.push_back(workOf(task));
+  return true;
+}
+
+// The root with everybody, the others with the root.
+bool OperationRunner::buildStar(const Task& task, Algorithm algorithm) {
+  if (task.operation.peer == rank_) return buildDirect(task, algorithm);
+  Block& block = addBlock(task, algorithm);
+  block.receives.push_back(ends_.pair(task.operation.peer, false));
+  block.sends.push_back(ends_.pair(task.operation.peer, true));
+  block.works.push_back(workOf(task));
+  return block.receives[0] != nullptr && block.sends[0] != nullptr;
+}
+
+const OperationRunner::Tree* OperationRunner::tree(uint32_t root) {
+  if (const auto known = trees_.find(root); known != trees_.end()) return &known->second;
+  const TreePlace place = placeInTree(plan_, kTreeChannel, rank_, root);
+  std::vector<uint32_t> neighbours = place.children;
+  if (rank_ != root) neighbours.push_back(place.parent);
+  Tree made;
+  made.children = uint32_t(place.children.size());
+  for (uint32_t neighbour : neighbours) {
+    made.receives.push_back(ends_.pair(neighbour, false));
+    made.sends.push_back(ends_.pair(neighbour, true));
+    if (made.receives.back() == nullptr || made.sends.back() == nullptr) return nullptr;
+  }
+  return &trees_.emplace(root, std::move(made)).first->second;
+}
+
+// One block and so one tree, as for the direct forms: the connections are those of two ranks.
+bool OperationRunner::buildTree(const Task& task, Algorithm algorithm) {
+  Work work = workOf(task);
+  if (task.operation.collective == Collective::allReduce) work.root = topOfTree(plan_, kTreeChannel);
+  const Tree* tree = this->tree(work.root);
+  if (tree == nullptr) return false;
+  Block& block = addBlock(task, algorithm);
+  block.receives = tree->receives;
+  block.sends = tree->sends;
+  work.children = tree->children;
+  block.works.push_back(work);
+  return true;
+}
+
+bool OperationRunner::buildBarrier(const Task& task) {
+  if (plan::Algorithm(task.form.algorithm) == plan::Algorithm::ring)
+    return buildRing(task, ringBarrier<HostPrimitives>, 1);
+  Block& block = addBlock(task, directBarrier<HostPrimitives>);
+  const uint32_t n = plan_.header().ranks;
+  for (uint32_t distance = 1; distance < n; distance *= 2) {
+    block.sends.push_back(ends_.pair((rank_ + distance) % n, true));
+    block.receives.push_back(ends_.pair((rank_ + n - distance) % n, false));
+    if (block.sends.back() == nullptr || block.receives.back() == nullptr) return false;
+  }
+  block.works.push_back(workOf(task));
+  return true;
+}
+
+bool OperationRunner::build(const Task& task) {
+  using P = HostPrimitives;
+  const uint32_t channels = task.form.channels;
+  const auto algorithm = plan::Algorithm(task.form.algorithm);
+  const bool ring = algorithm == plan::Algorithm::ring;
+  const bool tree = algorithm == plan::Algorithm::tree;
+  switch (task.operation.collective) {
+    case Collective::allReduce:
+      if (algorithm == plan::Algorithm::directOneShot) return buildDirect(task, directOneShotAllReduce<P>);
+      if (algorithm == plan::Algorithm::directTwoShot) return buildDirect(task, directTwoShotAllReduce<P>);
+      return tree ? buildTree(task, treeAllReduce<P>) : buildRing(task, ringAllReduce<P>, channels);
+    case Collective::allGather:
+      return ring ? buildRing(task, ringAllGather<P>, channels) : buildDirect(task, directAllGather<P>);
+    case Collective::reduceScatter:
+      return ring ? buildRing(task, ringReduceScatter<P>, channels) : buildDirect(task, directReduceScatter<P>);
+    case Collective::broadcast:
+      if (ring) return buildRing(task, ringBroadcast<P>, channels);
+      return tree ? buildTree(task, treeBroadcast<P>) : buildStar(task, directBroadcast<P>);
+    case Collective::reduce:
+      if (ring) return buildRing(task, ringReduce<P>, channels);
+      return tree ? buildTree(task, treeReduce<P>) : buildStar(task, directReduce<P>);
+    case Collective::allToAll:
+      return buildDirect(task, directAllToAll<P>);
+    case Collective::gather:
+      return buildStar(task, directGather<P>);
+    case Collective::scatter:
+      return buildStar(task, directScatter<P>);
+    default:
+      return buildBarrier(task);
+  }
+}
+
+void OperationRunner::useLowLatency() {
+  for (size_t i = 0; i < used_; i++) {
+    for (Endpoint*& end : blocks_[i].receives) end = &end->lowLatency();
+    for (Endpoint*& end : blocks_[i].sends) end = &end->lowLatency();
+  }
+}
+
+// The k-th send to oneself meets the k-th receive from oneself.
+Status OperationRunner::copyToSelf(std::span<const Task* const> tasks) const {
+  std::vector<const Operation*> sends, receives;
+  for (const Task* task : tasks) {
+    if (task->operation.peer == rank_) (isSend(*task) ? sends : receives).push_back(&task->operation);
+  }
+  if (sends.size() != receives.size()) {
+    return {ncclInvalidUsage, "rank " + std::to_string(rank_) + " sends to itself " + std::to_string(sends.size()) +
+                                  " times and receives from itself " + std::to_string(receives.size()) +
+                                  " times in one group: these numbers must be equal"};
+  }
+  for (size_t i = 0; i < sends.size(); i++) {
+    const size_t bytes = sends[i]->count * elementBytes(sends[i]->type);
+    if (bytes != receives[i]->count * elementBytes(receives[i]->type)) {
+      return {ncclInvalidUsage, "rank " + std::to_string(rank_) + " sends itself " + std::to_string(bytes) +
+                                    " bytes and receives another number of bytes"};
+    }
+    if (bytes > 0) std::memmove(receives[i]->receive, sends[i]->send, bytes);
+  }
+  return {};
+}
+
+bool OperationRunner::buildSendsAndReceives(std::span<const Task* const> tasks) {
+  std::map<std::pair<uint32_t, bool>, size_t> blockOf;
+  for (const Task* task : tasks) {
+    const uint32_t peer = task->operation.peer;
+    if (peer == rank_) continue;
+    const bool sends = isSend(*task);
+    auto [found, fresh] = blockOf.try_emplace({peer, sends}, used_);
+    if (fresh) {
+      Block& block = addBlock(*task, sends ? sendTo<HostPrimitives> : receiveFrom<HostPrimitives>);
+      Endpoint* end = ends_.pair(peer, sends);
+      if (end == nullptr) return false;
+      (sends ? block.sends : block.receives).push_back(end);
+    }
+    blocks_[found->second].works.push_back(workOf(*task));
+  }
+  return true;
+}
+
+void OperationRunner::runBlock(void* argument, Blocks& blocks) {
+  auto& block = *static_cast<Block*>(argument);
+  for (const Work& work : block.works) {
+    HostPrimitives primitives(blocks, {.receives = block.receives,
+                                       .sends = block.sends,
+                                       .elementBytes = work.elementBytes,
+                                       .slotBytes = work.lowLatency ? LowLatencyLines::kPayloadBytes : SIZE_MAX,
+                                       .reduction = block.reduction,
+                                       .scratch = block.scratch,
+                                       .stream = block.stream});
+    Work cut = work;
+    cut.step = stepOf(work, primitives.slotElements());
+    block.algorithm(primitives, cut);
+  }
+}
+
+void OperationRunner::runBlocks(Blocks& blocks) {
+  constexpr size_t kFew = 16;
+  Blocks::Body few[kFew];
+  std::vector<Blocks::Body> many(used_ > kFew ? used_ : 0);
+  Blocks::Body* bodies = used_ > kFew ? many.data() : few;
+  for (size_t i = 0; i < used_; i++) bodies[i] = {runBlock, &blocks_[i]};
+  if (used_ > 0) blocks.run({bodies, used_});
+}
+
+Status OperationRunner::run(const Launch& launch, Patience& patience, Telemetry& telemetry) {
+  Blocks blocks(patience, telemetry);
+  const Interrupt& interrupt = patience.interrupt();
+  const auto isPointToPoint = [](const Task& task) { return task.operation.collective == Collective::sendRecv; };
+
+  std::vector<const Task*> pointToPoint;
+  if (isPointToPoint(launch.first)) pointToPoint.push_back(&launch.first);
+  for (const Task& task : launch.more) {
+    if (isPointToPoint(task)) pointToPoint.push_back(&task);
+  }
+  if (!pointToPoint.empty()) {
+    const Task& last = *pointToPoint.back();
+    telemetry.begin(last.operation, last.bytes);
+    ends_.begin(last.operation);
+    used_ = 0;
+    Status status = copyToSelf(pointToPoint);
+    if (status.ok()) {
+      if (buildSendsAndReceives(pointToPoint)) {
+        runBlocks(blocks);
+      } else if (!interrupt.raised()) {
+        status = unconnected(last);
+      }
+    }
+    telemetry.end(last.operation, status.ok() && !interrupt.raised());
+    if (!status.ok()) return status;
+  }
+  const auto runCollective = [&](const Task& task) -> Status {
+    if (isPointToPoint(task) || interrupt.raised()) return {};
+    telemetry.called(task.operation, task.bytes);
+    telemetry.begin(task.operation, task.bytes);
+    ends_.begin(task.operation);
+    used_ = 0;
+    Status status;
+    if (build(task)) {
+      if (isLowLatency(task)) useLowLatency();
+      runBlocks(blocks);
+    } else if (!interrupt.raised()) {
+      status = unconnected(task);
+    }
+    telemetry.end(task.operation, status.ok() && !interrupt.raised());
+    return status;
+  };
+  if (Status status = runCollective(launch.first); !status.ok()) return status;
+  for (const Task& task : launch.more) {
+    if (Status status = runCollective(task); !status.ok()) return status;
+  }
+  return interrupt.raised() ? interrupt.status() : Status{};
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,78 @@
+// Carries out one launch of one communicator on the calling thread: turns operations into blocks and runs the
+// algorithms.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "algorithm/work.h"
+#include "host/ends.h"
+#include "datapath/launch.h"
+#include "host/blocks.h"
+#include "host/primitives.h"
+
+namespace ncclrun {
+
+class OperationRunner {
+ public:
+  OperationRunner(const PlanView& plan, Ends& ends, uint32_t rank) : plan_(plan), ends_(ends), rank_(rank) {}
+
+  // Sends and receives of the launch together first, then its collectives in order. One call at a time.
+  Status run(const Launch& launch, Patience& patience, Telemetry& telemetry);
+
+ private:
+  using Algorithm = void (*)(HostPrimitives& primitives, const Work& work);
+  struct Block {
+    std::vector<Endpoint*> receives, sends;
+    std::vector<Work> works;  // one after the other, over the same connections
+    Algorithm algorithm = nullptr;
+    Reduction reduction;
+    std::vector<std::byte> scratch;
+    bool stream = false;
+  };
+  struct Ring {
+    uint32_t place = 0;
+    std::vector<uint32_t> ranks;
+    Endpoint* next = nullptr;
+    Endpoint* previous = nullptr;
+  };
+
+  // Its place in the tree that ends at one rank.
+  struct Tree {
+    uint32_t children = 0;
+    std::vector<Endpoint*> receives, sends;  // the children's, then the parent's
+  };
+
+  // False: a connection could not be had; the interrupt says why, or else the plan has none.
+  bool buildSendsAndReceives(std::span<const Task* const> tasks);
+  bool buildRing(const Task& task, Algorithm algorithm, uint32_t channels);
+  bool buildDirect(const Task& task, Algorithm algorithm);
+  bool buildStar(const Task& task, Algorithm algorithm);
+  bool buildTree(const Task& task, Algorithm algorithm);
+  bool buildBarrier(const Task& task);
+  bool build(const Task& task);
+  // Of what was built.
+  void useLowLatency();
+  Status copyToSelf(std::span<const Task* const> tasks) const;
+  Block& addBlock(const Task& task, Algorithm algorithm);
+  Reduction reductionOf(const Operation& operation) const;
+  Work workOf(const Task& task) const;
+  Ring* ring(uint32_t channel);
+  const Tree* tree(uint32_t root);
+  void runBlocks(Blocks& blocks);
+  static void runBlock(void* argument, Blocks& blocks);
+
+  const PlanView& plan_;
+  Ends& ends_;
+  const uint32_t rank_;
+  std::deque<Ring> rings_;               // by channel, as far as used
+  std::map<uint32_t, Tree> trees_;       // by root, as far as used
+  std::vector<Endpoint*> pairReceives_;  // by the peer's number among the others; once a direct form was used
+  std::vector<Endpoint*> pairSends_;
+  std::vector<Block> blocks_;  // of the stage under way; kept for their memory
+  size_t used_ = 0;
+};
+
+}  // namespace ncclrun

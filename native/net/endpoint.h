@@ -1,0 +1,166 @@
+// One end of one direction of a connection, as a block uses it: a ring of slots that one side fills and the other
+// empties. Used by one launch at a time. What differs between transports is who else touches the ring: the peer's
+// process (shm), or a thread that carries the slots over a socket.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "plan/plan_format.h"
+#include "plan/segment.h"
+#include "plan/segment_format.h"
+#include "datapath/step_call.h"
+#include "net/low_latency.h"
+
+namespace ncclrun {
+
+inline constexpr uint32_t kPairChannel = ~0u;
+
+class Endpoint {
+ public:
+  struct Facts {
+    uint32_t peer;
+    uint32_t channel;  // kPairChannel: the connection of two ranks
+    bool sends;
+    plan::Transport transport;
+    uint32_t steps;
+    uint32_t stepBytes;
+    std::string peerName;  // "rank 3 on host h2"
+  };
+  virtual ~Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  const Facts& facts() const { return facts_; }
+  // Payload that this rank has sent or received here, under any protocol. Any thread.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+  // The same end under protocol LL; itself where the transport carries whole slots only.
+  virtual Endpoint& lowLatency() { return *this; }
+
+  // A sender's next slot is free; a receiver's next slot is full. Moves bytes itself where the transport needs it.
+  bool ready() {
+    if (limit_ != step_) return true;
+    look();
+    if (limit_ != step_ || calls_ == nullptr) return limit_ != step_;
+    move();
+    look();
+    return limit_ != step_;
+  }
+  // The block that needs this end goes to sleep: somebody else has to carry what comes, and ring.
+  virtual void watch() {}
+  // Success, or why the peer neither sends nor takes anything more here; what it has sent before can be received.
+  // The error is ncclInvalidUsage where it left in order, else ncclRemoteError. On the thread that runs the call.
+  virtual Status gone() { return {}; }
+  // The call under way is one of all ranks.
+  bool inCollective() const { return current_.call.isCollective(); }
+  std::byte* slot() const {
+    return lines_ != nullptr ? lines_->buffer() : slots_ + (step_ % facts_.steps) * facts_.stepBytes;
+  }
+  // Payload of a receiver's full slot.
+  uint32_t arrived() const {
+    if (lines_ != nullptr) return lines_->arrived();
+    return connection_->stepBytes[step_ % facts_.steps].load(std::memory_order_relaxed);
+  }
+
+  // That slot holds `payload` bytes of the call under way, as far as can be known.
+  bool arrivedRight(uint32_t payload) const {
+    return arrived() == payload && (calls_ == nullptr || sameCall(calls_[step_ % facts_.steps], current_.call));
+  }
+  // The sentence where it does not.
+  std::string describeWrong(uint32_t payload) const;
+
+  // Sender: hands the slot with `payload` bytes over.
+  void publish(uint32_t payload) {
+    const uint64_t sum = count(payload);
+    if (lines_ != nullptr) {
+      lines_->store(step_++, payload);
+    } else {
+      Connection& c = *connection_;
+      c.stepBytes[step_ % facts_.steps].store(payload, std::memory_order_relaxed);
+      c.bytes.store(sum, std::memory_order_relaxed);
+      if (calls_ != nullptr) calls_[step_ % facts_.steps] = current_.call;
+      c.tail.store(++step_, std::memory_order_seq_cst);
+    }
+    passOn();
+  }
+  // Receiver: gives the slot back.
+  void release() {
+    count(arrived());
+    step_++;
+    if (lines_ == nullptr) {
+      connection_->head.store(step_, std::memory_order_seq_cst);
+    } else {
+      if (step_ % kLowLatencyCredit != 0) return;
+      connection_->lowLatencyHead.store(step_, std::memory_order_seq_cst);
+    }
+    passOn();
+  }
+
+ protected:
+  // The peer left in order before it called what is under way here.
+  Status leftInOrder() const;
+  // current: the call under way. bell: the peer's, null if the peer does not look at this ring. calls: of each slot,
+  // where the transport carries that; move() must be called then for bytes to arrive or leave.
+  Endpoint(const Facts& facts, const OwnCall& current, Connection& connection, Doorbell* bell, StepCall* calls)
+      : facts_(facts),
+        current_(current),
+        connection_(&connection),
+        slots_(reinterpret_cast<std::byte*>(&connection) + kConnectionHeaderBytes),
+        bell_(bell),
+        calls_(calls),
+        bytes_(ownBytes_) {
+    step_ = facts.sends ? connection.tail.load() : connection.head.load();
+    limit_ = step_;
+  }
+  // `simple` under protocol LL.
+  Endpoint(Endpoint& simple, LowLatencyLines& lines)
+      : facts_(simple.facts_),
+        current_(simple.current_),
+        connection_(simple.connection_),
+        slots_(nullptr),
+        lines_(&lines),
+        bell_(simple.bell_),
+        calls_(nullptr),
+        bytes_(simple.bytes_) {}
+  // Carries what can be carried now without blocking.
+  virtual void move() {}
+
+ private:
+  // A receiver tells the sender of every so many freed steps of LL at once.
+  static constexpr uint64_t kLowLatencyCredit = kLowLatencySteps / 2;
+
+  void look() {
+    if (lines_ != nullptr) {
+      limit_ = facts_.sends ? connection_->lowLatencyHead.load(std::memory_order_seq_cst) + kLowLatencySteps
+                            : step_ + lines_->look(step_);
+      return;
+    }
+    limit_ = facts_.sends ? connection_->head.load(std::memory_order_seq_cst) + facts_.steps
+                          : connection_->tail.load(std::memory_order_seq_cst);
+  }
+  uint64_t count(uint32_t payload) {
+    const uint64_t sum = bytes_.load(std::memory_order_relaxed) + payload;
+    bytes_.store(sum, std::memory_order_relaxed);
+    return sum;
+  }
+  void passOn() {
+    if (bell_ != nullptr) ring(*bell_);
+    if (calls_ != nullptr) move();
+  }
+
+  const Facts facts_;
+  const OwnCall& current_;
+  Connection* const connection_;
+  std::byte* const slots_;
+  LowLatencyLines* const lines_ = nullptr;  // null: protocol Simple
+  Doorbell* const bell_;
+  StepCall* const calls_;
+  std::atomic<uint64_t> ownBytes_{0};
+  std::atomic<uint64_t>& bytes_;  // one count for both protocols
+  uint64_t step_ = 0;             // our next step
+  uint64_t limit_ = 0;            // first step we may not take yet, as last seen
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,202 @@
+// HostPlan: what the planner decided for one communicator, as one host's engines read it. Written by
+// control/plan/encode.ts.
+//
+// One blob per host and communicator, sealed in a memfd that all local ranks map read-only. Little-endian, versioned;
+// every offset is from the start of the blob and every array is inside it (checked once by PlanView::open, which trusts
+// nothing). Records only grow: a reader uses its own record size or the writer's `stride`, whichever is smaller.
+#pragma once
+#include <cstdint>
+
+namespace ncclrun::plan {
+
+inline constexpr uint32_t kMagic = 0x4c50434e;  // "NCPL"
+inline constexpr uint16_t kVersion = 3;
+
+enum class Algorithm : uint8_t {
+  directOneShot = 0,
+  directTwoShot = 1,
+  ring = 2,
+  tree = 3,
+  collnet = 4,
+  copyEngine = 5,  // copy engines store into the other ranks' buffers; what is reduced is reduced before
+};
+enum class Protocol : uint8_t { simple = 0, ll = 1, ll128 = 2 };
+enum class Device : uint8_t { host = 0, cuda = 1 };
+enum class Transport : uint8_t { shm = 0, socket = 1, p2p = 2, ib = 3, plugin = 4 };
+enum class Collective : uint8_t {
+  allReduce = 0,
+  allGather = 1,
+  reduceScatter = 2,
+  broadcast = 3,
+  reduce = 4,
+  allToAll = 5,
+  gather = 6,
+  scatter = 7,
+  sendRecv = 8,
+  barrier = 9,
+};
+// Preconditions of a form, as bits.
+inline constexpr uint32_t kRequiresRegisteredBuffers = 1;
+inline constexpr uint32_t kRequiresNotCaptured = 2;
+inline constexpr uint32_t kRequiresPublishedAddresses = 4;
+inline constexpr uint32_t kRequiresWholeLines = 8;  // stores of 128 bytes arrive whole between all ranks
+
+// Where a section lies: `count` records of `stride` bytes from `offset`.
+struct Section {
+  uint64_t offset;
+  uint32_t count;
+  uint32_t stride;
+};
+
+struct Header {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t headerBytes;
+  uint64_t totalBytes;
+  uint32_t ranks;
+  uint32_t hosts;
+  uint32_t hostIndex;   // of this blob's host
+  uint32_t localRanks;  // on this host
+  uint32_t channels;
+  uint32_t ringSteps;  // slots of a ring connection's buffer
+  uint32_t ringStepBytes;
+  uint32_t pairSteps;  // slots of a pair connection's buffer
+  uint32_t pairStepBytes;
+  uint8_t sameHostTransport;
+  uint8_t otherHostTransport;
+  uint8_t device;        // Device
+  uint8_t copyChannels;  // of a launch with messages, left to what a rank sends itself
+  uint64_t spinNanoseconds;
+  uint8_t token[16];
+
+  // The host segment (shared memory, zeroed, made by the agent) and what lies where in it.
+  uint64_t segmentBytes;
+  uint64_t abortOffset;     // one AbortBlock
+  uint64_t doorbellOffset;  // localRanks × Doorbell
+  uint64_t barrierOffset;   // one NodeBarrier
+  uint64_t pairOffset;      // the pair connection from local rank i to local rank j: pairOffset + (i*localRanks + j) *
+                            // pairStride
+  uint64_t pairStride;
+  // On GPUs a pair has, each way, one region per channel (plan/launch_format.h), the place of the pair (j, j) is
+  // for the ring regions of j, and DeviceRecord × localRanks lie behind the barrier.
+
+  Section hostTable;      // HostRecord × hosts, in the order in which rings go through them
+  Section peerTable;      // PeerRecord × ranks
+  Section localTable;     // LocalRecord × localRanks, by local index; ascending rank
+  Section memberTable;    // uint32_t × ranks: the ranks of the first host, ascending, then those of the next
+  Section channelTable;   // ChannelRecord × channels
+  Section shapeTable;     // ShapeRecord
+  Section ringTable;      // uint32_t: of every shape its rings, each the host's local indices in ring order
+  Section treeTable;      // uint32_t: of every shape its trees, each the parent's local index by local index, at the
+                          // host's top its own
+  Section hostRingTable;  // HostRingRecord × hostRings*hosts
+  Section hostTreeTable;  // HostTreeRecord × hostTrees*hosts
+  Section edgeTable;      // EdgeRecord: all local ranks' ring edges; LocalRecord says which are whose
+  Section tuningTable;    // TuningRecord, by collective, then ascending size
+  Section formTable;      // FormRecord; TuningRecord says which belong to a row
+  Section stringTable;    // bytes (stride 1)
+
+  uint32_t rings;  // of each shape
+  uint32_t trees;  // of each shape
+  uint32_t hostRings;
+  uint32_t hostTrees;
+
+  // On GPUs (plan/launch_format.h). Pairs have pairStepBytes on the first `wideChannels` channels.
+  uint32_t wideChannels;
+  uint32_t narrowStepBytes;
+  uint32_t lineSteps;
+  uint32_t line64StepBytes;
+  uint32_t line128StepBytes;
+  uint32_t reserved;
+};
+
+struct HostRecord {
+  uint32_t nameOffset;  // into stringTable
+  uint32_t nameBytes;
+  uint32_t addressOffset;  // numeric IPv4 or IPv6 address, as text
+  uint32_t addressBytes;
+  uint32_t shape;        // into shapeTable
+  uint32_t firstMember;  // into memberTable
+};
+
+// A ring goes through the hosts in the order of a ring of hosts, and through each as its shape says; a tree likewise.
+struct ChannelRecord {
+  uint32_t ring;
+  uint32_t hostRing;
+  uint32_t tree;
+  uint32_t hostTree;
+};
+
+// How the ranks of one host lie in rings and trees. Equal hosts share one.
+struct ShapeRecord {
+  uint32_t ranks;
+  uint32_t firstRing;  // entry of ringTable
+  uint32_t firstTree;  // entry of treeTable
+  uint32_t reserved;
+};
+
+// Record i of a ring of hosts.
+struct HostRingRecord {
+  uint32_t host;        // the i-th on the way
+  uint32_t firstPlace;  // in rings of ranks, of host i
+};
+
+// Of one host in one tree of hosts.
+struct HostTreeRecord {
+  uint32_t parent;  // the root's is itself
+  uint32_t place;   // local index of the parent's rank that the top of this host hangs on
+};
+
+struct PeerRecord {
+  uint32_t host;
+  uint32_t localIndex;
+  uint32_t listenPort;
+  uint32_t reserved;
+};
+
+struct LocalRecord {
+  uint32_t rank;
+  uint32_t firstEdge;
+  uint32_t edgeCount;
+  uint32_t reserved;
+};
+
+// One end of a ring connection as one local rank has it. Both ends of a shm edge name the same segment offset.
+struct EdgeRecord {
+  uint32_t channel;
+  uint32_t peer;  // rank at the other end
+  uint8_t transport;
+  uint8_t sends;  // 1: we send, 0: we receive
+  uint16_t reserved;
+  uint32_t reserved2;
+  uint64_t segmentOffset;  // of the Connection in the host segment; a socket edge has a private one and 0 here
+};
+
+struct TuningRecord {
+  uint8_t collective;
+  uint8_t reserved[3];
+  uint32_t firstForm;
+  uint32_t formCount;
+  uint32_t reserved2;
+  uint64_t upToBytes;  // inclusive; ~0 for the last row. Size of the larger of send and receive buffer of one rank
+};
+
+struct FormRecord {
+  uint8_t algorithm;
+  uint8_t protocol;
+  uint16_t channels;
+  uint32_t threads;
+  uint64_t chunkBytes;
+  uint32_t requires_;
+  float predictedMicroseconds;             // of an operation of no bytes; 0: nothing is predicted
+  float predictedMicrosecondsPerMebibyte;  // more, of the size by which the row is chosen
+  uint32_t reserved;
+};
+
+static_assert(sizeof(Section) == 16 && sizeof(HostRecord) == 24 && sizeof(PeerRecord) == 16 &&
+              sizeof(LocalRecord) == 16 && sizeof(ChannelRecord) == 16 && sizeof(ShapeRecord) == 16 &&
+              sizeof(HostRingRecord) == 8 && sizeof(HostTreeRecord) == 8);
+static_assert(sizeof(EdgeRecord) == 24 && sizeof(TuningRecord) == 24 && sizeof(FormRecord) == 32);
+static_assert(sizeof(Header) == 392);
+
+}  // namespace ncclrun::plan

@@ -1,0 +1,114 @@
+// Reads a HostPlan in place. open() checks everything once and trusts nothing; afterwards every accessor is safe for
+// the indices it documents.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/plan_format.h"
+#include "plan/launch_format.h"
+
+namespace ncclrun {
+
+class PlanView {
+ public:
+  static constexpr uint32_t kMaxSteps = 16;  // of a connection: Connection::stepBytes has so many
+  static constexpr uint32_t kMaxRanks = 1u << 20;
+  static constexpr uint32_t kMaxChannels = 256;
+
+  // `blob` must outlive the view. ncclInvalidArgument with a sentence that begins "the plan …" if anything is wrong.
+  Status open(std::span<const std::byte> blob);
+  // The same for `rank`, whose buffers are on `device`: the plan has to be for both.
+  Status openFor(plan::Device device, uint32_t rank, std::span<const std::byte> blob);
+
+  const plan::Header& header() const { return header_; }
+  plan::PeerRecord peer(uint32_t rank) const { return record<plan::PeerRecord>(header_.peerTable, rank); }
+  plan::LocalRecord local(uint32_t index) const { return record<plan::LocalRecord>(header_.localTable, index); }
+  plan::EdgeRecord edge(uint32_t index) const { return record<plan::EdgeRecord>(header_.edgeTable, index); }
+  plan::TuningRecord tuning(uint32_t index) const { return record<plan::TuningRecord>(header_.tuningTable, index); }
+  // Of the collective's rows, which lie together; behind all rows for a number that no collective has.
+  uint32_t firstTuning(plan::Collective collective) const {
+    return uint8_t(collective) < firstTuning_.size() ? firstTuning_[uint8_t(collective)] : header_.tuningTable.count;
+  }
+  plan::FormRecord form(uint32_t index) const { return record<plan::FormRecord>(header_.formTable, index); }
+  // Rank at `place` of channel's ring. Logarithmic in the hosts.
+  uint32_t ring(uint32_t channel, uint32_t place) const;
+  // Place of `rank` in channel's ring.
+  uint32_t placeInRing(uint32_t channel, uint32_t rank) const;
+  // The rank above `rank` in channel's tree; kTop at its top.
+  static constexpr uint32_t kTop = ~0u;
+  uint32_t treeParent(uint32_t channel, uint32_t rank) const;
+  // The ranks below `rank`, those on other hosts first. Linear in the hosts and in the ranks of this one.
+  std::vector<uint32_t> treeChildren(uint32_t channel, uint32_t rank) const;
+  std::string_view hostName(uint32_t host) const;
+  std::string_view hostAddress(uint32_t host) const;
+
+  bool sameHost(uint32_t rank) const { return peer(rank).host == header_.hostIndex; }
+  // Of the pair connection between two local ranks, by local index.
+  uint64_t pairOffset(uint32_t fromLocal, uint32_t toLocal) const {
+    return header_.pairOffset + (uint64_t(fromLocal) * header_.localRanks + toLocal) * header_.pairStride;
+  }
+  // On GPUs.
+  cuda::Slots slots() const;
+  // "rank 3 on host h2".
+  std::string describe(uint32_t rank) const;
+
+ private:
+  template <class Record>
+  Record record(const plan::Section& section, uint32_t index) const {
+    Record out;
+    std::memcpy(&out, blob_.data() + section.offset + uint64_t(index) * section.stride, sizeof(Record));
+    return out;
+  }
+  plan::HostRecord host(uint32_t index) const { return record<plan::HostRecord>(header_.hostTable, index); }
+  plan::ChannelRecord channel(uint32_t index) const { return record<plan::ChannelRecord>(header_.channelTable, index); }
+  plan::ShapeRecord shape(uint32_t index) const { return record<plan::ShapeRecord>(header_.shapeTable, index); }
+  plan::ShapeRecord shapeOf(uint32_t host) const { return shape(this->host(host).shape); }
+  plan::HostTreeRecord hostTree(uint32_t tree, uint32_t host) const {
+    return record<plan::HostTreeRecord>(header_.hostTreeTable, tree * header_.hosts + host);
+  }
+  uint32_t member(uint32_t host, uint32_t local) const {
+    return record<uint32_t>(header_.memberTable, this->host(host).firstMember + local);
+  }
+  plan::HostRingRecord hostRing(uint32_t ring, uint32_t index) const {
+    return record<plan::HostRingRecord>(header_.hostRingTable, ring * header_.hosts + index);
+  }
+  uint32_t ringEntry(const plan::ShapeRecord& shape, uint32_t ring, uint32_t place) const {
+    return record<uint32_t>(header_.ringTable, shape.firstRing + ring * shape.ranks + place);
+  }
+  uint32_t treeEntry(const plan::ShapeRecord& shape, uint32_t tree, uint32_t local) const {
+    return record<uint32_t>(header_.treeTable, shape.firstTree + tree * shape.ranks + local);
+  }
+  std::string_view text(uint32_t offset, uint32_t bytes) const;
+
+  Status checkHeader() const;
+  Status checkSlots() const;
+  Status checkSections() const;
+  Status checkSegment() const;
+  Status checkHosts() const;
+  Status checkPeers() const;
+  Status checkMembers() const;
+  Status checkShapes() const;
+  Status checkShape(uint32_t index) const;
+  Status checkHostRings() const;
+  Status checkHostTrees() const;
+  Status checkChannels() const;
+  Status checkTransports() const;
+  Status checkEdges() const;
+  Status checkTuning() const;
+  Status checkRow(uint32_t index) const;
+  void indexTuning();
+  Status checkForm(uint32_t index) const;
+
+  std::span<const std::byte> blob_;
+  plan::Header header_{};
+  std::array<uint32_t, uint8_t(plan::Collective::barrier) + 1> firstTuning_{};
+};
+
+}  // namespace ncclrun

@@ -1,0 +1,70 @@
+#include "plan/variants.h"
+
+#include <iterator>
+
+namespace ncclrun {
+
+using plan::Algorithm;
+using plan::Collective;
+using plan::Device;
+using plan::Protocol;
+
+bool hasVariant(Device device, Collective collective, const plan::FormRecord& form) {
+  if (device == Device::host) {
+    // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.
+    const bool ll = form.protocol == uint8_t(Protocol::ll) && collective != Collective::sendRecv;
+    if (form.protocol != uint8_t(Protocol::simple) && !ll) return false;
+  }
+  const auto algorithm = Algorithm(form.algorithm);
+  const bool ring = algorithm == Algorithm::ring;
+  const bool tree = algorithm == Algorithm::tree;
+  const bool direct = algorithm == Algorithm::directOneShot;
+  if (algorithm == Algorithm::copyEngine) {
+    return device == Device::cuda && (form.requires_ & plan::kRequiresPublishedAddresses) != 0 &&
+           collective != Collective::reduce && collective != Collective::barrier;
+  }
+  switch (collective) {
+    case Collective::allReduce:
+      return ring || tree || direct || algorithm == Algorithm::directTwoShot;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return ring || tree || direct;
+    case Collective::allGather:
+    case Collective::reduceScatter:
+    case Collective::barrier:
+      return ring || direct;
+    case Collective::allToAll:
+    case Collective::gather:
+    case Collective::scatter:
+      return direct;
+    case Collective::sendRecv:
+      return true;
+  }
+  return false;
+}
+
+bool hasTransport(Device device, bool sameHost, uint8_t transport) {
+  const bool socket = transport == uint8_t(plan::Transport::socket);
+  const bool shm = transport == uint8_t(plan::Transport::shm);
+  if (!sameHost) return socket;
+  return shm || (device == Device::host ? socket : transport == uint8_t(plan::Transport::p2p));
+}
+
+const char* nameOf(Device device) { return device == Device::host ? "host" : "CUDA"; }
+
+const char* nameOf(Collective collective) {
+  static constexpr const char* kNames[] = {"allReduce", "allGather", "reduceScatter", "broadcast", "reduce",
+                                           "allToAll",  "gather",    "scatter",       "sendRecv",  "barrier"};
+  return uint8_t(collective) < std::size(kNames) ? kNames[uint8_t(collective)] : "?";
+}
+
+std::string nameOf(const plan::FormRecord& form) {
+  static constexpr const char* kAlgorithms[] = {"directOneShot", "directTwoShot", "ring",
+                                                "tree",          "collnet",       "copyEngine"};
+  static constexpr const char* kProtocols[] = {"simple", "ll", "ll128"};
+  const char* algorithm = form.algorithm < std::size(kAlgorithms) ? kAlgorithms[form.algorithm] : "?";
+  const char* protocol = form.protocol < std::size(kProtocols) ? kProtocols[form.protocol] : "?";
+  return std::string("algorithm ") + algorithm + " with protocol " + protocol;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,76 @@
+/** The folders of native/ stand above one another: no include leads back up. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const native = join(import.meta.dirname, '../../native');
+
+/** Each folder with those it may include, beside itself and the public headers. What stands first is built on what follows. */
+const mayInclude: Readonly<Record<string, readonly string[]>> = {
+  perf: [],
+  binding: ['plan', 'dl', 'base'],
+  abi: ['communicator', 'agent', 'dl', 'base'],
+  communicator: ['cuda', 'host', 'datapath', 'agent', 'plan', 'dl', 'base'],
+  cuda: ['cuda/p2p', 'datapath', 'algorithm', 'plan', 'dl', 'base'],
+  'cuda/p2p': ['plan', 'dl', 'base'],
+  'cuda/kernels': ['algorithm', 'plan'],
+  agent: ['host', 'dl', 'base'],
+  host: ['host/shm', 'net', 'net/socket', 'datapath', 'algorithm', 'plan', 'base'],
+  'host/shm': ['net', 'datapath', 'plan'],
+  'net/socket': ['net', 'datapath', 'plan', 'base'],
+  net: ['datapath', 'plan', 'base'],
+  datapath: ['plan', 'dl', 'base'],
+  algorithm: ['base'],
+  plan: ['base'],
+  dl: ['base'],
+  guardian: ['base'],
+  watchdog: ['base'],
+  unpack: ['base'],
+  dial: [],
+  base: [],
+};
+
+interface Include {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+function includes(): Include[] {
+  const files = readdirSync(native, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => /\.(cc|h|cu|cuh)$/.test(file) && !/^(test|release)\//.test(file),
+  );
+  const known = new Set(files);
+  const found: Include[] = [];
+  for (const file of files) {
+    for (const [, target = ''] of readFileSync(join(native, file), 'utf8').matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
+      const path = [target, join(target)].find((each) => known.has(each));
+      if (path !== undefined) found.push({ file, from: dirname(file), to: dirname(path) });
+    }
+  }
+  return found;
+}
+
+describe('includes of the native code point one way', () => {
+  const all = includes();
+
+  it('every include leads to a folder that its own folder may use', () => {
+    expect(all.length).toBeGreaterThan(500);
+    const allowed = ({ from, to }: Include): boolean =>
+      to === 'include' || from === to || (mayInclude[from]?.includes(to) ?? false);
+    expect(all.filter((include) => !allowed(include))).toEqual([]);
+  });
+
+  it('every permission is used, and none leads back', () => {
+    const above = Object.keys(mayInclude);
+    for (const [from, folders] of Object.entries(mayInclude)) {
+      for (const to of folders) {
+        expect(
+          all.some((include) => include.from === from && include.to === to),
+          `${from} → ${to}`,
+        ).toBe(true);
+        expect(above.indexOf(to) > above.indexOf(from), `${to} stands below ${from}`).toBe(true);
+      }
+    }
+  });
+});
