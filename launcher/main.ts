@@ -1,9 +1,9 @@
 /** argv → command → exit status. */
-import { type CommandName, isCommandName } from './cli/command-names.ts';
-import type { Failure } from './job/failure.ts';
-import { exitStatus } from './job/failure-error.ts';
+import { type CommandName, isCommandName } from './model/command-names.ts';
+import type { Failure } from './model/failure.ts';
+import { exitStatus } from './model/failure-error.ts';
 import { failureOf as failureOfThrown } from './job/system-failure.ts';
-import { leave } from './remote/local.ts';
+import { leave } from './local/host.ts';
 import { takeNcclConfiguration } from '../control/nccl-configuration.ts';
 
 const commands: Readonly<Record<CommandName, (argv: readonly string[]) => Promise<number>>> = {
@@ -57,7 +57,7 @@ async function printResult(error: unknown, argv: readonly string[]): Promise<voi
 async function report(error: unknown): Promise<number> {
   const { standardStreams } = await import('./report/standard-streams.ts');
   const { failureBlock } = await import('./report/summary.ts');
-  const { makePaint } = await import('./report/colour.ts');
+  const { makePaint } = await import('./text/colour.ts');
   const streams = standardStreams();
   const failure = failureOf(error);
   const stack = process.env['NCCLRUN_DEBUG'] === '1' && error instanceof Error ? `${error.stack}\n` : '';
@@ -82,7 +82,7 @@ function failureOf(error: unknown): Failure {
 /** Whoever reads stderr may be gone; that is no reason to end. */
 async function tellNotes(notes: readonly string[]): Promise<void> {
   const { standardStreams } = await import('./report/standard-streams.ts');
-  const { makePaint } = await import('./report/colour.ts');
+  const { makePaint } = await import('./text/colour.ts');
   const { ourLine } = await import('./report/summary.ts');
   const streams = standardStreams();
   const paint = makePaint(streams.stderrIsTerminal(), process.env);

@@ -4,11 +4,11 @@ import type { Device } from './device/device.ts';
 import { placed } from './device/operands.ts';
 import type { NcclBuffer, OnDevice } from './device/operands.ts';
 import type { DeviceStream } from './device/stream.ts';
-import { elementType, elementTypes } from './elements.ts';
-import type { ElementType, NcclArray, Role } from './elements.ts';
+import { elementType, elementTypes } from './engine/elements.ts';
+import type { ElementType, NcclArray, Role } from './engine/elements.ts';
 import type { CommHandle, Operation, OperationKind } from './engine/native.ts';
 import { operationKinds } from './engine/native.ts';
-import { UsageError } from './errors.ts';
+import { UsageError } from './engine/errors.ts';
 import { operatorOf } from './operators.ts';
 import type { ReduceOperator } from './operators.ts';
 

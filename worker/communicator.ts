@@ -13,10 +13,10 @@ import type { Device } from './device/device.ts';
 import { isOnDevice } from './device/operands.ts';
 import type { NcclBuffer, OnDevice } from './device/operands.ts';
 import type { DeviceStream } from './device/stream.ts';
-import type { ElementType } from './elements.ts';
+import type { ElementType } from './engine/elements.ts';
 import { Endings } from './endings.ts';
 import type { CommHandle, Native, Operation } from './engine/native.ts';
-import { UsageError, translateError, translated } from './errors.ts';
+import { UsageError, translateError, translated } from './engine/errors.ts';
 import { ExchangeQueue } from './exchange.ts';
 import { addToGroup, inGroup } from './group.ts';
 

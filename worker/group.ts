@@ -1,6 +1,6 @@
 /** Operations that begin together and make progress together, of one communicator or of several. */
 import type { Native, Operation, StreamOperation } from './engine/native.ts';
-import { translateError } from './errors.ts';
+import { translateError } from './engine/errors.ts';
 
 /** Promises for operations that have begun: `number` is what native code calls one. null: it has ended. */
 interface Ends<T> {

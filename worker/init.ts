@@ -3,7 +3,7 @@ import { Communicator } from './communicator.ts';
 import { Device } from './device/device.ts';
 import { loadNative } from './engine/load.ts';
 import type { CommHandle, Native } from './engine/native.ts';
-import { UsageError, translateError, translated } from './errors.ts';
+import { UsageError, translateError, translated } from './engine/errors.ts';
 
 /** Names a communicator of your own among some ranks of the job; without it, `init` makes the one of all ranks. */
 export interface Membership {

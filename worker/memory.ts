@@ -1,7 +1,7 @@
 /** Memory of the engine's for a program's arrays. */
 import { loadNative } from './engine/load.ts';
 import type { Native } from './engine/native.ts';
-import { UsageError, translateError } from './errors.ts';
+import { UsageError, translateError } from './engine/errors.ts';
 
 /**
  * Memory that the engine allocated: whole pages, outside of JavaScript's heap. Arrays over its `buffer` are used like any others. It is freed

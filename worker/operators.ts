@@ -1,7 +1,7 @@
 /** How ranks' values become one, as the program says it and as the engine takes it. */
-import { elementTypes } from './elements.ts';
-import type { ElementType } from './elements.ts';
-import { UsageError } from './errors.ts';
+import { elementTypes } from './engine/elements.ts';
+import type { ElementType } from './engine/elements.ts';
+import { UsageError } from './engine/errors.ts';
 import { smallFloatBits } from './small-float.ts';
 
 /** A sum in which each rank multiplies its own elements by a factor first. */

@@ -9,7 +9,7 @@ import type { Key } from '../../control/messages/key.ts';
 import type { AgentHello, AgentOrder, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { encodeMerged } from '../../control/messages/rendezvous-codec.ts';
 import { JOIN_ROUND } from '../../control/messages/rendezvous.ts';
-import type { AgentConnection, ConnectionHandler, StartAgent } from '../../launcher/remote/connection.ts';
+import type { AgentConnection, ConnectionHandler, StartAgent } from '../../launcher/remote/shell/connection.ts';
 import { parseStart } from '../../control/link/validate.ts';
 import { peerInfo } from '../../test/rig/rendezvous.ts';
 

@@ -4,7 +4,7 @@ import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { type JobOptionName, runCommandLine } from '../../launcher/cli/options.ts';
 import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
 import { runJob } from '../../launcher/job/run.ts';
-import type { Reporter } from '../../launcher/job/types.ts';
+import type { Reporter } from '../../launcher/model/types.ts';
 import { JobNote } from '../../launcher/jobs/note.ts';
 import { composeReporters } from '../../launcher/report/compose.ts';
 import { standardStreams } from '../../launcher/report/standard-streams.ts';

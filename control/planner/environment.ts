@@ -1,11 +1,11 @@
 /** What users say to the planner by NCCL's variables and ours. */
-import { UnplannableError } from './check.ts';
+import { UnplannableError } from './input/check.ts';
 import { DEFAULT_SHAPE } from './cluster/host-shape.ts';
 import type { ShapeOptions } from './cluster/host-shape.ts';
-import type { ChannelLimits } from './cluster/limits.ts';
-import { channelLimits } from './preferences.ts';
-import { valueOf, wholeNumber } from './variables.ts';
-import type { Environment } from './variables.ts';
+import type { ChannelLimits } from './input/limits.ts';
+import { channelLimits } from './input/preferences.ts';
+import { valueOf, wholeNumber } from './input/variables.ts';
+import type { Environment } from './input/variables.ts';
 import { DEFAULT_ROUTES } from './machine/routes.ts';
 import type { RouteOptions } from './machine/routes.ts';
 import { PATH_TYPES } from './machine/path.ts';

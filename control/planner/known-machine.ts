@@ -14,11 +14,11 @@ import { writeXml } from '../topology/write-xml.ts';
 import { shapeOf } from './cluster/host-shape.ts';
 import type { HostShape } from './cluster/host-shape.ts';
 import { plannerWishes } from './environment.ts';
-import type { HostMachine, UsesGpu } from './input.ts';
+import type { HostMachine, UsesGpu } from './input/input.ts';
 import { buildMachine } from './machine/build.ts';
 import { Routes } from './machine/routes.ts';
 import { graphsXml } from './search/graph-xml.ts';
-import type { Environment } from './variables.ts';
+import type { Environment } from './input/variables.ts';
 import { messageOf } from '../message-of.ts';
 
 const REMEMBERED = 64;

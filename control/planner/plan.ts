@@ -1,11 +1,12 @@
 /** The planner: from who takes part and where to a CommPlan. Deterministic, and a pure function but for its memory. */
 import { startOfHost } from '../plan/channel-tables.ts';
 import type { Channel, CommPlan, GivenChannel } from '../plan/types.ts';
+import { checkOneHost } from './input/check.ts';
 import { decideOnGpus } from './device/gpus.ts';
 import { decideOnHosts } from './device/host.ts';
-import { ranksByHost } from './input.ts';
-import type { Members, PlanInput } from './input.ts';
-import type { Preferences } from './preferences.ts';
+import { ranksByHost } from './input/input.ts';
+import type { Members, PlanInput } from './input/input.ts';
+import type { Preferences } from './input/preferences.ts';
 import { plainChannel, waysOf } from './ways.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
@@ -46,10 +47,9 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
 /** Throws UnplannableError where no plan is possible. */
 export function decide(input: PlanInput, preferences: Preferences): Decisions {
   const ways = waysOf(input);
-  const decisions =
-    input.peers[0]?.device === 'cuda'
-      ? decideOnGpus(input, ways, preferences)
-      : decideOnHosts(input, ways, preferences);
+  const onGpus = input.peers[0]?.device === 'cuda';
+  if (onGpus) checkOneHost(input);
+  const decisions = onGpus ? decideOnGpus(input, ways, preferences) : decideOnHosts(input, ways, preferences);
   const [host, other] = input.hosts;
   if (other !== undefined) return decisions;
   return host?.tables?.refine(decisions, input, ways, preferences) ?? decisions;

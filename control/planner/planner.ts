@@ -1,14 +1,14 @@
 /** A planner that remembers what it decided: programs make many communicators of few shapes. */
 import type { CommPlan } from '../plan/types.ts';
 import { RecentMap } from '../rendezvous/memory.ts';
-import { checkDevices, checkGiven, UnplannableError } from './check.ts';
-import type { GivenPlan, PlanInput } from './input.ts';
+import { checkDevices, checkGiven, UnplannableError } from './input/check.ts';
+import type { GivenPlan, PlanInput } from './input/input.ts';
 import { isLater } from './device/gpu-buffers.ts';
 import { bindChannels, bindPlan, decide } from './plan.ts';
 import type { Decisions } from './plan.ts';
-import { preferencesFrom } from './preferences.ts';
-import type { Preferences } from './preferences.ts';
-import type { Environment } from './variables.ts';
+import { preferencesFrom } from './input/preferences.ts';
+import type { Preferences } from './input/preferences.ts';
+import type { Environment } from './input/variables.ts';
 
 const REMEMBERED_SHAPES = 64;
 

@@ -4,8 +4,8 @@ import { Cluster } from './cluster/cluster.ts';
 import type { ClusterHost } from './cluster/cluster.ts';
 import { placeInDoubleTree } from './cluster/double-tree.ts';
 import type { HostShape } from './cluster/host-shape.ts';
-import { ranksByHost } from './input.ts';
-import type { PlanInput } from './input.ts';
+import { ranksByHost } from './input/input.ts';
+import type { PlanInput } from './input/input.ts';
 
 export interface Ways {
   /** What a search found on the hosts' topologies; null where one is not known. */

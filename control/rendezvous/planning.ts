@@ -9,7 +9,7 @@ import type { DeviceName } from '../plan/types.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { EncodedPlan } from '../plan/encode.ts';
 import { validatePlan } from '../plan/validate.ts';
-import type { PlanInput, PlannedHost, PlannedPeer } from '../planner/input.ts';
+import type { PlanInput, PlannedHost, PlannedPeer } from '../planner/input/input.ts';
 import type { Planner } from '../planner/planner.ts';
 import { randomBytes } from '../random-bytes.ts';
 import type { Gathering } from './collector.ts';

@@ -2,19 +2,19 @@
  * What the user said about hosts → the allocation. A resource manager, or else a hostfile, defines; what else there is of hostfile and -H
  * picks; --include and --exclude filter.
  */
-import type { HostSlots, JobRequest } from '../job/types.ts';
-import { FailureError } from '../job/failure-error.ts';
-import { addUp, type Hosts } from './add-up.ts';
-import { hostfileError } from './diagnostic.ts';
-import type { HostEntry } from './entry.ts';
-import { type ListItem, parseHostList } from './host-list.ts';
-import { parseHostfile } from './hostfile.ts';
-import { exclude, include } from './include-exclude.ts';
-import { type Machine, readHosts, thisMachine } from './machine.ts';
+import type { HostSlots, JobRequest } from '../model/types.ts';
+import { FailureError } from '../model/failure-error.ts';
+import { addUp, type Hosts } from './slots/add-up.ts';
+import { hostfileError } from './grammar/diagnostic.ts';
+import type { HostEntry } from './grammar/entry.ts';
+import { type ListItem, parseHostList } from './grammar/host-list.ts';
+import { parseHostfile } from './grammar/hostfile.ts';
+import { exclude, include } from './filter/include-exclude.ts';
+import { type Machine, readHosts, thisMachine } from './grammar/machine.ts';
 import { managedHosts } from './managed/hosts.ts';
 import { type Manager, managerTitles } from './managed/manager.ts';
-import { pick, withoutRelatives } from './pick.ts';
-import { maximumSlotsInAll, Reading } from './reading.ts';
+import { pick, withoutRelatives } from './slots/pick.ts';
+import { maximumSlotsInAll, Reading } from './grammar/reading.ts';
 
 export type AllocationRequest = Pick<JobRequest, 'hostfile' | 'hostList'> &
   Partial<Pick<JobRequest, 'include' | 'exclude' | 'manager'>> & {

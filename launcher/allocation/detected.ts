@@ -1,5 +1,5 @@
 /** Fills in the slots that only the hosts themselves know. */
-import type { Allocation, HostSlots } from '../job/types.ts';
+import type { Allocation, HostSlots } from '../model/types.ts';
 
 /** What an agent's hello says of its host. */
 export interface HostFacts {

@@ -1,5 +1,5 @@
 /** Merged settings, and what a resource manager has set → which hosts are asked for; the same for a run and for `ncclrun hosts`. */
-import type { JobRequest } from '../job/types.ts';
+import type { JobRequest } from '../model/types.ts';
 import { findManager } from '../allocation/managed/manager.ts';
 import type { Setting, Settings } from './settings.ts';
 

@@ -1,7 +1,7 @@
 /** A command's own words, compared with what it takes. */
 import type { CommandEntry } from './command-table.ts';
-import { nearest } from './nearest.ts';
-import { usageError } from './usage-error.ts';
+import { nearest } from '../text/nearest.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** Throws a FailureError (usage) where a word is missing, unknown or too much. */
 export function checkedWords(words: readonly string[], entry: CommandEntry): readonly string[] {

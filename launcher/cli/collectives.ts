@@ -1,8 +1,8 @@
 /** Collectives as users name them: nccl-tests' names. */
 import type { CollectiveName } from '../../control/plan/types.ts';
 import { collectives } from './command-table.ts';
-import { nearest } from './nearest.ts';
-import { usageError } from './usage-error.ts';
+import { nearest } from '../text/nearest.ts';
+import { usageError } from '../model/usage-error.ts';
 
 export type CollectiveWord = (typeof collectives)[number];
 

@@ -1,6 +1,6 @@
 /** What every command takes and is good for: parser, help, man page and completion of the commands are made from this. */
-import { type CommandName, commandNames } from './command-names.ts';
-import type { CommandLine } from './option.ts';
+import { type CommandName, commandNames } from '../model/command-names.ts';
+import type { CommandLine } from '../model/option.ts';
 import {
   configCommandLine,
   hostsCommandLine,

@@ -1,16 +1,16 @@
 /** --dry-run: what would happen, without starting anything. */
 import { printableLine } from '../../control/printable.ts';
-import type { LeftOutHost } from '../allocation/add-up.ts';
+import type { LeftOutHost } from '../allocation/slots/add-up.ts';
 import { withDetectedSlots } from '../allocation/detected.ts';
-import type { Allocation, HostSlots, JobRequest } from '../job/types.ts';
+import type { Allocation, HostSlots, JobRequest } from '../model/types.ts';
 import { bindRanks, needsTopology } from '../mapping/bind.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
-import { localHostFacts } from '../remote/local.ts';
+import { localHostFacts } from '../local/host.ts';
 import { bindingText } from '../report/verbose-text.ts';
 import { slotText } from './hosts-table.ts';
 import { shellLine } from './normalise.ts';
-import { ranksText } from '../report/counted.ts';
+import { ranksText } from '../text/counted.ts';
 
 export interface DryRun {
   readonly schemaVersion: 1;

@@ -1,6 +1,6 @@
 /** Each setting, where its value comes from, and which weaker places say something else. */
-import { nearest } from './nearest.ts';
-import { isSetting, type Option } from './option.ts';
+import { nearest } from '../text/nearest.ts';
+import { isSetting, type Option } from '../model/option.ts';
 import { placeOf } from './refusal.ts';
 import { mergeSettings, type Setting, type SettingPlace, type SettingsLayer } from './settings.ts';
 import type { ReadSettings } from './settings-file.ts';

@@ -1,8 +1,8 @@
 /** --forward-signals: which of the signals that ncclrun gets go on to the ranks. */
 import { constants } from 'node:os';
-import { type Forwardable, forwardable } from '../job/forwardable.ts';
-import { nearest } from './nearest.ts';
-import { usageError } from './usage-error.ts';
+import { type Forwardable, forwardable } from '../model/forwardable.ts';
+import { nearest } from '../text/nearest.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** Names with or without SIG, in any case, or numbers, in one or several lists; `none`. Throws a FailureError (usage). */
 export function forwardSignals(lists: readonly string[], source: string): readonly Forwardable[] {

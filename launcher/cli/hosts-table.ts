@@ -1,8 +1,8 @@
 /** An allocation for people: a row per run of hosts that are alike, and the sums. */
 import { printableLine } from '../../control/printable.ts';
-import type { Hosts } from '../allocation/add-up.ts';
-import { foldNames } from '../allocation/print/fold-names.ts';
-import type { HostSlots } from '../job/types.ts';
+import type { Hosts } from '../allocation/slots/add-up.ts';
+import { foldNames } from '../text/fold-names.ts';
+import type { HostSlots } from '../model/types.ts';
 
 type Row = readonly [name: string, slots: string, origin: string];
 

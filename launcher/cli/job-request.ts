@@ -1,5 +1,5 @@
 /** Merged settings → what the job is asked to be. */
-import type { JobRequest, MapBy, ProgramRequest, RankRange } from '../job/types.ts';
+import type { JobRequest, MapBy, ProgramRequest, RankRange } from '../model/types.ts';
 import { forwardSignals } from './forward-signals.ts';
 import { allocationRequest } from './allocation-request.ts';
 import { parseMapBy } from './map-by.ts';
@@ -9,7 +9,7 @@ import { stdinReaders } from './stdin-readers.ts';
 import type { Settings } from './settings.ts';
 import { outputRequest } from './output-request.ts';
 import { parseRankList } from './rank-list.ts';
-import { usageError } from './usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** One more program after a `:`, with what stands before it. */
 export interface FurtherProgram {

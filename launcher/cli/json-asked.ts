@@ -1,7 +1,7 @@
 /** Whether `--json` stands among our options, also on a command line that is wrong: whoever asked for an object gets one. */
-import type { CommandLine } from './option.ts';
+import type { CommandLine } from '../model/option.ts';
 import { findByFlag, impliedValue } from './split.ts';
-import { parseFlag } from './values.ts';
+import { parseFlag } from '../model/values.ts';
 
 export function jsonAsked(
   argv: readonly string[],

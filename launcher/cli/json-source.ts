@@ -1,5 +1,5 @@
 /** JSON whose values know where they stand in the text, so that a settings file's mistakes can be pointed at. The language is JSON.parse's. */
-import type { SourcePosition } from '../job/failure.ts';
+import type { SourcePosition } from '../model/failure.ts';
 
 /** Offsets count UTF-16 units from the text's beginning; `end` is exclusive. */
 export interface Span {

@@ -1,7 +1,7 @@
 /** Reporters, then the job, then its exit status. */
-import { FailureError } from '../job/failure-error.ts';
-import { isTerminal } from '../job/terminal.ts';
-import type { JobRequest, JobResult, Reporter } from '../job/types.ts';
+import { FailureError } from '../model/failure-error.ts';
+import { isTerminal } from '../model/terminal.ts';
+import type { JobRequest, JobResult, Reporter } from '../model/types.ts';
 import { composeReporters } from '../report/compose.ts';
 import { PlainReporter } from '../report/plain.ts';
 import { tellUnwritten } from '../report/unwritten.ts';
@@ -10,7 +10,7 @@ import type { JobOptionName } from './options.ts';
 import { JobNote } from '../jobs/note.ts';
 import { refuseTask } from './refuse-task.ts';
 import type { Settings } from './settings.ts';
-import { usageError } from './usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 export interface LaunchOptions {

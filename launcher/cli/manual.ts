@@ -1,7 +1,7 @@
 /** The manual page, in the macros of man(7), written from the tables. */
-import { commandNames } from './command-names.ts';
+import { commandNames } from '../model/command-names.ts';
 import { commandTable, type CommandEntry, runEntry } from './command-table.ts';
-import type { Option } from './option.ts';
+import type { Option } from '../model/option.ts';
 import { argumentText, defaultText, groupsOf } from './option-groups.ts';
 
 const statuses: readonly (readonly [string, string])[] = [

@@ -1,7 +1,7 @@
 /** --map-by as typed → how ranks are dealt out. */
-import type { MapBy } from '../job/types.ts';
-import { nearest } from './nearest.ts';
-import { usageError } from './usage-error.ts';
+import type { MapBy } from '../model/types.ts';
+import { nearest } from '../text/nearest.ts';
+import { usageError } from '../model/usage-error.ts';
 
 const objects = ['node', 'numa', 'gpu'] as const;
 const policies = ['slot', 'node', 'numa', 'gpu', 'seq'] as const;

@@ -1,6 +1,6 @@
 /** The command as understood: usual flag names, settings from everywhere written out, the program as typed. */
 import { printableLine } from '../../control/printable.ts';
-import type { CommandLine, Option } from './option.ts';
+import type { CommandLine, Option } from '../model/option.ts';
 import type { Settings } from './settings.ts';
 
 /** Options that say how to start or to print, not what the job is. */

@@ -1,5 +1,5 @@
 /** The order and the titles of the options' groups, in the help and in the manual page. */
-import type { Option, OptionGroup } from './option.ts';
+import type { Option, OptionGroup } from '../model/option.ts';
 
 const titles: readonly (readonly [OptionGroup, string])[] = [
   ['command', 'What to do'],

@@ -1,5 +1,5 @@
 /** The option table: the parser, --help and the merge of settings all come from here. */
-import type { CommandLine, Option } from './option.ts';
+import type { CommandLine, Option } from '../model/option.ts';
 import { configOptions } from './options/commands.ts';
 import { convertOptions } from './options/convert.ts';
 import { hostsOptions } from './options/hosts.ts';

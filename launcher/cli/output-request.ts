@@ -1,7 +1,7 @@
 /** --output and --output-filename → the files that the ranks' output goes to, and what else --output may ask for. */
-import type { OutputPattern, PatternPart } from '../job/output-pattern.ts';
-import { nearest } from './nearest.ts';
-import { usageError } from './usage-error.ts';
+import type { OutputPattern, PatternPart } from '../model/output-pattern.ts';
+import { nearest } from '../text/nearest.ts';
+import { usageError } from '../model/usage-error.ts';
 
 export interface OutputRequest {
   readonly files: readonly OutputPattern[];

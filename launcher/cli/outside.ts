@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../control/message-of.ts';
-import type { PatternPart } from '../job/output-pattern.ts';
+import type { PatternPart } from '../model/output-pattern.ts';
 
 /** Stands for a field in the text of a pattern; no path has it. */
 const FIELD = '\0';

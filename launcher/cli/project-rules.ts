@@ -4,8 +4,8 @@
  */
 import { resolve } from 'node:path';
 import { untrustedPath } from '../../control/trusted-path.ts';
-import type { PatternPart } from '../job/output-pattern.ts';
-import type { ProjectRule } from './option.ts';
+import type { PatternPart } from '../model/output-pattern.ts';
+import type { ProjectRule } from '../model/option.ts';
 import { outputRequest } from './output-request.ts';
 import { whyOutside } from './outside.ts';
 import { whyNotExported } from './project-exports.ts';

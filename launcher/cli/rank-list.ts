@@ -1,5 +1,5 @@
 /** Ranks as people list them: `0,3-5`. */
-import type { RankRange } from '../job/types.ts';
+import type { RankRange } from '../model/types.ts';
 
 /** Null for what is no such list. */
 export function parseRankList(text: string): readonly RankRange[] | null {

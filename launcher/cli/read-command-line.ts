@@ -1,6 +1,6 @@
 /** argv, environment and settings files → one set of settings, and the words that are not options. */
 import { ownUser } from '../../control/own-user.ts';
-import type { CommandLine } from './option.ts';
+import type { CommandLine } from '../model/option.ts';
 import { perfCommandLine, runCommandLine } from './options.ts';
 import { layerOfEnvironment, layerOfFlags, mergeSettings, Settings, type SettingsLayer } from './settings.ts';
 import { type ReadSettings, readSettingsFile, settingsFiles } from './settings-file.ts';

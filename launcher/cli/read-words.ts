@@ -1,10 +1,10 @@
 /** The command lines of the commands that start no job, read by yargs' parser: it is loaded by these commands alone. */
 import type { CommandEntry } from './command-table.ts';
 import { checkedWords } from './checked-words.ts';
-import type { Option } from './option.ts';
+import type { Option } from '../model/option.ts';
 import { mergeSettings, type Setting, Settings } from './settings.ts';
 import { unknownOption } from './split.ts';
-import { usageError } from './usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 
 export interface ReadWords<Name extends string> {
   readonly asked: 'help' | null;

@@ -1,7 +1,7 @@
 /** A settings file, or a setting in one, that is not obeyed. It fails no job: a line says so, and `ncclrun config --explain` does. */
 import { printableLine } from '../../control/printable.ts';
-import type { SourcePosition } from '../job/failure.ts';
-import type { Option } from './option.ts';
+import type { SourcePosition } from '../model/failure.ts';
+import type { Option } from '../model/option.ts';
 import type { ReadSettings } from './settings-file.ts';
 
 export type Refusal =

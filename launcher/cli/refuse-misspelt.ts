@@ -1,10 +1,10 @@
 /** `ncclrun prf`: a first word that is no program here, but nearly a command of ours. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { FailureError } from '../job/failure-error.ts';
-import type { JobRequest } from '../job/types.ts';
-import { commandNames, isCommandName } from './command-names.ts';
-import { nearest } from './nearest.ts';
+import { FailureError } from '../model/failure-error.ts';
+import type { JobRequest } from '../model/types.ts';
+import { commandNames, isCommandName } from '../model/command-names.ts';
+import { nearest } from '../text/nearest.ts';
 
 /**
  * `isFirst`: no option stands before `word`. Behind options only a command's very name is taken for a mistake. Other hosts may have a program of

@@ -1,5 +1,5 @@
 /** One ncclrun starts all ranks: started by srun once for each task, it would start all of them as often. */
-import { usageError } from './usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** Throws a FailureError (usage). A batch script, and a rank of a job of ours, may start jobs. */
 export function refuseTask(environment: NodeJS.ProcessEnv): void {

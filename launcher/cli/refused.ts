@@ -1,7 +1,7 @@
 /** What --json prints of a command that never came to a job. */
-import type { Failure } from '../job/failure.ts';
-import { exitStatus } from '../job/failure-error.ts';
-import type { JobResult } from '../job/types.ts';
+import type { Failure } from '../model/failure.ts';
+import { exitStatus } from '../model/failure-error.ts';
+import type { JobResult } from '../model/types.ts';
 import { composeReporters } from '../report/compose.ts';
 import { JsonResultReporter } from '../report/result.ts';
 import { PerfReporter } from '../report/perf.ts';

@@ -2,12 +2,12 @@
 import { isAbsolute, join } from 'node:path';
 import { readTrusted, type TrustedRead } from '../../control/trusted-file.ts';
 import { type JsonNode, JsonMistake, parseJsonSource, positionOf } from './json-source.ts';
-import { nearest } from './nearest.ts';
-import { isSetting, type Option } from './option.ts';
+import { nearest } from '../text/nearest.ts';
+import { isSetting, type Option } from '../model/option.ts';
 import { type Project, whyNotInProject } from './project-rules.ts';
 import type { Refusal } from './refusal.ts';
 import type { Setting, SettingsLayer } from './settings.ts';
-import { usageError } from './usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** Every option takes some 50 bytes. */
 const MAX_BYTES = 1024 * 1024;

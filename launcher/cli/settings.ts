@@ -1,11 +1,11 @@
 /** One value per option from five places: flag, NCCLRUN_* environment, ./ncclrun.json, the user's config.json, default. */
-import type { SourcePosition } from '../job/failure.ts';
-import { nearest } from './nearest.ts';
-import type { Option, OptionKind } from './option.ts';
+import type { SourcePosition } from '../model/failure.ts';
+import { nearest } from '../text/nearest.ts';
+import type { Option, OptionKind } from '../model/option.ts';
 import type { GivenOption } from './split.ts';
 import type { DefaultedName } from './options.ts';
-import { usageError } from './usage-error.ts';
-import { parseBytes, parseFlag, parseInteger, parseSeconds, wanted } from './values.ts';
+import { usageError } from '../model/usage-error.ts';
+import { parseBytes, parseFlag, parseInteger, parseSeconds, wanted } from '../model/values.ts';
 
 export type SettingPlace = 'flag' | 'environment' | 'file' | 'default';
 

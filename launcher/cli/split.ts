@@ -3,9 +3,9 @@
  * from there on everything is the user's, as typed, up to a lone `:`, after which options of another program may stand. `--` ends the
  * options too, and lets `:` pass.
  */
-import { nearest } from './nearest.ts';
-import type { CommandLine, Option } from './option.ts';
-import { usageError } from './usage-error.ts';
+import { nearest } from '../text/nearest.ts';
+import type { CommandLine, Option } from '../model/option.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** An option as it was given. */
 export interface GivenOption {

@@ -1,7 +1,7 @@
 /** --stdin: which ranks read ours. */
-import type { StdinReaders } from '../job/types.ts';
+import type { StdinReaders } from '../model/types.ts';
 import { parseRankList } from './rank-list.ts';
-import { usageError } from './usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 
 /** `all`, `none`, or ranks as in `0,3-5`. Throws a FailureError (usage). */
 export function stdinReaders(text: string, source: string): StdinReaders {

@@ -6,7 +6,7 @@ import type { ReadSettings } from './settings-file.ts';
 export async function tellRefusals(files: readonly ReadSettings[]): Promise<readonly string[]> {
   const lines = refusalTexts(files);
   if (lines.length === 0) return lines;
-  const { makePaint } = await import('../report/colour.ts');
+  const { makePaint } = await import('../text/colour.ts');
   const { standardStreams } = await import('../report/standard-streams.ts');
   const { ourLine } = await import('../report/summary.ts');
   const streams = standardStreams();

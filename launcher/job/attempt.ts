@@ -4,9 +4,9 @@ import { withDetectedSlots } from '../allocation/detected.ts';
 import { type Binding, bindRanks, reportedBinding } from '../mapping/bind.ts';
 import { mapRanks, type Topologies } from '../mapping/map-ranks.ts';
 import type { HostsOfProgram } from '../mapping/program-hosts.ts';
-import type { StartAgent } from '../remote/connection.ts';
-import { installationRoot, installedVersion } from '../remote/local.ts';
-import { FailureError } from './failure-error.ts';
+import type { StartAgent } from '../remote/shell/connection.ts';
+import { installationRoot, installedVersion } from '../local/host.ts';
+import { FailureError } from '../model/failure-error.ts';
 import { type GivenPlan, planMisfit } from './given-plan.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
 import { Host } from './host.ts';
@@ -26,8 +26,8 @@ import { differences } from './preflight.ts';
 import { reachEachOther, type ReachHost } from './reach.ts';
 import { RendezvousHub } from './rendezvous.ts';
 import { noSuchReader } from './stdin-readers.ts';
-import { isTerminal } from './terminal.ts';
-import type { Allocation, HostSlots, JobRequest, RankMap, Reporter } from './types.ts';
+import { isTerminal } from '../model/terminal.ts';
+import type { Allocation, HostSlots, JobRequest, RankMap, Reporter } from '../model/types.ts';
 
 const MISSING_TOLD_MS = 5000;
 

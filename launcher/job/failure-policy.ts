@@ -6,7 +6,7 @@
  * (`suspect`), the verdict is open until it is known how the other one fared, or somebody's patience ends. So it is where a rank is to blame
  * that aborted its communicator and has not ended: its end says with which status it failed, and whether it had lost somebody itself.
  */
-import type { Failure, RankMissingFailure } from './failure.ts';
+import type { Failure, RankMissingFailure } from '../model/failure.ts';
 
 interface Entry {
   readonly failure: Failure;

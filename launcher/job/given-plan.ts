@@ -1,8 +1,8 @@
 /** --plan FILE: a CommPlan instead of the planner's. */
-import type { Failure } from './failure.ts';
-import { FailureError } from './failure-error.ts';
+import type { Failure } from '../model/failure.ts';
+import { FailureError } from '../model/failure-error.ts';
 import { readGivenPlan } from './rendezvous.ts';
-import type { RankMap } from './types.ts';
+import type { RankMap } from '../model/types.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 export type GivenPlan = Awaited<ReturnType<typeof readGivenPlan>>;

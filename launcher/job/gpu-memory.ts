@@ -2,7 +2,7 @@
 import type { GpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 import type { Clock, Countdown } from '../../control/clock.ts';
-import { gpuList } from '../topology/words.ts';
+import { gpuList } from '../text/gpu-words.ts';
 import { hostsText } from './preflight.ts';
 
 /** NVIDIA's driver may take long to start: who has not answered by then is left out. */

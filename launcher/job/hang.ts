@@ -4,7 +4,8 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { HostWhereabouts, Whereabouts } from '../../control/messages/hang.ts';
 import { RecentMap } from '../../control/rendezvous/memory.ts';
-import { ranges } from '../report/ranges.ts';
+import type { Hang } from '../model/hang.ts';
+import { ranges } from '../text/ranges.ts';
 
 /** An agent that has not answered by then is not waited for. */
 const ANSWER_MS = 1000;
@@ -12,21 +13,6 @@ const ANSWER_MS = 1000;
 const MAX_INQUIRIES = 64;
 /** Communicators of which a hang was told. */
 const REMEMBERED = 1024;
-
-/** Ranks that do not get on, and who is to blame as far as it can be seen. */
-export interface Hang {
-  readonly communicator: string;
-  /** Number of the operation, from 1. */
-  readonly operation: number;
-  /** `allReduce of 4194304 bytes` */
-  readonly call: string;
-  /** "rank 3 on h2 ended operation 16 (allReduce) and has not come to this one"; empty where all are inside. */
-  readonly late: readonly string[];
-  /** Ranks of the job that are inside: `0-2,4`. */
-  readonly waiting: string;
-  /** How long the first of them has waited. */
-  readonly seconds: number;
-}
 
 export interface HangWatchOptions {
   /** Hosts that have ranks and may answer. */
@@ -130,12 +116,6 @@ function complaintOf(rank: Whereabouts, operation: number, host: string): string
   if (rank.inside) return [`${name} is still in operation ${rank.operation} (${rank.collective})`];
   const last = rank.operation === 0 ? 'has begun none' : `ended operation ${rank.operation} (${rank.collective})`;
   return [`${name} ${last} and has not come to this one`];
-}
-
-export function hangText({ communicator, operation, call, late, waiting, seconds }: Hang): string {
-  const who = waiting.includes(',') || waiting.includes('-') ? `ranks ${waiting} wait` : `rank ${waiting} waits`;
-  const blame = late.length > 0 ? late.join('; ') : 'all its ranks are inside, and none gets on';
-  return `no progress for ${seconds} s in operation ${operation} (${call}) of communicator ${communicator}, in which ${who}: ${blame}`;
 }
 
 function nameOf({ communicator, epoch }: HostWhereabouts): string {

@@ -2,8 +2,8 @@
  * Which hosts the next attempt uses. One that was lost, or whose ranks have failed again and again, gives its place to a spare: a host of the
  * allocation on which no rank runs. All other ranks stay where they are, and all keep their numbers.
  */
-import type { Failure } from './failure.ts';
-import type { HostSlots, JobRequest, RankMap } from './types.ts';
+import type { Failure } from '../model/failure.ts';
+import type { HostSlots, JobRequest, RankMap } from '../model/types.ts';
 
 /** So many failures of its ranks set a host aside. */
 const MOST_FAILURES = 2;

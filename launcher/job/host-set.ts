@@ -1,6 +1,6 @@
 /** The hosts of one attempt: those that its ranks need, and spares, which would take the place of others in another attempt. */
 import type { Frame } from '../../control/messages/frame.ts';
-import type { StartAgent } from '../remote/connection.ts';
+import type { StartAgent } from '../remote/shell/connection.ts';
 import type { Host } from './host.ts';
 
 export class HostSet {

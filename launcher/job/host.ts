@@ -14,13 +14,13 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../../cont
 import type { ReachAnswer, ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
-import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/connection.ts';
-import { AGENT_START } from '../remote/shell.ts';
-import type { AgentFailure, Failure, HostLostFailure } from './failure.ts';
+import type { AgentConnection, ConnectionEnd, StartAgent } from '../remote/shell/connection.ts';
+import { AGENT_START } from '../remote/shell/shell.ts';
+import type { AgentFailure, Failure, HostLostFailure } from '../model/failure.ts';
 import { EndBounds } from './end-bounds.ts';
 import { HostBounds } from './host-bounds.ts';
 import type { HostPreflight } from './preflight.ts';
-import type { HostSlots } from './types.ts';
+import type { HostSlots } from '../model/types.ts';
 
 export type HostState =
   | { readonly name: 'connecting' }

@@ -6,7 +6,7 @@ import type { GpuMemoryCheck } from './gpu-memory.ts';
 import type { HangWatch } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
-import type { JobRequest, Reporter } from './types.ts';
+import type { JobRequest, Reporter } from '../model/types.ts';
 import type { Xids } from './xids.ts';
 
 export type JobState =

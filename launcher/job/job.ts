@@ -18,9 +18,9 @@ import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { decodeCredit, decodeSpawnFailed, encodeSignal } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import type { StartAgent } from '../remote/connection.ts';
-import type { JobEvent } from './event.ts';
-import type { Failure, InitTimeoutFailure, Phase, RankMissingFailure } from './failure.ts';
+import type { StartAgent } from '../remote/shell/connection.ts';
+import type { JobEvent } from '../model/event.ts';
+import type { Failure, InitTimeoutFailure, Phase, RankMissingFailure } from '../model/failure.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
 import { HostSet } from './host-set.ts';
@@ -32,11 +32,11 @@ import type { RankState } from './rank.ts';
 import { RankEnds } from './rank-ends.ts';
 import { RankTable } from './rank-table.ts';
 import { interruptText, leaveText, terminateText } from './signal-text.ts';
-import { signalNumber } from './signal-number.ts';
+import { signalNumber } from '../model/signal-number.ts';
 import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
 import { failureOf } from './system-failure.ts';
-import type { RankMap } from './types.ts';
+import type { RankMap } from '../model/types.ts';
 import { Verdict } from './verdict.ts';
 
 /** Events without their time, which `emit` adds. */

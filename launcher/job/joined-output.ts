@@ -1,5 +1,5 @@
 /** Output that waits for its turn at the reporter: of each stream of each rank one chunk, however many small ones it came in. */
-import type { OutputChunk } from './event.ts';
+import type { OutputChunk } from '../model/event.ts';
 
 interface Joined {
   /** The first of them. */

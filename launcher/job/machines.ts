@@ -5,7 +5,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { decodeMachine } from '../../control/messages/machine.ts';
 import type { Machine } from '../../control/messages/machine.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import type { HostMachine } from '../../control/planner/input.ts';
+import type { HostMachine } from '../../control/planner/input/input.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** A hash, as text. */

@@ -4,7 +4,7 @@ import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../c
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
 import { type Binding, needsTopology } from '../mapping/bind.ts';
 import { ranksByHost } from '../mapping/ranks-by-host.ts';
-import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from './types.ts';
+import type { HostSlots, JobRequest, MappedRank, ProgramRequest, RankMap } from '../model/types.ts';
 
 /** Signs of life are sent this often, in both directions. */
 export const HEARTBEAT_MS = 1000;

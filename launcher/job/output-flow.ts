@@ -5,10 +5,10 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { encodeCredit, outputTime } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { sizeText } from '../../control/size-text.ts';
-import type { OutputChunk } from './event.ts';
+import type { OutputChunk } from '../model/event.ts';
 import type { Host } from './host.ts';
 import { JoinedOutput } from './joined-output.ts';
-import type { Reporter } from './types.ts';
+import type { Reporter } from '../model/types.ts';
 
 /** Credit is given back in fractions of the window, not chunk by chunk. */
 const GRANT_FRACTION = 4;

@@ -1,6 +1,6 @@
 /** How long each phase of the job took. */
 import { monotonicMs } from '../../control/clock.ts';
-import type { Phase } from './failure.ts';
+import type { Phase } from '../model/failure.ts';
 
 export class PhaseClock {
   readonly #spent: Record<Phase, number> = { allocate: 0, connect: 0, hello: 0, spawn: 0, run: 0, teardown: 0 };

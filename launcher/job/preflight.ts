@@ -1,5 +1,5 @@
 /** In what the hosts of a job differ that should be alike. */
-import { foldNames } from '../allocation/print/fold-names.ts';
+import { foldNames } from '../text/fold-names.ts';
 
 export interface HostPreflight {
   readonly name: string;

@@ -3,7 +3,7 @@ import { OUTPUT_STDERR } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { AgentReport } from '../../control/messages/link.ts';
-import type { RankExitFailure, RankSignalFailure } from './failure.ts';
+import type { RankExitFailure, RankSignalFailure } from '../model/failure.ts';
 import { LastWords } from './last-words.ts';
 import type { ExitedRank } from './rank.ts';
 

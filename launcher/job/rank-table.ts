@@ -5,7 +5,7 @@ import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { Host } from './host.ts';
 import { exit, isOver, lose, waiting } from './rank.ts';
 import type { ExitedRank, RankState } from './rank.ts';
-import type { RankMap } from './types.ts';
+import type { RankMap } from '../model/types.ts';
 
 export class RankTable {
   readonly #map: RankMap;

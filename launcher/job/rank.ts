@@ -7,8 +7,8 @@
  *      └── host lost ──┴──► lost
  */
 import type { Exited } from '../../control/messages/payload.ts';
-import type { RankResult } from './types.ts';
-import { signalName } from './signal-number.ts';
+import type { RankResult } from '../model/types.ts';
+import { signalName } from '../model/signal-number.ts';
 
 export type RankState =
   | { readonly name: 'waiting' }

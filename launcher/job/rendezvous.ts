@@ -2,14 +2,14 @@
 import type { Clock } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { Machine } from '../../control/messages/machine.ts';
-import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input.ts';
+import type { GivenPlan, HostMachine, PlannedHost } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import type { Environment } from '../../control/planner/variables.ts';
+import type { Environment } from '../../control/planner/input/variables.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { Hub } from '../../control/rendezvous/hub.ts';
 import type { LateReport } from '../../control/rendezvous/late.ts';
 import { deliverPlan, planJoined } from '../../control/rendezvous/planning.ts';
-import type { JobEvent } from './event.ts';
+import type { JobEvent } from '../model/event.ts';
 import { Machines } from './machines.ts';
 
 export interface RendezvousHubOptions {

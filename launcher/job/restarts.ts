@@ -1,6 +1,6 @@
 /** Which failures another attempt may mend, and how many attempts there are. */
-import type { Failure } from './failure.ts';
-import type { JobRequest } from './types.ts';
+import type { Failure } from '../model/failure.ts';
+import type { JobRequest } from '../model/types.ts';
 
 /** What ranks and hosts do, not what the user or the command line wants. */
 const MENDED: ReadonlySet<Failure['type']> = new Set(['rank-exit', 'rank-signal', 'rank-missing', 'host-lost', 'hang']);

@@ -1,12 +1,12 @@
 /** The job's result, once it is over. */
 import { ranksByHost } from '../mapping/ranks-by-host.ts';
-import type { Failure } from './failure.ts';
-import { exitStatus } from './failure-error.ts';
+import type { Failure } from '../model/failure.ts';
+import { exitStatus } from '../model/failure-error.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { Job } from './job.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import { rankResult } from './rank.ts';
-import type { HostResult, JobResult, RankMap, RankResult } from './types.ts';
+import type { HostResult, JobResult, RankMap, RankResult } from '../model/types.ts';
 
 export interface ResultParts {
   readonly jobId: string;

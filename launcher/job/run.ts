@@ -3,12 +3,12 @@ import type { Countdown } from '../../control/clock.ts';
 import { randomBytes } from '../../control/random-bytes.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
-import type { StartAgent } from '../remote/connection.ts';
+import type { StartAgent } from '../remote/shell/connection.ts';
 import { KeptAgents } from '../remote/kept.ts';
-import { blockSigusr1 } from '../remote/local.ts';
+import { blockSigusr1 } from '../local/host.ts';
 import { agentStarter } from '../remote/start.ts';
 import { type AttemptParts, startRanks } from './attempt.ts';
-import { FailureError } from './failure-error.ts';
+import { FailureError } from '../model/failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { givenPlan, planMisfit } from './given-plan.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
@@ -23,7 +23,7 @@ import { jobResult } from './result.ts';
 import { type SignalActions, SignalPolicy } from './signals.ts';
 import { noSuchReader, stdinReader } from './stdin-readers.ts';
 import { Stopping } from './stopping.ts';
-import type { JobRequest, JobResult, RankMap, Reporter } from './types.ts';
+import type { JobRequest, JobResult, RankMap, Reporter } from '../model/types.ts';
 import { Xids } from './xids.ts';
 
 export interface JobOptions {

@@ -6,7 +6,7 @@
  *   SIGTSTP   the ranks are stopped, leases suspended, then we stop; SIGCONT reverses it
  *   SIGUSR1, SIGUSR2 and what else --forward-signals names: passed on, the job goes on
  */
-import type { Forwardable } from './forwardable.ts';
+import type { Forwardable } from '../model/forwardable.ts';
 
 export interface SignalActions {
   /** The ranks are asked to end; `signal` is what ended the job. */

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 import { SpawnStep } from '../../control/messages/guardian.ts';
 import type { SpawnFailed } from '../../control/messages/payload.ts';
-import type { SpawnFailure } from './failure.ts';
+import type { SpawnFailure } from '../model/failure.ts';
 
 export function spawnFailure(
   place: { host: string; rank: number; program: string },

@@ -11,7 +11,7 @@ import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind, STDIN_END } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import { isInForeground, isTerminal } from './terminal.ts';
+import { isInForeground, isTerminal } from '../model/terminal.ts';
 
 /** Bytes that may be on their way to a rank. */
 const WINDOW_BYTES = 256 * 1024;

@@ -1,7 +1,7 @@
 /** --stdin: which ranks read ours. */
-import type { Failure } from './failure.ts';
+import type { Failure } from '../model/failure.ts';
 import { hasStdin } from './stdin-flow.ts';
-import type { JobRequest, RankMap } from './types.ts';
+import type { JobRequest, RankMap } from '../model/types.ts';
 
 /** Who reads our stdin, if there is anything to read. */
 export function stdinReader({ stdin }: JobRequest): (rank: number) => boolean {

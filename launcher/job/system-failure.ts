@@ -1,7 +1,7 @@
 /** A call that the operating system refused on this machine: a limit, a sandbox, an old kernel, a full or read-only file system. */
 import { messageOf } from '../../control/message-of.ts';
-import type { Failure, SystemFailure } from './failure.ts';
-import { FailureError } from './failure-error.ts';
+import type { Failure, SystemFailure } from '../model/failure.ts';
+import { FailureError } from '../model/failure-error.ts';
 
 const remedies: Readonly<Record<string, string>> = {
   EMFILE: 'raise the limit of open files: ulimit -n 1024',

@@ -1,17 +1,9 @@
 /** The errors that GPUs of a job have reported to their drivers (NVIDIA's Xids), and those that may be behind a failure. */
 import type { Xid } from '../../control/messages/gpu.ts';
-import type { Failure } from './failure.ts';
+import type { HostXid, XidBefore } from '../model/xid.ts';
+import type { Failure } from '../model/failure.ts';
 import type { Host } from './host.ts';
 import type { JobState } from './job-parts.ts';
-
-export interface HostXid extends Omit<Xid, 'time'> {
-  readonly host: string;
-}
-
-export interface XidBefore extends HostXid {
-  /** Of the failure; 0 also where clocks say that it came a moment later. */
-  readonly secondsBefore: number;
-}
 
 /** Named with a failure; a GPU that is broken may have said more. */
 const MOST_NAMED = 4;

@@ -2,10 +2,10 @@
  * What `ncclrun ps` finds of a running job: memory of the launcher's with a name that others see below its /proc, and its user alone can read.
  * There is nothing to remove, whatever ends the launcher.
  */
-import type { JobEvent } from '../job/event.ts';
+import type { JobEvent } from '../model/event.ts';
 import { ranksByHost } from '../mapping/ranks-by-host.ts';
-import type { RankMap, Reporter } from '../job/types.ts';
-import { showMemory } from '../remote/local.ts';
+import type { RankMap, Reporter } from '../model/types.ts';
+import { showMemory } from '../local/host.ts';
 
 export const NOTE_NAME = 'ncclrun-job';
 

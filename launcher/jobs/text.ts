@@ -1,7 +1,7 @@
 /** Running jobs for people. */
 import { printableLine } from '../../control/printable.ts';
-import { foldNames } from '../allocation/print/fold-names.ts';
-import { counted, ranksText } from '../report/counted.ts';
+import { foldNames } from '../text/fold-names.ts';
+import { counted, ranksText } from '../text/counted.ts';
 import type { RunningJob } from './find.ts';
 
 /** Hosts of a job that are listed one by one. */

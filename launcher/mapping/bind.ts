@@ -1,6 +1,6 @@
 /** Which CPUs a rank may use, and which GPU is its own. Pure, from what the hosts say of themselves. */
 import type { Core, HostTopology } from '../../control/messages/topology.ts';
-import type { HostSlots, JobRequest, MappedRank, RankMap } from '../job/types.ts';
+import type { HostSlots, JobRequest, MappedRank, RankMap } from '../model/types.ts';
 import { dealsToObjects, type MappingRequest, type Topologies } from './map-ranks.ts';
 import { plural, refuse } from './refusal.ts';
 

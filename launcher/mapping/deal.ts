@@ -1,5 +1,5 @@
 /** How many ranks of a program go to which host, and in which order they are dealt. */
-import type { HostSlots } from '../job/types.ts';
+import type { HostSlots } from '../model/types.ts';
 import type { Program } from './map-ranks.ts';
 import { gpusOf } from './objects.ts';
 import { plural, programName, refuse, slotTable } from './refusal.ts';

@@ -1,6 +1,6 @@
 /** Allocation and wishes → which rank runs where. Pure: the same input gives the same map. */
 import type { HostTopology } from '../../control/messages/topology.ts';
-import type { Allocation, HostSlots, JobRequest, MapBy, MappedRank, ProgramRequest, RankMap } from '../job/types.ts';
+import type { Allocation, HostSlots, JobRequest, MapBy, MappedRank, ProgramRequest, RankMap } from '../model/types.ts';
 import { dealToHosts } from './deal.ts';
 import { objectsOf, perHostOf } from './objects.ts';
 import type { HostsOfProgram } from './program-hosts.ts';

@@ -1,10 +1,10 @@
 /** The hosts of a job whose programs may have a -H each: all of them, and which of them a program may use. */
-import { hostKey, type Hosts } from '../allocation/add-up.ts';
+import { hostKey, type Hosts } from '../allocation/slots/add-up.ts';
 import { allocate } from '../allocation/allocate.ts';
-import { parseHostList } from '../allocation/host-list.ts';
-import { type Machine, thisMachine } from '../allocation/machine.ts';
-import { Reading } from '../allocation/reading.ts';
-import type { HostSlots, JobRequest } from '../job/types.ts';
+import { parseHostList } from '../allocation/grammar/host-list.ts';
+import { type Machine, thisMachine } from '../allocation/grammar/machine.ts';
+import { Reading } from '../allocation/grammar/reading.ts';
+import type { HostSlots, JobRequest } from '../model/types.ts';
 
 /** Indexes of the allocation's hosts, and how many slots of each are the program's at most; null: as many as it has. */
 export type OwnHosts = ReadonlyMap<number, number | null>;

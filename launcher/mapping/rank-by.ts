@@ -1,5 +1,5 @@
 /** --rank-by: in which order the places of a program are numbered. */
-import type { JobRequest } from '../job/types.ts';
+import type { JobRequest } from '../model/types.ts';
 import type { Place } from './map-ranks.ts';
 
 /** `places` as they were dealt; null keeps that order. */

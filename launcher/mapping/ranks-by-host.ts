@@ -1,5 +1,5 @@
 /** The ranks of a map, host by host. */
-import type { MappedRank, RankMap } from '../job/types.ts';
+import type { MappedRank, RankMap } from '../model/types.ts';
 
 /** By host index of the map, each host's in the order of their numbers. */
 export function ranksByHost({ hosts, ranks }: RankMap): readonly (readonly MappedRank[])[] {

@@ -1,6 +1,6 @@
 /** How a mapping that cannot be made is told. */
-import { FailureError } from '../job/failure-error.ts';
-import type { HostSlots } from '../job/types.ts';
+import { FailureError } from '../model/failure-error.ts';
+import type { HostSlots } from '../model/types.ts';
 
 /** Hosts listed in a message before the rest becomes a number. */
 const shownHosts = 8;

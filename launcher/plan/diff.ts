@@ -1,6 +1,6 @@
 /** Two plans that `--format json` wrote, compared field by field. */
 import * as v from 'valibot';
-import { usageError } from '../cli/usage-error.ts';
+import { usageError } from '../model/usage-error.ts';
 import { columns } from './columns.ts';
 import { messageOf } from '../../control/message-of.ts';
 

@@ -4,9 +4,9 @@ import type { GpuMemory } from '../../control/plan/gpu-memory.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
-import type { HostTables, PlanInput, PlannedPeer } from '../../control/planner/input.ts';
+import type { HostTables, PlanInput, PlannedPeer } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import type { Environment } from '../../control/planner/variables.ts';
+import type { Environment } from '../../control/planner/input/variables.ts';
 
 /** By compute capability, of the generation's usual GPU. */
 const MULTIPROCESSORS: readonly (readonly [from: number, count: number])[] = [

@@ -2,12 +2,12 @@
 import { availableParallelism } from 'node:os';
 import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
-import { usageError } from '../cli/usage-error.ts';
-import { localTables } from '../remote/local.ts';
+import { usageError } from '../model/usage-error.ts';
+import { localTables } from '../local/host.ts';
 import { columns } from './columns.ts';
 import { processorsPlan } from './engine.ts';
 import { trouble } from './measured-here.ts';
-import { counted } from '../report/counted.ts';
+import { counted } from '../text/counted.ts';
 
 /** Throws a FailureError (usage), UnplannableError. */
 export async function planOnProcessors(ranks: number, format: string): Promise<string> {

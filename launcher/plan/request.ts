@@ -2,10 +2,10 @@
 import type { HostGroup } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { gpuElements } from '../../control/topology/used-gpus.ts';
-import { usageError } from '../cli/usage-error.ts';
-import { parseBytes } from '../cli/values.ts';
+import { usageError } from '../model/usage-error.ts';
+import { parseBytes } from '../model/values.ts';
 import { readTopologyFile } from '../topology/file.ts';
-import { counted } from '../report/counted.ts';
+import { counted } from '../text/counted.ts';
 
 export interface Wanted {
   readonly topologies: readonly string[];

@@ -1,6 +1,6 @@
 /** A plan's channels as a picture: a line of GPUs for each different channel, with the NICs at its ends. */
 import type { ChannelView, GraphView, PlanView } from './view.ts';
-import { counted } from '../report/counted.ts';
+import { counted } from '../text/counted.ts';
 
 const BOX = { width: 46, height: 26, gap: 22 } as const;
 const LEFT = 150;

@@ -2,7 +2,7 @@
 import { printableLine } from '../../control/printable.ts';
 import type { GraphView, PlanView, ShapeView } from './view.ts';
 import { columns } from './columns.ts';
-import { counted } from '../report/counted.ts';
+import { counted } from '../text/counted.ts';
 
 export function planText(view: PlanView, explain: boolean): string {
   const { nodes, ranks, nChannels, shapes } = view;

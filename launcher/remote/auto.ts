@@ -1,8 +1,8 @@
 /** Our own ssh where it will do, the system's where the user's configuration asks for more. */
-import type { HostSlots } from '../job/types.ts';
-import type { Making } from './connection.ts';
+import type { HostSlots } from '../model/types.ts';
+import type { Making } from './shell/connection.ts';
 import type { OpenSsh } from './openssh.ts';
-import type { BranchingShell, RemoteExit, RemoteProcess } from './shell.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import type { Ssh2 } from './ssh2/ssh2.ts';

@@ -1,10 +1,10 @@
 /** Any command that runs a command line on a host, called as CMD [user@]host command. */
-import type { HostSlots } from '../job/types.ts';
+import type { HostSlots } from '../model/types.ts';
 import { exitOf } from '../../control/messages/payload.ts';
-import { startTool } from './local.ts';
-import { loginOf } from './shell.ts';
-import type { RemoteExit, RemoteProcess, RemoteShell } from './shell.ts';
-import { makeTrouble } from './trouble.ts';
+import { startTool } from '../local/host.ts';
+import { loginOf } from './shell/shell.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from './shell/shell.ts';
+import { makeTrouble } from './shell/trouble.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import { messageOf } from '../../control/message-of.ts';
 

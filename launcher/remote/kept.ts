@@ -6,8 +6,8 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
-import type { HostSlots } from '../job/types.ts';
-import type { AgentConnection, ConnectionEnd, ConnectionHandler, StartAgent } from './connection.ts';
+import type { HostSlots } from '../model/types.ts';
+import type { AgentConnection, ConnectionEnd, ConnectionHandler, StartAgent } from './shell/connection.ts';
 
 export class KeptAgents {
   readonly #startAgent: StartAgent;

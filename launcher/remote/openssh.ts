@@ -1,9 +1,9 @@
 /** The system's ssh. It reads the user's configuration, keys, certificates and known hosts as always; it never asks anything. */
-import type { HostSlots } from '../job/types.ts';
+import type { HostSlots } from '../model/types.ts';
 import { runShell } from './command-shell.ts';
-import { sshTrial } from './shell.ts';
-import type { BranchingShell, RemoteExit, RemoteProcess } from './shell.ts';
-import { ALIVE_COUNT, ALIVE_SECONDS } from './silence.ts';
+import { sshTrial } from './shell/shell.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
+import { ALIVE_COUNT, ALIVE_SECONDS } from './shell/silence.ts';
 import { isTransientSsh } from './ssh-complaint.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';

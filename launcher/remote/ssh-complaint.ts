@@ -1,8 +1,8 @@
 /** What ssh says on stderr, as a failure with a remedy. Its exit status, 255 for everything, says nothing. */
-import type { HostUnreachableFailure } from '../job/failure.ts';
-import type { HostSlots } from '../job/types.ts';
-import { loginOf } from './shell.ts';
-import type { RemoteExit } from './shell.ts';
+import type { HostUnreachableFailure } from '../model/failure.ts';
+import type { HostSlots } from '../model/types.ts';
+import { loginOf } from './shell/shell.ts';
+import type { RemoteExit } from './shell/shell.ts';
 
 type Cause = HostUnreachableFailure['cause'];
 

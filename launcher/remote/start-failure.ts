@@ -1,8 +1,8 @@
 /** Why an agent never spoke, where the host's watchdog or our own watch has ended its start. */
 import { describeStall, type StartStall } from '../../control/link/start-watch.ts';
-import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
-import { sayLast } from './say-last.ts';
-import type { RemoteExit } from './shell.ts';
+import type { AgentFailure, HostUnreachableFailure } from '../model/failure.ts';
+import { sayLast } from './shell/say-last.ts';
+import type { RemoteExit } from './shell/shell.ts';
 
 /** How the watchdog's sentence begins on the host's stderr (native/watchdog). */
 const WATCHDOG = /^ncclrun-watchdog: (.*)$/m;

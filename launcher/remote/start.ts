@@ -1,8 +1,8 @@
 /** Which way leads to a host's agent. The ways to remote hosts are loaded only where there are any. */
-import type { HostSlots } from '../job/types.ts';
-import type { StartAgent } from './connection.ts';
+import type { HostSlots } from '../model/types.ts';
+import type { StartAgent } from './shell/connection.ts';
 import type { Reach } from './remote-agent.ts';
-import { startLocalAgent } from './local.ts';
+import { startLocalAgent } from '../local/host.ts';
 
 function remote(hosts: readonly HostSlots[]): HostSlots[] {
   return hosts.filter((host) => !host.local);

@@ -1,11 +1,11 @@
 /** The ways to a host, by --rsh. Each is loaded only where it is used. */
 import { basename } from 'node:path';
-import type { HostSlots } from '../job/types.ts';
-import type { RemoteShell } from './shell.ts';
+import type { HostSlots } from '../model/types.ts';
+import type { RemoteShell } from './shell/shell.ts';
 import type { Identity } from './staging/identity.ts';
-import { dialPath } from './local.ts';
+import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
-import { turn } from './turn.ts';
+import { turn } from './shell/turn.ts';
 
 /** Where a resource manager starts what runs on its hosts. */
 export const BY_SLURM = 'by Slurm';

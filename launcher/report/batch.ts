@@ -1,5 +1,5 @@
 /** What waits to be written, as one piece of memory that is used again and again: fresh memory for each chunk costs more than copying it. */
-import { prefixLines } from '../remote/local.ts';
+import { prefixLines } from '../local/host.ts';
 
 const FIRST_BYTES = 4096;
 

@@ -1,5 +1,5 @@
 /** Several reporters as one. */
-import type { Reporter } from '../job/types.ts';
+import type { Reporter } from '../model/types.ts';
 
 /** Results are told in the order of the reporters, each to its end, so that the last one has the last word on the terminal. */
 export function composeReporters(reporters: readonly Reporter[]): Reporter {

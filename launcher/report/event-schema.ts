@@ -2,8 +2,8 @@
  * What a line of --events holds, by its type: the table of docs/events.md is made from this, and jobs' real events are checked against it.
  * The compiler compares it with JobEvent, so that neither has a type, a field or a kind of value that the other lacks.
  */
-import type { JobEvent } from '../job/event.ts';
-import type { Failure, Phase } from '../job/failure.ts';
+import type { JobEvent } from '../model/event.ts';
+import type { Failure, Phase } from '../model/failure.ts';
 
 interface Kinds {
   text: string;

@@ -3,9 +3,9 @@ import { open } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
 import { printableLines } from '../../control/printable.ts';
-import { EVENT_SCHEMA_VERSION, type JobEvent } from '../job/event.ts';
-import type { Failure } from '../job/failure.ts';
-import type { Reporter } from '../job/types.ts';
+import { EVENT_SCHEMA_VERSION, type JobEvent } from '../model/event.ts';
+import type { Failure } from '../model/failure.ts';
+import type { Reporter } from '../model/types.ts';
 import { unwrittenFile } from './unwritten.ts';
 
 export class EventsReporter implements Reporter {

@@ -1,6 +1,6 @@
 /** A failure in a sentence for people, with what to do next. */
 import { printable } from '../../control/printable.ts';
-import { hangText } from '../job/hang.ts';
+import { hangText } from './hang-text.ts';
 import type {
   Failure,
   HostLostFailure,
@@ -9,8 +9,8 @@ import type {
   RankSignalFailure,
   SourcePosition,
   SpawnFailure,
-} from '../job/failure.ts';
-import { signalStatus } from '../job/failure-error.ts';
+} from '../model/failure.ts';
+import { signalStatus } from '../model/failure-error.ts';
 import { signalName } from './signal-name.ts';
 import { xidLines, xidRemedy } from './xid-text.ts';
 

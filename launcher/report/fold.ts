@@ -2,7 +2,7 @@
  * --fold: equal lines of several ranks become one. A line waits until every rank that may still write the same has either done so or
  * written something after it, at most WINDOW_MS. A rank's lines keep their order, nothing is dropped.
  */
-import type { OutputChunk } from '../job/event.ts';
+import type { OutputChunk } from '../model/event.ts';
 import type { Lane, LaneChunk } from './lane.ts';
 
 const WINDOW_MS = 100;

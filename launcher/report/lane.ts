@@ -3,7 +3,7 @@
  * open the others' chunks are held. A rank that stalls in the middle of a line must not stop the others for ever (they may be what it
  * waits for): after `patienceMs` its line is broken.
  */
-import type { OutputChunk } from '../job/event.ts';
+import type { OutputChunk } from '../model/event.ts';
 import type { Writer } from './writer.ts';
 
 /** Held chunks up to this many bytes count as taken, so that the rank whose line is open can still get credit to finish it. */

@@ -1,7 +1,7 @@
 /** The line of what is going on: whom a start waits for, how many ranks run, who has yet to end. */
 import { printable } from '../../control/printable.ts';
-import type { JobEvent } from '../job/event.ts';
-import { counted, ranksText } from './counted.ts';
+import type { JobEvent } from '../model/event.ts';
+import { counted, ranksText } from '../text/counted.ts';
 
 /** How far a host is that has not said hello. */
 interface Reaching {

@@ -2,8 +2,8 @@
  * One line at the bottom of the terminal, redrawn at most ten times a second. Whatever else is written to the terminal takes it away
  * first, and it comes back when it is quiet; so it is never among lines, and never in a file or pipe.
  */
-import type { JobEvent } from '../job/event.ts';
-import type { Paint } from './colour.ts';
+import type { JobEvent } from '../model/event.ts';
+import type { Paint } from '../text/colour.ts';
 import { LiveText } from './live-text.ts';
 import type { Writer } from './writer.ts';
 

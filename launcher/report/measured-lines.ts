@@ -1,5 +1,5 @@
 /** What a measuring program says on rank 0's stdout: lines of its own, and what is none of them. */
-import type { OutputChunk } from '../job/event.ts';
+import type { OutputChunk } from '../model/event.ts';
 
 export interface TakenLines<Line> {
   readonly lines: readonly Line[];

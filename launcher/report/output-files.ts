@@ -1,10 +1,10 @@
 /** --output: what the ranks write goes to files too. */
 import { resolve } from 'node:path';
 import { Writable } from 'node:stream';
-import type { JobEvent, OutputChunk } from '../job/event.ts';
-import { FailureError } from '../job/failure-error.ts';
-import { type OutputPattern, pathOf } from '../job/output-pattern.ts';
-import type { RankMap, Reporter } from '../job/types.ts';
+import type { JobEvent, OutputChunk } from '../model/event.ts';
+import { FailureError } from '../model/failure-error.ts';
+import { type OutputPattern, pathOf } from '../model/output-pattern.ts';
+import type { RankMap, Reporter } from '../model/types.ts';
 import { FilePool } from './file-pool.ts';
 import { Lane } from './lane.ts';
 import { type TagOptions, tagOf } from './tag.ts';

@@ -1,6 +1,6 @@
 /** The table of `ncclrun perf`, with the columns of nccl-tests: people and their scripts know them. */
 import type { PerfHead, PerfRow } from './perf-rows.ts';
-import { counted } from './counted.ts';
+import { counted } from '../text/counted.ts';
 
 const half = (title: string) => title.padStart(18).padEnd(33);
 

@@ -1,6 +1,6 @@
 /** The reporter of `ncclrun perf`: rank 0's stdout is the measurement, everything else is told as in any job. */
-import type { JobEvent, OutputChunk } from '../job/event.ts';
-import type { JobResult, RankMap, Reporter } from '../job/types.ts';
+import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { JobResult, RankMap, Reporter } from '../model/types.ts';
 import { MeasuredLines } from './measured-lines.ts';
 import { isRow, parsePerfLine, type PerfHead, type PerfRow } from './perf-rows.ts';
 import { tableFoot, tableHead, tableRow, wrongElements } from './perf-table.ts';

@@ -1,13 +1,13 @@
 /** The reporter for people: ranks' output where it belongs, everything of ours to stderr. */
-import { hangText } from '../job/hang.ts';
+import { hangText } from './hang-text.ts';
 import { unreachableEvent } from './unreachable-event.ts';
-import type { JobEvent, OutputChunk } from '../job/event.ts';
-import type { Failure } from '../job/failure.ts';
-import { FailureError } from '../job/failure-error.ts';
-import type { JobRequest, JobResult, RankMap, RankRange, Reporter } from '../job/types.ts';
-import { makePaint, type Paint } from './colour.ts';
+import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { Failure } from '../model/failure.ts';
+import { FailureError } from '../model/failure-error.ts';
+import type { JobRequest, JobResult, RankMap, RankRange, Reporter } from '../model/types.ts';
+import { makePaint, type Paint } from '../text/colour.ts';
 import { Fold } from './fold.ts';
-import { isInForeground, isTerminal } from '../job/terminal.ts';
+import { isInForeground, isTerminal } from '../model/terminal.ts';
 import { Lane, type LaneChunk } from './lane.ts';
 import { Live } from './live.ts';
 import { Shown } from './shown.ts';
@@ -16,7 +16,7 @@ import { failureBlock, ourLine, resultSummary } from './summary.ts';
 import { tagOf } from './tag.ts';
 import { xidText } from './xid-text.ts';
 import { bindingText, megabytes, verboseText, waitingText } from './verbose-text.ts';
-import { counted } from './counted.ts';
+import { counted } from '../text/counted.ts';
 
 export interface PlainOptions {
   readonly streams: StandardStreams;

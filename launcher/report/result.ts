@@ -1,8 +1,8 @@
 /** The result object: to stdout for --json, to a file for --report. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { printableLines } from '../../control/printable.ts';
-import type { Failure } from '../job/failure.ts';
-import type { JobResult, Reporter } from '../job/types.ts';
+import type { Failure } from '../model/failure.ts';
+import type { JobResult, Reporter } from '../model/types.ts';
 import { unwrittenFile } from './unwritten.ts';
 import type { Writer } from './writer.ts';
 

@@ -1,6 +1,6 @@
 /** What stderr has shown last, so that a failed rank's last words are repeated only where they are not in sight. */
-import type { OutputChunk } from '../job/event.ts';
-import type { Failure } from '../job/failure.ts';
+import type { OutputChunk } from '../model/event.ts';
+import type { Failure } from '../model/failure.ts';
 
 /** As many as a failure repeats at most. */
 const ENOUGH_LINES = 10;

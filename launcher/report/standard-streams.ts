@@ -1,5 +1,5 @@
 /** This process's stdout and stderr, opened when first used. */
-import { widenPipe } from '../remote/local.ts';
+import { widenPipe } from '../local/host.ts';
 import { Writer } from './writer.ts';
 
 const KEPT_BYTES = 256 * 1024;

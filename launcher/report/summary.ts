@@ -1,11 +1,11 @@
 /** What people read when a job has failed: the primary failure first, then what followed from it. */
 import { printable } from '../../control/printable.ts';
-import type { Failure } from '../job/failure.ts';
-import type { JobResult } from '../job/types.ts';
-import type { Paint } from './colour.ts';
+import type { Failure } from '../model/failure.ts';
+import type { JobResult } from '../model/types.ts';
+import type { Paint } from '../text/colour.ts';
 import { failureText } from './failure-text.ts';
-import { ranges } from './ranges.ts';
-import { ranksText } from './counted.ts';
+import { ranges } from '../text/ranges.ts';
+import { ranksText } from '../text/counted.ts';
 
 /** Failures beyond the primary one that are told one by one. */
 const shownFailures = 8;

@@ -1,10 +1,10 @@
 /** What a line of output begins with: the time at which its rank wrote it, and the rank. */
 import { printable } from '../../control/printable.ts';
-import type { JobRequest } from '../job/types.ts';
-import type { Paint } from './colour.ts';
+import type { JobRequest } from '../model/types.ts';
+import type { Paint } from '../text/colour.ts';
 import type { LaneChunk } from './lane.ts';
 import { localTime } from './local-time.ts';
-import { ranges } from './ranges.ts';
+import { ranges } from '../text/ranges.ts';
 
 export interface TagOptions {
   readonly tagOutput: JobRequest['tagOutput'];

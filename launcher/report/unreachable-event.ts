@@ -1,4 +1,4 @@
-import type { JobEvent } from '../job/event.ts';
+import type { JobEvent } from '../model/event.ts';
 
 /** An event of a type that no case knows; the compiler shows where one is missing. */
 export function unreachableEvent(event: never): never {

@@ -1,6 +1,6 @@
 /** Files beside the job's output that took no more: the job goes on without them, and its user is told at the end. */
-import type { Failure } from '../job/failure.ts';
-import type { Reporter } from '../job/types.ts';
+import type { Failure } from '../model/failure.ts';
+import type { Reporter } from '../model/types.ts';
 import type { StandardStreams } from './standard-streams.ts';
 import { messageOf } from '../../control/message-of.ts';
 
@@ -19,8 +19,8 @@ export async function tellUnwritten(
   if (first === undefined) return status;
   const [{ failureBlock }, { makePaint }, { exitStatus }] = await Promise.all([
     import('./summary.ts'),
-    import('./colour.ts'),
-    import('../job/failure-error.ts'),
+    import('../text/colour.ts'),
+    import('../model/failure-error.ts'),
   ]);
   const paint = makePaint(streams.stderrIsTerminal(), process.env);
   const text = failures.map((failure) => failureBlock(failure, paint)).join('');

@@ -1,10 +1,10 @@
 /** Events as lines for --verbose, and the line that tells whom a job waits for. */
-import type { JobEvent } from '../job/event.ts';
+import type { JobEvent } from '../model/event.ts';
 import { failureText } from './failure-text.ts';
-import { ranges } from './ranges.ts';
+import { ranges } from '../text/ranges.ts';
 import { signalName } from './signal-name.ts';
 import { unreachableEvent } from './unreachable-event.ts';
-import { counted } from './counted.ts';
+import { counted } from '../text/counted.ts';
 
 /** Names shown before the rest becomes a number. */
 const shownNames = 6;

@@ -4,9 +4,9 @@
  */
 import type { Writable } from 'node:stream';
 import { printableLines } from '../../control/printable.ts';
-import { FailureError } from '../job/failure-error.ts';
+import { FailureError } from '../model/failure-error.ts';
 import { Batch } from './batch.ts';
-import { printablePainted } from './colour.ts';
+import { printablePainted } from '../text/colour.ts';
 
 /** What Linux gives a pipe (pipe(7)). */
 const PIPE_BYTES = 64 * 1024;

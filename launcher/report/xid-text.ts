@@ -1,6 +1,6 @@
 /** Errors of GPUs (NVIDIA's Xids) for people. */
-import type { HostXid, XidBefore } from '../job/xids.ts';
-import { ranksText } from './counted.ts';
+import type { HostXid, XidBefore } from '../model/xid.ts';
+import { ranksText } from '../text/counted.ts';
 import { xidMeaning } from './xid-meanings.ts';
 
 /** `node7: GPU 3 (0000:1b:00.0, rank 11) reported Xid 79: GPU has fallen off the bus (pid 4711)`. */

@@ -4,8 +4,8 @@ import { readGraphsXml, readTopology } from '../../control/topology/read-topolog
 import type { Document } from '../../control/topology/read-xml.ts';
 import { TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
-import { usageError } from '../cli/usage-error.ts';
-import { FailureError } from '../job/failure-error.ts';
+import { usageError } from '../model/usage-error.ts';
+import { FailureError } from '../model/failure-error.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 /** More than any topology has; a device such as /dev/zero has no end. */

@@ -1,11 +1,11 @@
 /** Paths between GPUs, and from GPUs to NICs, as tables in the way of `nvidia-smi topo -m`. */
 import type { Path, PathType } from '../../control/planner/machine/path.ts';
 import { PATH_TYPES } from '../../control/planner/machine/path.ts';
-import type { Paint } from '../report/colour.ts';
-import { ranges } from '../report/ranges.ts';
+import type { Paint } from '../text/colour.ts';
+import { ranges } from '../text/ranges.ts';
 import type { GpuPart } from './part.ts';
 import type { Survey } from './survey.ts';
-import { gigabytes } from './words.ts';
+import { gigabytes } from '../text/gpu-words.ts';
 
 const COLUMNS = 80;
 

@@ -1,7 +1,7 @@
 /** A GPU's NVLinks in the tree: a row for those that lead to equal ends over equally many links. */
 import type { GpuPart, Nvlinks } from './part.ts';
 import type { Row } from './text.ts';
-import { different, gigabytes, gpuList, plural } from './words.ts';
+import { different, gigabytes, gpuList, plural } from '../text/gpu-words.ts';
 
 export function nvlinkRows(gpu: GpuPart, lead: string): Row[] {
   const rows = [...switchRow(gpu), ...gpuRows(gpu), ...otherRows(gpu)];

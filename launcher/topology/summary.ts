@@ -1,7 +1,7 @@
 /** A machine in one line. */
 import type { Survey } from './survey.ts';
 import type { DevicePart, Part } from './part.ts';
-import { different, networkSpeed, plural } from './words.ts';
+import { different, networkSpeed, plural } from '../text/gpu-words.ts';
 
 /** "2 NUMA nodes, 8 GPUs (sm 90), 8 NICs (400 Gb/s), NVSwitch" */
 export function summary({ cpus, gpus, nets, machine }: Survey): string {

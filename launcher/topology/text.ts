@@ -1,6 +1,6 @@
 /** A machine as text: its PCI tree with what each link carries, then the paths. */
-import { wrapped } from '../cli/wrap.ts';
-import type { Paint } from '../report/colour.ts';
+import { wrapped } from '../text/wrap.ts';
+import type { Paint } from '../text/colour.ts';
 import { socketRate } from './cpu-text.ts';
 import { pathTables } from './matrix.ts';
 import { nvlinkRows } from './nvlink-text.ts';
@@ -8,7 +8,7 @@ import type { CpuPart, GpuPart, NicPart, Part } from './part.ts';
 import { pciText } from './pci-link.ts';
 import { summary } from './summary.ts';
 import type { Survey } from './survey.ts';
-import { capability, gigabytes, networkSpeed } from './words.ts';
+import { capability, gigabytes, networkSpeed } from '../text/gpu-words.ts';
 
 /** One line of the tree. */
 export interface Row {

@@ -8,7 +8,7 @@ import { gpuElements } from '../../control/topology/used-gpus.ts';
 import { collectiveOf } from '../cli/collectives.ts';
 import type { CollectiveWord } from '../cli/collectives.ts';
 import { inputOf, processorsPlan } from '../plan/engine.ts';
-import { localTables, localTopology } from '../remote/local.ts';
+import { localTables, localTopology } from '../local/host.ts';
 
 /** `device`: --device. */
 export async function candidatesText(

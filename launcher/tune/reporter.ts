@@ -1,10 +1,10 @@
 /** The reporter of `ncclrun tune`: rank 0's stdout is the measurement, everything else is told as in any job. */
 import { printable } from '../../control/printable.ts';
-import { usageError } from '../cli/usage-error.ts';
-import type { JobEvent, OutputChunk } from '../job/event.ts';
-import type { Failure } from '../job/failure.ts';
-import { exitStatus, FailureError } from '../job/failure-error.ts';
-import type { JobResult, RankMap, Reporter } from '../job/types.ts';
+import { usageError } from '../model/usage-error.ts';
+import type { JobEvent, OutputChunk } from '../model/event.ts';
+import type { Failure } from '../model/failure.ts';
+import { exitStatus, FailureError } from '../model/failure-error.ts';
+import type { JobResult, RankMap, Reporter } from '../model/types.ts';
 import { MeasuredLines } from '../report/measured-lines.ts';
 import type { Writer } from '../report/writer.ts';
 import { isTuneRow, parseTuneLine } from './lines.ts';

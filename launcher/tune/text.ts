@@ -1,6 +1,6 @@
 /** The lines of `ncclrun tune`: of each size the fastest form, and what jobs would take without the table. */
 import type { TuneHead, TuneRow } from './lines.ts';
-import { counted } from '../report/counted.ts';
+import { counted } from '../text/counted.ts';
 
 export function tuneHead({ ranks, hosts, device }: TuneHead): string {
   return [

@@ -86,7 +86,7 @@ void* place(const Napi::Value& value, const char* name, Operation& operation, si
 }
 
 // The memory of a typed array that must hold `count` elements per extent; null for a rank that has no such buffer. That
-// its elements have the operation's size was checked before (worker/elements.ts): asking for their type would take as
+// its elements have the operation's size was checked before (worker/engine/elements.ts): asking for their type would take as
 // long as all the rest of this.
 void* buffer(const Napi::Value& value, const char* name, Operation& operation, Extent extent) {
   if (extent == Extent::none) return nullptr;

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';

@@ -4,7 +4,7 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { cpus } from '../rig/machine.ts';
-import { ranges } from '../../launcher/report/ranges.ts';
+import { ranges } from '../../launcher/text/ranges.ts';
 import { environments, promised } from '../rig/rank-environment.ts';
 
 describeIf(clusterUnavailable(), 'ranks on several hosts', () => {

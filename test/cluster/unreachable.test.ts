@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster, repository } from '../rig/cluster.ts';
 import type { SshClient } from '../rig/cluster/files.ts';

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import type { SshClientOptions } from '../rig/cluster/files.ts';

@@ -1,6 +1,6 @@
 /** Holds a job's end against what would be right. */
-import type { Failure } from '../../launcher/job/failure.ts';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import type { Outcome } from '../rig/command.ts';
 import type { Verdict } from './kind.ts';
 

@@ -1,6 +1,6 @@
 /** What a kind of fault is: whom it strikes and when, what it does, and what is the right end of a job that it has struck. */
-import type { Failure } from '../../launcher/job/failure.ts';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import type { Cluster, ClusterHost } from '../rig/cluster.ts';
 import type { Command, Outcome } from '../rig/command.ts';
 import type { Random } from '../rig/random.ts';

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LEASE_MS } from '../../launcher/job/order.ts';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import type { Cluster } from '../rig/cluster.ts';
 import { Command, type Outcome } from '../rig/command.ts';
 import { parseResult } from '../rig/result.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ranges } from '../../launcher/report/ranges.ts';
+import { ranges } from '../../launcher/text/ranges.ts';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { cpus, FakeMachine, machineUnavailable } from '../rig/machine.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import * as v from 'valibot';
 import { afterAll, describe, expect, it } from 'vitest';
-import { commandNames } from '../../launcher/cli/command-names.ts';
+import { commandNames } from '../../launcher/model/command-names.ts';
 import { runCommandLine } from '../../launcher/cli/options.ts';
 import { describeIf, findProgram } from '../rig/capability.ts';
 import { Command, type Outcome } from '../rig/command.ts';

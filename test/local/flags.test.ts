@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isSetting, type Option } from '../../launcher/cli/option.ts';
+import { isSetting, type Option } from '../../launcher/model/option.ts';
 import { runCommandLine } from '../../launcher/cli/options.ts';
 import { repository } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { parseHostfile } from '../../launcher/allocation/hostfile.ts';
+import { parseHostfile } from '../../launcher/allocation/grammar/hostfile.ts';
 import { findProgram, describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { randomHostfile } from '../rig/hostfiles.ts';

@@ -11,7 +11,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import { decodeSpawned } from '../../control/messages/payload.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
-import { installedVersion } from '../../launcher/remote/local.ts';
+import { installedVersion } from '../../launcher/local/host.ts';
 import { type Attack, cuts, framesOf, frameKinds, lengths, noFrames } from '../rig/attack/bytes.ts';
 import { repository } from '../rig/cluster.ts';
 import { alive } from '../rig/processes.ts';

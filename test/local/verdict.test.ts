@@ -1,7 +1,7 @@
 /** What people and scripts are told of the rank that decided the job: its last words, who killed it, and whom we ended for it. */
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Failure } from '../../launcher/job/failure.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';
 import { Steering } from '../rig/steering.ts';

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 import { type Cluster, repository } from './cluster.ts';
 import { LineSplitter } from './lines.ts';
 import { type ProcessEntry, withEnvironment } from './processes.ts';

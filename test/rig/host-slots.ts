@@ -1,5 +1,5 @@
 /** A host of an allocation, as stated, for tests that mind only some of its properties. */
-import type { HostSlots } from '../../launcher/job/types.ts';
+import type { HostSlots } from '../../launcher/model/types.ts';
 
 export function hostNamed(name: string, properties: Partial<HostSlots> = {}): HostSlots {
   return {

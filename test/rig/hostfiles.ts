@@ -1,6 +1,6 @@
 /** Random hostfiles of every grammar, each with the hosts that it must mean. */
 import type { GrammarName } from '../../launcher/allocation/print/grammar-names.ts';
-import type { HostSlots } from '../../launcher/job/types.ts';
+import type { HostSlots } from '../../launcher/model/types.ts';
 import { type Random, shuffled } from './random.ts';
 
 /** What a hostfile says of a host. */

@@ -1,6 +1,6 @@
 /** Texts with which a stranger attacks a terminal, and every event and failure that can carry them. */
-import type { Failure } from '../../launcher/job/failure.ts';
-import type { JobEvent } from '../../launcher/job/event.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
+import type { JobEvent } from '../../launcher/model/event.ts';
 
 /** A title, a colour, a line of ours that is not, 8-bit CSI, the deletion, a reversed direction, other line ends. */
 export const HOSTILE =

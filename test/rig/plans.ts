@@ -1,11 +1,11 @@
 /** CommPlans to test with. */
 import type { CommPlan, Form } from '../../control/plan/types.ts';
-import type { PlanInput } from '../../control/planner/input.ts';
+import type { PlanInput } from '../../control/planner/input/input.ts';
 import { knownMachine } from '../../control/planner/known-machine.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { Planner } from '../../control/planner/planner.ts';
-import { ranksByHost } from '../../control/planner/input.ts';
+import { ranksByHost } from '../../control/planner/input/input.ts';
 import { eightGpus } from './eight-gpus.ts';
 import { shuffled } from './random.ts';
 import type { Random } from './random.ts';

@@ -11,7 +11,7 @@ import { JOIN_ROUND, LeftHow } from '../../control/messages/rendezvous.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';
 import { RendezvousHub } from '../../launcher/job/rendezvous.ts';
 import type { RendezvousHubOptions } from '../../launcher/job/rendezvous.ts';
-import type { JobEvent } from '../../launcher/job/event.ts';
+import type { JobEvent } from '../../launcher/model/event.ts';
 
 export function newKey(round = JOIN_ROUND, epoch = 0): Key {
   return { id: makeUniqueId('test').toString('latin1'), epoch, round };

@@ -1,6 +1,6 @@
 /** The schema of the result object that --json prints and --report writes, as a user's script may rely on it. */
 import * as v from 'valibot';
-import type { JobResult } from '../../launcher/job/types.ts';
+import type { JobResult } from '../../launcher/model/types.ts';
 
 const timestamp = v.nullable(v.pipe(v.string(), v.isoTimestamp()));
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0));

@@ -9,7 +9,7 @@ import { jobRequest } from '../../launcher/cli/job-request.ts';
 import { runCommandLine } from '../../launcher/cli/options.ts';
 import type { JobOptionName } from '../../launcher/cli/options.ts';
 import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
-import type { JobEvent, OutputChunk } from '../../launcher/job/event.ts';
+import type { JobEvent, OutputChunk } from '../../launcher/model/event.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import { GpuMemoryCheck } from '../../launcher/job/gpu-memory.ts';
 import { HangWatch } from '../../launcher/job/hang.ts';
@@ -19,9 +19,9 @@ import { commonOrder, placementsOf } from '../../launcher/job/order.ts';
 import { JobClock } from '../../launcher/job/job-clock.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { jobResult } from '../../launcher/job/result.ts';
-import type { JobRequest, RankMap } from '../../launcher/job/types.ts';
+import type { JobRequest, RankMap } from '../../launcher/model/types.ts';
 import { Xids } from '../../launcher/job/xids.ts';
-import type { ConnectionHandler, StartAgent } from '../../launcher/remote/connection.ts';
+import type { ConnectionHandler, StartAgent } from '../../launcher/remote/shell/connection.ts';
 import { hostNamed } from './host-slots.ts';
 
 /** The agent's side: what it was sent, and what it can say. */

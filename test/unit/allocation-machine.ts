@@ -1,5 +1,5 @@
 /** A machine with files that exist in the test only. */
-import type { Machine } from '../../launcher/allocation/machine.ts';
+import type { Machine } from '../../launcher/allocation/grammar/machine.ts';
 
 export const fakeMachine = (files: Readonly<Record<string, string>> = {}, hostName = 'head.cluster'): Machine => ({
   hostName,

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { addUp } from '../../launcher/allocation/add-up.ts';
+import { addUp } from '../../launcher/allocation/slots/add-up.ts';
 import { allocate } from '../../launcher/allocation/allocate.ts';
-import { parseHostfile } from '../../launcher/allocation/hostfile.ts';
-import { foldNames } from '../../launcher/allocation/print/fold-names.ts';
+import { parseHostfile } from '../../launcher/allocation/grammar/hostfile.ts';
+import { foldNames } from '../../launcher/text/fold-names.ts';
 import { printHosts } from '../../launcher/allocation/print/grammars.ts';
-import type { HostSlots } from '../../launcher/job/types.ts';
+import type { HostSlots } from '../../launcher/model/types.ts';
 import { hostfileGrammars, randomHostfile, type SaidHost } from '../rig/hostfiles.ts';
 import { seededRandom } from '../rig/random.ts';
 import { fakeMachine } from './allocation-machine.ts';

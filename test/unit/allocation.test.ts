@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type AllocationRequest, allocate } from '../../launcher/allocation/allocate.ts';
 import { withDetectedSlots } from '../../launcher/allocation/detected.ts';
-import type { HostfileFailure } from '../../launcher/job/failure.ts';
+import type { HostfileFailure } from '../../launcher/model/failure.ts';
 import { fakeMachine } from './allocation-machine.ts';
 import { failureFrom } from './failure-from.ts';
 

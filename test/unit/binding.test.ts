@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { HostTopology } from '../../control/messages/topology.ts';
 import { allocate } from '../../launcher/allocation/allocate.ts';
 import { parseMapBy } from '../../launcher/cli/map-by.ts';
-import type { JobRequest } from '../../launcher/job/types.ts';
+import type { JobRequest } from '../../launcher/model/types.ts';
 import { bindRanks } from '../../launcher/mapping/bind.ts';
 import { mapRanks } from '../../launcher/mapping/map-ranks.ts';
-import { ranges } from '../../launcher/report/ranges.ts';
+import { ranges } from '../../launcher/text/ranges.ts';
 import { failureFrom } from './failure-from.ts';
 
 const machine = { hostName: 'head', userName: () => 'me', readFile: (content: string) => content };

@@ -5,7 +5,7 @@ import { FrameKind } from '../../control/messages/frame.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, LeftHow } from '../../control/messages/rendezvous.ts';
-import type { Failure, RankMissingFailure } from '../../launcher/job/failure.ts';
+import type { Failure, RankMissingFailure } from '../../launcher/model/failure.ts';
 import { type Awaited, FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import type { Job } from '../../launcher/job/job.ts';
 import { entry, merged, newKey, testHub } from '../rig/rendezvous.ts';

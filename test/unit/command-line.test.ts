@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { helpText } from '../../launcher/cli/commands/help.ts';
 import { jobRequest } from '../../launcher/cli/job-request.ts';
-import { editDistance, nearest } from '../../launcher/cli/nearest.ts';
+import { editDistance, nearest } from '../../launcher/text/nearest.ts';
 import { normalisedCommand, shellLine } from '../../launcher/cli/normalise.ts';
 import {
   type JobOptionName,
@@ -15,8 +15,8 @@ import {
 import { readCommandLine } from '../../launcher/cli/read-command-line.ts';
 import { layerOfJson, settingsFiles } from '../../launcher/cli/settings-file.ts';
 import { splitCommandLine } from '../../launcher/cli/split.ts';
-import { parseBytes } from '../../launcher/cli/values.ts';
-import type { ProgramRequest } from '../../launcher/job/types.ts';
+import { parseBytes } from '../../launcher/model/values.ts';
+import type { ProgramRequest } from '../../launcher/model/types.ts';
 import { failureFrom } from './failure-from.ts';
 
 /** No settings file is found there. */

@@ -1,5 +1,5 @@
-import type { Failure } from '../../launcher/job/failure.ts';
-import { FailureError } from '../../launcher/job/failure-error.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
+import { FailureError } from '../../launcher/model/failure-error.ts';
 
 /** The failure that `run` throws; anything else it does is an error of the test. */
 export function failureFrom(run: () => unknown): Failure {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Failure } from '../../launcher/job/failure.ts';
-import { exitStatus } from '../../launcher/job/failure-error.ts';
-import { makePaint } from '../../launcher/report/colour.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
+import { exitStatus } from '../../launcher/model/failure-error.ts';
+import { makePaint } from '../../launcher/text/colour.ts';
 import { failureBlock } from '../../launcher/report/summary.ts';
 
 const plain = makePaint(false, {});

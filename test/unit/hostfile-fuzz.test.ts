@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { allocate } from '../../launcher/allocation/allocate.ts';
 import { printHosts } from '../../launcher/allocation/print/grammars.ts';
 import { grammarNames } from '../../launcher/allocation/print/grammar-names.ts';
-import { FailureError } from '../../launcher/job/failure-error.ts';
+import { FailureError } from '../../launcher/model/failure-error.ts';
 import { hostfileGrammars, randomHostfile } from '../rig/hostfiles.ts';
 import { type Random, randomBytes, seededRandom } from '../rig/random.ts';
 import { fakeMachine } from './allocation-machine.ts';

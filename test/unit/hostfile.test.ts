@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { allocate } from '../../launcher/allocation/allocate.ts';
 import { grammarNames } from '../../launcher/allocation/print/grammar-names.ts';
-import { isLocal } from '../../launcher/allocation/machine.ts';
-import type { HostfileFailure } from '../../launcher/job/failure.ts';
+import { isLocal } from '../../launcher/allocation/grammar/machine.ts';
+import type { HostfileFailure } from '../../launcher/model/failure.ts';
 import { fakeMachine } from './allocation-machine.ts';
 import { failureFrom } from './failure-from.ts';
 

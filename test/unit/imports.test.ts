@@ -10,7 +10,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   worker: ['worker', 'control'],
 };
 /** The one launcher file that runs the agent in-process. */
-const exception = 'launcher/remote/local.ts';
+const exception = 'launcher/local/host.ts';
 /** Packages that compute hosts must not need. */
 const launcherOnly = ['yargs', 'ssh2'];
 
@@ -19,13 +19,17 @@ interface Import {
   readonly target: string;
 }
 
-function importsBelow(folder: string): Import[] {
+/** Of values and of types. */
+const anyImport = /(?:from|import)\s*\(?\s*'([^']+)'/g;
+const valueImport = /(?:^(?:import|export) (?!type\b)[^;']*?from|import\s*\(?)\s*'([^']+)'/gm;
+
+function importsBelow(folder: string, pattern = anyImport): Import[] {
   const found: Import[] = [];
   for (const entry of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
     if (!entry.endsWith('.ts')) continue;
     const file = join(folder, entry);
     const source = readFileSync(join(root, file), 'utf8');
-    for (const match of source.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
+    for (const match of source.matchAll(pattern)) {
       const target = match[1] ?? '';
       found.push({ file, target: target.startsWith('.') ? normalize(join(dirname(file), target)) : target });
     }
@@ -52,5 +56,22 @@ describe('imports point one way', () => {
       launcherOnly.includes(target),
     );
     expect(wrong).toEqual([]);
+  });
+
+  it('no folders import each other in a circle, but for types', () => {
+    const files = Object.keys(allowed).flatMap((folder) => importsBelow(folder, valueImport));
+    const folders = new Map<string, Set<string>>();
+    for (const { file, target } of files) {
+      if (!target.endsWith('.ts') || dirname(file) === dirname(target)) continue;
+      folders.set(dirname(file), (folders.get(dirname(file)) ?? new Set()).add(dirname(target)));
+    }
+    expect(folders.size).toBeGreaterThan(30);
+    // Without circles, folders that import none of the rest can be taken away until none is left.
+    for (let before = -1; before !== folders.size; ) {
+      before = folders.size;
+      for (const [folder, targets] of folders)
+        if ([...targets].every((target) => !folders.has(target))) folders.delete(folder);
+    }
+    expect([...folders]).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { SpawnStep } from '../../control/messages/guardian.ts';
-import type { Failure } from '../../launcher/job/failure.ts';
+import type { Failure } from '../../launcher/model/failure.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import {
   exportedEnvironment,
@@ -12,10 +12,10 @@ import {
 } from '../../launcher/job/order.ts';
 import { exit, lose, rankResult, waiting } from '../../launcher/job/rank.ts';
 import type { RunningRank } from '../../launcher/job/rank.ts';
-import type { Forwardable } from '../../launcher/job/forwardable.ts';
+import type { Forwardable } from '../../launcher/model/forwardable.ts';
 import { type SignalActions, SignalPolicy } from '../../launcher/job/signals.ts';
 import { spawnFailure } from '../../launcher/job/spawn-failure.ts';
-import type { RankMap } from '../../launcher/job/types.ts';
+import type { RankMap } from '../../launcher/model/types.ts';
 import { hostNamed } from '../rig/host-slots.ts';
 
 const exitOf = (rank: number, exitCode = 1): Failure => ({

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { FrameKind, OUTPUT_STDERR } from '../../control/messages/frame.ts';
 import { decodeCredit } from '../../control/messages/payload.ts';
 import { encodeJson } from '../../control/messages/codec.ts';
-import { FailureError } from '../../launcher/job/failure-error.ts';
+import { FailureError } from '../../launcher/model/failure-error.ts';
 import { randomBytes, seededRandom } from '../rig/random.ts';
 import { scriptedJob, turn } from '../rig/scripted-host.ts';
 

@@ -4,7 +4,7 @@ import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { decodeMachine, encodeMachine } from '../../control/messages/machine.ts';
-import type { HostMachine } from '../../control/planner/input.ts';
+import type { HostMachine } from '../../control/planner/input/input.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Machines } from '../../launcher/job/machines.ts';
 import { Announcement } from '../../worker/agent/announcement.ts';

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import type { OutputChunk } from '../../launcher/job/event.ts';
-import { makePaint } from '../../launcher/report/colour.ts';
+import type { OutputChunk } from '../../launcher/model/event.ts';
+import { makePaint } from '../../launcher/text/colour.ts';
 import { Fold } from '../../launcher/report/fold.ts';
 import { Lane } from '../../launcher/report/lane.ts';
 import { tagOf, type TagOptions } from '../../launcher/report/tag.ts';

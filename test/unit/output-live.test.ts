@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test, vi } from 'vitest';
-import type { JobEvent } from '../../launcher/job/event.ts';
+import type { JobEvent } from '../../launcher/model/event.ts';
 import { Live } from '../../launcher/report/live.ts';
 import { LiveText } from '../../launcher/report/live-text.ts';
 import { Writer } from '../../launcher/report/writer.ts';

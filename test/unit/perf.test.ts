@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { perf } from '../../launcher/cli/commands/perf.ts';
-import type { OutputChunk } from '../../launcher/job/event.ts';
-import { FailureError } from '../../launcher/job/failure-error.ts';
-import type { JobResult, Reporter } from '../../launcher/job/types.ts';
+import type { OutputChunk } from '../../launcher/model/event.ts';
+import { FailureError } from '../../launcher/model/failure-error.ts';
+import type { JobResult, Reporter } from '../../launcher/model/types.ts';
 import { PerfReporter } from '../../launcher/report/perf.ts';
 import { parsePerfLine, type PerfRow } from '../../launcher/report/perf-rows.ts';
 import { tableFoot, wrongElements } from '../../launcher/report/perf-table.ts';

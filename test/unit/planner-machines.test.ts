@@ -4,7 +4,7 @@ import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { encodeHostPlan } from '../../control/plan/encode.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
-import type { PlanInput, PlannedPeer } from '../../control/planner/input.ts';
+import type { PlanInput, PlannedPeer } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpusByAddress } from '../../control/topology/used-gpus.ts';
 import { crossedGpus } from '../rig/crossed-gpus.ts';

@@ -1,6 +1,6 @@
 /** NCCL's variables that the planner heeds. */
 import { describe, expect, it } from 'vitest';
-import { UnplannableError } from '../../control/planner/check.ts';
+import { UnplannableError } from '../../control/planner/input/check.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { plannerWishes } from '../../control/planner/environment.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { validatePlan } from '../../control/plan/validate.ts';
-import { UnplannableError } from '../../control/planner/check.ts';
-import type { GivenPlan, PlanInput } from '../../control/planner/input.ts';
+import { UnplannableError } from '../../control/planner/input/check.ts';
+import type { GivenPlan, PlanInput } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { gpuInput, gpuPlan, planCommunicator, samplePlan } from '../rig/plans.ts';
 import { seededRandom } from '../rig/random.ts';

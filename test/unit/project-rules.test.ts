@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ownUser } from '../../control/own-user.ts';
-import { isSetting } from '../../launcher/cli/option.ts';
+import { isSetting } from '../../launcher/model/option.ts';
 import { perfCommandLine, runCommandLine, tuneCommandLine } from '../../launcher/cli/options.ts';
 import { whyNotInProject } from '../../launcher/cli/project-rules.ts';
 import { layerOfJson } from '../../launcher/cli/settings-file.ts';

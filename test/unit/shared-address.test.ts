@@ -1,6 +1,6 @@
 /** GPUs that share a PCI address, and files that leave out what providers leave out. */
 import { expect, it } from 'vitest';
-import type { PlanInput, PlannedPeer } from '../../control/planner/input.ts';
+import type { PlanInput, PlannedPeer } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
@@ -8,7 +8,7 @@ import { elementsOf, everyElement } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { fuse } from '../../control/topology/fuse.ts';
 import { readTopology } from '../../control/topology/read-topology.ts';
-import { makePaint } from '../../launcher/report/colour.ts';
+import { makePaint } from '../../launcher/text/colour.ts';
 import { survey } from '../../launcher/topology/survey.ts';
 import { textOf } from '../../launcher/topology/text.ts';
 import { gpuInput, machineOf } from '../rig/plans.ts';

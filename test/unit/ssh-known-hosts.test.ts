@@ -8,7 +8,7 @@ import { keyType, parseKnownHosts } from '../../launcher/remote/known-hosts/entr
 import { hashedName } from '../../launcher/remote/known-hosts/files.ts';
 import { fingerprint, HostRecords } from '../../launcher/remote/known-hosts/judge.ts';
 import { lookupName, namesMatch } from '../../launcher/remote/known-hosts/match.ts';
-import { matchesPattern } from '../../launcher/remote/pattern.ts';
+import { matchesPattern } from '../../launcher/remote/shell/pattern.ts';
 import { findProgram } from '../rig/capability.ts';
 import { seededRandom } from '../rig/random.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Limiter } from '../../launcher/remote/limiter.ts';
-import { quote } from '../../launcher/remote/shell.ts';
+import { Limiter } from '../../launcher/remote/shell/limiter.ts';
+import { quote } from '../../launcher/remote/shell/shell.ts';
 import { explainSsh, isTransientSsh } from '../../launcher/remote/ssh-complaint.ts';
 import { hostNamed } from '../rig/host-slots.ts';
 

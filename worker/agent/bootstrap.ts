@@ -35,7 +35,7 @@ import {
 } from '../../control/messages/rendezvous.ts';
 import { assembleHostPlan } from '../../control/plan/encode.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
-import type { PlannedHost } from '../../control/planner/input.ts';
+import type { PlannedHost } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';

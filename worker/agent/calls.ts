@@ -3,7 +3,7 @@ import type { Calls } from '../../control/messages/calls.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { COLLECTIVES } from '../../control/plan/layout.ts';
 import { readU64 } from '../../control/plan/u64.ts';
-import { elementBytes, elementTypes } from '../elements.ts';
+import { elementBytes, elementTypes } from '../engine/elements.ts';
 import type { Engine } from './engine.ts';
 import { communicatorName, findSlot, HASHES, SLOT } from './telemetry.ts';
 import { isStuck } from './vain-wait.ts';

@@ -7,7 +7,7 @@
 import { availableParallelism, hostname } from 'node:os';
 import { messageOf } from '../../control/message-of.ts';
 import type { DeviceName } from '../../control/plan/types.ts';
-import type { PlannedHost } from '../../control/planner/input.ts';
+import type { PlannedHost } from '../../control/planner/input/input.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import { printable } from '../../control/printable.ts';

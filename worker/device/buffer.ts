@@ -1,7 +1,7 @@
-import { elementBytes, elementTypes, typeOfArray } from '../elements.ts';
-import type { ElementType, NcclArray } from '../elements.ts';
+import { elementBytes, elementTypes, typeOfArray } from '../engine/elements.ts';
+import type { ElementType, NcclArray } from '../engine/elements.ts';
 import type { DevicePlace, MemoryHandle, Native } from '../engine/native.ts';
-import { UsageError, translateError, translated } from '../errors.ts';
+import { UsageError, translateError, translated } from '../engine/errors.ts';
 import type { Device } from './device.ts';
 import { gpuOf, queueOf } from './stream.ts';
 import type { DeviceStream } from './stream.ts';

@@ -1,7 +1,7 @@
-import { elementBytes, elementTypes } from '../elements.ts';
-import type { ElementType } from '../elements.ts';
+import { elementBytes, elementTypes } from '../engine/elements.ts';
+import type { ElementType } from '../engine/elements.ts';
 import type { Native } from '../engine/native.ts';
-import { UsageError, translateError } from '../errors.ts';
+import { UsageError, translateError } from '../engine/errors.ts';
 import { DeviceBuffer } from './buffer.ts';
 import { DeviceStream } from './stream.ts';
 

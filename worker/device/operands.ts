@@ -1,8 +1,8 @@
 /** Buffers of an operation: all arrays, or all on the communicator's device. */
 import type { Member } from '../calls.ts';
-import type { NcclArray } from '../elements.ts';
+import type { NcclArray } from '../engine/elements.ts';
 import type { Operation } from '../engine/native.ts';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import { DeviceBuffer, deviceOf, placeOf } from './buffer.ts';
 import type { StreamQueue, Unqueued } from './queue.ts';
 import { gpuOf, queueOf } from './stream.ts';

@@ -1,6 +1,6 @@
 /** What a stream of a device does for the classes that programs see: queues, and promises that settle when it has come so far. */
 import type { CommHandle, GraphHandle, Native, StreamHandle, StreamOperation } from '../engine/native.ts';
-import { UsageError, translateError, translated } from '../errors.ts';
+import { UsageError, translateError, translated } from '../engine/errors.ts';
 
 /** An operation that still lacks its stream. */
 export type Unqueued = StreamOperation extends readonly [...infer Start, StreamHandle] ? Readonly<Start> : never;

@@ -1,5 +1,5 @@
 import type { EventHandle, Native } from '../engine/native.ts';
-import { UsageError, translateError, translated } from '../errors.ts';
+import { UsageError, translateError, translated } from '../engine/errors.ts';
 import { StreamQueue } from './queue.ts';
 import type { Captured } from './queue.ts';
 

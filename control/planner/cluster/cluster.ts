@@ -9,8 +9,8 @@ import { agree } from './agreement.ts';
 import type { Agreement } from './agreement.ts';
 import { placeInDoubleTree } from './double-tree.ts';
 import type { HostShape } from './host-shape.ts';
-import { ANY_CHANNELS } from './limits.ts';
-import type { ChannelLimits } from './limits.ts';
+import { ANY_CHANNELS } from '../input/limits.ts';
+import type { ChannelLimits } from '../input/limits.ts';
 
 export interface ClusterHost {
   /** Index into the shapes. */

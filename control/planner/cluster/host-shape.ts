@@ -7,7 +7,7 @@ import type { NamedGraphs } from '../search/graph-xml.ts';
 import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
 import { Surroundings } from '../search/surroundings.ts';
-import { MOST_CHANNELS } from './limits.ts';
+import { MOST_CHANNELS } from '../input/limits.ts';
 import { linkLoads, shareOf } from '../verify/link-loads.ts';
 import { hasSplitNvlinks } from './split-nvlink.ts';
 

@@ -10,8 +10,8 @@ import { Cluster } from './cluster.ts';
 import type { ClusterHost } from './cluster.ts';
 import { DEFAULT_SHAPE, shapeOf } from './host-shape.ts';
 import type { HostShape, ShapeOptions } from './host-shape.ts';
-import { ANY_CHANNELS } from './limits.ts';
-import type { ChannelLimits } from './limits.ts';
+import { ANY_CHANNELS } from '../input/limits.ts';
+import type { ChannelLimits } from '../input/limits.ts';
 import { situationOf } from './situation.ts';
 
 /** Hosts of one kind that lie one behind the other. */

@@ -1,7 +1,7 @@
 /** How large the slots between GPUs are: as large as a communicator's share of their memory allows. */
 import { gpuMemoryOf } from '../../plan/gpu-memory.ts';
 import type { GpuPlan } from '../../plan/gpu-memory.ts';
-import type { PlannedPeer } from '../input.ts';
+import type { PlannedPeer } from '../input/input.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -1,7 +1,7 @@
 /** From collective and size to the forms that serve it, between the GPUs of one host: of each size the one that the model says is fastest. */
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
-import type { Preferences, Way } from '../preferences.ts';
+import type { Preferences, Way } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, pulls, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import { PULLS } from '../tuning/constants.ts';

@@ -1,11 +1,10 @@
 /** What a plan decides for the GPUs of one host. */
-import { checkOneHost } from '../check.ts';
 import type { Agreement } from '../cluster/agreement.ts';
 import { situationOf } from '../cluster/situation.ts';
-import { ranksByGpu } from '../input.ts';
-import type { PlanInput } from '../input.ts';
+import { ranksByGpu } from '../input/input.ts';
+import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
-import type { Preferences } from '../preferences.ts';
+import type { Preferences } from '../input/preferences.ts';
 import { generationOf, UNKNOWN_LINKS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
 import type { Ways } from '../ways.ts';
@@ -21,7 +20,6 @@ const COPYING = 5;
 const SPIN_NANOSECONDS = 50_000;
 
 export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
-  checkOneHost(input);
   const together = LAUNCHES_AT_ONCE * Math.max(...ranksByGpu(input.peers).values());
   const limits = input.peers.map(({ multiprocessors, mostChannels }) =>
     Math.min(mostChannels === 0 ? MOST_CHANNELS : mostChannels, Math.floor(multiprocessors / together)),

@@ -13,8 +13,8 @@ import {
   STAR_OF_FEW_BYTES,
   TREE_BYTES,
 } from './host-constants.ts';
-import { isPreferred, NO_PREFERENCES } from '../preferences.ts';
-import type { Preferences, Way } from '../preferences.ts';
+import { isPreferred, NO_PREFERENCES } from '../input/preferences.ts';
+import type { Preferences, Way } from '../input/preferences.ts';
 import { preferredWay } from './wish.ts';
 
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */

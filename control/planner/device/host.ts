@@ -1,7 +1,7 @@
 /** What a plan decides for ranks on processors. */
-import type { PlanInput } from '../input.ts';
+import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
-import type { Preferences } from '../preferences.ts';
+import type { Preferences } from '../input/preferences.ts';
 import type { Ways } from '../ways.ts';
 import {
   PAIR_BUFFER,

@@ -1,8 +1,8 @@
 /** What takes the place of a choice that the user does not prefer, on either device. */
 import { ALGORITHMS_OF } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { isPreferred } from '../preferences.ts';
-import type { Preferences, Way } from '../preferences.ts';
+import { isPreferred } from '../input/preferences.ts';
+import type { Preferences, Way } from '../input/preferences.ts';
 
 /** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
 export const POSSIBLE: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {

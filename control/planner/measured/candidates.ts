@@ -5,7 +5,7 @@ import { formsOnGpus, LEAST_THREADS, THREADS } from '../device/gpu-tuning.ts';
 import type { Among } from '../device/gpu-tuning.ts';
 import { formOnHost, PROTOCOLS_ON_HOSTS } from '../device/host-tuning.ts';
 import { POSSIBLE } from '../device/wish.ts';
-import type { Way } from '../preferences.ts';
+import type { Way } from '../input/preferences.ts';
 import { choicesFor } from '../tuning/choices.ts';
 import type { Situation } from '../tuning/network.ts';
 

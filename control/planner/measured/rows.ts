@@ -2,8 +2,8 @@
 import { COLLECTIVES } from '../../plan/layout.ts';
 import type { CollectiveName, Form, TuningRow } from '../../plan/types.ts';
 import { rounded } from '../device/host-prediction.ts';
-import { isPreferred } from '../preferences.ts';
-import type { Preferences, Way } from '../preferences.ts';
+import { isPreferred } from '../input/preferences.ts';
+import type { Preferences, Way } from '../input/preferences.ts';
 import { withFallback } from './candidates.ts';
 import type { MeasuredForm, Table } from './table.ts';
 import { crossing, isMeasuredAt, timeAt } from './times.ts';

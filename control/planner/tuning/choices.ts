@@ -2,8 +2,8 @@
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { COPIES_MAY_FROM_BYTES, COPIES_MAY_TAKE, PULLS_MAY_TAKE } from './constants.ts';
 import type { NetworkAlgorithm } from './constants.ts';
-import { isPreferred } from '../preferences.ts';
-import type { Preferences } from '../preferences.ts';
+import { isPreferred } from '../input/preferences.ts';
+import type { Preferences } from '../input/preferences.ts';
 import { predictInside } from './inside.ts';
 import { predictNetwork } from './network.ts';
 import type { Prediction, Situation } from './network.ts';

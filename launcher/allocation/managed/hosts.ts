@@ -1,11 +1,11 @@
 /** The hosts of a resource manager's allocation. */
-import { addUp, type Hosts } from '../add-up.ts';
-import type { HostEntry } from '../entry.ts';
-import type { Machine } from '../machine.ts';
-import { positionIn, type SourceLine } from '../diagnostic.ts';
-import { parseHostWord } from '../host-name.ts';
-import type { Reading } from '../reading.ts';
-import type { Token } from '../tokenize.ts';
+import { addUp, type Hosts } from '../slots/add-up.ts';
+import type { HostEntry } from '../grammar/entry.ts';
+import type { Machine } from '../grammar/machine.ts';
+import { positionIn, type SourceLine } from '../grammar/diagnostic.ts';
+import { parseHostWord } from '../grammar/host-name.ts';
+import type { Reading } from '../grammar/reading.ts';
+import type { Token } from '../grammar/tokenize.ts';
 import { lsfHosts } from './lsf.ts';
 import type { Manager, ManagerName } from './manager.ts';
 import { pbsHosts } from './pbs.ts';

@@ -1,8 +1,8 @@
 /** An LSF job's hosts: LSB_MCPU_HOSTS has pairs of host and slots, LSB_HOSTS each host once for each slot. */
-import { hostfileError, positionIn } from '../diagnostic.ts';
-import { parseSlots } from '../number.ts';
-import { Reading } from '../reading.ts';
-import { tokenize } from '../tokenize.ts';
+import { hostfileError, positionIn } from '../grammar/diagnostic.ts';
+import { parseSlots } from '../grammar/number.ts';
+import { Reading } from '../grammar/reading.ts';
+import { tokenize } from '../grammar/tokenize.ts';
 import { type ManagedHosts, mentions } from './hosts.ts';
 import type { Manager } from './manager.ts';
 

@@ -1,5 +1,5 @@
 /** Which resource manager has given this process hosts, and what it says of them in the environment. */
-import { FailureError } from '../../job/failure-error.ts';
+import { FailureError } from '../../model/failure-error.ts';
 
 export const managers = ['slurm', 'pbs', 'lsf'] as const;
 export type ManagerName = (typeof managers)[number];

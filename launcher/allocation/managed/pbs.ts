@@ -1,8 +1,8 @@
 /** A PBS job's hosts: the file that PBS_NODEFILE names has a line for each slot. */
-import type { Machine } from '../machine.ts';
-import { readHosts } from '../machine.ts';
-import { Reading } from '../reading.ts';
-import { tokenize } from '../tokenize.ts';
+import type { Machine } from '../grammar/machine.ts';
+import { readHosts } from '../grammar/machine.ts';
+import { Reading } from '../grammar/reading.ts';
+import { tokenize } from '../grammar/tokenize.ts';
 import { type ManagedHosts, mentions } from './hosts.ts';
 import type { Manager } from './manager.ts';
 

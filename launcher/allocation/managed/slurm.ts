@@ -2,12 +2,12 @@
  * A Slurm job's hosts: SLURM_JOB_NODELIST. Slots are the tasks that were asked for (SLURM_NTASKS says that they were, SLURM_TASKS_PER_NODE how
  * they lie), else the GPUs of each host (SLURM_GPUS_PER_NODE), else those that its agent finds, else its tasks.
  */
-import { hostfileError, positionIn, type SourceLine } from '../diagnostic.ts';
-import type { HostEntry } from '../entry.ts';
-import { parseSlots } from '../number.ts';
-import { Reading } from '../reading.ts';
-import { checkTasks, parseTasksPerNode } from '../tasks-per-node.ts';
-import { splitOutsideBrackets, tail } from '../tokenize.ts';
+import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
+import type { HostEntry } from '../grammar/entry.ts';
+import { parseSlots } from '../grammar/number.ts';
+import { Reading } from '../grammar/reading.ts';
+import { checkTasks, parseTasksPerNode } from '../grammar/tasks-per-node.ts';
+import { splitOutsideBrackets, tail } from '../grammar/tokenize.ts';
 import { type ManagedHosts, mentions } from './hosts.ts';
 import type { Environment, Manager } from './manager.ts';
 

@@ -1,7 +1,7 @@
 /** Hosts → text in each grammar. What a grammar has no words for is left out of the text and told. */
-import type { HostSlots } from '../../job/types.ts';
-import { printTasksPerNode } from '../tasks-per-node.ts';
-import { foldNames } from './fold-names.ts';
+import type { HostSlots } from '../../model/types.ts';
+import { printTasksPerNode } from '../grammar/tasks-per-node.ts';
+import { foldNames } from '../../text/fold-names.ts';
 import type { GrammarName } from './grammar-names.ts';
 
 /** What a host may have and a grammar may have no words for. */

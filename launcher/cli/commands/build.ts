@@ -2,10 +2,10 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { installationRoot } from '../../remote/local.ts';
+import { installationRoot } from '../../local/host.ts';
 import { commandTable } from '../command-table.ts';
 import { readWords } from '../read-words.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 
 /** Returns the build's status. Throws a FailureError (usage) where there is nothing to build from. */
 export async function build(argv: readonly string[]): Promise<number> {

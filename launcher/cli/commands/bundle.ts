@@ -6,9 +6,9 @@ import { installedIdentity } from '../../remote/staging/identity.ts';
 import { archive, canCompress } from '../../remote/staging/archive.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
-import { quote } from '../../remote/shell.ts';
+import { quote } from '../../remote/shell/shell.ts';
 import { readWords } from '../read-words.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
 /** Throws a FailureError (usage), also where the file cannot be written. */

@@ -1,5 +1,5 @@
 /** Prints what a run would do, for people or with --json. */
-import type { JobRequest } from '../../job/types.ts';
+import type { JobRequest } from '../../model/types.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import type { FurtherProgram } from '../job-request.ts';
 import { dryRun, dryRunText } from '../dry-run.ts';

@@ -1,10 +1,10 @@
 /** `ncclrun help [COMMAND]`, `--help`: written from the tables. */
 import { standardStreams } from '../../report/standard-streams.ts';
-import { type CommandName, commandNames, isCommandName } from '../command-names.ts';
+import { type CommandName, commandNames, isCommandName } from '../../model/command-names.ts';
 import { commandTable, runEntry } from '../command-table.ts';
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { argumentText, defaultText, groupsOf } from '../option-groups.ts';
-import { wrapped } from '../wrap.ts';
+import { wrapped } from '../../text/wrap.ts';
 
 const runNotes = [
   "Words after PROGRAM are the program's, options too. A first word that is one of the commands above is ours; to run a program of that name write: ncclrun -- perf",

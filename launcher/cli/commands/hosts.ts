@@ -1,11 +1,11 @@
 /** `ncclrun hosts [FILE|LIST]`: prints the hosts that a run would use, or writes them as another tool reads them. */
 import { existsSync, statSync } from 'node:fs';
-import type { Hosts } from '../../allocation/add-up.ts';
+import type { Hosts } from '../../allocation/slots/add-up.ts';
 import { type AllocationRequest, allocate } from '../../allocation/allocate.ts';
 import { printHosts } from '../../allocation/print/grammars.ts';
 import { type GrammarName, grammarNames } from '../../allocation/print/grammar-names.ts';
-import type { HostSlots } from '../../job/types.ts';
-import { makePaint } from '../../report/colour.ts';
+import type { HostSlots } from '../../model/types.ts';
+import { makePaint } from '../../text/colour.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
 import { allocationRequest } from '../allocation-request.ts';
@@ -14,7 +14,7 @@ import { type HostsOptionName, hostsCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { tellRefusals } from '../tell-refusals.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 
 /** Returns the exit status. Throws a FailureError (usage, hostfile). */
 export async function hosts(argv: readonly string[]): Promise<number> {

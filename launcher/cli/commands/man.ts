@@ -1,5 +1,5 @@
 /** `ncclrun man`: the manual page, written from the tables. */
-import { installedVersion } from '../../remote/local.ts';
+import { installedVersion } from '../../local/host.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
 import { manualPage } from '../manual.ts';

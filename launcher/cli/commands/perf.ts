@@ -1,6 +1,6 @@
 /** `ncclrun perf COLLECTIVE [options]`: the native measuring program as the ranks of an ordinary job. */
 import { join } from 'node:path';
-import { installationRoot } from '../../remote/local.ts';
+import { installationRoot } from '../../local/host.ts';
 import { tellUnwritten } from '../../report/unwritten.ts';
 import { PerfReporter } from '../../report/perf.ts';
 import { jobRequest } from '../job-request.ts';
@@ -11,7 +11,7 @@ import { commandTable } from '../command-table.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { tellRefusals } from '../tell-refusals.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 
 /** Measures in native code; each rank runs it. */
 const perfProgram = join(installationRoot, 'build', 'ncclrun-perf');

@@ -1,11 +1,11 @@
 /** `ncclrun plan`: what would be decided about channels, before anything runs. */
 import { readFileUpTo } from '../../../control/read-file.ts';
-import { UnplannableError } from '../../../control/planner/check.ts';
+import { UnplannableError } from '../../../control/planner/input/check.ts';
 import { graphsOf } from '../../../control/planner/known-machine.ts';
 import { plannerWishes } from '../../../control/planner/environment.ts';
 import type { PlannerWishes } from '../../../control/planner/environment.ts';
-import { preferencesFrom } from '../../../control/planner/preferences.ts';
-import type { Preferences } from '../../../control/planner/preferences.ts';
+import { preferencesFrom } from '../../../control/planner/input/preferences.ts';
+import type { Preferences } from '../../../control/planner/input/preferences.ts';
 import { planCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import type { PlannedCluster } from '../../../control/planner/cluster/plan-cluster.ts';
 import { diffPlans } from '../../plan/diff.ts';
@@ -17,7 +17,7 @@ import { hostGroups, sizesOf } from '../../plan/request.ts';
 import { planText } from '../../plan/text.ts';
 import { verify } from '../../plan/verify.ts';
 import { viewOf } from '../../plan/view.ts';
-import { localTopology } from '../../remote/local.ts';
+import { localTopology } from '../../local/host.ts';
 import { checked, readGraphsFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { collectivesOf } from '../collectives.ts';
@@ -25,7 +25,7 @@ import { type PlanOptionName, planCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { tellRefusals } from '../tell-refusals.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
 /** Of what --diff compares; what plan writes of 576 GPUs has less. */

@@ -9,12 +9,12 @@ import { cacheDirectory } from '../../../control/cache-directory.ts';
 import { messageOf } from '../../../control/message-of.ts';
 import { ownUser } from '../../../control/own-user.ts';
 import { untrustedPath } from '../../../control/trusted-path.ts';
-import { installationRoot, installedVersion, libraryPath } from '../../remote/local.ts';
+import { installationRoot, installedVersion, libraryPath } from '../../local/host.ts';
 import { installedIdentity } from '../../remote/staging/identity.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { commandTable } from '../command-table.ts';
 import { readWords } from '../read-words.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 
 const headers = join(installationRoot, 'native/include');
 /** Path in the directory → what the link leads to. */

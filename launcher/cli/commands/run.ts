@@ -5,7 +5,7 @@ import { readCommandLine } from '../read-command-line.ts';
 import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
 import { tellRefusals } from '../tell-refusals.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 import { launch } from '../launch.ts';
 
 /** Returns the exit status. Throws a FailureError (usage) for a command line that cannot be meant. */

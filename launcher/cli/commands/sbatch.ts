@@ -3,14 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { exitOf } from '../../../control/messages/payload.ts';
-import { installationRoot, runToolToEnd } from '../../remote/local.ts';
+import { installationRoot, runToolToEnd } from '../../local/host.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { batchScript } from '../../slurm/script.ts';
 import { jobRequest } from '../job-request.ts';
 import { type JobOptionName, runCommandLine } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { tellRefusals } from '../tell-refusals.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 import { messageOf } from '../../../control/message-of.ts';
 
 const HOW = 'write: ncclrun sbatch --nodes 4 --gpus-per-node 8 --time 1:00:00 -- PROGRAM';

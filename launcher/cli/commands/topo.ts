@@ -3,13 +3,13 @@ import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { printableLine } from '../../../control/printable.ts';
 import { writeXml } from '../../../control/topology/write-xml.ts';
-import { localTopology } from '../../remote/local.ts';
-import { type Paint, makePaint } from '../../report/colour.ts';
+import { localTopology } from '../../local/host.ts';
+import { type Paint, makePaint } from '../../text/colour.ts';
 import { type StandardStreams, standardStreams } from '../../report/standard-streams.ts';
 import { ourLine } from '../../report/summary.ts';
 import { isRenumbered } from '../../topology/complete.ts';
 import { checked, readTopologyFile } from '../../topology/file.ts';
-import { otherHost } from '../../topology/host.ts';
+import { otherHost } from '../topology-of-host.ts';
 import { jsonOf } from '../../topology/json.ts';
 import { type Survey, survey } from '../../topology/survey.ts';
 import { svgOf } from '../../topology/svg/svg.ts';
@@ -21,7 +21,7 @@ import { topologyFormats } from '../options/topology.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { tellRefusals } from '../tell-refusals.ts';
-import { usageError } from '../usage-error.ts';
+import { usageError } from '../../model/usage-error.ts';
 
 type Names = TopoOptionName | JobOptionName;
 

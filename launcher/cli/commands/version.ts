@@ -1,5 +1,5 @@
 /** `ncclrun version`, `ncclrun --version` */
-import { installedVersion } from '../../remote/local.ts';
+import { installedVersion } from '../../local/host.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 
 export async function version(): Promise<number> {

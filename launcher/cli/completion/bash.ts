@@ -1,6 +1,6 @@
 /** Completion for bash. It needs no other package; where bash-completion is there, it is left alone. */
-import { commandNames } from '../command-names.ts';
-import type { Option } from '../option.ts';
+import { commandNames } from '../../model/command-names.ts';
+import type { Option } from '../../model/option.ts';
 import { bare, entryOf, names, quoted, takes, valueKind } from './model.ts';
 
 export function bashCompletion(): string {

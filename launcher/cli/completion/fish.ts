@@ -1,7 +1,7 @@
 /** Completion for fish. */
-import { commandNames } from '../command-names.ts';
+import { commandNames } from '../../model/command-names.ts';
 import { commandTable } from '../command-table.ts';
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { bare, entryOf, names, takes, valueKind } from './model.ts';
 
 export function fishCompletion(): string {

@@ -1,7 +1,7 @@
 /** What the three shells' scripts are written from. */
-import { type CommandName, commandNames } from '../command-names.ts';
+import { type CommandName, commandNames } from '../../model/command-names.ts';
 import { type CommandEntry, commandTable, runEntry } from '../command-table.ts';
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 export type ValueKind =
   | { readonly type: 'file' }

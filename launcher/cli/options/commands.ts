@@ -1,5 +1,5 @@
 /** Options of the commands that start no job. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 export const helpOption = {
   name: 'help',

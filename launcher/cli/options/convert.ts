@@ -1,6 +1,6 @@
 /** `ncclrun hosts` beyond the options that name hosts. */
 import { grammarNames } from '../../allocation/print/grammar-names.ts';
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { jsonOption } from './commands.ts';
 
 export const convertOptions = [

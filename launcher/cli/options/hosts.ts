@@ -1,6 +1,6 @@
 /** Hosts, and the ways to them. */
 import { managers } from '../../allocation/managed/manager.ts';
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 export const hostsOptions = [
   {

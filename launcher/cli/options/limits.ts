@@ -1,5 +1,5 @@
 /** Limits, signals and what a failure does. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 export const limitsOptions = [
   {

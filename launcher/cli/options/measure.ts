@@ -1,5 +1,5 @@
 /** What perf measures. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 /** In the order of native/perf/elements.cc. */
 const types = [

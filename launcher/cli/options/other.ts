@@ -1,5 +1,5 @@
 /** What is no job. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { helpOption } from './commands.ts';
 
 export const otherOptions = [

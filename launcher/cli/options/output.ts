@@ -1,5 +1,5 @@
 /** What becomes of output and input. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { jsonOption } from './commands.ts';
 
 export const outputOptions = [

@@ -1,5 +1,5 @@
 /** Where ranks go, and what of a host they may use. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 export const placementOptions = [
   {

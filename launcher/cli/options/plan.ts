@@ -1,5 +1,5 @@
 /** What `ncclrun plan` plans, and how it is shown. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { helpOption } from './commands.ts';
 
 export const planFormats = ['text', 'json', 'svg', 'nccl-xml', 'engine'] as const;

@@ -1,5 +1,5 @@
 /** Which ranks there are. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 
 const maximumRanks = 1_000_000;
 

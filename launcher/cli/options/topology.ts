@@ -1,5 +1,5 @@
 /** What `ncclrun topo` shows, and how. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { jsonOption } from './commands.ts';
 
 export const topologyFormats = ['text', 'json', 'xml', 'svg'] as const;

@@ -1,5 +1,5 @@
 /** What `ncclrun tune` measures, and where the table goes. */
-import type { Option } from '../option.ts';
+import type { Option } from '../../model/option.ts';
 import { beginOption, deviceOption, endOption, factorOption, itersOption } from './measure.ts';
 
 export const tuneOptions = [

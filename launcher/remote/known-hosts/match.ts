@@ -1,6 +1,6 @@
 /** Which entries of known_hosts speak of a host. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { matchesList } from '../pattern.ts';
+import { matchesList } from '../shell/pattern.ts';
 import type { HostNames } from './entry.ts';
 
 const DEFAULT_PORT = 22;

@@ -1,7 +1,7 @@
 /** What srun says of tasks that failed. */
-import { thisMachine } from '../../allocation/machine.ts';
-import { parseHostList } from '../../allocation/host-list.ts';
-import { Reading } from '../../allocation/reading.ts';
+import { thisMachine } from '../../allocation/grammar/machine.ts';
+import { parseHostList } from '../../allocation/grammar/host-list.ts';
+import { Reading } from '../../allocation/grammar/reading.ts';
 
 /** `srun: error: h[1,3]: tasks 0,2: Exited with exit code 127` */
 const ENDED_BADLY = /^srun: error: (\S+): tasks? \S+ Exited with exit code ([0-9]+)/;

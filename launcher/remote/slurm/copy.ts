@@ -1,7 +1,7 @@
 /** Hosts of a Slurm job that lack ncclrun get a copy: a step of its own sends the archive to all of them at once. */
-import { FailureError } from '../../job/failure-error.ts';
-import type { AgentFailure } from '../../job/failure.ts';
-import type { HostSlots } from '../../job/types.ts';
+import { FailureError } from '../../model/failure-error.ts';
+import type { AgentFailure } from '../../model/failure.ts';
+import type { HostSlots } from '../../model/types.ts';
 import { archive } from '../staging/archive.ts';
 import { stagingFailure } from '../staging/failure.ts';
 import type { Identity } from '../staging/identity.ts';

@@ -1,8 +1,8 @@
 /** srun, for steps of one task on each of some hosts of the job. */
 import { messageOf } from '../../../control/message-of.ts';
-import type { HostSlots } from '../../job/types.ts';
-import { startTool } from '../local.ts';
-import { makeTrouble } from '../trouble.ts';
+import type { HostSlots } from '../../model/types.ts';
+import { startTool } from '../../local/host.ts';
+import { makeTrouble } from '../shell/trouble.ts';
 import { gpusOption } from './step-gpus.ts';
 
 /** What srun takes from the job as wishes for each of its tasks, and would give the one task of a host, the agent, no more than that. */

@@ -1,5 +1,5 @@
 /** GPUs were asked for each task: the step of the agents, with one task on each host, has to ask for all of a host's. */
-import { parseTasksPerNode } from '../../allocation/tasks-per-node.ts';
+import { parseTasksPerNode } from '../../allocation/grammar/tasks-per-node.ts';
 import type { Environment } from '../../allocation/managed/manager.ts';
 
 /** An option for srun; none where Slurm gives the step all GPUs anyway, or hosts have different numbers of tasks. */

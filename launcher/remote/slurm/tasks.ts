@@ -1,5 +1,5 @@
 /** What srun runs on each host, as words: the agent, or a copy of ncclrun for hosts that lack it. */
-import { INVITED_AGENT, installationRoot } from '../local.ts';
+import { INVITED_AGENT, installationRoot } from '../../local/host.ts';
 import type { Identity } from '../staging/identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, TAKE_PLACE } from '../staging/keep-copy.ts';
 import { HUNG_STATUS, StagingRefusal } from '../staging/protocol.ts';

@@ -4,8 +4,8 @@
  * those files tell apart (host-blocks.ts), and for every host only where they are not plain.
  */
 import { readFileSync } from 'node:fs';
-import { Limiter } from '../limiter.ts';
-import { runTool } from '../local.ts';
+import { Limiter } from '../shell/limiter.ts';
+import { runTool } from '../../local/host.ts';
 import { HostBlocks } from './host-blocks.ts';
 
 /** What `ssh -G` says of a destination, names in lower case; `files` are those that it has read. Nothing if there is no ssh. */

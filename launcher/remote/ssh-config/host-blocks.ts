@@ -3,7 +3,7 @@
  * have the same settings, but for the name. A block that only gives a HostName makes no difference else.
  * What is not plain (Match, Include for some hosts, quotes, tokens that make settings differ by name) is left to ssh.
  */
-import { matchesList } from '../pattern.ts';
+import { matchesList } from '../shell/pattern.ts';
 
 export interface ConfigurationFile {
   readonly path: string;

@@ -4,7 +4,7 @@
  * without Nagle's pauses (native/dial).
  */
 import { existsSync } from 'node:fs';
-import { quote } from '../shell.ts';
+import { quote } from '../shell/shell.ts';
 import type { Answer, SshConfiguration } from './configuration.ts';
 
 export type SshOption = readonly [name: string, value: string];

@@ -2,8 +2,8 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { tcpEnd, tcpUserTimeout } from '../local.ts';
-import { ALIVE_COUNT, ALIVE_SECONDS } from '../silence.ts';
+import { tcpEnd, tcpUserTimeout } from '../../local/host.ts';
+import { ALIVE_COUNT, ALIVE_SECONDS } from '../shell/silence.ts';
 import { timeoutTrouble } from './errors.ts';
 import type { HopSettings } from './settings.ts';
 

@@ -1,6 +1,6 @@
 /** What sockets and ssh2 report, as troubles with a cause and a remedy. */
-import { makeTrouble } from '../trouble.ts';
-import type { TroubleError } from '../trouble.ts';
+import { makeTrouble } from '../shell/trouble.ts';
+import type { TroubleError } from '../shell/trouble.ts';
 import type { Offers } from './identities.ts';
 import type { HopSettings } from './settings.ts';
 

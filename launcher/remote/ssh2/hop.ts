@@ -7,8 +7,8 @@
 import type { Duplex } from 'node:stream';
 import type { AuthHandlerMiddleware, Client, ClientChannel } from 'ssh2';
 import type { HostRecords } from '../known-hosts/judge.ts';
-import { ALIVE_COUNT, ALIVE_SECONDS, SilenceWatch } from '../silence.ts';
-import { makeTrouble, type Trouble, TroubleError } from '../trouble.ts';
+import { ALIVE_COUNT, ALIVE_SECONDS, SilenceWatch } from '../shell/silence.ts';
+import { makeTrouble, type Trouble, TroubleError } from '../shell/trouble.ts';
 import { offeredAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
 import { bearSilence, dial, hangUp } from './dial.ts';

@@ -4,9 +4,9 @@ import { keyType } from '../known-hosts/entry.ts';
 import { addKnownHost } from '../known-hosts/files.ts';
 import { fingerprint, HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
-import { quote } from '../shell.ts';
-import { makeTrouble } from '../trouble.ts';
-import type { TroubleError } from '../trouble.ts';
+import { quote } from '../shell/shell.ts';
+import { makeTrouble } from '../shell/trouble.ts';
+import type { TroubleError } from '../shell/trouble.ts';
 import type { HopSettings } from './settings.ts';
 
 export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRecords {

@@ -1,5 +1,5 @@
 /** What needs the package ssh2. That takes a while to load, so it is loaded when connections are under way and their hosts busy with them. */
-import { turn } from '../turn.ts';
+import { turn } from '../shell/turn.ts';
 
 type Parts = typeof import('./identity-files.ts') & typeof import('./library.ts');
 

@@ -3,7 +3,7 @@
  * comes, or turns him away; a host whose programs stand still, while its system goes on acknowledging, does neither.
  */
 import type { Duplex } from 'node:stream';
-import { ALIVE_SECONDS, SilenceWatch } from '../silence.ts';
+import { ALIVE_SECONDS, SilenceWatch } from '../shell/silence.ts';
 import { hangUp } from './dial.ts';
 
 export class LoginWatch {

@@ -1,7 +1,7 @@
 /** A command that the host has begun: its streams are the link, its last words and its status are kept. */
 import type { ClientChannel } from 'ssh2';
 import { StreamLink } from '../../../control/link/stream-link.ts';
-import type { RemoteExit } from '../shell.ts';
+import type { RemoteExit } from '../shell/shell.ts';
 import type { LateLink } from './late-link.ts';
 
 /** Of what it says on stderr. */

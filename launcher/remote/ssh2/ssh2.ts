@@ -1,11 +1,11 @@
 /** Our own ssh, in this process: no process per host, no pauses of Nagle's, the host's key checked as ssh checks it. */
-import type { HostSlots } from '../../job/types.ts';
-import type { Making } from '../connection.ts';
+import type { HostSlots } from '../../model/types.ts';
+import type { Making } from '../shell/connection.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
-import { AGENT_START, sshTrial } from '../shell.ts';
-import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
+import { AGENT_START, sshTrial } from '../shell/shell.ts';
+import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
-import { makeTrouble, TroubleError } from '../trouble.ts';
+import { makeTrouble, TroubleError } from '../shell/trouble.ts';
 import type { Progress } from './errors.ts';
 import { Hop } from './hop.ts';
 import { recordsOf } from './host-key.ts';

@@ -3,7 +3,7 @@ import type { Link } from '../../../control/link/link.ts';
 import { makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
-import { FailureError } from '../../job/failure-error.ts';
+import { FailureError } from '../../model/failure-error.ts';
 import type { Archive, Compression } from './archive.ts';
 import { archive, unpacker } from './archive.ts';
 import type { Identity } from './identity.ts';

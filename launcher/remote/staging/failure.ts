@@ -1,5 +1,5 @@
 /** Why a host could not be given a copy of ncclrun, for people. */
-import type { AgentFailure } from '../../job/failure.ts';
+import type { AgentFailure } from '../../model/failure.ts';
 import { StagingRefusal } from './protocol.ts';
 
 /** `remarks`: what the tools over there said on stderr. */

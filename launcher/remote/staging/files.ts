@@ -1,7 +1,7 @@
 /** What a bundle holds: all that an agent, its ranks' engines and `ncclrun perf` need, as an installation has it. */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { installationRoot, kernelsDirectory } from '../local.ts';
+import { installationRoot, kernelsDirectory } from '../../local/host.ts';
 import { kernelFiles, neededFiles } from './file-names.ts';
 import { BUNDLED_NODE, IDENTITY_FILE } from './identity.ts';
 

@@ -1,7 +1,7 @@
 /** Which ncclrun this is, exactly: the name under which hosts keep it in their caches. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { installationRoot, lacksPackagedKernels } from '../local.ts';
+import { installationRoot, lacksPackagedKernels } from '../../local/host.ts';
 
 export interface Identity {
   /** As in package.json. An installation of the same version serves, whoever built it. */

@@ -7,7 +7,7 @@
  * Where ncclrun is installed it starts no process: the agent's script is read by this shell.
  */
 import { FRAME_VERSION, FrameKind } from '../../../control/messages/frame.ts';
-import { quote } from '../shell.ts';
+import { quote } from '../shell/shell.ts';
 import type { Identity } from './identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, START, TAKE_PLACE } from './keep-copy.ts';
 import { GUARD } from './watch-script.ts';

@@ -2,7 +2,7 @@
 import type { Link } from '../../../control/link/link.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
-import type { AgentFailure } from '../../job/failure.ts';
+import type { AgentFailure } from '../../model/failure.ts';
 import type { Courier } from './courier.ts';
 import type { Identity } from './identity.ts';
 import { StagingWord } from './protocol.ts';

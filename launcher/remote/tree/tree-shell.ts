@@ -6,11 +6,11 @@ import { HEARTBEAT } from '../../../control/link/lease.ts';
 import type { Link } from '../../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
-import type { HostSlots } from '../../job/types.ts';
-import type { Making } from '../connection.ts';
-import type { Limiter } from '../limiter.ts';
-import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell.ts';
-import { sayLast } from '../say-last.ts';
+import type { HostSlots } from '../../model/types.ts';
+import type { Making } from '../shell/connection.ts';
+import type { Limiter } from '../shell/limiter.ts';
+import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
+import { sayLast } from '../shell/say-last.ts';
 import { parentOf } from './shape.ts';
 import { Trunk } from './trunk.ts';
 

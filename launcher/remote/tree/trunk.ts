@@ -6,7 +6,7 @@ import { BranchWord, decodePassed } from '../../../control/messages/branch.ts';
 import { encodeJson, makeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
-import type { RemoteExit, RemoteProcess } from '../shell.ts';
+import type { RemoteExit, RemoteProcess } from '../shell/shell.ts';
 
 export class Trunk {
   readonly #host: string;

@@ -1,6 +1,6 @@
 /** NVLinks, below the GPUs: a bar for the switches, which all reach, and what there is between GPUs. */
 import { bandwidth, count } from '../nvlink-text.ts';
-import { different, gigabytes } from '../words.ts';
+import { different, gigabytes } from '../../text/gpu-words.ts';
 import { group, label, tag, text } from './markup.ts';
 import { drawMesh, stroke } from './mesh.ts';
 import type { Drawing, PlacedGpu } from './mesh.ts';

@@ -1,7 +1,7 @@
 /** NVLinks between GPUs: arcs below them. */
 import type { GpuPart, Nvlinks } from '../part.ts';
 import { count } from '../nvlink-text.ts';
-import { gigabytes, plural } from '../words.ts';
+import { gigabytes, plural } from '../../text/gpu-words.ts';
 import type { Box } from './layout.ts';
 import { group, label, tag } from './markup.ts';
 import { bottomOf, centre, round } from './tree.ts';

@@ -2,7 +2,7 @@
 import { socketRate } from '../cpu-text.ts';
 import type { GpuPart, PciLink } from '../part.ts';
 import { pciText } from '../pci-link.ts';
-import { capability, gigabytes } from '../words.ts';
+import { capability, gigabytes } from '../../text/gpu-words.ts';
 import type { Box, Placed, PlacedCpu } from './layout.ts';
 import { CHIP, chipHeight, pileLabel, SPINE } from './pile.ts';
 import type { Chip } from './pile.ts';

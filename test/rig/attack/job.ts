@@ -6,10 +6,10 @@ import { FrameDecoder, encodeFrame } from '../../../control/messages/codec.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import type { AgentHello } from '../../../control/messages/link.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
-import type { OutputChunk } from '../../../launcher/job/event.ts';
+import type { OutputChunk } from '../../../launcher/model/event.ts';
 import { runJob } from '../../../launcher/job/run.ts';
-import type { JobResult } from '../../../launcher/job/types.ts';
-import type { ConnectionHandler, StartAgent } from '../../../launcher/remote/connection.ts';
+import type { JobResult } from '../../../launcher/model/types.ts';
+import type { ConnectionHandler, StartAgent } from '../../../launcher/remote/shell/connection.ts';
 import { ScriptedHost } from '../scripted-host.ts';
 
 /** Where a hostile agent speaks out of place: before its hello, after it, when its ranks run, when they have ended. */

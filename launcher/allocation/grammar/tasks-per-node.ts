@@ -3,7 +3,7 @@ import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import { parseSlots } from './number.ts';
 import { maximumHosts } from './reading.ts';
 import { splitOutsideBrackets, type Token } from './tokenize.ts';
-import { counted } from '../report/counted.ts';
+import { counted } from '../../text/counted.ts';
 
 /** One count per host. Throws a FailureError (hostfile). */
 export function parseTasksPerNode(token: Token, line: SourceLine): number[] {

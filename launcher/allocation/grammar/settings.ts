@@ -1,5 +1,5 @@
 /** What may follow a host on its line: `slots=N max_slots=N port=N`, and Slurm's `TASKS_PER_NODE=2(x3),1`. */
-import { nearest } from '../cli/nearest.ts';
+import { nearest } from '../../text/nearest.ts';
 import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import { checkUser } from './host-name.ts';
 import { parsePort, parseSlots } from './number.ts';

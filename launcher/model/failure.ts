@@ -4,7 +4,7 @@
  */
 import type { HostGpu } from '../../control/messages/gpu.ts';
 import type { Hang } from './hang.ts';
-import type { XidBefore } from './xids.ts';
+import type { XidBefore } from './xid.ts';
 
 export type Phase = 'allocate' | 'connect' | 'hello' | 'spawn' | 'run' | 'teardown';
 

@@ -1,9 +1,9 @@
 /** --include and --exclude, as DeepSpeed writes them: `w0@w1:0,2` is all of w0, and of w1 the slots 0 and 2. */
-import type { HostSlots } from '../job/types.ts';
-import { hostKey, type Hosts } from './add-up.ts';
-import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
+import type { HostSlots } from '../../model/types.ts';
+import { hostKey, type Hosts } from '../slots/add-up.ts';
+import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
 import { parseChoice } from './filter-choice.ts';
-import type { Machine } from './machine.ts';
+import type { Machine } from '../grammar/machine.ts';
 
 /** Keeps what `text` names, in the order of `given`. Throws a FailureError (hostfile). */
 export function include(given: Hosts, text: string, machine: Machine): Hosts {

@@ -1,6 +1,6 @@
 /** Hostfile and host list errors: what is wrong, and exactly where. */
-import type { SourcePosition } from '../job/failure.ts';
-import { FailureError } from '../job/failure-error.ts';
+import type { SourcePosition } from '../../model/failure.ts';
+import { FailureError } from '../../model/failure-error.ts';
 
 /** One line of a hostfile, or the whole of a -H list (which counts as line 1). */
 export interface SourceLine {

@@ -19,8 +19,8 @@ import type { TuningListener } from '../../worker/agent/tuning.ts';
 import { leave, loadNative, NativeLoadError } from '../../worker/engine/load.ts';
 import { NativeLink } from '../../worker/engine/native-link.ts';
 import type { Detected } from '../../worker/topology/detect.ts';
-import { usageError } from '../cli/usage-error.ts';
-import type { StartAgent } from './connection.ts';
+import { usageError } from '../model/usage-error.ts';
+import type { StartAgent } from '../remote/shell/connection.ts';
 
 export {
   agentPath,

@@ -1,5 +1,5 @@
 /** Numbers and lists for people. */
-import { ranges } from '../report/ranges.ts';
+import { ranges } from './ranges.ts';
 
 /** MB/s → GB/s with three digits at most: "371", "12.5", "0.75". */
 export function gigabytes(megabytes: number): string {

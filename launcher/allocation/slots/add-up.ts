@@ -1,9 +1,9 @@
 /** Mentions of hosts → hosts: the same host twice adds up, excluded hosts go. */
-import type { HostSlots } from '../job/types.ts';
-import { hostfileError } from './diagnostic.ts';
-import { type HostEntry, placeOf } from './entry.ts';
-import { isLocal, type Machine } from './machine.ts';
-import { maximumSlots } from './number.ts';
+import type { HostSlots } from '../../model/types.ts';
+import { hostfileError } from '../grammar/diagnostic.ts';
+import { type HostEntry, placeOf } from '../grammar/entry.ts';
+import { isLocal, type Machine } from '../grammar/machine.ts';
+import { maximumSlots } from '../grammar/number.ts';
 import { originOf } from './origin.ts';
 
 /** A host that was named and is not used. */

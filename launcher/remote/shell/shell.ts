@@ -1,7 +1,7 @@
 /** One interface to every way of running a command on another host. */
-import type { Link } from '../../control/link/link.ts';
-import type { AgentFailure } from '../job/failure.ts';
-import type { HostSlots } from '../job/types.ts';
+import type { Link } from '../../../control/link/link.ts';
+import type { AgentFailure } from '../../model/failure.ts';
+import type { HostSlots } from '../../model/types.ts';
 import type { Making } from './connection.ts';
 import type { Limiter } from './limiter.ts';
 import type { Trouble } from './trouble.ts';

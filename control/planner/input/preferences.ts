@@ -1,9 +1,9 @@
 /** What the user wants the planner to choose from: NCCL_ALGO, NCCL_PROTO, NCCL_P2P_DISABLE and NCCL_P2P_LEVEL. */
-import type { AlgorithmName, CollectiveName, ProtocolName } from '../plan/types.ts';
-import { COLLECTIVES } from '../plan/layout.ts';
+import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
+import { COLLECTIVES } from '../../plan/layout.ts';
 import { UnplannableError } from './check.ts';
-import { ANY_CHANNELS, MOST_CHANNELS } from './cluster/limits.ts';
-import type { ChannelLimits } from './cluster/limits.ts';
+import { ANY_CHANNELS, MOST_CHANNELS } from './limits.ts';
+import type { ChannelLimits } from './limits.ts';
 import { anyNumber, valueOf, wholeNumber } from './variables.ts';
 import type { Environment } from './variables.ts';
 

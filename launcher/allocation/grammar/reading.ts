@@ -1,5 +1,5 @@
 /** Limits that keep a digit too many from filling the memory, and the count of hosts over all lines of a file or list. */
-import type { SourcePosition } from '../job/failure.ts';
+import type { SourcePosition } from '../../model/failure.ts';
 import { hostfileError } from './diagnostic.ts';
 
 /** More than any machine has; beyond it a typing error in a range is likelier. Each mention of a host counts. */

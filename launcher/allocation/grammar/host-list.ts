@@ -5,7 +5,7 @@
  *     -host        not this one (pdsh)
  *     +n0, +e:2    hosts by their place in the hostfile, and so many that the list does not name (Open MPI)
  */
-import type { SourcePosition } from '../job/failure.ts';
+import type { SourcePosition } from '../../model/failure.ts';
 import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
 import type { HostEntry } from './entry.ts';
 import { parseHostWord } from './host-name.ts';

@@ -1,8 +1,8 @@
 /** An agent at work, however it was started, and the one interface to the ways of starting it. */
-import type { Frame } from '../../control/messages/frame.ts';
-import type { AgentOrder } from '../../control/messages/link.ts';
-import type { AgentFailure, HostUnreachableFailure } from '../job/failure.ts';
-import type { HostSlots } from '../job/types.ts';
+import type { Frame } from '../../../control/messages/frame.ts';
+import type { AgentOrder } from '../../../control/messages/link.ts';
+import type { AgentFailure, HostUnreachableFailure } from '../../model/failure.ts';
+import type { HostSlots } from '../../model/types.ts';
 
 /** Why a connection is no more. */
 export interface ConnectionEnd {

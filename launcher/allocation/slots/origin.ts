@@ -1,6 +1,6 @@
 /** Sentences about where hosts and counts come from: for --explain, and for messages about too few slots. */
-import type { SlotOrigin } from '../job/types.ts';
-import { type HostEntry, placeOf } from './entry.ts';
+import type { SlotOrigin } from '../../model/types.ts';
+import { type HostEntry, placeOf } from '../grammar/entry.ts';
 
 /** Mentions told one by one before the rest becomes a number. */
 const shown = 4;

@@ -1,12 +1,12 @@
 /** -H beside a hostfile picks from its hosts: by name, by place (+n0), or those not named (+e). */
-import { nearest } from '../cli/nearest.ts';
-import type { SourcePosition } from '../job/failure.ts';
-import type { HostSlots } from '../job/types.ts';
+import { nearest } from '../../text/nearest.ts';
+import type { SourcePosition } from '../../model/failure.ts';
+import type { HostSlots } from '../../model/types.ts';
 import { addUp, hostKey, type Hosts, type LeftOutHost } from './add-up.ts';
-import { hostfileError } from './diagnostic.ts';
-import { type HostEntry, placeOf } from './entry.ts';
-import type { ListItem, RelativeHost } from './host-list.ts';
-import type { Machine } from './machine.ts';
+import { hostfileError } from '../grammar/diagnostic.ts';
+import { type HostEntry, placeOf } from '../grammar/entry.ts';
+import type { ListItem, RelativeHost } from '../grammar/host-list.ts';
+import type { Machine } from '../grammar/machine.ts';
 
 export interface Choice {
   /** What the hostfile `file` says. */

@@ -1,5 +1,5 @@
 /** Why a way led nowhere, where the way itself knows it: one shape for every way. */
-import type { HostUnreachableFailure } from '../job/failure.ts';
+import type { HostUnreachableFailure } from '../../model/failure.ts';
 
 export interface Trouble {
   readonly cause: HostUnreachableFailure['cause'];

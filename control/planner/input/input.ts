@@ -1,9 +1,9 @@
 /** What the planner knows of a communicator to be. */
-import type { WrittenPlan } from '../plan/types.ts';
-import type { HostShape } from './cluster/host-shape.ts';
-import type { Decisions } from './plan.ts';
+import type { WrittenPlan } from '../../plan/types.ts';
+import type { HostShape } from '../cluster/host-shape.ts';
+import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
-import type { Ways } from './ways.ts';
+import type { Ways } from '../ways.ts';
 
 /** A host whose topology is known (known-machine.ts). */
 export interface HostMachine {

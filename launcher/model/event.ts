@@ -1,7 +1,7 @@
 /** Everything that happens in a job. Reporters turn these into text, JSON lines, the result; no module prints. */
 import type { Failure, Phase } from './failure.ts';
 import type { Hang } from './hang.ts';
-import type { HostXid } from './xids.ts';
+import type { HostXid } from './xid.ts';
 
 export const EVENT_SCHEMA_VERSION = 1;
 

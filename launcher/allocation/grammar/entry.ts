@@ -1,5 +1,5 @@
 /** What every grammar yields: one mention of one host. */
-import type { SourcePosition } from '../job/failure.ts';
+import type { SourcePosition } from '../../model/failure.ts';
 
 export interface HostEntry {
   /** `exclude`: the host is not to be used, wherever else it is listed. */

@@ -1,9 +1,9 @@
 /** This machine as allocation sees it, and which names mean it. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
-import type { SourcePosition } from '../job/failure.ts';
+import type { SourcePosition } from '../../model/failure.ts';
 import { hostfileError } from './diagnostic.ts';
-import { messageOf } from '../../control/message-of.ts';
+import { messageOf } from '../../../control/message-of.ts';
 
 export interface Machine {
   readonly hostName: string;

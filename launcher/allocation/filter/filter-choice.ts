@@ -1,14 +1,14 @@
 /** Which hosts, and which of their slots, an --include or --exclude names: `w0@w1:0,2`; names may be ranges or lists. */
-import { nearest } from '../cli/nearest.ts';
-import type { HostSlots } from '../job/types.ts';
-import { hostKey, type Hosts } from './add-up.ts';
-import { hostfileError, positionIn, type SourceLine } from './diagnostic.ts';
-import { parseHostWord } from './host-name.ts';
-import { parseNumberRange } from './host-range.ts';
-import type { Machine } from './machine.ts';
-import { maximumSlots } from './number.ts';
-import { maximumSlotsInAll, Reading } from './reading.ts';
-import { head, indexOutsideBrackets, splitOutsideBrackets, tail, type Token } from './tokenize.ts';
+import { nearest } from '../../text/nearest.ts';
+import type { HostSlots } from '../../model/types.ts';
+import { hostKey, type Hosts } from '../slots/add-up.ts';
+import { hostfileError, positionIn, type SourceLine } from '../grammar/diagnostic.ts';
+import { parseHostWord } from '../grammar/host-name.ts';
+import { parseNumberRange } from '../grammar/host-range.ts';
+import type { Machine } from '../grammar/machine.ts';
+import { maximumSlots } from '../grammar/number.ts';
+import { maximumSlotsInAll, Reading } from '../grammar/reading.ts';
+import { head, indexOutsideBrackets, splitOutsideBrackets, tail, type Token } from '../grammar/tokenize.ts';
 
 /** By the host's key. */
 export type Choice = Map<
