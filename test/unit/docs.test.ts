@@ -20,8 +20,26 @@ test('docs/api.md says what the types say (npm run docs writes it)', () => {
   expect(readFileSync(join(root, 'docs/api.md'), 'utf8')).toBe(apiPage());
 });
 
+const designPages = readdirSync(join(root, 'docs/design')).map((name) => `docs/design/${name}`);
+
+test.each(['ARCHITECTURE.md', ...designPages])('the files that %s names are there', (page) => {
+  const text = readFileSync(join(root, page), 'utf8');
+  const named = text.matchAll(/`((?:launcher|control|worker|native|test|scripts|bin|bench)\/[\w./-]+)`/gu);
+  const missing = Array.from(named, ([, path = '']) => path).filter(
+    (path) => !['', '.ts', '.h', '.test.ts'].some((extension) => existsSync(join(root, `${path}${extension}`))),
+  );
+  expect(missing).toEqual([]);
+});
+
 describe('links lead somewhere', () => {
-  const all = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'examples/README.md', 'docs/README.md'];
+  const all = [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'examples/README.md',
+    'docs/README.md',
+    ...designPages,
+  ];
   test.each([...all, ...pages.map((name) => `docs/${name}`)])('%s', (name) => {
     const text = readFileSync(join(root, name), 'utf8');
     const targets = [...text.matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/gu)].map(([, target = '']) => target);
