@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 /** The texts of /etc/passwd and /etc/group. */
-export interface Accounts {
+interface Accounts {
   readonly users: string;
   readonly groups: string;
 }

@@ -13,7 +13,7 @@ import { readTrusted } from './trusted-file.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-export interface NcclConfiguration {
+interface NcclConfiguration {
   /** What the environment lacks. */
   readonly variables: ReadonlyMap<string, string>;
   /** A sentence for each file that is there and not obeyed. */
@@ -23,7 +23,7 @@ export interface NcclConfiguration {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `system`: the file for every user. */
-export function ncclConfiguration(environment: Environment, system = '/etc/nccl.conf'): NcclConfiguration {
+function ncclConfiguration(environment: Environment, system = '/etc/nccl.conf'): NcclConfiguration {
   const notes: string[] = [];
   const variables = new Map<string, string>();
   const add = (content: string | null): void => {

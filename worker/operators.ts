@@ -15,7 +15,7 @@ export type ReduceOperator = (typeof named)[number] | PreMultipliedSum;
 /** In the order of ncclRedOp_t. */
 const named = ['sum', 'prod', 'max', 'min', 'avg'] as const;
 
-export interface EngineOperator {
+interface EngineOperator {
   readonly operator: number;
   /** One element, for a pre-multiplied sum. */
   readonly factor: Uint8Array | null;

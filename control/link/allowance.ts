@@ -2,7 +2,7 @@
 import { monotonicMs } from '../clock.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 
-export interface AllowanceOptions {
+interface AllowanceOptions {
   /** What comes, in the plural, for the sentence: `heartbeats`. */
   readonly what: string;
   readonly atOnce: number;

@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 2000;
 /** The launcher's end closed the connection before both sides had shown the key: another call may get through. */
 class ClosedError extends Error {}
 
-export interface CallOptions {
+interface CallOptions {
   readonly limitMs: number;
   /** Why a call did not get through, before the next. */
   readonly onRetry?: (why: string) => void;

@@ -19,7 +19,7 @@ export function silenceFrame(silentMs: number): Frame {
   return makeFrame(FrameKind.failure, { payload: encodeJson({ type: 'silent', silentMs } satisfies AgentReport) });
 }
 
-export interface LeaseOptions {
+interface LeaseOptions {
   readonly heartbeatMs: number;
   /** Silence of the other side longer than this is its end. */
   readonly leaseMs: number;

@@ -18,7 +18,7 @@ const MIN_HANDSHAKES = 64;
 const BACKLOG = 4096;
 const KEEPALIVE_MS = 30_000;
 
-export interface LinkServerOptions {
+interface LinkServerOptions {
   readonly secret: Uint8Array;
   /** Who may call, once each. */
   readonly identities: ReadonlySet<string>;

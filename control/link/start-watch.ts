@@ -7,7 +7,7 @@
 import { Lease } from './lease.ts';
 
 /** How far a start has come. */
-export type StartPhase = 'connecting' | 'login' | 'starting';
+type StartPhase = 'connecting' | 'login' | 'starting';
 
 /** Why a start was given up. */
 export type StartStall =

@@ -47,7 +47,7 @@ export interface BranchEnd {
 }
 
 /** A frame and the branches that it is for; upwards that is one. */
-export interface Passed {
+interface Passed {
   readonly branches: readonly number[];
   readonly frame: Frame;
 }

@@ -3,7 +3,7 @@ import { ByteReader, ByteWriter } from './bytes.ts';
 import { SpawnStep } from './guardian.ts';
 import { ProtocolError } from './protocol-error.ts';
 
-export interface Spawned {
+interface Spawned {
   readonly pid: number;
   /** Milliseconds since 1970. */
   readonly time: number;

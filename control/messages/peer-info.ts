@@ -2,7 +2,7 @@
 import { PEER_INFO_BYTES } from './bootstrap.ts';
 import { ByteReader, ByteWriter } from './bytes.ts';
 
-export const PEER_INFO_VERSION = 1;
+const PEER_INFO_VERSION = 1;
 
 export interface PeerInfo {
   readonly device: 'host' | 'cuda';

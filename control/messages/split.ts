@@ -7,7 +7,7 @@ import { ByteReader } from './bytes.ts';
 
 export const ALL_GONE = 0xffff_ffff;
 
-export interface SplitContribution {
+interface SplitContribution {
   readonly colour: number;
   readonly order: number;
   readonly peerInfo: Uint8Array;

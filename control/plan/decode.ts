@@ -8,7 +8,7 @@ import { connectionBytes } from './segment.ts';
 import type { CommPlan, GpuBuffers, TransportName } from './types.ts';
 import { PlanError, validatePlan } from './validate.ts';
 
-export interface DecodedEdge {
+interface DecodedEdge {
   readonly channel: number;
   readonly peer: number;
   readonly transport: TransportName;
@@ -17,13 +17,13 @@ export interface DecodedEdge {
   readonly segmentOffset: number;
 }
 
-export interface DecodedLocal {
+interface DecodedLocal {
   readonly rank: number;
   readonly edges: readonly DecodedEdge[];
 }
 
 /** Offsets and sizes in bytes, see segment_format.h. */
-export interface DecodedSegment {
+interface DecodedSegment {
   readonly segmentBytes: number;
   readonly abortOffset: number;
   readonly doorbellOffset: number;
@@ -32,7 +32,7 @@ export interface DecodedSegment {
   readonly pairStride: number;
 }
 
-export interface DecodedHostPlan {
+interface DecodedHostPlan {
   readonly plan: CommPlan;
   /** Of the host that this HostPlan is for. */
   readonly hostIndex: number;

@@ -11,7 +11,7 @@ export interface RingNeighbours {
 }
 
 /** `bytes`: LocalRecord × ranks, then EdgeRecord × edges. */
-export interface LocalTables {
+interface LocalTables {
   readonly bytes: Uint8Array;
   readonly edges: number;
 }

@@ -33,10 +33,10 @@ export const SHARED_SECTIONS = [
   ['form', HEADER.formTable],
   ['string', HEADER.stringTable],
 ] as const;
-export type SharedName = (typeof SHARED_SECTIONS)[number][0];
+type SharedName = (typeof SHARED_SECTIONS)[number][0];
 
 /** `at` bytes from the start of the HostPlan. */
-export interface SharedSection {
+interface SharedSection {
   readonly at: number;
   readonly count: number;
 }

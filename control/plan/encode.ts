@@ -12,7 +12,7 @@ import type { CommPlan } from './types.ts';
 import { writeU64 } from './u64.ts';
 
 /** What one host needs beside the shared part. */
-export interface HostPart {
+interface HostPart {
   /** The header, then everything behind the shared part. */
   readonly bytes: Uint8Array;
   /** Size of the host segment. */

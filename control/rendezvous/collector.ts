@@ -18,14 +18,14 @@ import type { RendezvousFailure } from './failure.ts';
 import { RecentMap } from './memory.ts';
 
 /** No communicator is larger; keeps a damaged size from filling the memory. */
-export const MAX_RANKS = 1 << 20;
+const MAX_RANKS = 1 << 20;
 /** Of one host's contributions that wait for others, with what each takes beside its own bytes. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const ENTRY_BYTES = 1024;
 const REMEMBERED_FAILURES = 256;
 const REMEMBERED_SHRINKS = 256;
 
-export interface Contributed extends Entry {
+interface Contributed extends Entry {
   /** Index of the host it came from. */
   readonly host: number;
 }
@@ -45,7 +45,7 @@ export interface Gathering {
   readonly since: number;
 }
 
-export type Outcome =
+type Outcome =
   | { readonly type: 'waiting'; readonly gathering: Gathering }
   | { readonly type: 'complete'; readonly gathering: Gathering }
   /** Everybody who waits must be told; `gathering` is null where nobody but this contributor waits. */
@@ -59,7 +59,7 @@ function leftOutText({ leftOut, withoutGone }: Wish): string {
   return withoutGone ? 'all that are gone' : listRanks(leftOut);
 }
 
-export interface CollectorOptions {
+interface CollectorOptions {
   readonly epoch: number;
   readonly hostName: (host: number) => string;
   /** Default: the steady one. */

@@ -46,7 +46,7 @@ import { Roster } from './roster.ts';
 import { joinOf, partsOf } from './split.ts';
 import { messageOf } from '../message-of.ts';
 
-export interface HubOptions {
+interface HubOptions {
   readonly epoch: number;
   /** By host index. */
   readonly hostNames: readonly string[];

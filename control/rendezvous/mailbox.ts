@@ -2,7 +2,7 @@
 import type { Letter } from '../messages/bootstrap-codec.ts';
 
 /** Bytes that may lie unfetched, over all keys, with what each message, and each wish for one, takes beside its own. */
-export const MAILBOX_BYTES = 64 * 1024 * 1024;
+const MAILBOX_BYTES = 64 * 1024 * 1024;
 const MESSAGE_BYTES = 2048;
 
 interface Box<Waiter> {

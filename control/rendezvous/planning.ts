@@ -14,7 +14,7 @@ import type { Planner } from '../planner/planner.ts';
 import { randomBytes } from '../random-bytes.ts';
 import type { Gathering } from './collector.ts';
 
-export interface PlannedCommunicator {
+interface PlannedCommunicator {
   readonly encoded: EncodedPlan;
   /** By host index of the plan: host index of the job. */
   readonly hosts: readonly number[];

@@ -11,7 +11,7 @@ export interface Element {
   readonly place: Place | null;
 }
 
-export interface Comment {
+interface Comment {
   readonly kind: 'comment';
   readonly text: string;
 }

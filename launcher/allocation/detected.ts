@@ -2,7 +2,7 @@
 import type { Allocation, HostSlots } from '../model/types.ts';
 
 /** What an agent's hello says of its host. */
-export interface HostFacts {
+interface HostFacts {
   readonly cores: number;
   readonly gpus: number;
 }

@@ -14,14 +14,14 @@ export interface ExplainedSettings {
   readonly refused: readonly RefusedSetting[];
 }
 
-export interface ExplainedFile {
+interface ExplainedFile {
   readonly path: string;
   readonly found: boolean;
   /** Why nothing in it is obeyed. */
   readonly refused: string | null;
 }
 
-export interface RefusedSetting {
+interface RefusedSetting {
   readonly name: string;
   /** Of a list one of its values. */
   readonly value: string;
@@ -29,7 +29,7 @@ export interface RefusedSetting {
   readonly reason: string;
 }
 
-export interface ExplainedSetting {
+interface ExplainedSetting {
   /** Its key in a settings file. */
   readonly name: string;
   /** As typed; several only of a list, none where nothing is set and there is no default. */

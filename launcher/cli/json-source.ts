@@ -2,7 +2,7 @@
 import type { SourcePosition } from '../model/failure.ts';
 
 /** Offsets count UTF-16 units from the text's beginning; `end` is exclusive. */
-export interface Span {
+interface Span {
   readonly start: number;
   readonly end: number;
 }

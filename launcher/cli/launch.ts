@@ -13,7 +13,7 @@ import type { Settings } from './settings.ts';
 import { usageError } from '../model/usage-error.ts';
 import { messageOf } from '../../control/message-of.ts';
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly json: boolean;
   readonly verbose: boolean;
   readonly eventsFile: string | null;
@@ -35,7 +35,7 @@ export async function launch(request: JobRequest, options: LaunchOptions): Promi
 }
 
 /** Of a command whose job measures: everything but the measurement is told to `others`. */
-export interface MeasuringReporters {
+interface MeasuringReporters {
   readonly json: boolean;
   readonly streams: StandardStreams;
   readonly others: Reporter;
@@ -82,7 +82,7 @@ export function plainReporter(
 }
 
 /** The note for `ncclrun ps`, and the files of --events and --report, which it opens; those of --output follow when it is known who runs where. Rejects with a FailureError (usage) where one cannot be written. */
-export async function fileReporters(request: JobRequest, options: LaunchOptions): Promise<Reporter[]> {
+async function fileReporters(request: JobRequest, options: LaunchOptions): Promise<Reporter[]> {
   const reporters: Reporter[] = [new JobNote()];
   if (request.outputFiles.length > 0) {
     const { OutputFilesReporter } = await import('../report/output-files.ts');

@@ -6,7 +6,7 @@ import { usageError } from '../model/usage-error.ts';
 const objects = ['node', 'numa', 'gpu'] as const;
 const policies = ['slot', 'node', 'numa', 'gpu', 'seq'] as const;
 
-export interface ParsedMapBy {
+interface ParsedMapBy {
   readonly mapBy: MapBy;
   /** Open MPI's modifier: `slot:OVERSUBSCRIBE`. */
   readonly oversubscribe: boolean;

@@ -3,7 +3,7 @@ import type { OutputPattern, PatternPart } from '../model/output-pattern.ts';
 import { nearest } from '../text/nearest.ts';
 import { usageError } from '../model/usage-error.ts';
 
-export interface OutputRequest {
+interface OutputRequest {
   readonly files: readonly OutputPattern[];
   /** False: the files are enough (`:nocopy`). */
   readonly shown: boolean;

@@ -6,7 +6,7 @@ import { layerOfEnvironment, layerOfFlags, mergeSettings, Settings, type Setting
 import { type ReadSettings, readSettingsFile, settingsFiles } from './settings-file.ts';
 import { findByFlag, type GivenOption, splitCommandLine } from './split.ts';
 
-export interface ReadCommandLine<Name extends string> {
+interface ReadCommandLine<Name extends string> {
   /** `help` and `version` stand before everything else, even before settings that are wrong. */
   readonly asked: 'help' | 'version' | null;
   readonly settings: Settings<Name>;

@@ -13,7 +13,7 @@ import { usageError } from '../model/usage-error.ts';
 const MAX_BYTES = 1024 * 1024;
 
 /** `project`: it lies where the user stands, and may be part of somebody else's project. */
-export interface SettingsFile {
+interface SettingsFile {
   readonly kind: 'project' | 'user';
   readonly path: string;
 }

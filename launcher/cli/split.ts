@@ -16,13 +16,13 @@ export interface GivenOption {
 }
 
 /** Options, and what follows them. */
-export interface Part {
+interface Part {
   readonly given: readonly GivenOption[];
   /** The program and its arguments, or the command's own words. */
   readonly words: readonly string[];
 }
 
-export interface SplitCommandLine extends Part {
+interface SplitCommandLine extends Part {
   /** The programs after the first; each has a word at least. */
   readonly further: readonly Part[];
 }

@@ -13,7 +13,7 @@ import type { JobResult, RankMap, Reporter } from '../model/types.ts';
 import { installationRoot, type localTopology } from '../local/host.ts';
 import type { StandardStreams } from '../report/standard-streams.ts';
 
-export type Detected = Awaited<ReturnType<typeof localTopology>>;
+type Detected = Awaited<ReturnType<typeof localTopology>>;
 
 /** `settings`: how hosts are reached. A number: the job failed, has said so, and this is the exit status. Throws a FailureError. */
 export async function otherHost(

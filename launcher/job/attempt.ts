@@ -45,7 +45,7 @@ export interface AttemptParts {
   readonly readsStdin: (rank: number) => boolean;
 }
 
-export interface Attempt extends AttemptParts {
+interface Attempt extends AttemptParts {
   readonly job: Job;
   readonly memory: GpuMemoryCheck;
   /** Attempts before this one. */

@@ -11,7 +11,7 @@ const MAX_FRAMES = 1_000_000;
 /** Without a piece of output, where its output is taken. Counted in ticks, which do not come while this process is stopped. */
 const PATIENCE_SECONDS = 30;
 
-export interface EndBoundsOptions {
+interface EndBoundsOptions {
   /** The host waits for us: not all of its output is taken yet. */
   readonly isHeldUp: () => boolean;
   /** It will not end. */

@@ -13,7 +13,7 @@ const TAKEN_BYTES = 2 * 2 ** 30;
 /** Hosts told of one by one. */
 const MOST_HOSTS = 4;
 
-export interface GpuMemoryCheckOptions {
+interface GpuMemoryCheckOptions {
   readonly clock: Clock;
   tell(sentence: string): void;
 }

@@ -14,7 +14,7 @@ const MAX_INQUIRIES = 64;
 /** Communicators of which a hang was told. */
 const REMEMBERED = 1024;
 
-export interface HangWatchOptions {
+interface HangWatchOptions {
   /** Hosts that have ranks and may answer. */
   hosts(): readonly string[];
   send(host: string, frame: Frame): void;
@@ -82,7 +82,7 @@ export class HangWatch {
 }
 
 /** Null where nobody is inside an operation any more. */
-export function describeHang(
+function describeHang(
   answers: ReadonlyMap<string, HostWhereabouts>,
   asked: readonly string[],
   hostOf: (rank: number) => string,

@@ -11,13 +11,13 @@ const MOST_FAILURES = 2;
 /** Nothing of the job is on the host any more, or never was. */
 const GONE: ReadonlySet<Failure['type']> = new Set(['host-lost', 'host-unreachable', 'agent']);
 
-export interface Replacement {
+interface Replacement {
   readonly map: RankMap;
   /** A sentence for each host that was set aside, or should have been. */
   readonly told: readonly string[];
 }
 
-export interface AttemptEnd {
+interface AttemptEnd {
   /** What decided it. */
   readonly primary: Failure;
   readonly failures: readonly Failure[];

@@ -22,7 +22,7 @@ import { HostBounds } from './host-bounds.ts';
 import type { HostPreflight } from './preflight.ts';
 import type { HostSlots } from '../model/types.ts';
 
-export type HostState =
+type HostState =
   | { readonly name: 'connecting' }
   | { readonly name: 'up'; readonly hello: AgentHello }
   | { readonly name: 'running'; readonly hello: AgentHello }

@@ -25,7 +25,7 @@ interface Kind {
   readonly waiting: Set<number>;
 }
 
-export interface MachinesOptions {
+interface MachinesOptions {
   /** Loads the planner's reader of machines, which few jobs need. Throws TopologyError, UnplannableError. */
   read(machine: Machine): Promise<HostMachine>;
   send(host: number, frame: Frame): void;

@@ -21,7 +21,7 @@ export function outputWindow(hosts: number): number {
   return Math.max(MIN_HOST_WINDOW_BYTES, Math.min(MAX_HOST_WINDOW_BYTES, share));
 }
 
-export interface OrderFacts {
+interface OrderFacts {
   readonly request: JobRequest;
   readonly jobId: string;
   readonly version: string;
@@ -53,7 +53,7 @@ export function commonOrder({ request, jobId, version, installation, hostCount, 
   } as const satisfies Omit<AgentOrder, 'hostName' | 'placement'>;
 }
 
-export interface PlacementFacts {
+interface PlacementFacts {
   /** All of the job, in its order. */
   readonly programs: readonly OrderedProgram[];
   /** --isolate-gpus */

@@ -15,7 +15,7 @@ export interface ReachHost {
   ask(question: ReachQuestion): Promise<ReachAnswer | null>;
 }
 
-export interface Reached {
+interface Reached {
   /** By host. */
   readonly addresses: readonly string[];
   /** A sentence for each host that others could not reach. */

@@ -8,7 +8,7 @@ import type { PhaseClock } from './phase-clock.ts';
 import { rankResult } from './rank.ts';
 import type { HostResult, JobResult, RankMap, RankResult } from '../model/types.ts';
 
-export interface ResultParts {
+interface ResultParts {
   readonly jobId: string;
   readonly job: Job;
   /** Null if the job ended before its ranks were mapped. */

@@ -33,7 +33,7 @@ export function hasStdin(): boolean {
 }
 
 /** Where a rank's input goes. */
-export interface StdinHost {
+interface StdinHost {
   send(frame: Frame): void;
 }
 

@@ -22,7 +22,7 @@ export function failureOf(error: unknown): Failure {
 }
 
 /** null: it is no refusal of the system's that somebody can do something about. */
-export function systemFailure(error: unknown): SystemFailure | null {
+function systemFailure(error: unknown): SystemFailure | null {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null;
   const remedy = remedies[error.code];
   if (remedy === undefined) return null;

@@ -29,7 +29,7 @@ type State =
   | { readonly name: 'due'; readonly waiting: Waiting | null }
   | { readonly name: 'open'; readonly waiting: Waiting };
 
-export interface VerdictHandler {
+interface VerdictHandler {
   /** What the policy waits for; null: it can decide. */
   awaits(): Awaited | null;
   /** The policy is to decide now. */

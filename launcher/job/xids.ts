@@ -12,7 +12,7 @@ const MOST_KEPT = 10_000;
 /** Hosts' clocks differ, and the kernel's log lags a little. */
 const SLACK_MS = 500;
 
-export interface XidsOptions {
+interface XidsOptions {
   /** By how much that host's clock is ahead of ours. */
   clockAheadMs(host: string): number;
   /** `at`: when, by our clock. */

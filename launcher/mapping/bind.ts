@@ -13,7 +13,7 @@ export interface Binding {
   readonly gpu: number | null;
 }
 
-export type BindingRequest = Pick<JobRequest, 'bindTo' | 'oversubscribe'>;
+type BindingRequest = Pick<JobRequest, 'bindTo' | 'oversubscribe'>;
 
 /** Whether hosts must say what they have before their ranks can be started. */
 export function needsTopology(

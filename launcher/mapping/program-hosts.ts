@@ -7,12 +7,12 @@ import { Reading } from '../allocation/grammar/reading.ts';
 import type { HostSlots, JobRequest } from '../model/types.ts';
 
 /** Indexes of the allocation's hosts, and how many slots of each are the program's at most; null: as many as it has. */
-export type OwnHosts = ReadonlyMap<number, number | null>;
+type OwnHosts = ReadonlyMap<number, number | null>;
 
 /** Null: any host. `taken`: ranks of the programs before, by host. Throws what allocate throws. */
 export type HostsOfProgram = ((taken: readonly number[]) => OwnHosts) | null;
 
-export interface JobHosts {
+interface JobHosts {
   readonly allocation: Hosts;
   /** By program. */
   readonly hostsOf: readonly HostsOfProgram[];

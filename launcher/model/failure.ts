@@ -20,7 +20,7 @@ export interface SourcePosition {
 }
 
 /** The command line, a variable or a settings file is wrong. Exit status 2. */
-export interface UsageFailure {
+interface UsageFailure {
   readonly type: 'usage';
   readonly message: string;
   /** Where it stands in a settings file. */
@@ -35,7 +35,7 @@ export interface HostfileFailure {
   readonly remedy: string | null;
 }
 /** More ranks than slots, or a rank that fits nowhere. Exit status 2. */
-export interface AllocationFailure {
+interface AllocationFailure {
   readonly type: 'allocation';
   readonly message: string;
   readonly remedy: string | null;
@@ -125,12 +125,12 @@ export interface RankMissingFailure extends MayFollowXids {
   readonly stderrTail: readonly string[];
 }
 /** --timeout ran out. Exit status 124. */
-export interface TimeoutFailure {
+interface TimeoutFailure {
   readonly type: 'timeout';
   readonly seconds: number;
 }
 /** --spawn-timeout ran out: not every host was up, or not every rank had started. Exit status 124. */
-export interface SpawnTimeoutFailure {
+interface SpawnTimeoutFailure {
   readonly type: 'spawn-timeout';
   readonly seconds: number;
   /** Who was late, and in which phase: "node17 (connect)", "rank 3 on node1 (spawn)". */
@@ -148,16 +148,16 @@ export interface InitTimeoutFailure {
   readonly stderr: { readonly rank: number; readonly tail: readonly string[] } | null;
 }
 /** --on-hang abort: ranks did not get on in an operation. Exit status 124. */
-export interface HangFailure extends Hang, MayFollowXids {
+interface HangFailure extends Hang, MayFollowXids {
   readonly type: 'hang';
 }
 /** The user's signal, or nobody reads our output any more (SIGPIPE). Exit status 128 + signal: 130, 143, 129, 141. */
-export interface InterruptFailure {
+interface InterruptFailure {
   readonly type: 'interrupt';
   readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE';
 }
 /** Our stdout or stderr takes no more bytes (a full disk, say; a broken pipe is an interrupt). Exit status 125. */
-export interface OutputFailure {
+interface OutputFailure {
   readonly type: 'output';
   readonly message: string;
 }
@@ -169,7 +169,7 @@ export interface SystemFailure {
   readonly remedy: string | null;
 }
 /** A defect of ours; never a stack trace for the user. Exit status 125. */
-export interface InternalFailure {
+interface InternalFailure {
   readonly type: 'internal';
   readonly message: string;
 }

@@ -31,7 +31,7 @@ interface FlagOnly {
   readonly environment: readonly [];
 }
 
-export interface SettingOption {
+interface SettingOption {
   /** Environment variables, the stronger one first. */
   readonly environment: readonly [string, ...string[]];
   readonly project: ProjectRule;

@@ -11,7 +11,7 @@ export interface OutputPattern {
 }
 
 /** Who wrote something. */
-export interface OutputSource {
+interface OutputSource {
   readonly rank: number;
   readonly host: string;
   readonly stream: 'stdout' | 'stderr';

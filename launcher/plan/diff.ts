@@ -36,7 +36,7 @@ const plan = v.object({
 });
 type Plan = v.InferOutput<typeof plan>;
 
-export interface PlanFile {
+interface PlanFile {
   readonly name: string;
   readonly text: string;
 }

@@ -7,7 +7,7 @@ import { parseBytes } from '../model/values.ts';
 import { readTopologyFile } from '../topology/file.ts';
 import { counted } from '../text/counted.ts';
 
-export interface Wanted {
+interface Wanted {
   readonly topologies: readonly string[];
   readonly nodes: number | null;
   readonly ranks: number | null;

@@ -3,7 +3,7 @@ import type { Cluster } from '../../control/planner/cluster/cluster.ts';
 import { isOverloaded, linkLoads, shareOf } from '../../control/planner/verify/link-loads.ts';
 import { columns } from './columns.ts';
 
-export interface Verified {
+interface Verified {
   readonly text: string;
   readonly ok: boolean;
 }

@@ -35,7 +35,7 @@ export interface GraphView {
   readonly channels: readonly ChannelView[];
 }
 
-export interface BottleneckView {
+interface BottleneckView {
   readonly from: string;
   readonly to: string;
   /** GB/s that the link carries, and those planned on it. */
@@ -52,7 +52,7 @@ export interface ChannelView {
   readonly nics: readonly number[];
 }
 
-export interface HierarchyView {
+interface HierarchyView {
   /** Each the ranks of one place on their hosts. */
   readonly rails: number;
   /** GB/s of one rail, and of all. */
@@ -64,7 +64,7 @@ export interface HierarchyView {
   readonly nics: readonly number[];
 }
 
-export interface TuningView {
+interface TuningView {
   readonly collective: CollectiveName;
   /** Of the larger of a rank's two buffers. */
   readonly bytes: number;
@@ -77,7 +77,7 @@ export interface TuningView {
   readonly others: readonly FormView[];
 }
 
-export interface FormView {
+interface FormView {
   readonly algorithm: string;
   readonly protocol: string;
   readonly predictedMicroseconds: number;
@@ -118,7 +118,7 @@ export interface PlanView {
   readonly rings?: readonly (readonly number[])[];
 }
 
-export interface ViewOptions {
+interface ViewOptions {
   readonly collectives: readonly CollectiveName[];
   readonly sizes: readonly number[];
   /** With the orders over all ranks. */

@@ -14,7 +14,7 @@ import { signalStatus } from '../model/failure-error.ts';
 import { signalName } from './signal-name.ts';
 import { xidLines, xidRemedy } from './xid-text.ts';
 
-export interface FailureText {
+interface FailureText {
   /** One sentence without a final full stop. */
   readonly sentence: string;
   /** Lines that belong to it: the place in a file, what a remote shell said. */

@@ -16,7 +16,7 @@ const QUIET_MS = 300;
 /** To the line's start, and clear to its end (ECMA-48, EL). */
 const erasing = Buffer.from('\r\u001B[K');
 
-export interface LiveOptions {
+interface LiveOptions {
   readonly stderr: Writer;
   /** Null where it does not go to the same terminal. */
   readonly stdout: Writer | null;

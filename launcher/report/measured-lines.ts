@@ -1,7 +1,7 @@
 /** What a measuring program says on rank 0's stdout: lines of its own, and what is none of them. */
 import type { OutputChunk } from '../model/event.ts';
 
-export interface TakenLines<Line> {
+interface TakenLines<Line> {
   readonly lines: readonly Line[];
   /** Other output, as stderr has it; null: there is none. */
   readonly others: OutputChunk | null;

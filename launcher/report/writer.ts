@@ -16,7 +16,7 @@ interface Waiter {
   readonly reject: (error: Error) => void;
 }
 
-export interface WriterOptions {
+interface WriterOptions {
   /** As Batch's. */
   readonly keptBytes?: number;
   /** Called once, when more has to be written than a pipe holds. */

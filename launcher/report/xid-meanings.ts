@@ -2,7 +2,7 @@
  * What NVIDIA's Xids mean and what to do next, in our words (NVIDIA, "Xid Errors", its catalogue and "GPU Debug Guidelines"). The most frequent
  * ones: what the driver says of the others has to do.
  */
-export interface XidMeaning {
+interface XidMeaning {
   /** Told where the driver's line says nothing. */
   readonly what: string;
   /** null: it follows from another error, or harms nobody. */

@@ -1,6 +1,6 @@
 /** A batch script for Slurm that runs ncclrun in place of itself: its signals reach ncclrun, and its status is the job's. */
 
-export interface BatchScript {
+interface BatchScript {
   /** Options of sbatch as typed: `--nodes 4`, `-N4`, `--time=1:00:00`. */
   readonly options: readonly string[];
   /** ncclrun's path. */

@@ -6,7 +6,7 @@ import * as attribute from '../../control/topology/attribute.ts';
 import { elementsOf, everyElement } from '../../control/topology/element.ts';
 import type { Child, Element } from '../../control/topology/element.ts';
 
-export interface Completed {
+interface Completed {
   readonly system: Element;
   /** Of its GPUs those that had no rank. */
   readonly unused: ReadonlySet<Element>;

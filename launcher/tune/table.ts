@@ -6,7 +6,7 @@ import type { MeasuredForm, Table } from '../../control/planner/measured/table.t
 import { collectiveOf } from '../cli/collectives.ts';
 import type { TuneRow } from './lines.ts';
 
-export interface Measured {
+interface Measured {
   readonly rows: readonly TuneRow[];
   /** Of the host that planned, as JSON. */
   readonly key: string;

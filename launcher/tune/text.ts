@@ -21,7 +21,7 @@ export function tuneLine(rows: readonly TuneRow[]): string {
   return ` ${cells([best.collective, `${best.bytes}`, formText(best), timeText(best), form, time, slower])}\n`;
 }
 
-export function fastest(rows: readonly TuneRow[]): TuneRow | null {
+function fastest(rows: readonly TuneRow[]): TuneRow | null {
   return rows.reduce<TuneRow | null>((best, row) => (best === null || row.timeUs < best.timeUs ? row : best), null);
 }
 

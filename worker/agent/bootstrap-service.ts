@@ -19,7 +19,7 @@ export interface BootstrapService {
   close(): void;
 }
 
-export interface BootstrapPlace {
+interface BootstrapPlace {
   readonly native: Native;
   readonly order: AgentOrder;
   readonly placement: Placement;

@@ -61,7 +61,7 @@ import type { OwnTables } from './tuning.ts';
 import { isInOperation } from './vain-wait.ts';
 import { messageOf } from '../../control/message-of.ts';
 
-export interface BootstrapOptions {
+interface BootstrapOptions {
   readonly native: Native;
   /** The path of a socket to make, or the descriptor of one that listens. */
   readonly socket: string | number;

@@ -16,7 +16,7 @@ import type { Engine } from './engine.ts';
 
 const EVERY_MS = 250;
 
-export interface Watched {
+interface Watched {
   readonly key: Key;
   /** It has ranks on other hosts. */
   readonly wide: boolean;
@@ -26,7 +26,7 @@ export interface Watched {
   readonly gone: Leavers;
 }
 
-export interface CallWatchOptions<Some extends Watched> {
+interface CallWatchOptions<Some extends Watched> {
   readonly hostName: string;
   communicators(): Iterable<Some>;
   sendUp(frame: Frame): void;

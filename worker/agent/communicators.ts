@@ -67,7 +67,7 @@ interface Communicator {
   watch: NodeJS.Timeout | null;
 }
 
-export interface CommunicatorsOptions {
+interface CommunicatorsOptions {
   readonly hostName: string;
   readonly native: Native;
   readonly channel: EngineChannel;
@@ -81,7 +81,7 @@ export interface CommunicatorsOptions {
 }
 
 /** A rank that left for good before its communicator ended. */
-export interface Departure {
+interface Departure {
   readonly how: LeftHow;
   readonly reason: string;
   /** Its process ended with status 0. */

@@ -16,7 +16,7 @@ import type { Gathering } from '../../control/rendezvous/collector.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Asker, Engine } from './engine.ts';
 
-export interface GatheringsOptions {
+interface GatheringsOptions {
   readonly hostIndex: number;
   readonly hostName: string;
   readonly epoch: number;
@@ -33,7 +33,7 @@ export interface GatheringsOptions {
   refuse(askers: readonly Asker[], failure: RendezvousFailure): void;
 }
 
-export interface Contribution {
+interface Contribution {
   readonly key: Key;
   readonly size: number;
   readonly bytes: Uint8Array;

@@ -9,7 +9,7 @@ import { removeUnguarded } from './runtime-directory.ts';
 
 const WARDEN_MS = 500;
 
-export interface GuardianHandler {
+interface GuardianHandler {
   frame(frame: Frame): void;
   /** The process is gone and all its frames have been delivered. `how` is a phrase: "was killed by SIGKILL". */
   gone(how: string): void;

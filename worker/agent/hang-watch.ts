@@ -9,7 +9,7 @@ import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 const LOOKS = 8; // within the time that counts as long
 const MOST_BETWEEN_MS = 1000;
 
-export interface HangWatchOptions {
+interface HangWatchOptions {
   /** Without progress for so long a rank hangs; 0: nobody is interested. */
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];

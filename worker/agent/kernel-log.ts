@@ -7,7 +7,7 @@ const RECORD_BYTES = 8192;
 /** Taken at a time; the rest is for the next time. */
 const MOST_RECORDS = 2000;
 
-export interface KernelRecord {
+interface KernelRecord {
   /** Milliseconds since the machine's start, nearly as CLOCK_MONOTONIC counts them. */
   readonly sinceBootMs: number;
   /** Its first line. */

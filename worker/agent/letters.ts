@@ -16,7 +16,7 @@ import type { Engine, EngineChannel } from './engine.ts';
 
 const NOTHING = new Uint8Array(0);
 
-export interface LettersOptions {
+interface LettersOptions {
   readonly channel: EngineChannel;
   /** All messages go by the launcher: it alone sees both ends, whichever comes first. */
   readonly acrossHosts: boolean;

@@ -12,7 +12,7 @@ const LIMIT_MS = 30_000;
 /** What contexts of others and the driver's own bookkeeping may take meanwhile. */
 const TOLERANCE = 0.02;
 
-export interface MemoryWaitOptions {
+interface MemoryWaitOptions {
   /** What was free at first; may never be known. */
   readonly before: Promise<readonly GpuMemory[]>;
   /** Asks for the same GPUs. The answer may never come: a broken GPU may keep NVML for ever. */

@@ -11,7 +11,7 @@ const GUARDIAN_MS = 1000;
 /** Survivors named one by one. */
 const MOST_NAMED = 8;
 
-export interface Swept {
+interface Swept {
   /** Processes that were killed. */
   readonly killed: number;
   /** A sentence for each process that SIGKILL does not end. */

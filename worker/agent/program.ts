@@ -16,7 +16,7 @@ export function fromOwnInstallation(argv: readonly string[], theirs: string): re
   return [join(installationRoot, program.slice(theirs.length)), ...rest];
 }
 
-export interface NodeProgram {
+interface NodeProgram {
   readonly argv: readonly string[];
   /** Whether the file can be read. Node itself would only answer with a status of 1. */
   readonly readable: boolean;

@@ -11,7 +11,7 @@ import { watchXids, type XidWatch } from './xid-watch.ts';
 /** What NVML said before the first ranks of a job started: agents of later attempts are others, in the same process. */
 const atFirst = new Map<string, Promise<NvmlAnswer>>();
 
-export interface RankGpuWatchOptions {
+interface RankGpuWatchOptions {
   readonly native: Native;
   readonly order: AgentOrder;
   readonly report: (report: AgentReport) => void;

@@ -6,7 +6,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { decodeMerged, encodeKeyFailed } from '../../control/messages/rendezvous-codec.ts';
 import { JOIN_ROUND } from '../../control/messages/rendezvous.ts';
 
-export interface Spread {
+interface Spread {
   /** Processes of the job. */
   readonly all: number;
   readonly here: number;

@@ -19,7 +19,7 @@ export function sshConnection(environment: NodeJS.ProcessEnv): TcpConnection | n
   return { localAddress, localPort: Number(localPort), remoteAddress, remotePort: Number(remotePort) };
 }
 
-export interface TcpSilenceOptions {
+interface TcpSilenceOptions {
   readonly connection: TcpConnection;
   /** Between looks; something is sent in between. */
   readonly everyMs: number;

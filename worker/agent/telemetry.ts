@@ -30,7 +30,7 @@ export const HASHES = 36;
 export const NO_RANK = 0xffff_ffff;
 
 const STATES = ['free', 'idle', 'queued', 'running', 'waiting', 'failed'] as const;
-export type EngineState = (typeof STATES)[number];
+type EngineState = (typeof STATES)[number];
 
 /** One communicator of one process. */
 export interface TelemetrySlot {

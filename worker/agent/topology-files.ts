@@ -48,7 +48,7 @@ export function topologyFiles(
 }
 
 /** What files say of this host. */
-export interface GivenTopology {
+interface GivenTopology {
   readonly file: Element | null;
   readonly graphs: Element | null;
 }

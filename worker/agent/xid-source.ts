@@ -6,7 +6,7 @@ import { parseXid, type XidLine } from './xid.ts';
 
 export type XidNative = Pick<Native, 'kernelLogOpen' | 'xidEventsOpen' | 'xidEventsTake' | 'xidEventsClose'>;
 
-export interface XidNews {
+interface XidNews {
   readonly line: XidLine;
   /** As KernelRecord has it; null: not known. */
   readonly sinceBootMs: number | null;

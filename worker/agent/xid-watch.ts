@@ -14,7 +14,7 @@ const MOST_TOLD = 64;
 /** Of the machine itself, not of a container: there the kernel's pids are not ours (Linux, PROC_PID_INIT_INO). */
 const MACHINE_PIDS = 'pid:[4026531836]';
 
-export interface XidWatchOptions {
+interface XidWatchOptions {
   readonly native: XidNative;
   /** Each rank's own. */
   readonly gpus: ReadonlyMap<number, HostGpu>;

@@ -36,7 +36,7 @@ export interface LocalServer {
 /** One rank's membership in a communicator. Failed calls give the sentence of ncclGetLastError. */
 export type CommHandle = { readonly __communicator: unique symbol };
 
-export interface CommInfo {
+interface CommInfo {
   readonly rank: number;
   readonly size: number;
   readonly localRank: number;
@@ -46,7 +46,7 @@ export interface CommInfo {
 }
 
 /** What commInit needs. */
-export interface Job {
+interface Job {
   readonly uniqueId: Uint8Array;
   readonly size: number;
   readonly rank: number;
@@ -126,7 +126,7 @@ export interface NvmlGpu {
   readonly c2c: { readonly count: number; readonly bandwidth: number } | null;
 }
 
-export type XidEvents = { readonly __xidEvents: unique symbol };
+type XidEvents = { readonly __xidEvents: unique symbol };
 
 /** A GPU's memory in bytes, and who has a context there. */
 export interface NvmlMemory {

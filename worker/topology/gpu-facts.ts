@@ -51,7 +51,7 @@ function fromNvml(nvml: readonly NvmlGpu[], cuda: readonly CudaGpu[] | string): 
 }
 
 /** Links that a GPU of a generation has at most. */
-export function linksOf(computeCapability: number): number {
+function linksOf(computeCapability: number): number {
   if (computeCapability < 60) return 0;
   if (computeCapability < 70) return 4;
   if (computeCapability < 80) return 6;

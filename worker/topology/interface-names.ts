@@ -1,6 +1,6 @@
 /** Lists by which users choose interfaces and cards: NCCL_SOCKET_IFNAME, NCCL_IB_HCA (NCCL's documentation, environment variables). */
 
-export interface NameList {
+interface NameList {
   /** What the list names is not to be used. */
   readonly excludes: boolean;
   /** Names are whole, not beginnings. */

@@ -1,5 +1,5 @@
 /** What sysfs says of a PCI device, as attributes of NCCL's `pci` element. */
-import { listDirectory, readText } from './system-files.ts';
+import { readText } from './system-files.ts';
 import type { PciPlace } from './walk.ts';
 
 /** In NCCL's order; files that are not there give no attribute. `otherwise`: the class where sysfs does not say it. */
@@ -36,9 +36,4 @@ function linkWidth(root: string, path: string): number {
 /** Class of the device at an address, such as 0x068000, an NVSwitch; null: it is not to be seen here. */
 export function classOf(root: string, path: string | null): string | null {
   return path === null ? null : readText(root, `${path}/class`) || null;
-}
-
-/** Addresses of all devices, in order. */
-export function pciDevices(root: string): string[] {
-  return listDirectory(root, 'sys/bus/pci/devices').toSorted();
 }

@@ -13,7 +13,7 @@ export interface PciPlace {
   readonly path: string | null;
 }
 
-export interface Walk {
+interface Walk {
   /** The device first, then the switches above it. */
   readonly places: readonly PciPlace[];
   /** NUMA node as the device says it, -1 where it says none. */

@@ -6,7 +6,7 @@ import { agree } from './agreement.ts';
 import type { Cluster } from './cluster.ts';
 import type { FoundChannel, Graph } from '../search/graph.ts';
 
-export interface CollnetPlace {
+interface CollnetPlace {
   /** Towards the network on this channel, or back. */
   readonly direction: 'up' | 'down';
   /** The rank nearer to the network; of the master the number of ranks, which stands for the network. */

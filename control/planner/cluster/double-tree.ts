@@ -3,7 +3,7 @@
  * hands on about as much as it gets. P. Sanders, J. Speck, J. L. Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,
  * Parallel Computing 35 (2009).
  */
-export interface TreePlace {
+interface TreePlace {
   /** -1: the root. */
   readonly parent: number;
   /** Which of the parent's children it is; of the root 0. */
@@ -12,7 +12,7 @@ export interface TreePlace {
   readonly children: readonly TreeChild[];
 }
 
-export interface TreeChild {
+interface TreeChild {
   readonly place: number;
   readonly number: 0 | 1;
 }

@@ -9,7 +9,7 @@ import { placeInDoubleTree } from './double-tree.ts';
 import type { HostShape } from './host-shape.ts';
 
 /** A rank's way to the network. */
-export interface RailEnd {
+interface RailEnd {
   /** Place in the machine's list of nets. */
   readonly nic: number;
   /** MB/s, where all of the NIC's ranks use it at once. */

@@ -27,7 +27,7 @@ export interface PlannedCluster {
   readonly situation: Situation;
 }
 
-export interface PlanOptions {
+interface PlanOptions {
   readonly shape: ShapeOptions;
   readonly routes: RouteOptions;
   readonly limits: ChannelLimits;

@@ -5,7 +5,7 @@ import type { GpuNode } from '../machine/node.ts';
 import type { Routes } from '../machine/routes.ts';
 import type { Cluster } from './cluster.ts';
 
-export interface PointToPoint {
+interface PointToPoint {
   /** Powers of two, of all peers together and of each. */
   readonly channels: number;
   readonly perPeer: number;
@@ -64,7 +64,7 @@ function powerOfTwo(least: number): number {
 }
 
 /** A message's direction, as the rank sees it that asks. */
-export type Direction = 'sends' | 'receives';
+type Direction = 'sends' | 'receives';
 
 /**
  * The channel of part `part` (0 to perPeer - 1) of what `rank` sends to or receives from `peer`; both come to the same one. Parts lie far apart, so that
@@ -80,9 +80,4 @@ export function channelOfPair(
   const distance = direction === 'receives' ? rank - peer : peer - rank;
   const delta = (ranks + distance) % ranks;
   return (delta + mirrored(part, channels)) % channels;
-}
-
-/** Peers that are reached through another GPU: connected when the communicator begins, unless NCCL_NVB_PRECONNECT=0. */
-export function peersThroughGpus(routes: Routes, gpu: GpuNode): GpuNode[] {
-  return routes.machine.gpus.filter((other) => routes.path(gpu, other).type === 'NVB');
 }

@@ -65,7 +65,7 @@ export function isLater(peers: readonly Pick<PlannedPeer, 'communicators'>[]): b
   return peers.some(({ communicators }) => communicators >= FIRST_ONES);
 }
 
-export interface Wanted {
+interface Wanted {
   readonly ranks: number;
   readonly channels: number;
   /** That a message may use: the first ones. */

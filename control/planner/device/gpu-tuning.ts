@@ -174,7 +174,7 @@ function bytesPerChannel(collective: CollectiveName, { algorithm, protocol }: St
   return BYTES_PER_CHANNEL[protocol] * (wholeAtEveryRank && algorithm !== 'directTwoShot' ? 1 : ranks);
 }
 
-export interface Effort {
+interface Effort {
   readonly channels: number;
   readonly threads: number;
 }

@@ -20,7 +20,7 @@ const SPEEDS: Readonly<Record<ProtocolName, Speed>> = {
 
 const MEBIBYTE = 2 ** 20;
 
-export interface Ranks {
+interface Ranks {
   readonly ranks: number;
   readonly hosts: number;
   /** On the host that has most; below one counts as one. */

@@ -25,7 +25,7 @@ interface Choice extends Way {
 /** Protocols of the host device, the one for all sizes first. */
 export const PROTOCOLS_ON_HOSTS: readonly ProtocolName[] = ['simple', 'll'];
 
-export interface Extent {
+interface Extent {
   readonly ranks: number;
   readonly hosts: number;
   /** Of the plan. */

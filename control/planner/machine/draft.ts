@@ -3,7 +3,7 @@ import type { Link, LinkKind, Machine, MachineNode } from './node.ts';
 
 /** What a node is, before its place and links are known. */
 type Facts<Node> = Node extends MachineNode ? Omit<Node, 'index' | 'links'> : never;
-export type NodeFacts = Facts<MachineNode>;
+type NodeFacts = Facts<MachineNode>;
 
 export interface DraftNode {
   readonly facts: NodeFacts;

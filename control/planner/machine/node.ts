@@ -31,18 +31,18 @@ export interface CpuNode extends Common {
   readonly socketBandwidth: number;
 }
 
-export interface PciNode extends Common {
+interface PciNode extends Common {
   readonly kind: 'pci';
   /** Vendor, device, and those of the subsystem: 16 hexadecimal digits. */
   readonly model: string;
 }
 
-export interface SwitchNode extends Common {
+interface SwitchNode extends Common {
   /** All NVSwitches of the machine together. */
   readonly kind: 'nvswitch';
 }
 
-export interface NicNode extends Common {
+interface NicNode extends Common {
   readonly kind: 'nic';
 }
 

@@ -14,7 +14,7 @@ export const MOST_CHANNELS_ON_HOSTS = 2;
 /** From here on, beyond all sizes that there are, a measuring plan has its numbered rows. */
 export const NUMBERED_FROM = 2 ** 40;
 
-export interface Surroundings extends Among {
+interface Surroundings extends Among {
   readonly device: DeviceName;
   readonly situation: Situation;
 }

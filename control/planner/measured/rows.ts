@@ -12,7 +12,7 @@ import { crossing, isMeasuredAt, timeAt } from './times.ts';
 const NOISE = 1.03;
 const MEBIBYTE = 2 ** 20;
 
-export interface Allowed {
+interface Allowed {
   readonly preferences: Preferences;
   /** Of the plan. */
   readonly channels: number;

@@ -32,7 +32,7 @@ export interface TableUse {
   readonly measured: boolean;
 }
 
-export interface TablesOptions {
+interface TablesOptions {
   readonly directory: string;
   readonly names: HardwareNames;
   /** Plans are for measuring. */

@@ -12,7 +12,7 @@ import { fitsUpwards } from './phases.ts';
 import { speedsFor } from './speeds.ts';
 import type { Surroundings } from './surroundings.ts';
 
-export interface SearchRequest {
+interface SearchRequest {
   readonly pattern: Pattern;
   /** Channels go in and out by NICs. */
   readonly acrossHosts: boolean;

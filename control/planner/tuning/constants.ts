@@ -5,7 +5,7 @@
  */
 import type { AlgorithmName, ProtocolName } from '../../plan/types.ts';
 
-export type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
+type ByProtocol<Value> = Readonly<Record<ProtocolName, Value>>;
 export type NetworkAlgorithm = 'ring' | 'tree' | 'collnet';
 
 /** Microseconds before the first byte. */

@@ -7,7 +7,7 @@ import type { Link, MachineNode } from '../machine/node.ts';
 import type { Routes } from '../machine/routes.ts';
 import type { FoundChannel, Graph } from '../search/graph.ts';
 
-export interface LinkLoad {
+interface LinkLoad {
   readonly link: Link;
   /** MB/s. */
   readonly load: number;

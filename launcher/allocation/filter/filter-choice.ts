@@ -11,7 +11,7 @@ import { maximumSlotsInAll, Reading } from '../grammar/reading.ts';
 import { head, indexOutsideBrackets, splitOutsideBrackets, tail, type Token } from '../grammar/tokenize.ts';
 
 /** By the host's key. */
-export type Choice = Map<
+type Choice = Map<
   string,
   {
     /** Numbers of slots; null: all of them. */

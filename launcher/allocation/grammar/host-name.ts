@@ -7,7 +7,7 @@ import { expandHostRange, parseHostRange } from './host-range.ts';
 import type { Reading } from './reading.ts';
 import { head, indexOutsideBrackets, tail, type Token } from './tokenize.ts';
 
-export interface HostWord {
+interface HostWord {
   /** At least one. */
   readonly names: readonly string[];
   readonly user: string | null;
@@ -66,7 +66,7 @@ function parseAddress(token: Token, line: SourceLine, reading: Reading): Named {
 }
 
 /** Eight groups of hex digits, or fewer with one `::`; a dotted IPv4 address may stand for the last two; then perhaps a scope. */
-export function isAddress(text: string): boolean {
+function isAddress(text: string): boolean {
   const [address = '', scope, ...more] = text.split('%');
   if (more.length > 0 || (scope !== undefined && !/^[A-Za-z0-9_.-]{1,64}$/u.test(scope))) return false;
   const halves = address.split('::');

@@ -15,7 +15,7 @@ interface NumberRange {
   readonly width: number;
 }
 
-export interface HostRange {
+interface HostRange {
   readonly pieces: readonly Piece[];
   /** How many names it stands for. */
   readonly count: number;

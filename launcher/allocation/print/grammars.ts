@@ -14,7 +14,7 @@ interface Grammar {
   print(hosts: readonly HostSlots[]): string;
 }
 
-export interface Printed {
+interface Printed {
   readonly text: string;
   /** A sentence for each property that is lost, with the hosts that lose it. */
   readonly lost: readonly string[];

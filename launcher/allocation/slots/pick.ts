@@ -8,7 +8,7 @@ import { type HostEntry, placeOf } from '../grammar/entry.ts';
 import type { ListItem, RelativeHost } from '../grammar/host-list.ts';
 import type { Machine } from '../grammar/machine.ts';
 
-export interface Choice {
+interface Choice {
   /** What the hostfile `file` says. */
   readonly defined: Hosts;
   readonly items: readonly ListItem[];

@@ -3,7 +3,7 @@ import { type CommandName, commandNames } from '../../model/command-names.ts';
 import { type CommandEntry, commandTable, runEntry } from '../command-table.ts';
 import type { Option } from '../../model/option.ts';
 
-export type ValueKind =
+type ValueKind =
   | { readonly type: 'file' }
   | { readonly type: 'directory' }
   | { readonly type: 'hosts' }
@@ -12,7 +12,7 @@ export type ValueKind =
   | { readonly type: 'unknown' };
 
 /** How an option's value is given. */
-export type Takes = 'nothing' | 'attached' | 'word';
+type Takes = 'nothing' | 'attached' | 'word';
 
 export const names: readonly ('run' | CommandName)[] = ['run', ...commandNames];
 

@@ -2,7 +2,7 @@
 import type { Option } from '../../model/option.ts';
 import { helpOption } from './commands.ts';
 
-export const planFormats = ['text', 'json', 'svg', 'nccl-xml', 'engine'] as const;
+const planFormats = ['text', 'json', 'svg', 'nccl-xml', 'engine'] as const;
 
 export const planOptions = [
   {

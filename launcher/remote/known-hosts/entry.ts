@@ -1,6 +1,6 @@
 /** Lines of a known_hosts file: which keys belong to which names (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"). */
 
-export type Marker = 'revoked' | 'cert-authority';
+type Marker = 'revoked' | 'cert-authority';
 
 /** Whose key it is: patterns, as written; or one name, hashed. */
 export type HostNames =
@@ -20,13 +20,13 @@ export interface KnownHost {
 }
 
 /** A line that says nothing to us; ssh passes over such lines, and so do we. */
-export interface UnreadableLine {
+interface UnreadableLine {
   readonly file: string;
   readonly line: number;
   readonly message: string;
 }
 
-export interface KnownHosts {
+interface KnownHosts {
   readonly entries: readonly KnownHost[];
   readonly unreadable: readonly UnreadableLine[];
 }

@@ -4,7 +4,7 @@ import { keyType } from './entry.ts';
 import type { KnownHost } from './entry.ts';
 import { lookupName, namesMatch } from './match.ts';
 
-export type KeyVerdict =
+type KeyVerdict =
   | { readonly kind: 'known'; readonly by: KnownHost }
   | { readonly kind: 'revoked'; readonly by: KnownHost }
   /** Another key of the same type is known. */

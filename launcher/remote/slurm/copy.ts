@@ -10,7 +10,7 @@ import { saidByTasks, statusByHost } from './complaint.ts';
 import { startStep, type Tool } from './srun.ts';
 import { copyTask, refusalOf } from './tasks.ts';
 
-export interface CopyOptions {
+interface CopyOptions {
   readonly hosts: readonly HostSlots[];
   /** Names of those that are known to lack it. */
   readonly lacking: readonly string[];

@@ -19,7 +19,7 @@ const OF_TASKS = [
 
 export type Tool = ReturnType<typeof startTool>;
 
-export interface StepOptions {
+interface StepOptions {
   readonly hosts: readonly HostSlots[];
   /** What runs on each. */
   readonly task: readonly string[];

@@ -5,14 +5,14 @@
  */
 import { matchesList } from '../shell/pattern.ts';
 
-export interface ConfigurationFile {
+interface ConfigurationFile {
   readonly path: string;
   /** Null: we cannot read it. */
   readonly text: string | null;
 }
 
 /** What a host has of the files. */
-export interface Share {
+interface Share {
   /** Hosts of one kind have the same settings, but for the name. */
   readonly kind: string;
   /** What ssh calls the host. */

@@ -18,7 +18,7 @@ export interface Route {
   readonly obstacle: Obstacle | null;
 }
 
-export interface Obstacle {
+interface Obstacle {
   /** "ProxyCommand is set for h1" */
   readonly what: string;
   /** Without it there is no way; else another of the user's keys may do. */

@@ -5,7 +5,7 @@ import { installationRoot, kernelsDirectory } from '../../local/host.ts';
 import { kernelFiles, neededFiles } from './file-names.ts';
 import { BUNDLED_NODE, IDENTITY_FILE } from './identity.ts';
 
-export interface BundleFile {
+interface BundleFile {
   /** Where it lies here. */
   readonly source: string;
   /** Its path in the bundle. */

@@ -14,7 +14,7 @@ import { GUARD } from './watch-script.ts';
 import { ArchiveForm, StagingRefusal, StagingWord, UnpackerStatus } from './protocol.ts';
 import { TRUST } from './trust.ts';
 
-export interface RemoteCommand {
+interface RemoteCommand {
   /** Of the launcher's installation; the host's is looked for at the same path. */
   readonly root: string;
   readonly identity: Identity;

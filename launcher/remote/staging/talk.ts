@@ -8,7 +8,7 @@ import type { Identity } from './identity.ts';
 import { StagingWord } from './protocol.ts';
 import { StagingTurns } from './turns.ts';
 
-export interface StagingTalkOptions {
+interface StagingTalkOptions {
   readonly identity: Identity;
   readonly host: string;
   readonly link: Link;

@@ -7,11 +7,11 @@ import { pileHeight, pilesOf, pileWidth } from './pile.ts';
 import type { Chip } from './pile.ts';
 import { textWidth } from './text-width.ts';
 
-export const GPU = { width: 88, height: 62 };
-export const SWITCH_HEIGHT = 26;
-export const CPU_HEIGHT = 44;
+const GPU = { width: 88, height: 62 };
+const SWITCH_HEIGHT = 26;
+const CPU_HEIGHT = 44;
 /** From a bar to what is below it: room for what the link is. */
-export const DROP = 46;
+const DROP = 46;
 /** Beside a GPU, for its line to the processor. */
 const LANE = 64;
 const GAP = 14;

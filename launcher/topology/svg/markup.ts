@@ -1,7 +1,7 @@
 /** Pieces of SVG as text. */
 import { textWidth } from './text-width.ts';
 
-export type Attributes = Readonly<Record<string, string | number>>;
+type Attributes = Readonly<Record<string, string | number>>;
 
 /** `children` is markup already. */
 export function tag(name: string, attributes: Attributes, children = ''): string {
@@ -17,7 +17,7 @@ function rounded(value: string | number): string {
   return typeof value === 'string' ? value : String(Number(value.toFixed(1)));
 }
 
-export interface TextStyle {
+interface TextStyle {
   readonly size: number;
   readonly anchor?: 'start' | 'middle' | 'end';
   readonly bold?: boolean;
