@@ -38,7 +38,7 @@ interface ExplainedSetting {
   /** `-n`, `NCCLRUN_NP`, `ncclrun.json:2:9`, `default`. */
   readonly source: string | null;
   /** What weaker places say, the strongest of them first; defaults are not told. */
-  readonly outvoted: readonly { readonly source: string; readonly values: readonly string[] }[];
+  readonly overridden: readonly { readonly source: string; readonly values: readonly string[] }[];
 }
 
 /** Throws a FailureError (usage) for a value that cannot be meant. */
@@ -51,10 +51,10 @@ export function explainedSettings(
   const merged = mergeSettings(kept, layers);
   const settings = kept.map(({ name }): ExplainedSetting => {
     const found = merged.get(name);
-    if (found === undefined) return { name, values: [], place: null, source: null, outvoted: [] };
+    if (found === undefined) return { name, values: [], place: null, source: null, overridden: [] };
     const said = layers.map((layer) => layer.get(name)).filter((setting) => setting !== undefined);
-    const outvoted = said.slice(1).map((setting) => ({ source: sourceOf(setting), values: setting.values }));
-    return { name, values: found.values, place: found.place, source: sourceOf(found), outvoted };
+    const overridden = said.slice(1).map((setting) => ({ source: sourceOf(setting), values: setting.values }));
+    return { name, values: found.values, place: found.place, source: sourceOf(found), overridden };
   });
   return { schemaVersion: 1, settings, files: files.map(explainedFile), refused: files.flatMap(refusedSettings) };
 }

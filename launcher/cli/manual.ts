@@ -35,12 +35,12 @@ export function manualPage(version: string): string {
     '.SH COMMANDS',
     ...commands.flatMap(commandLines),
     '.SH ENVIRONMENT',
-    'A variable stands for the option of the same name. The command line outvotes it.',
+    'A variable stands for the option of the same name. The command line overrides it.',
     ...options.flatMap(({ environment, flags: [flag = ''] }) =>
       environment.flatMap((name) => ['.TP', bold(name), escaped(`as ${flag}`)]),
     ),
     '.SH FILES',
-    'Each holds one JSON object whose keys are the long names of options; the environment outvotes them.',
+    'Each holds one JSON object whose keys are the long names of options; the environment overrides them.',
     ...['./ncclrun.json', '$XDG_CONFIG_HOME/ncclrun/config.json']
       .flatMap((path) => ['.TP', italic(path)])
       .concat([escaped('(without XDG_CONFIG_HOME: ~/.config/ncclrun/config.json); weaker than the former')]),

@@ -20,9 +20,9 @@
 namespace ncclrun::cuda {
 namespace {
 
-// NCCLRUN_COPY_PATIENCE, microseconds, in nanoseconds; less than 0: nothing is said.
+// NCCLRUN_COPY_TIMEOUT_US, microseconds, in nanoseconds; less than 0: nothing is said.
 double saidPatience() {
-  const char* const said = std::getenv("NCCLRUN_COPY_PATIENCE");
+  const char* const said = std::getenv("NCCLRUN_COPY_TIMEOUT_US");
   char* end = nullptr;
   const double microseconds = said == nullptr ? -1 : std::strtod(said, &end);
   return said == nullptr || end == said || *end != '\0' ? -1 : microseconds * 1000;

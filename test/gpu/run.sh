@@ -106,7 +106,7 @@ for algorithm in direct ring tree; do
   done
 done
 # copy engines, also where all streams share one of the driver's queues
-copies=(env NCCL_ALGO=copyengine NCCLRUN_COPY_PATIENCE=20000)
+copies=(env NCCL_ALGO=copyengine NCCLRUN_COPY_TIMEOUT_US=20000)
 add native/matrix-copies 120 "${copies[@]}" "${start[@]}" "$programs/matrix" 4
 add native/matrix-copies-one-queue 120 "${copies[@]}" CUDA_DEVICE_MAX_CONNECTIONS=1 "${start[@]}" "$programs/matrix" 5
 # kernels that wait now and then before they hand data on or look for it

@@ -101,7 +101,7 @@ const explained = v.object({
       values: v.array(v.string()),
       place: v.nullable(v.picklist(['flag', 'environment', 'file', 'default'])),
       source: v.nullable(v.string()),
-      outvoted: v.array(v.strictObject({ source: v.string(), values: v.array(v.string()) })),
+      overridden: v.array(v.strictObject({ source: v.string(), values: v.array(v.string()) })),
     }),
   ),
   files: v.array(v.strictObject({ path: v.string(), found: v.boolean(), refused: v.nullable(v.string()) })),
@@ -130,7 +130,7 @@ describe('settings', () => {
       values: ['4'],
       place: 'flag',
       source: '-np',
-      outvoted: [
+      overridden: [
         { source: 'NCCLRUN_NP', values: ['3'] },
         { source: 'ncclrun.json:1:7', values: ['2'] },
         { source: `${user}:1:7`, values: ['1'] },

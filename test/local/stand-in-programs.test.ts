@@ -7,7 +7,7 @@ import { inFull } from '../rig/whole.ts';
 
 const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Some ranks come too late. */
-const COPIES = { ...copiesAlways, NCCLRUN_COPY_PATIENCE: '20000' };
+const COPIES = { ...copiesAlways, NCCLRUN_COPY_TIMEOUT_US: '20000' };
 
 describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
   beforeAll(buildStandIn, 900_000);
@@ -60,7 +60,7 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
 
   // Ranks call their communicators in opposite orders. (The stand-in's own queues would hold up kernels, too.)
   it('in the only queue of a GPU no communicator waits by copies where there is another', async () => {
-    const env = { ...environment, ...COPIES, NCCLRUN_COPY_PATIENCE: '100000', NCCL_DEBUG: 'INFO' };
+    const env = { ...environment, ...COPIES, NCCLRUN_COPY_TIMEOUT_US: '100000', NCCL_DEBUG: 'INFO' };
     const copied = async (more: Record<string, string>): Promise<boolean> => {
       const { stderr } = await programs.run('two_streams 2 6 8 collectives', { ...env, ...more });
       return stderr.includes('by copy engines');

@@ -11,7 +11,7 @@ const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Of the matrix, as in ../long/kernels.test.ts. */
 const PART = 5;
 /** Some ranks come too late. */
-const COPIES = { ...copiesAlways, NCCLRUN_COPY_PATIENCE: '20000' };
+const COPIES = { ...copiesAlways, NCCLRUN_COPY_TIMEOUT_US: '20000' };
 
 describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
   beforeAll(() => {
@@ -31,7 +31,7 @@ describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
         ['through memory of the host', 3, { NCCL_P2P_DISABLE: '1' }],
         ['copy engines', 2, COPIES],
         ['copy engines', 4, COPIES],
-        ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_PATIENCE: '30' }],
+        ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_TIMEOUT_US: '30' }],
         ['copy engines, all streams in one queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
       ],
       3,

@@ -40,5 +40,5 @@ export const fewThreads: Readonly<Record<string, string>> = { NCCL_MAX_NCHANNELS
 /** Copy engines for all that they can do, however late a rank comes: ranks that share two processors come some milliseconds apart. */
 export const copiesAlways: Readonly<Record<string, string>> = {
   NCCL_ALGO: 'copyengine',
-  NCCLRUN_COPY_PATIENCE: '10000000',
+  NCCLRUN_COPY_TIMEOUT_US: '10000000',
 };

@@ -43,10 +43,10 @@ function valuesText({ settings }: ExplainedSettings): string {
 }
 
 function explainedText({ settings, files, refused }: ExplainedSettings): string {
-  const rows = settings.map(({ name, values, source, outvoted }) => [
+  const rows = settings.map(({ name, values, source, overridden }) => [
     name,
     values.length === 0 ? '-' : shellLine(values),
-    `${source ?? 'not set'}${outvoted.map((other) => `; not ${other.source}: ${shellLine(other.values)}`).join('')}`,
+    `${source ?? 'not set'}${overridden.map((other) => `; not ${other.source}: ${shellLine(other.values)}`).join('')}`,
   ]);
   const table = [['setting', 'value', 'from'], ...rows];
   const [first = 0, second = 0] = [0, 1].map((column) => Math.max(...table.map((row) => (row[column] ?? '').length)));

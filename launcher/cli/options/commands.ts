@@ -33,7 +33,7 @@ export const configOptions = [
     kind: { type: 'flag' },
     argument: '',
     group: 'command',
-    help: 'say of each setting where its value comes from, and which weaker places are outvoted',
+    help: 'show where each setting comes from and which lower-priority settings it overrides',
     default: null,
   },
   jsonOption,
