@@ -35,7 +35,7 @@ for (const name of ['ncclrun-guardian', 'ncclrun-dial', 'ncclrun-perf', 'ncclrun
   if (existsSync(join(root, 'build', name))) chmodSync(join(root, 'build', name), 0o755);
 }
 mkdirSync(join(root, 'dist/man'), { recursive: true });
-const manual = spawnSync(process.execPath, [join(root, 'dist/bundle/main.cjs'), 'man'], { encoding: 'utf8' });
+const manual = spawnSync(join(root, 'bin/ncclrun'), ['man'], { encoding: 'utf8' });
 if (manual.status === 0) writeFileSync(join(root, 'dist/man/ncclrun.1'), manual.stdout);
 else console.error(`ncclrun build: no manual page: ${manual.stderr}`);
 await writeIdentity(root);

@@ -7,7 +7,7 @@ type Table = 'member' | 'channel' | 'shape' | 'ring' | 'tree' | 'hostRing' | 'ho
 /** `start`: of a table in `bytes`. */
 export function writeChannels(bytes: Uint8Array, start: (table: Table) => number, tables: ChannelTables): void {
   const view = new DataView(bytes.buffer);
-  // Every machine we build for is little-endian (native/core/frame.cc checks it), so lists are copied as they lie.
+  // Every machine we build for is little-endian (native/base/frame.h checks it), so lists are copied as they lie.
   const copy = (at: number, list: Uint32Array): void => bytes.set(new Uint8Array(list.buffer), at);
   const record = (at: number, fields: readonly (readonly [number, number])[]): void => {
     for (const [offset, value] of fields) view.setUint32(at + offset, value, true);

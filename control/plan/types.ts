@@ -1,6 +1,6 @@
 /**
  * CommPlan: everything the engines need for one communicator. Made once by control/planner (or read from --plan FILE), encoded per
- * host by encode.ts, executed by native/core. The engine decides nothing: it evaluates the formulas below and takes the first listed
+ * host by encode.ts, executed by native/. The engine decides nothing: it evaluates the formulas below and takes the first listed
  * form whose preconditions hold.
  */
 export type CollectiveName =

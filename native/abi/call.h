@@ -4,9 +4,9 @@
 #include <memory>
 #include <system_error>
 
-#include "communicator/communicator.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "communicator/communicator.h"
 #include "communicator/group.h"
 
 #define NCCLRUN_EXPORT extern "C" __attribute__((visibility("default")))

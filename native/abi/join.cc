@@ -6,11 +6,11 @@
 
 #include "abi/call.h"
 #include "agent/config.h"
+#include "agent/unique_id.h"
 #include "base/debug.h"
+#include "base/variables.h"
 #include "communicator/device_choice.h"
 #include "communicator/registry.h"
-#include "agent/unique_id.h"
-#include "base/variables.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

@@ -1,10 +1,10 @@
 // What can be asked of the library without a communicator.
 #include "abi/call.h"
-#include "base/debug.h"
 #include "agent/environment.h"
-#include "communicator/registry.h"
 #include "agent/unique_id.h"
+#include "base/debug.h"
 #include "base/version.h"
+#include "communicator/registry.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

@@ -6,8 +6,8 @@
 #include "abi/arguments.h"
 #include "abi/call.h"
 #include "base/debug.h"
-#include "communicator/pointer_check.h"
 #include "base/element.h"
+#include "communicator/pointer_check.h"
 #include "ncclrun.h"
 
 using namespace ncclrun;

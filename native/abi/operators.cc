@@ -3,8 +3,8 @@
 
 #include "abi/arguments.h"
 #include "abi/call.h"
-#include "communicator/pointer_check.h"
 #include "base/element.h"
+#include "communicator/pointer_check.h"
 
 using namespace ncclrun;
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "agent/control_thread.h"
-#include "base/debug.h"
 #include "agent/environment.h"
+#include "base/debug.h"
 #include "base/version.h"
 
 namespace ncclrun {

@@ -14,8 +14,8 @@
 #include <system_error>
 
 #include "base/fork.h"
-#include "host/stream.h"
 #include "base/thread.h"
+#include "host/stream.h"
 
 namespace ncclrun {
 namespace {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "agent/config.h"
-#include "base/error.h"
 #include "agent/messages.h"
+#include "base/error.h"
 #include "dl/gpu.h"
 
 namespace ncclrun {

@@ -5,9 +5,9 @@
 #pragma once
 #include <string>
 
+#include "agent/session.h"
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "agent/session.h"
 
 namespace ncclrun {
 

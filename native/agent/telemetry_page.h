@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
+#include "agent/messages.h"
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "agent/messages.h"
 #include "ncclrun.h"
 
 namespace ncclrun {

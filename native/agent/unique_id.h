@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.h"
 #include "agent/session.h"
+#include "base/error.h"
 #include "nccl.h"
 
 namespace ncclrun {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "binding/process_life.h"
 #include "binding/server_event.h"
-#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

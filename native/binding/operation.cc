@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "base/element.h"
 #include "binding/arguments.h"
 #include "binding/communicator.h"
 #include "binding/device.h"
 #include "binding/error.h"
 #include "binding/module.h"
-#include "base/element.h"
 
 namespace ncclrun::binding {
 namespace {
@@ -86,8 +86,8 @@ void* place(const Napi::Value& value, const char* name, Operation& operation, si
 }
 
 // The memory of a typed array that must hold `count` elements per extent; null for a rank that has no such buffer. That
-// its elements have the operation's size was checked before (worker/engine/elements.ts): asking for their type would take as
-// long as all the rest of this.
+// its elements have the operation's size was checked before (worker/engine/elements.ts): asking for their type would
+// take as long as all the rest of this.
 void* buffer(const Napi::Value& value, const char* name, Operation& operation, Extent extent) {
   if (extent == Extent::none) return nullptr;
   if (operation.stream != nullptr && value.IsArray())

@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "binding/arguments.h"
 #include "binding/child_process.h"
 #include "binding/error.h"
 #include "binding/module.h"
-#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

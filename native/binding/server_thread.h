@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "binding/child_process.h"
 #include "binding/connection.h"
 #include "binding/server_event.h"
-#include "base/descriptor.h"
 
 namespace ncclrun::binding {
 

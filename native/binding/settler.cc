@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "binding/error.h"
 #include "base/limits.h"
+#include "binding/error.h"
 
 namespace ncclrun::binding {
 

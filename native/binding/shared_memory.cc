@@ -12,13 +12,13 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/shared_file.h"
 #include "binding/arguments.h"
 #include "binding/error.h"
 #include "binding/handle.h"
 #include "binding/module.h"
-#include "plan/segment_format.h"
-#include "base/shared_file.h"
 #include "ncclrun.h"
+#include "plan/segment_format.h"
 
 namespace ncclrun::binding {
 namespace {

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "agent/control_thread.h"
-#include "base/debug.h"
-#include "host/lanes.h"
-#include "communicator/operation_hash.h"
-#include "host/stream.h"
-#include "datapath/telemetry.h"
 #include "agent/unique_id.h"
+#include "base/debug.h"
+#include "communicator/operation_hash.h"
+#include "datapath/telemetry.h"
+#include "host/lanes.h"
+#include "host/stream.h"
 
 namespace ncclrun {
 namespace {

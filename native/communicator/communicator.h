@@ -23,12 +23,12 @@
 
 #include "agent/agent_client.h"
 #include "agent/config.h"
-#include "datapath/data_path.h"
+#include "agent/messages.h"
 #include "base/descriptor.h"
 #include "communicator/gpu_place.h"
-#include "agent/messages.h"
 #include "communicator/registrations.h"
 #include "communicator/user_operators.h"
+#include "datapath/data_path.h"
 
 namespace ncclrun {
 

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <system_error>
 
-#include "communicator/communicator.h"
 #include "agent/control_thread.h"
-#include "communicator/debug_report.h"
 #include "agent/peer_info.h"
-#include "datapath/telemetry.h"
 #include "base/thread.h"
+#include "communicator/communicator.h"
+#include "communicator/debug_report.h"
+#include "datapath/telemetry.h"
 
 namespace ncclrun {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "communicator/registry.h"
 #include "base/thread_owned.h"
+#include "communicator/registry.h"
 
 namespace ncclrun {
 

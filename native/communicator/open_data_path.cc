@@ -1,8 +1,7 @@
-#include "datapath/data_path.h"
-
 #include <system_error>
 
 #include "cuda/cuda_data_path.h"
+#include "datapath/data_path.h"
 #include "host/host_data_path.h"
 #include "plan/plan_view.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
+#include "base/element.h"
 #include "datapath/data_path.h"
 #include "datapath/launch.h"
-#include "base/element.h"
 
 namespace ncclrun {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "datapath/telemetry.h"
 #include "base/thread.h"
+#include "datapath/telemetry.h"
 
 namespace ncclrun::cuda {
 namespace {

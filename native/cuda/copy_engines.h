@@ -11,9 +11,9 @@
 
 #include "cuda/copy_program.h"
 #include "datapath/interrupt.h"
-#include "plan/plan_view.h"
-#include "plan/launch_format.h"
 #include "dl/gpu_memory.h"
+#include "plan/launch_format.h"
+#include "plan/plan_view.h"
 
 namespace ncclrun::cuda {
 

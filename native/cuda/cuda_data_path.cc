@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "cuda/cuda_memory_use.h"
-#include "cuda/cuda_ring_places.h"
 #include "base/debug.h"
 #include "base/descriptor.h"
-#include "datapath/node_barrier.h"
 #include "base/thread.h"
+#include "cuda/cuda_memory_use.h"
+#include "cuda/cuda_ring_places.h"
+#include "datapath/node_barrier.h"
 
 namespace ncclrun::cuda {
 namespace {

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "datapath/awaited_peers.h"
-#include "datapath/call_check.h"
 #include "cuda/cuda_launcher.h"
 #include "cuda/cuda_runner.h"
+#include "cuda/launch_order.h"
+#include "cuda/p2p/regions.h"
+#include "datapath/awaited_peers.h"
+#include "datapath/call_check.h"
 #include "datapath/data_path.h"
 #include "datapath/gone_peers.h"
 #include "datapath/interrupt.h"
-#include "cuda/launch_order.h"
-#include "plan/segment.h"
 #include "datapath/telemetry.h"
 #include "dl/gpu_memory.h"
-#include "cuda/p2p/regions.h"
+#include "plan/segment.h"
 
 namespace ncclrun::cuda {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "cuda/cuda_data_path.h"
 #include "base/debug.h"
+#include "cuda/cuda_data_path.h"
 
 namespace ncclrun::cuda {
 // What forms may require that every rank knows of the others, too.

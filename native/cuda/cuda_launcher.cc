@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "algorithm/work.h"
-#include "cuda/launch_workers.h"
-#include "plan/tree_shape.h"
 #include "base/element.h"
+#include "cuda/launch_workers.h"
 #include "datapath/fold.h"
+#include "plan/tree_shape.h"
 
 namespace ncclrun::cuda {
 namespace {

@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "datapath/launch.h"
-#include "cuda/multiprocessor_share.h"
-#include "plan/plan_view.h"
-#include "dl/gpu.h"
 #include "cuda/kernels.h"
+#include "cuda/multiprocessor_share.h"
+#include "datapath/launch.h"
+#include "dl/gpu.h"
 #include "plan/launch_format.h"
+#include "plan/plan_view.h"
 
 namespace ncclrun::cuda {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "plan/plan_view.h"
 #include "plan/launch_format.h"
+#include "plan/plan_view.h"
 
 namespace ncclrun::cuda {
 

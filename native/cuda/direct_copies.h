@@ -9,9 +9,9 @@
 
 #include "cuda/agreement.h"
 #include "cuda/copy_engines.h"
-#include "datapath/launch.h"
-#include "cuda/queue_user.h"
 #include "cuda/p2p/peer_buffers.h"
+#include "cuda/queue_user.h"
+#include "datapath/launch.h"
 
 namespace ncclrun::cuda {
 

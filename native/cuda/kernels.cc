@@ -8,8 +8,8 @@
 
 #include "base/debug.h"
 #include "cuda/kernel_files.h"
-#include "plan/launch_format.h"
 #include "datapath/fold.h"
+#include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
 namespace {

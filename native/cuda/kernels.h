@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "plan/plan_format.h"
 #include "dl/gpu.h"
-#include "plan/launch_format.h"
 #include "nccl.h"
+#include "plan/launch_format.h"
+#include "plan/plan_format.h"
 
 namespace ncclrun::cuda {
 

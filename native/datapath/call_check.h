@@ -3,9 +3,9 @@
 // writes into the host segment which collective it is at, and compares that with what the others have written.
 #pragma once
 #include "datapath/data_path.h"
+#include "datapath/step_call.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
-#include "datapath/step_call.h"
 
 namespace ncclrun {
 

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "plan/plan_format.h"
 #include "dl/gpu.h"
 #include "nccl.h"
 #include "ncclrun.h"
+#include "plan/plan_format.h"
 
 namespace ncclrun {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "plan/segment.h"
 #include "datapath/telemetry.h"
+#include "plan/segment.h"
 
 namespace ncclrun {
 

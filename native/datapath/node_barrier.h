@@ -2,9 +2,9 @@
 #pragma once
 #include "datapath/gone_peers.h"
 #include "datapath/patience.h"
+#include "datapath/telemetry.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
-#include "datapath/telemetry.h"
 
 namespace ncclrun {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "base/fiber.h"
 #include "datapath/patience.h"
 #include "datapath/telemetry.h"
-#include "base/fiber.h"
 #include "net/endpoint.h"
 
 namespace ncclrun {

@@ -9,11 +9,11 @@
 
 #include "datapath/gone_peers.h"
 #include "datapath/patience.h"
-#include "plan/plan_view.h"
-#include "plan/segment.h"
 #include "datapath/step_call.h"
 #include "ncclrun.h"
 #include "net/transport.h"
+#include "plan/plan_view.h"
+#include "plan/segment.h"
 
 namespace ncclrun {
 

@@ -9,14 +9,14 @@
 
 #include "datapath/call_check.h"
 #include "datapath/data_path.h"
-#include "host/ends.h"
 #include "datapath/gone_peers.h"
 #include "datapath/interrupt.h"
 #include "datapath/launch.h"
+#include "datapath/telemetry.h"
+#include "host/ends.h"
 #include "host/operation_runner.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
-#include "datapath/telemetry.h"
 
 namespace ncclrun {
 

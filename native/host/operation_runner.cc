@@ -8,8 +8,8 @@
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
-#include "plan/tree_shape.h"
 #include "base/element.h"
+#include "plan/tree_shape.h"
 
 namespace ncclrun {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithm/work.h"
-#include "host/ends.h"
 #include "datapath/launch.h"
 #include "host/blocks.h"
+#include "host/ends.h"
 #include "host/primitives.h"
 
 namespace ncclrun {

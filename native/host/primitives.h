@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "host/blocks.h"
 #include "datapath/fold.h"
+#include "host/blocks.h"
 #include "net/endpoint.h"
 
 namespace ncclrun {

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <string>
 
+#include "datapath/step_call.h"
+#include "net/low_latency.h"
 #include "plan/plan_format.h"
 #include "plan/segment.h"
 #include "plan/segment_format.h"
-#include "datapath/step_call.h"
-#include "net/low_latency.h"
 
 namespace ncclrun {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "plan/plan_format.h"
 #include "plan/launch_format.h"
+#include "plan/plan_format.h"
 
 namespace ncclrun {
 

@@ -8,19 +8,19 @@
 #include <thread>
 #include <vector>
 
-#include "base/base64.h"
 #include "agent/config.h"
-#include "base/debug.h"
-#include "communicator/device_choice.h"
 #include "agent/environment.h"
-#include "host/lanes.h"
 #include "agent/messages.h"
-#include "communicator/operation_hash.h"
-#include "datapath/patience.h"
 #include "agent/peer_info.h"
 #include "agent/unique_id.h"
+#include "base/base64.h"
+#include "base/debug.h"
+#include "communicator/device_choice.h"
+#include "communicator/operation_hash.h"
 #include "cuda/kernels.h"
+#include "datapath/patience.h"
 #include "expect.h"
+#include "host/lanes.h"
 
 using namespace ncclrun;
 

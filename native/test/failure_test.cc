@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "net/socket/hello.h"
 #include "plan/segment.h"
 #include "support/check.h"
 #include "support/world.h"
-#include "net/socket/hello.h"
 
 using namespace ncclrun;
 using namespace ncclrun::test;

@@ -3,9 +3,9 @@
 #include <random>
 #include <vector>
 
+#include "communicator/gpu_place.h"
 #include "cuda/cuda_memory_use.h"
 #include "cuda/cuda_ring_places.h"
-#include "communicator/gpu_place.h"
 #include "expect.h"
 #include "support/plan_builder.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "host/operation_runner.h"
 #include "datapath/fold.h"
+#include "host/operation_runner.h"
 #include "support/check.h"
 #include "support/world.h"
 

@@ -12,11 +12,11 @@
 #include <random>
 #include <thread>
 
-#include "host/ends.h"
 #include "datapath/patience.h"
+#include "host/ends.h"
+#include "net/socket/transport.h"
 #include "support/check.h"
 #include "support/world.h"
-#include "net/socket/transport.h"
 
 using namespace ncclrun;
 using namespace ncclrun::test;

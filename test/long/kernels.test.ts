@@ -1,4 +1,4 @@
-/** The kernels' own code (native/device/cuda), run by a stand-in for a GPU whose threads are fibers (native/test/driver/simt). */
+/** The kernels' own code (native/cuda/kernels), run by a stand-in for a GPU whose threads are fibers (native/test/driver/simt). */
 import { beforeAll, expect, it } from 'vitest';
 import { describeIf } from '../rig/capability.ts';
 import { Command } from '../rig/command.ts';

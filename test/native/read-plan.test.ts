@@ -1,4 +1,4 @@
-/** The engine's reader of plans (native/core/plan_view) reads what control/plan writes: thousands of facts, compared one by one. */
+/** The engine's reader of plans (native/plan/plan_view) reads what control/plan writes: thousands of facts, compared one by one. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -30,8 +30,8 @@ function structsOf(path: string): Map<string, { fields: Record<string, number>; 
   return structs;
 }
 
-const plan = structsOf('../../native/core/plan_format.h');
-const segment = structsOf('../../native/core/segment_format.h');
+const plan = structsOf('../../native/plan/plan_format.h');
+const segment = structsOf('../../native/plan/segment_format.h');
 
 test.each([
   ['Section', layout.SECTION, layout.SECTION_BYTES],
@@ -54,7 +54,7 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
   expect(segment.get('AbortBlock')?.bytes).toBe(layout.ABORT_BLOCK_BYTES);
   expect(segment.get('Doorbell')?.bytes).toBe(layout.DOORBELL_BYTES);
   expect(segment.get('NodeBarrier')?.bytes).toBe(layout.NODE_BARRIER_BYTES);
-  const text = readFileSync(new URL('../../native/core/segment_format.h', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../native/plan/segment_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`sizeof(DeviceRecord) == ${layout.DEVICE_RECORD_BYTES}`);
   expect(text).toContain(`kConnectionHeaderBytes = ${layout.CONNECTION_HEADER_BYTES};`);
   expect(text).toContain(`kLowLatencySteps = ${layout.LOW_LATENCY_STEPS};`);
@@ -63,7 +63,7 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
 });
 
 test('the sizes in the memory of GPUs are those of launch_format.h', () => {
-  const text = readFileSync(new URL('../../native/device/cuda/launch_format.h', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../native/plan/launch_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`kRegionHeaderBytes = ${layout.REGION_HEADER_BYTES};`);
   expect(text).toContain(`sizeof(SendState) == ${layout.GPU_STATE_BYTES}`);
   expect(text).toContain(`sizeof(RingPlace) == ${layout.RING_PLACE_BYTES}`);
@@ -76,7 +76,7 @@ test.each([
   ['Transport', layout.TRANSPORTS],
   ['Collective', layout.COLLECTIVES],
 ])('the numbers of %s are those of plan_format.h', (name, names) => {
-  const text = readFileSync(new URL('../../native/core/plan_format.h', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../native/plan/plan_format.h', import.meta.url), 'utf8');
   const [, list = ''] = new RegExp(`enum class ${name} : uint8_t \\{([^}]*)\\}`).exec(text) ?? [];
   const numbered = [...list.matchAll(/(\w+) = (\d+)/g)].map(([, entry, number]) => [entry, Number(number)]);
   expect(numbered).toEqual(names.map((entry, number) => [entry, number]));

@@ -6,8 +6,8 @@
 #pragma once
 #include "cuda/kernels/arithmetic.cuh"
 #include "cuda/kernels/kinds.cuh"
-#include "plan/launch_format.h"
 #include "cuda/kernels/packed_bytes.cuh"
+#include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
 

@@ -1,7 +1,7 @@
 // The ends of an item's connections on one channel, as the block that works on it has them in shared memory.
 #pragma once
-#include "plan/launch_format.h"
 #include "cuda/kernels/memory.cuh"
+#include "plan/launch_format.h"
 
 namespace ncclrun::cuda {
 

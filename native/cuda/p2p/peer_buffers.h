@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "plan/segment.h"
 #include "dl/gpu.h"
+#include "plan/segment.h"
 
 namespace ncclrun::cuda {
 

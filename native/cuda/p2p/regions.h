@@ -7,10 +7,10 @@
 #include <map>
 #include <string>
 
+#include "dl/gpu_memory.h"
+#include "plan/launch_format.h"
 #include "plan/plan_view.h"
 #include "plan/segment.h"
-#include "plan/launch_format.h"
-#include "dl/gpu_memory.h"
 
 namespace ncclrun::cuda {
 

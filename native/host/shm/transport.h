@@ -4,10 +4,10 @@
 #include <memory>
 #include <tuple>
 
-#include "plan/plan_view.h"
-#include "plan/segment.h"
 #include "host/shm/endpoint.h"
 #include "net/transport.h"
+#include "plan/plan_view.h"
+#include "plan/segment.h"
 
 namespace ncclrun {
 

@@ -11,8 +11,8 @@
 #include "base/descriptor.h"
 #include "datapath/gone_peers.h"
 #include "datapath/interrupt.h"
-#include "net/proxy.h"
 #include "net/endpoint.h"
+#include "net/proxy.h"
 #include "net/socket/hello.h"
 
 namespace ncclrun {

@@ -6,11 +6,11 @@
 #include <tuple>
 
 #include "datapath/interrupt.h"
-#include "plan/plan_view.h"
 #include "net/proxy.h"
 #include "net/socket/endpoint.h"
 #include "net/socket/listener.h"
 #include "net/transport.h"
+#include "plan/plan_view.h"
 
 namespace ncclrun {
 

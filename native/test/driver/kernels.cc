@@ -15,9 +15,9 @@
 #include "algorithm/ring.h"
 #include "algorithm/send_receive.h"
 #include "algorithm/tree.h"
-#include "plan/launch_format.h"
 #include "base/fiber.h"
 #include "driver.h"
+#include "plan/launch_format.h"
 #include "primitives.h"
 #include "simt/machine.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "algorithm/work.h"
-#include "plan/launch_format.h"
 #include "base/fiber.h"
 #include "datapath/fold.h"
+#include "plan/launch_format.h"
 #include "residency.h"
 
 namespace stand_in {

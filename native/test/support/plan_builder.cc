@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plan/segment_format.h"
 #include "plan/launch_format.h"
+#include "plan/segment_format.h"
 
 namespace ncclrun::test {
 namespace {
