@@ -33,6 +33,8 @@ export const SPLIT_ROUND = 0x8000_0000;
 export const SHRINK_ROUND = 0xc000_0000;
 export const ROUTED_WANTED = 1;
 export const ENDED_CLEANLY = 1;
+/** Of a `left` frame with how `suspected`: its rank is one of the job, of a communicator that the launcher does not know. */
+export const NAMES_JOB_RANK = 2;
 export const RANK_GONE = 2;
 
 export function isSplitRound(round: number): boolean {

@@ -22,6 +22,7 @@ import { encodeRouted } from '../messages/rendezvous-codec.ts';
 import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
 import {
   ENDED_CLEANLY,
+  NAMES_JOB_RANK,
   isAlone,
   isShrinkRound,
   isSplitRound,
@@ -119,7 +120,7 @@ export class Hub {
       case FrameKind.merged:
         return this.#merged(host, decodeMerged(ownBytes(frame.payload)));
       case FrameKind.left:
-        return this.#left(host, decodeLeft(frame.payload), (frame.flags & ENDED_CLEANLY) !== 0, frame.subject);
+        return this.#left(host, decodeLeft(frame.payload), frame.flags, frame.subject);
       case FrameKind.calls:
         return this.#calls(host, decodeCalls(frame.payload));
       case FrameKind.routed:
@@ -235,7 +236,8 @@ export class Hub {
     }
   }
 
-  #left(host: number, left: Left, cleanly: boolean, blame: number): void {
+  #left(host: number, left: Left, flags: number, blame: number): void {
+    const cleanly = (flags & ENDED_CLEANLY) !== 0;
     const { key, rank, how, reason } = left;
     const { length: ranks } = this.#options.rankHosts;
     if (how === LeftHow.missed) {
@@ -245,7 +247,7 @@ export class Hub {
       return;
     }
     if (how === LeftHow.suspected) {
-      const suspect = this.#live.jobRankOf(key, rank);
+      const suspect = (flags & NAMES_JOB_RANK) === 0 ? this.#live.jobRankOf(key, rank) : rank;
       if (suspect >= 0 && suspect < ranks && blame < ranks) this.#options.suspected(blame, suspect);
       return;
     }

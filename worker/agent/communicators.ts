@@ -58,6 +58,8 @@ interface Communicator {
   readonly abortOffset: number;
   readonly doorbellOffset: number;
   readonly localRanks: number;
+  /** Ranks of this host alone that others lost when they ended, before it was known what became of them. */
+  readonly suspected: Set<number>;
   /** The launcher knows it; else it lies on this host alone. */
   readonly wide: boolean;
   /** Why it cannot go on. */
@@ -129,6 +131,7 @@ export class Communicators {
       departed: new Map(),
       gone: new Leavers(),
       toldGone: new Set(),
+      suspected: new Set(),
       ...places,
       wide,
       failure: null,
@@ -279,7 +282,7 @@ export class Communicators {
     if (isAlone(how)) {
       communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
       for (const member of communicator.members.keys()) this.#tellGone(communicator, member, rank, null);
-      if (wide) this.#tellUp(communicator, rank, how, { sentence: reason, blame });
+      if (wide || communicator.suspected.has(rank)) this.#tellUp(communicator, rank, how, { sentence: reason, blame });
       return this.#endIfEmpty(communicator);
     }
     this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason, blame }, cleanly);
@@ -328,13 +331,20 @@ export class Communicators {
   }
 
   /** Looked at afterwards: it happened before whatever ended the rank. */
-  #lost({ key, wide, gone }: Communicator, { telemetry, jobRank }: Engine): void {
+  #lost({ key, wide, gone, members, suspected }: Communicator, { telemetry, jobRank }: Engine): void {
     const rank = lostPeer(telemetry, key);
     const known = rank === null ? undefined : gone.get(rank);
     if (rank === null) return;
     if (known !== undefined && known.blame !== ALL_RANKS)
       this.#options.harmed(jobRank, { type: 'missed', key, rank, blame: known.blame, sentence: known.sentence }, 0);
     else if (wide) this.#options.harmed(jobRank, { type: 'suspected', key, rank }, 0);
+    else if (known === undefined) {
+      // It is on this host, but says itself that it has left: that may be on its way.
+      const suspect = members.get(rank)?.engine.jobRank;
+      if (suspect === undefined) return;
+      suspected.add(rank);
+      this.#options.harmed(jobRank, { type: 'suspected-here', key, rank, suspect }, 0);
+    }
   }
 
   #remove(communicator: Communicator, rank: number): void {

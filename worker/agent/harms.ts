@@ -6,7 +6,7 @@ import type { Key } from '../../control/messages/key.ts';
 import { keyName } from '../../control/messages/key.ts';
 import type { Exited } from '../../control/messages/payload.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
-import { LeftHow } from '../../control/messages/rendezvous.ts';
+import { LeftHow, NAMES_JOB_RANK } from '../../control/messages/rendezvous.ts';
 
 /** A rank that fails this long after it left the broken communicator (`await using` leaves it first) fails for another reason. */
 const AFTERMATH_MS = 1000;
@@ -23,7 +23,9 @@ export type Harm =
   /** It did so without a failure of its own; `blame` is its rank in the job. */
   | (Place & { readonly type: 'missed'; readonly blame: number; readonly sentence: string })
   /** Its own end, of which this host may know nothing, says whether it is to blame. */
-  | (Place & { readonly type: 'suspected' });
+  | (Place & { readonly type: 'suspected' })
+  /** The same of a communicator of this host alone; `suspect`: that rank in the job. */
+  | (Place & { readonly type: 'suspected-here'; readonly suspect: number });
 
 interface Suffered {
   readonly harm: Harm;
@@ -62,8 +64,19 @@ export class Harms {
 
 /** Tells the launcher why the rank `jobRank`, whose end is told next, may have failed. */
 export function harmFrame(jobRank: number, harm: Harm): Frame {
-  const { key, rank, type } = harm;
-  const missed = type === 'missed';
-  const payload = encodeLeft({ key, rank, how: LeftHow[type], reason: missed ? harm.sentence : '' });
-  return makeFrame(FrameKind.left, { subject: missed ? harm.blame : jobRank, payload });
+  const { key, rank } = harm;
+  switch (harm.type) {
+    case 'missed': {
+      const payload = encodeLeft({ key, rank, how: LeftHow.missed, reason: harm.sentence });
+      return makeFrame(FrameKind.left, { subject: harm.blame, payload });
+    }
+    case 'suspected': {
+      const payload = encodeLeft({ key, rank, how: LeftHow.suspected, reason: '' });
+      return makeFrame(FrameKind.left, { subject: jobRank, payload });
+    }
+    case 'suspected-here': {
+      const payload = encodeLeft({ key, rank: harm.suspect, how: LeftHow.suspected, reason: '' });
+      return makeFrame(FrameKind.left, { subject: jobRank, flags: NAMES_JOB_RANK, payload });
+    }
+  }
 }
