@@ -358,8 +358,8 @@ void Communicator::abort(const std::string& reason, FailureScope scope) {
   if (path != nullptr) path->abort(statusNow(), FailureScope::alone);
   const LeaveHow how = whole ? leaving(scope, LeaveHow::abortedAlone, LeaveHow::aborted)
                              : leaving(FailureScope::alone, LeaveHow::failedAlone, LeaveHow::failed);
-  // The agent first: a peer that learns of it from the segment may end at once, and the agent has to know then who is to
-  // blame for that.
+  // The agent first: a peer that learns of it from the segment may end at once, and the agent has to know then who is
+  // to blame for that.
   tellLeaving(how, whole && !reason.empty() ? reason : failure());
   if (how == LeaveHow::abortedAlone) path->leaveAborted();
 }

@@ -65,18 +65,9 @@ export class Harms {
 /** Tells the launcher why the rank `jobRank`, whose end is told next, may have failed. */
 export function harmFrame(jobRank: number, harm: Harm): Frame {
   const { key, rank } = harm;
-  switch (harm.type) {
-    case 'missed': {
-      const payload = encodeLeft({ key, rank, how: LeftHow.missed, reason: harm.sentence });
-      return makeFrame(FrameKind.left, { subject: harm.blame, payload });
-    }
-    case 'suspected': {
-      const payload = encodeLeft({ key, rank, how: LeftHow.suspected, reason: '' });
-      return makeFrame(FrameKind.left, { subject: jobRank, payload });
-    }
-    case 'suspected-here': {
-      const payload = encodeLeft({ key, rank: harm.suspect, how: LeftHow.suspected, reason: '' });
-      return makeFrame(FrameKind.left, { subject: jobRank, flags: NAMES_JOB_RANK, payload });
-    }
-  }
+  const left = (subject: number, how: LeftHow, suspect: number, reason: string, flags = 0): Frame =>
+    makeFrame(FrameKind.left, { subject, flags, payload: encodeLeft({ key, rank: suspect, how, reason }) });
+  if (harm.type === 'missed') return left(harm.blame, LeftHow.missed, rank, harm.sentence);
+  if (harm.type === 'suspected') return left(jobRank, LeftHow.suspected, rank, '');
+  return left(jobRank, LeftHow.suspected, harm.suspect, '', NAMES_JOB_RANK);
 }
