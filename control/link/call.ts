@@ -52,7 +52,7 @@ export async function callOnce(invitation: Invitation, identity: string, deadlin
   const found = new AbortController();
   const enough = AbortSignal.any([deadline, found.signal]);
   const { addresses, port } = invitation;
-  const troubles: string[] = [];
+  const problems: string[] = [];
   const attempts: Socket[] = [];
   const tried = addresses.map(async (host, index) => {
     if (!(await passes(index * HEAD_START_MS, enough))) throw new Error('no answer');
@@ -61,7 +61,7 @@ export async function callOnce(invitation: Invitation, identity: string, deadlin
     try {
       await once(socket, 'connect', { signal: enough });
     } catch (error) {
-      troubles.push(`${host}: ${deadline.aborted ? 'no answer' : messageOf(error)}`);
+      problems.push(`${host}: ${deadline.aborted ? 'no answer' : messageOf(error)}`);
       throw error;
     }
     return socket;
@@ -73,7 +73,7 @@ export async function callOnce(invitation: Invitation, identity: string, deadlin
     return await shake(first, invitation, identity, deadline);
   } catch (error) {
     for (const socket of attempts) socket.destroy();
-    const how = error instanceof AggregateError ? troubles.join('; ') : messageOf(error);
+    const how = error instanceof AggregateError ? problems.join('; ') : messageOf(error);
     const message = `the launcher cannot be reached at port ${port}: ${how || 'no address was given'}`;
     throw error instanceof ClosedError ? new ClosedError(message) : new Error(message, { cause: error });
   }

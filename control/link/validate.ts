@@ -156,7 +156,7 @@ const report = v.variant('type', [
   }),
   v.object({ type: v.literal('notice'), message: sentence }),
   v.object({ type: v.literal('stalled'), where }),
-  v.object({ type: v.literal('whereabouts'), where }),
+  v.object({ type: v.literal('rankPositions'), where }),
   v.object({ type: v.literal('asked-to-end'), signal: v.picklist(['SIGTERM', 'SIGINT']) }),
   v.object({
     type: v.literal('tuning'),
@@ -191,7 +191,7 @@ export function parseOrderVersion(payload: Uint8Array): string {
 }
 
 export function parseWhereaboutsWanted(payload: Uint8Array): WhereaboutsWanted {
-  return parse(whereaboutsWanted, payload, 'whereabouts');
+  return parse(whereaboutsWanted, payload, 'rankPositions');
 }
 
 export function parseInvitation(payload: Uint8Array): Invitation {

@@ -1,7 +1,7 @@
 /** Where ranks are in their communicators' operations: what agents tell of ranks that do not get on. */
 
 /** One rank in one communicator, as its telemetry page says. */
-export interface Whereabouts {
+export interface RankPosition {
   /** In the job. */
   readonly jobRank: number;
   /** The operation it has begun last, counted from 1; 0: none. */
@@ -18,16 +18,16 @@ export interface Whereabouts {
 }
 
 /** Of a communicator on one host. */
-export interface HostWhereabouts {
+export interface HostRankPositions {
   /** 16 hexadecimal digits. */
   readonly communicator: string;
   readonly epoch: number;
   /** Ranks in all. */
   readonly size: number;
-  readonly ranks: readonly Whereabouts[];
+  readonly ranks: readonly RankPosition[];
 }
 
-/** Payload of FrameKind.whereabouts. */
+/** Payload of FrameKind.rankPositions. */
 export interface WhereaboutsWanted {
   readonly communicator: string;
   readonly epoch: number;

@@ -2,7 +2,7 @@
 import type { TableUse } from '../planner/measured/tables.ts';
 import type { GpuMemory, HostGpu, Xid } from './gpu.ts';
 import type { RankSpawn } from './guardian.ts';
-import type { HostWhereabouts } from './hang.ts';
+import type { HostRankPositions } from './hang.ts';
 import type { ReachAnswer } from './reach.ts';
 import type { HostTopology } from './topology.ts';
 
@@ -126,9 +126,9 @@ export type AgentReport =
   /** The resource manager that has started it wants the job to end. */
   | { readonly type: 'asked-to-end'; readonly signal: 'SIGTERM' | 'SIGINT' }
   /** Ranks hang in an operation of a communicator, and where all of this host are in it. */
-  | { readonly type: 'stalled'; readonly where: HostWhereabouts }
-  /** The answer to FrameKind.whereabouts. */
-  | { readonly type: 'whereabouts'; readonly where: HostWhereabouts }
+  | { readonly type: 'stalled'; readonly where: HostRankPositions }
+  /** The answer to FrameKind.rankPositions. */
+  | { readonly type: 'rankPositions'; readonly where: HostRankPositions }
   /** To FrameKind.reach. */
   | ReachAnswer
   /** Of the communicators of one kind that are planned here. */

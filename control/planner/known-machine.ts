@@ -39,7 +39,7 @@ export interface MachineOptions {
   /** NCCL_GRAPH_DUMP_FILE: gets what was found last. */
   readonly dumpGraphs: string | null;
   /** Is told that it cannot be written. */
-  readonly trouble: (message: string) => void;
+  readonly problem: (message: string) => void;
 }
 
 /** Throws UnplannableError for a wrong variable. */
@@ -99,12 +99,12 @@ export function graphsOf({ routes, ring, tree, collnetChain, collnetDirect }: Ho
   return writeXml(graphsXml(routes.machine, { ring, tree, collnetChain, collnetDirect }));
 }
 
-function dump(shape: HostShape, { dumpGraphs, trouble }: MachineOptions): void {
+function dump(shape: HostShape, { dumpGraphs, problem }: MachineOptions): void {
   if (dumpGraphs === null) return;
   try {
     writeFileSync(dumpGraphs, graphsOf(shape));
   } catch (error) {
-    trouble(`NCCL_GRAPH_DUMP_FILE is not written: ${messageOf(error)}`);
+    problem(`NCCL_GRAPH_DUMP_FILE is not written: ${messageOf(error)}`);
   }
 }
 

@@ -92,9 +92,9 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (bindings === null) return null;
   const byName = new Map(hosts.map((one) => [one.slots.name, one]));
   const used = map.hosts.flatMap(({ name }) => byName.get(name) ?? []);
-  const { addresses, troubles } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
+  const { addresses, problems } = await reachEachOther(reachHosts(used), map.ranks[0]?.host ?? 0);
   if (job.state.name !== 'connecting') return map;
-  for (const message of troubles) job.emit({ type: 'notice', message });
+  for (const message of problems) job.emit({ type: 'notice', message });
   job.enter('spawn');
   const master = masterEnvironment(map, addresses, used);
   const late = known === null ? placementsOf(map, facts, bindings) : [];

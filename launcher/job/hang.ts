@@ -2,7 +2,7 @@
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import type { HostWhereabouts, Whereabouts } from '../../control/messages/hang.ts';
+import type { HostRankPositions, RankPosition } from '../../control/messages/hang.ts';
 import { RecentMap } from '../../control/rendezvous/memory.ts';
 import type { Hang } from '../model/hang.ts';
 import { ranges } from '../text/ranges.ts';
@@ -14,7 +14,7 @@ const MAX_INQUIRIES = 64;
 /** Communicators of which a hang was told. */
 const REMEMBERED = 1024;
 
-interface HangWatchOptions {
+interface HangJudgeOptions {
   /** Hosts that have ranks and may answer. */
   hosts(): readonly string[];
   send(host: string, frame: Frame): void;
@@ -23,23 +23,23 @@ interface HangWatchOptions {
 }
 
 interface Inquiry {
-  readonly answers: Map<string, HostWhereabouts>;
+  readonly answers: Map<string, HostRankPositions>;
   readonly asked: readonly string[];
   readonly patience: NodeJS.Timeout;
 }
 
-export class HangWatch {
-  readonly #options: HangWatchOptions;
+export class HangJudge {
+  readonly #options: HangJudgeOptions;
   /** By communicator. */
   readonly #inquiries = new Map<string, Inquiry>();
   readonly #told = new RecentMap<number>(REMEMBERED);
 
-  constructor(options: HangWatchOptions) {
+  constructor(options: HangJudgeOptions) {
     this.#options = options;
   }
 
   /** A host's ranks hang in an operation of that communicator. */
-  stalled(host: string, where: HostWhereabouts): void {
+  stalled(host: string, where: HostRankPositions): void {
     const name = nameOf(where);
     const known = this.#inquiries.get(name);
     if (known !== undefined) return this.answered(host, where);
@@ -49,12 +49,12 @@ export class HangWatch {
     this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, patience });
     const payload = encodeJson({ communicator: where.communicator, epoch: where.epoch });
     for (const other of asked) {
-      if (other !== host) this.#options.send(other, makeFrame(FrameKind.whereabouts, { payload }));
+      if (other !== host) this.#options.send(other, makeFrame(FrameKind.rankPositions, { payload }));
     }
     return this.#judgeIfAll(name);
   }
 
-  answered(host: string, where: HostWhereabouts): void {
+  answered(host: string, where: HostRankPositions): void {
     this.#inquiries.get(nameOf(where))?.answers.set(host, where);
     this.#judgeIfAll(nameOf(where));
   }
@@ -83,7 +83,7 @@ export class HangWatch {
 
 /** Null where nobody is inside an operation any more. */
 function describeHang(
-  answers: ReadonlyMap<string, HostWhereabouts>,
+  answers: ReadonlyMap<string, HostRankPositions>,
   asked: readonly string[],
   hostOf: (rank: number) => string,
 ): Hang | null {
@@ -94,7 +94,7 @@ function describeHang(
   const [communicator] = all;
   if (first === undefined || communicator === undefined) return null;
   const { operation, collective, bytes } = first;
-  const late = ranks.flatMap((rank) => complaintOf(rank, operation, hostOf(rank.jobRank)));
+  const late = ranks.flatMap((rank) => lateness(rank, operation, hostOf(rank.jobRank)));
   const silent = asked.filter((host) => !answers.has(host)).map((host) => `${host} does not say where its ranks are`);
   const missing = Math.max(0, Math.max(...all.map(({ size }) => size)) - ranks.length);
   const left = missing > 0 && silent.length === 0 ? [`${missing} of its ranks have left it`] : [];
@@ -109,7 +109,7 @@ function describeHang(
 }
 
 /** Stopped, or at an earlier operation: nothing where the rank is where the others are. */
-function complaintOf(rank: Whereabouts, operation: number, host: string): string[] {
+function lateness(rank: RankPosition, operation: number, host: string): string[] {
   const name = `rank ${rank.jobRank} on ${host}`;
   if (rank.stopped) return [`${name} is stopped (SIGSTOP, or a debugger)`];
   if (rank.operation >= operation) return [];
@@ -118,6 +118,6 @@ function complaintOf(rank: Whereabouts, operation: number, host: string): string
   return [`${name} ${last} and has not come to this one`];
 }
 
-function nameOf({ communicator, epoch }: HostWhereabouts): string {
+function nameOf({ communicator, epoch }: HostRankPositions): string {
   return `${communicator}:${epoch}`;
 }

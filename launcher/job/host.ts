@@ -286,7 +286,7 @@ export class Host {
       case 'gpu-memory':
         return this.#handler.gpuMemory(this, report.gpus);
       case 'stalled':
-      case 'whereabouts':
+      case 'rankPositions':
         return this.#handler.hang(this, report);
       case 'listening':
       case 'reached':

@@ -3,7 +3,7 @@ import type { Countdown } from '../../control/clock.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import type { FailurePolicy } from './failure-policy.ts';
 import type { GpuMemoryCheck } from './gpu-memory.ts';
-import type { HangWatch } from './hang.ts';
+import type { HangJudge } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
@@ -35,6 +35,6 @@ export interface JobParts {
   readonly policy: FailurePolicy;
   readonly xids: Xids;
   readonly memory: GpuMemoryCheck;
-  readonly hangs: HangWatch;
+  readonly hangs: HangJudge;
   readonly readsStdin: (rank: number) => boolean;
 }

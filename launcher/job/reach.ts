@@ -19,21 +19,21 @@ interface Reached {
   /** By host. */
   readonly addresses: readonly string[];
   /** A sentence for each host that others could not reach. */
-  readonly troubles: readonly string[];
+  readonly problems: readonly string[];
 }
 
 /** `meeting`: index of rank 0's host. Hosts with one address each are asked nothing. */
 export async function reachEachOther(hosts: readonly ReachHost[], meeting: number): Promise<Reached> {
-  const first = { addresses: hosts.map(({ addresses }) => addresses[0] ?? '127.0.0.1'), troubles: [] };
+  const first = { addresses: hosts.map(({ addresses }) => addresses[0] ?? '127.0.0.1'), problems: [] };
   if (hosts.length < 2 || hosts.every(({ addresses }) => addresses.length < 2)) return first;
   const ports = await Promise.all(hosts.map((host) => portOf(host)));
   const quick = await tryAll(hosts, ports, pairsOf(hosts.length, meeting), false);
   const settled = hosts.map((_, index) => common(hosts, index, quick));
   const open = new Set(hosts.flatMap((_, index) => (settled[index] === null ? [index] : [])));
-  if (open.size === 0) return { addresses: hosts.map((_, index) => settled[index] ?? ''), troubles: [] };
+  if (open.size === 0) return { addresses: hosts.map((_, index) => settled[index] ?? ''), problems: [] };
   const again = pairsOf(hosts.length, meeting).filter(({ to }) => open.has(to) && ports[to] !== null);
   const thorough = await tryAll(hosts, ports, again, true);
-  const troubles: string[] = [];
+  const problems: string[] = [];
   const addresses = hosts.map(({ name, addresses: all }, index) => {
     const found = settled[index] ?? common(hosts, index, thorough);
     if (found !== null) return found;
@@ -41,13 +41,13 @@ export async function reachEachOther(hosts: readonly ReachHost[], meeting: numbe
       all,
       thorough.filter(({ to }) => to === index),
     );
-    troubles.push(...best.lacking.map((from) => troubleOf(hosts[from]?.name ?? '', name, all)));
+    problems.push(...best.lacking.map((from) => problemOf(hosts[from]?.name ?? '', name, all)));
     return best.address;
   });
-  return { addresses, troubles };
+  return { addresses, problems };
 }
 
-function troubleOf(from: string, to: string, tried: readonly string[]): string {
+function problemOf(from: string, to: string, tried: readonly string[]): string {
   const follows = 'a communicator with ranks on both fails when its ranks have tried to connect for 30 s';
   return `${from} cannot reach ${to}: tried ${tried.join(', ')}; ${follows}. See the firewall and the routes between them`;
 }

@@ -53,7 +53,7 @@ async function readMachine(
 ): Promise<HostMachine> {
   const known = await import('../../control/planner/known-machine.ts');
   const dump = environment['NCCL_GRAPH_DUMP_FILE'] ?? '';
-  return known.readMachine(machine, { environment, dumpGraphs: dump === '' ? null : dump, trouble: notice });
+  return known.readMachine(machine, { environment, dumpGraphs: dump === '' ? null : dump, problem: notice });
 }
 
 export class RendezvousHub {

@@ -12,7 +12,7 @@ import { FailureError } from '../model/failure-error.ts';
 import { FailurePolicy } from './failure-policy.ts';
 import { givenPlan, planMisfit } from './given-plan.ts';
 import { GpuMemoryCheck } from './gpu-memory.ts';
-import { HangWatch } from './hang.ts';
+import { HangJudge } from './hang.ts';
 import { HostPool } from './host-pool.ts';
 import { Job } from './job.ts';
 import { JobClock } from './job-clock.ts';
@@ -162,7 +162,7 @@ function beginAttempt(parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hang
     clock: parts.clock,
     tell: (message) => job.emit({ type: 'notice', message }),
   });
-  const hangs: HangWatch = new HangWatch({
+  const hangs: HangJudge = new HangJudge({
     hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
     send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
     hostOf: (rank) => job.hostOf(rank),

@@ -19,7 +19,7 @@ export const NOTHING_MEASURED: MeasuredOnMachine = { tables: null, busIds: [], t
 
 /** `system`: this machine. */
 export async function measuredHere({ cluster }: PlannedCluster, system: Element): Promise<MeasuredOnMachine> {
-  const tables = cluster.hosts.length > 1 ? null : await localTables(process.env, { used: () => undefined, trouble });
+  const tables = cluster.hosts.length > 1 ? null : await localTables(process.env, { used: () => undefined, problem });
   if (tables === null) return NOTHING_MEASURED;
   const addresses = new Map([...gpusByAddress(system)].flatMap(([address, gpus]) => gpus.map((gpu) => [gpu, address])));
   const busIds = gpuElements(system).map((gpu) => (addresses.get(gpu) ?? 0).toString(16));
@@ -28,6 +28,6 @@ export async function measuredHere({ cluster }: PlannedCluster, system: Element)
   return { tables, busIds, table: isOnGpus ? tables.find('cuda', input, waysOf(input)) : null };
 }
 
-export function trouble(message: string): void {
+export function problem(message: string): void {
   void standardStreams().stderr.tellPainted(ourLine(message, makePaint(false, process.env)));
 }

@@ -6,13 +6,13 @@ import { usageError } from '../model/usage-error.ts';
 import { localTables } from '../local/host.ts';
 import { columns } from './columns.ts';
 import { processorsPlan } from './engine.ts';
-import { trouble } from './measured-here.ts';
+import { problem } from './measured-here.ts';
 import { counted } from '../text/counted.ts';
 
 /** Throws a FailureError (usage), UnplannableError. */
 export async function planOnProcessors(ranks: number, format: string): Promise<string> {
   let table: string | null = null;
-  const tables = await localTables(process.env, { used: ({ file }) => (table = file), trouble });
+  const tables = await localTables(process.env, { used: ({ file }) => (table = file), problem });
   const plan = processorsPlan(ranks, availableParallelism(), process.env, tables);
   switch (format) {
     case 'text':

@@ -3,7 +3,7 @@ import type { HostSlots } from '../model/types.ts';
 import type { Making } from './shell/connection.ts';
 import type { OpenSsh } from './openssh.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
-import { isTransientSsh } from './ssh-complaint.ts';
+import { isTransientSsh } from './ssh-error.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import type { Ssh2 } from './ssh2/ssh2.ts';
 
@@ -22,8 +22,8 @@ export class AutoShell implements BranchingShell {
     const route = await this.#ssh2.route(host);
     const { obstacle } = route;
     // Without the program ssh there is nothing to turn to.
-    const { settings, complaint } = await this.#configuration.general;
-    const installed = settings.size > 0 || complaint !== null;
+    const { settings, error } = await this.#configuration.general;
+    const installed = settings.size > 0 || error !== null;
     if (obstacle === null || !installed) return this.#ssh2.go(route, command, making);
     making.way(`the system's ssh is used, since ${obstacle.what}`);
     return this.#openSsh.start(host, command);
@@ -37,7 +37,7 @@ export class AutoShell implements BranchingShell {
     return this.#openSsh.trial(host, verbose);
   }
 
-  isTransient({ remarks, trouble }: RemoteExit): boolean {
-    return trouble === undefined ? isTransientSsh(remarks) : trouble.transient;
+  isTransient({ remarks, problem }: RemoteExit): boolean {
+    return problem === undefined ? isTransientSsh(remarks) : problem.transient;
   }
 }

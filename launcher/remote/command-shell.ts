@@ -4,8 +4,8 @@ import { exitOf } from '../../control/messages/payload.ts';
 import { startTool } from '../local/host.ts';
 import { loginOf } from './shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell/shell.ts';
-import { makeTrouble } from './shell/trouble.ts';
-import { isTransientSsh } from './ssh-complaint.ts';
+import { makeConnectionError } from './shell/connection-error.ts';
+import { isTransientSsh } from './ssh-error.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 export class CommandShell implements RemoteShell {
@@ -19,12 +19,12 @@ export class CommandShell implements RemoteShell {
   async start(host: HostSlots, command: string): Promise<RemoteProcess> {
     if (host.port !== null) {
       const detail = `${this.#words.join(' ')} cannot be told the port ${host.port}`;
-      throw makeTrouble('other', detail, 'leave the port out, or use --rsh ssh2 or openssh');
+      throw makeConnectionError('other', detail, 'leave the port out, or use --rsh ssh2 or openssh');
     }
     try {
       return runShell([...this.#words, loginOf(host), command]);
     } catch (error) {
-      throw makeTrouble('shell', messageOf(error), 'check the command given to --rsh');
+      throw makeConnectionError('shell', messageOf(error), 'check the command given to --rsh');
     }
   }
 

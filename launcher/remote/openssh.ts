@@ -4,7 +4,7 @@ import { runShell } from './command-shell.ts';
 import { sshTrial } from './shell/shell.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS } from './shell/silence.ts';
-import { isTransientSsh } from './ssh-complaint.ts';
+import { isTransientSsh } from './ssh-error.ts';
 import { destinationWords } from './ssh-config/configuration.ts';
 import type { SshConfiguration } from './ssh-config/configuration.ts';
 import { OpenSshOptions, type SshOption } from './ssh-config/openssh-options.ts';

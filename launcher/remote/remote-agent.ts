@@ -14,13 +14,13 @@ import { Limiter } from './shell/limiter.ts';
 import { AGENT_START } from './shell/shell.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from './shell/shell.ts';
 import { sayLast } from './shell/say-last.ts';
-import { explainSsh } from './ssh-complaint.ts';
+import { explainSsh } from './ssh-error.ts';
 import { endedFailure, hungFailure, stallFailure } from './start-failure.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
 import { HUNG_STATUS, StagingWord } from './staging/protocol.ts';
 import { installedCommand, remoteCommand, UNTRUSTED } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
-import { TroubleError } from './shell/trouble.ts';
+import { ConnectionError } from './shell/connection-error.ts';
 import { BY_SLURM, openWay } from './ways.ts';
 import { withoutScript } from './without-script.ts';
 import { messageOf } from '../../control/message-of.ts';
@@ -334,7 +334,7 @@ class RemoteAgent implements AgentConnection {
       const remedy = `this must print nothing to stdout: ${this.#shell.trial(this.#host, false)}; a login script there may do so only at a terminal`;
       return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
     }
-    if (began && exit.trouble === undefined && exit.status !== SSH_FAILED) return endedFailure(host, exit);
+    if (began && exit.problem === undefined && exit.status !== SSH_FAILED) return endedFailure(host, exit);
     return explainSsh(this.#host, exit, this.#shell.trial(this.#host, true));
   }
 }
@@ -351,7 +351,7 @@ function isSignOfLife({ flags }: Frame): boolean {
 
 function failedExit(error: unknown): RemoteExit {
   const remarks = messageOf(error);
-  return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
+  return { status: null, remarks, ...(error instanceof ConnectionError ? { problem: error.problem } : {}) };
 }
 
 /** Doubling, with jitter, so that many launchers do not come back at the same moment. */

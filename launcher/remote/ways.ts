@@ -5,7 +5,7 @@ import type { RemoteShell } from './shell/shell.ts';
 import type { Identity } from './staging/identity.ts';
 import { dialPath } from '../local/host.ts';
 import { SshConfiguration } from './ssh-config/configuration.ts';
-import { turn } from './shell/turn.ts';
+import { nextIteration } from './shell/next-iteration.ts';
 
 /** Where a resource manager starts what runs on its hosts. */
 export const BY_SLURM = 'by Slurm';
@@ -37,8 +37,8 @@ export async function openWay(rsh: string, hosts: readonly HostSlots[], copied: 
 /** In parts, with turns of the event loop between them: meanwhile ssh answers. Statically imported, as import() of Node's own runs all their getters. */
 async function loadSsh2(): Promise<typeof import('./ssh2/ssh2.ts')> {
   await import('./ssh2/dial.ts');
-  await turn();
+  await nextIteration();
   await import('./known-hosts/match.ts');
-  await turn();
+  await nextIteration();
   return await import('./ssh2/ssh2.ts');
 }

@@ -29,7 +29,7 @@ export async function candidatesText(
 
 async function measuringPlan(ranks: number, device: string): Promise<CommPlan> {
   const environment = { ...process.env, NCCLRUN_TUNE: 'measure' };
-  const tables = await localTables(environment, { used: () => undefined, trouble: () => undefined });
+  const tables = await localTables(environment, { used: () => undefined, problem: () => undefined });
   const system = device === 'host' ? null : (await localTopology()).system;
   if (system === null || gpuElements(system).length < ranks) {
     return processorsPlan(ranks, availableParallelism(), environment, tables);

@@ -38,7 +38,7 @@ enum class FrameKind : uint8_t {
 
   staging = 0x35,
   invitation = 0x36,
-  whereabouts = 0x37,
+  rankPositions = 0x37,
   branch = 0x38,
   reach = 0x39,
 

@@ -67,7 +67,7 @@ export function samplePlan(): CommPlan {
 
 /** As a host tells what it is. */
 export function machineOf(topology: Element): TellableMachine {
-  return knownMachine({ topology, graphs: null }, { environment: {}, dumpGraphs: null, trouble: () => undefined });
+  return knownMachine({ topology, graphs: null }, { environment: {}, dumpGraphs: null, problem: () => undefined });
 }
 
 /** Ranks with a GPU each, dealt to so many hosts, of which the first eight of each stand in eightGpus. */

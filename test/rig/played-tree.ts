@@ -1,4 +1,4 @@
-/** The launcher's end of a tree of agents and theirs, over links in memory: leases, trunks and branches are the real ones, hosts are not. */
+/** The launcher's end of a tree of agents and theirs, over links in memory: leases, multiplexers and branches are the real ones, hosts are not. */
 import { HEARTBEAT } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { MemoryLink } from '../../control/link/memory-link.ts';

@@ -12,7 +12,7 @@ import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
 import type { JobEvent, OutputChunk } from '../../launcher/model/event.ts';
 import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
 import { GpuMemoryCheck } from '../../launcher/job/gpu-memory.ts';
-import { HangWatch } from '../../launcher/job/hang.ts';
+import { HangJudge } from '../../launcher/job/hang.ts';
 import { Host } from '../../launcher/job/host.ts';
 import { Job } from '../../launcher/job/job.ts';
 import { commonOrder, placementsOf } from '../../launcher/job/order.ts';
@@ -157,7 +157,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     clock: new JobClock(),
     tell: (message) => job.emit({ type: 'notice', message }),
   });
-  const hangs = new HangWatch({
+  const hangs = new HangJudge({
     hosts: () => names,
     send: () => undefined,
     hostOf: () => '',

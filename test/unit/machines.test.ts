@@ -20,7 +20,7 @@ const someFrame = makeFrame(FrameKind.merged);
 function launcher(fails = false) {
   const sent: (readonly [host: number, kind: FrameKind])[] = [];
   const told: string[] = [];
-  const troubles: string[] = [];
+  const problems: string[] = [];
   const machines = new Machines({
     async read({ topology }): Promise<HostMachine> {
       told.push(topology);
@@ -28,7 +28,7 @@ function launcher(fails = false) {
       return topology === one.wire.topology ? one : other;
     },
     send: (host, { kind }) => sent.push([host, kind]),
-    unreadable: (host, reason) => troubles.push(`${host}: ${reason}`),
+    unreadable: (host, reason) => problems.push(`${host}: ${reason}`),
   });
   const announce = (host: number, { key }: TellableMachine): boolean =>
     machines.receive(host, makeFrame(FrameKind.machineKey, { payload: Buffer.from(key) }));
@@ -37,7 +37,7 @@ function launcher(fails = false) {
     await Promise.resolve();
     await Promise.resolve();
   };
-  return { machines, sent, told, troubles, announce, tell };
+  return { machines, sent, told, problems, announce, tell };
 }
 
 describe('the launcher', () => {
@@ -81,11 +81,11 @@ describe('the launcher', () => {
   });
 
   test('goes on without what it cannot read, and says why', async () => {
-    const { machines, sent, troubles, announce, tell } = launcher(true);
+    const { machines, sent, problems, announce, tell } = launcher(true);
     announce(2, one);
     await tell(2, one);
     expect(sent.at(-1)).toEqual([2, FrameKind.machineKnown]);
-    expect(troubles).toEqual(['2: garbage']);
+    expect(problems).toEqual(['2: garbage']);
     expect(machines.of(2)).toBeNull();
   });
 });

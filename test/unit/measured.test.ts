@@ -32,17 +32,17 @@ const directory = mkdtempSync(join(tmpdir(), 'ncclrun-measured-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const names = { processor: () => 'Abacus 3', gpu: () => 'NVIDIA H200', driver: () => '570.1' };
-const seen = { uses: new Array<TableUse>(), troubles: new Array<string>() };
+const seen = { uses: new Array<TableUse>(), problems: new Array<string>() };
 
 function tables(place: string, measures = false): Tables {
   seen.uses = [];
-  seen.troubles = [];
+  seen.problems = [];
   return new Tables({
     directory: place,
     names,
     measures,
     used: (use) => seen.uses.push(use),
-    trouble: (message) => seen.troubles.push(message),
+    problem: (message) => seen.problems.push(message),
   });
 }
 
@@ -158,24 +158,24 @@ describe('a table', () => {
     writeFileSync(tablePath(place, good.key), text);
     const plain = planned(hostInput(2), null);
     expect(planned(hostInput(2), tables(place))).toEqual(plain);
-    expect(seen.troubles).toHaveLength(1);
-    expect(seen.troubles[0]).toContain(reason);
-    expect(seen.troubles[0]).toContain(tablePath(place, good.key));
-    expect(seen.troubles[0]).toMatch(/^the table of measured times is ignored: .*; ncclrun tune makes a new one$/u);
+    expect(seen.problems).toHaveLength(1);
+    expect(seen.problems[0]).toContain(reason);
+    expect(seen.problems[0]).toContain(tablePath(place, good.key));
+    expect(seen.problems[0]).toMatch(/^the table of measured times is ignored: .*; ncclrun tune makes a new one$/u);
   });
 
   test('that is a directory is ignored too', () => {
     const place = mkdtempSync(join(directory, 'broken-'));
     mkdirSync(tablePath(place, good.key));
     planned(hostInput(2), tables(place));
-    expect(seen.troubles[0]).toContain('it is not a regular file');
+    expect(seen.problems[0]).toContain('it is not a regular file');
   });
 
   test('that another user can change is ignored, and none is stored where others may write', () => {
     const place = stored(good.key, 'allReduce', [measured(ring, [8, 1.5])]);
     chmodSync(tablePath(place, good.key), 0o622);
     planned(hostInput(2), tables(place));
-    expect(seen.troubles[0]).toContain(`${tablePath(place, good.key)}: every user may write to it (mode 0622)`);
+    expect(seen.problems[0]).toContain(`${tablePath(place, good.key)}: every user may write to it (mode 0622)`);
     chmodSync(place, 0o777);
     const store = (): void => storeTable(place, basename(tablePath(place, good.key)), good);
     expect(store).toThrow('another user could change it there: every user may write to it (mode 0777)');
@@ -220,7 +220,7 @@ describe('a plan by a table', () => {
     ]);
     expect(plan.channels).toHaveLength(2);
     expect(rows(plan, 'allGather')).toEqual(rows(plain, 'allGather'));
-    expect(seen).toMatchObject({ uses: [{ ranks: 2, measured: true, file: tablePath(place, key) }], troubles: [] });
+    expect(seen).toMatchObject({ uses: [{ ranks: 2, measured: true, file: tablePath(place, key) }], problems: [] });
     validatePlan(plan);
   });
 

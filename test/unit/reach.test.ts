@@ -54,20 +54,20 @@ describe('hosts with several addresses', () => {
     const hosts = ['a', 'b', 'c'].map((name, index) => hostOf(name, [`127.0.0.${index + 1}`, '127.0.0.9']));
     expect(await reachEachOther(hosts, 0)).toEqual({
       addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'],
-      troubles: [],
+      problems: [],
     });
   });
 
   test('are reached at the best that leads to them', async () => {
     const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '127.0.0.2', '127.0.0.3'])];
-    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.2'], troubles: [] });
+    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.2'], problems: [] });
   });
 
   test('are named where none does, with who has tried', async () => {
     const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '198.51.100.2'])];
     expect(await reachEachOther(hosts, 0)).toEqual({
       addresses: ['127.0.0.1', '198.51.100.1'],
-      troubles: [
+      problems: [
         'a cannot reach b: tried 198.51.100.1, 198.51.100.2; a communicator with ranks on both fails when its ranks have tried to connect for ' +
           '30 s. See the firewall and the routes between them',
       ],
@@ -86,7 +86,7 @@ describe('hosts with several addresses', () => {
       },
     };
     const hosts = [hostOf('a', ['127.0.0.1']), late];
-    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.9'], troubles: [] });
+    expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.9'], problems: [] });
   }, 15_000);
 
   test('that do not answer keep nobody', async () => {

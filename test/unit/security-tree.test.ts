@@ -1,5 +1,5 @@
 /**
- * The two ends of a trunk, attacked with frames of branches that make no sense. The launcher takes no notice or gives the host up that has said it,
+ * The two ends of a multiplexer, attacked with frames of branches that make no sense. The launcher takes no notice or gives the host up that has said it,
  * with those behind it and no others; an agent takes no notice or throws a ProtocolError, which ends it. Neither hangs, nor does more than it is told.
  */
 import { beforeEach, describe, expect, it } from 'vitest';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Limiter } from '../../launcher/remote/shell/limiter.ts';
 import { quote } from '../../launcher/remote/shell/shell.ts';
-import { explainSsh, isTransientSsh } from '../../launcher/remote/ssh-complaint.ts';
+import { explainSsh, isTransientSsh } from '../../launcher/remote/ssh-error.ts';
 import { hostNamed } from '../rig/host-slots.ts';
 
 const host = hostNamed('node7', { user: 'ann' });

@@ -20,7 +20,7 @@ test('a connection with bytes that nobody has read ends in order, not by a reset
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   const settings = hopSettings(
     { name: '127.0.0.1', user: null, port },
-    { settings: new Map(), files: [], complaint: null },
+    { settings: new Map(), files: [], error: null },
   );
   const socket = await dial(settings, (early) => early.pause());
   await written.promise;

@@ -9,9 +9,9 @@ import { sentEnvironment } from '../../launcher/remote/ssh2/sent-environment.ts'
 import { hopSettings, parseJump } from '../../launcher/remote/ssh2/settings.ts';
 
 const destination = { name: 'n1', user: null, port: null };
-const none: Answer = { settings: new Map(), files: [], complaint: null };
+const none: Answer = { settings: new Map(), files: [], error: null };
 function answer(settings: Readonly<Record<string, readonly string[]>>): Answer {
-  return { settings: new Map(Object.entries({ hostname: ['n1.lab'], ...settings })), files: [], complaint: null };
+  return { settings: new Map(Object.entries({ hostname: ['n1.lab'], ...settings })), files: [], error: null };
 }
 const ours = { kex: false, ciphers: false, macs: false };
 

@@ -45,12 +45,12 @@ import {
   usualEnvironment,
 } from './environment.ts';
 import { type Guardian, type GuardianOptions, removeByGuardian, startGuardian } from './guardian.ts';
-import { HangWatch } from './hang-watch.ts';
+import { HangReporter } from './hang-reporter.ts';
 import { configurationNotes } from '../../control/nccl-configuration.ts';
-import { hostFacts, interfaceTrouble } from './host-facts.ts';
+import { hostFacts, interfaceProblem } from './host-facts.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
-import { preloadEnvironment, preloadTrouble } from './preload.ts';
+import { preloadEnvironment, preloadProblem } from './preload.ts';
 import { fromOwnInstallation, nodeProgram } from './program.ts';
 import type { Reach } from './reach.ts';
 import { makeRuntimeDirectory } from './runtime-directory.ts';
@@ -115,7 +115,7 @@ export class Agent {
   #homeTold = false;
   readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
-  #hangs: HangWatch | null = null;
+  #hangs: HangReporter | null = null;
   #reach: Reach | null = null;
   /** This host's topology is on its way into a file. */
   #dumping: Promise<unknown> | null = null;
@@ -130,7 +130,7 @@ export class Agent {
     this.#rasPort = rasPort;
     this.#send(FrameKind.hello, encodeJson(this.#hello(masterPort)));
     const ignored = options.local ? [] : configurationNotes();
-    for (const message of [takeDistrust(), this.#isAlone ? null : interfaceTrouble(this.#interfaces), ...ignored])
+    for (const message of [takeDistrust(), this.#isAlone ? null : interfaceProblem(this.#interfaces), ...ignored])
       if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
@@ -148,8 +148,8 @@ export class Agent {
       gone: (how) => void this.#guardianGone(how),
     });
     if (this.#order.placement !== null) this.#openBootstrap(this.#order.placement);
-    const trouble = this.#order.preload ? preloadTrouble() : null;
-    if (trouble !== null) this.#report({ type: 'refusal', ...trouble });
+    const problem = this.#order.preload ? preloadProblem() : null;
+    if (problem !== null) this.#report({ type: 'refusal', ...problem });
     const heartbeat = makeFrame(FrameKind.heartbeat, { subject: ALL_RANKS });
     this.#guardianLease = new Lease({
       heartbeatMs,
@@ -180,9 +180,9 @@ export class Agent {
       case FrameKind.machineWanted:
       case FrameKind.machineKnown:
         return this.#bootstrap?.receive(frame);
-      case FrameKind.whereabouts: {
-        const where = this.#hangs?.whereabouts(parseWhereaboutsWanted(frame.payload));
-        return where === undefined ? undefined : this.#report({ type: 'whereabouts', where });
+      case FrameKind.rankPositions: {
+        const where = this.#hangs?.rankPositions(parseWhereaboutsWanted(frame.payload));
+        return where === undefined ? undefined : this.#report({ type: 'rankPositions', where });
       }
       case FrameKind.reach:
         void this.#answerReach(parseReachQuestion(frame.payload));
@@ -268,7 +268,7 @@ export class Agent {
         { ...process.env, ...placement.programs[0]?.environment },
         {
           used: (use) => this.#report({ type: 'tuning', ...use }),
-          trouble: (message) => this.#report({ type: 'notice', message }),
+          problem: (message) => this.#report({ type: 'notice', message }),
         },
       );
       this.#bootstrap = this.#options.openBootstrap({ native, order, placement, socketPath, sendUp, machine, tables });
@@ -355,7 +355,7 @@ export class Agent {
     const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
     this.#guardian.send(makeFrame(FrameKind.spawn, { payload: encodeSpawnOrder(order, shared) }));
     setImmediate(() => (this.#memoryKills = new MemoryKills())); // while the guardian starts them
-    this.#hangs = new HangWatch({
+    this.#hangs = new HangReporter({
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
       stalled: (where) => this.#report({ type: 'stalled', where }),

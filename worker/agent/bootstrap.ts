@@ -47,14 +47,14 @@ import type { LocalServer, LocalServerEvent, Native } from '../engine/native.ts'
 import { Announcement } from './announcement.ts';
 import type { OwnMachine } from './bootstrap-service.ts';
 import { Communicators } from './communicators.ts';
-import { Deaths } from './deaths.ts';
-import type { Death } from './deaths.ts';
+import { ProcessExits } from './process-exits.ts';
+import type { ProcessExit } from './process-exits.ts';
 import { blamed, EngineChannel } from './engine.ts';
-import type { Asker, Engine } from './engine.ts';
+import type { Requester, Engine } from './engine.ts';
 import { Engines } from './engines.ts';
-import { Gatherings } from './gatherings.ts';
-import { harmFrame, Harms } from './harms.ts';
-import { Letters } from './letters.ts';
+import { PendingGathers } from './pending-gathers.ts';
+import { blameFrame, BlameRecords } from './blame-records.ts';
+import { AgentMailbox } from './agent-mailbox.ts';
 import { refusalFrame } from './refusal.ts';
 import type { TelemetryPage } from './telemetry.ts';
 import type { OwnTables } from './tuning.ts';
@@ -101,11 +101,11 @@ export class Bootstrap {
   readonly #server: LocalServer;
   readonly #channel: EngineChannel;
   readonly #engines: Engines;
-  readonly #deaths: Deaths;
-  readonly #gatherings: Gatherings;
+  readonly #processExits: ProcessExits;
+  readonly #pendingGathers: PendingGathers;
   readonly #communicators: Communicators;
-  readonly #harms = new Harms();
-  readonly #letters: Letters;
+  readonly #blameRecords = new BlameRecords();
+  readonly #mailbox: AgentMailbox;
   readonly #planner: Planner;
   readonly #announcement: Announcement;
   /** Shared parts of plans whose own part is still to come. */
@@ -131,8 +131,8 @@ export class Bootstrap {
     this.#channel = new EngineChannel(native, this.#server);
     const welcome = { hostIndex, hostCount, rankCount, epoch, jobId, hostName };
     this.#engines = new Engines(native, this.#channel, welcome, () => options.onDeserted?.());
-    this.#deaths = new Deaths(
-      (engine, death) => this.#gone(engine, death),
+    this.#processExits = new ProcessExits(
+      (engine, exit) => this.#gone(engine, exit),
       (engine) => this.#deaf(engine),
       (engine) => this.#engines.isRank(engine),
     );
@@ -141,22 +141,22 @@ export class Bootstrap {
       hostName,
       channel: this.#channel,
       sendUp,
-      ended: (key, failure) => this.#letters.end(key, failure),
-      harmed: (jobRank, harm, at) => this.#harms.add(jobRank, harm, at),
-      left: (jobRank, key) => this.#harms.left(jobRank, key),
+      ended: (key, failure) => this.#mailbox.end(key, failure),
+      recordBlame: (jobRank, record, at) => this.#blameRecords.add(jobRank, record, at),
+      left: (jobRank, key) => this.#blameRecords.left(jobRank, key),
     });
-    this.#letters = new Letters({ channel: this.#channel, acrossHosts: hostCount > 1, sendUp });
-    this.#gatherings = new Gatherings({
+    this.#mailbox = new AgentMailbox({ channel: this.#channel, acrossHosts: hostCount > 1, sendUp });
+    this.#pendingGathers = new PendingGathers({
       hostIndex,
       hostName,
       epoch,
-      localRanks: () => options.localRankCount - this.#deaths.ended,
+      localRanks: () => options.localRankCount - this.#processExits.ended,
       flushAfterMs: hostCount === 1 ? FLUSH_AFTER_MS.oneHost : FLUSH_AFTER_MS.severalHosts,
       completesHere: ({ round }) => plansLocally || (round !== JOIN_ROUND && !isSplitRound(round)),
       goneHere: (key) => (plansLocally ? this.#communicators.goneHere(key) : null),
       sendUp,
-      complete: (gathering, askers) => this.#complete(gathering, askers),
-      refuse: (askers, failure) => this.#refuse(askers, failure),
+      complete: (gathering, requesters) => this.#complete(gathering, requesters),
+      refuse: (requesters, failure) => this.#refuse(requesters, failure),
     });
   }
 
@@ -167,10 +167,10 @@ export class Bootstrap {
   /** Call it before the launcher is told: who waits for the rank must be known there, and whose fault its failure is. */
   rankEnded(rank: number, exited: Exited): void {
     this.#communicators.rankEnded(rank);
-    const cause = this.#harms.causeOf(rank, exited);
-    if (cause !== null) this.#announcement.send(harmFrame(rank, cause));
-    this.#gatherings.flushAll();
-    this.#deaths.rankEnded(rank, exited);
+    const cause = this.#blameRecords.causeOf(rank, exited);
+    if (cause !== null) this.#announcement.send(blameFrame(rank, cause));
+    this.#pendingGathers.flushAll();
+    this.#processExits.rankEnded(rank, exited);
   }
 
   /** A rendezvous frame of the launcher; other kinds are ignored. Throws ProtocolError if it is malformed. */
@@ -179,10 +179,10 @@ export class Bootstrap {
     switch (frame.kind) {
       case FrameKind.completed: {
         const { key, table } = decodeCompleted(frame.payload);
-        const askers = this.#gatherings.take(key);
-        if (!isSplitRound(key.round)) return this.#answerTable(askers, table);
-        return this.#split(partsOf(key, tableRows(table)), askers, (part, members) =>
-          this.#gatherings.expect(part.key, members),
+        const requesters = this.#pendingGathers.take(key);
+        if (!isSplitRound(key.round)) return this.#answerTable(requesters, table);
+        return this.#split(partsOf(key, tableRows(table)), requesters, (part, members) =>
+          this.#pendingGathers.expect(part.key, members),
         );
       }
       case FrameKind.planBody: {
@@ -194,20 +194,20 @@ export class Bootstrap {
         const { key, part } = decodeHostPlan(frame.payload);
         const body = this.#planBodies.get(keyName(key)) ?? new Uint8Array(0);
         this.#planBodies.delete(keyName(key));
-        return this.#begin(key, assembleHostPlan(body, part), this.#gatherings.take(key), true);
+        return this.#begin(key, assembleHostPlan(body, part), this.#pendingGathers.take(key), true);
       }
       case FrameKind.keyFailed: {
         const { key, ...failure } = decodeKeyFailed(frame.payload);
-        if (key.round === POST_ROUND) return this.#letters.end(key, failure);
-        return this.#refuse(this.#gatherings.take(key), failure);
+        if (key.round === POST_ROUND) return this.#mailbox.end(key, failure);
+        return this.#refuse(this.#pendingGathers.take(key), failure);
       }
       case FrameKind.routed:
-        return this.#letters.arrived(decodeRouted(frame.payload));
+        return this.#mailbox.arrived(decodeRouted(frame.payload));
       case FrameKind.broken: {
         const { key, rank, ...failure } = decodeBroken(frame.payload);
         const breach = { rank, ...failure, blame: frame.subject };
         if ((frame.flags & RANK_GONE) !== 0) return this.#communicators.goneElsewhere(key, rank, breach);
-        this.#letters.end(key, failure);
+        this.#mailbox.end(key, failure);
         return this.#communicators.brokenElsewhere(key, breach, (frame.flags & ENDED_CLEANLY) !== 0);
       }
       default:
@@ -222,12 +222,12 @@ export class Bootstrap {
 
   /** Keys and communicators that are remembered; 0 when the last has ended. */
   get size(): number {
-    return this.#gatherings.size + this.#communicators.size + this.#planBodies.size;
+    return this.#pendingGathers.size + this.#communicators.size + this.#planBodies.size;
   }
 
   close(): void {
-    this.#gatherings.close();
-    this.#deaths.close();
+    this.#pendingGathers.close();
+    this.#processExits.close();
     this.#communicators.close();
     this.#engines.close();
     this.#options.native.localServerClose(this.#server);
@@ -274,15 +274,15 @@ export class Bootstrap {
         const { rank, ...contribution } = DECODE_CONTRIBUTION[kind](payload);
         const shrinks = isShrinkRound(contribution.key.round);
         const failure = shrinks ? null : this.#communicators.failureOf(contribution.key);
-        const asker = { engine, request, rank };
-        if (failure !== null) return this.#refuse([asker], failure);
-        this.#gatherings.add(contribution, asker);
+        const requester = { engine, request, rank };
+        if (failure !== null) return this.#refuse([requester], failure);
+        this.#pendingGathers.add(contribution, requester);
         return this.#failDeserted(contribution.key);
       }
       case FrameKind.post:
-        return this.#letters.post(engine, request, payload);
+        return this.#mailbox.post(engine, request, payload);
       case FrameKind.fetch:
-        return this.#letters.fetch(engine, request, payload);
+        return this.#mailbox.fetch(engine, request, payload);
       case FrameKind.leave:
         return this.#leave(engine, payload);
       case FrameKind.telemetry:
@@ -296,7 +296,7 @@ export class Bootstrap {
   #leave(engine: Engine, payload: Uint8Array): void {
     const { key, rank, how, reason } = decodeLeave(payload);
     if (key.round !== JOIN_ROUND)
-      return this.#gatherings.fail(
+      return this.#pendingGathers.fail(
         key,
         rank,
         how,
@@ -304,7 +304,7 @@ export class Bootstrap {
       );
     if (how === LeftHow.finalized) {
       this.#communicators.finalized(key, rank, engine);
-      return this.#gatherings.keysOf(key.id, key.epoch).forEach((round) => this.#failDeserted(round));
+      return this.#pendingGathers.keysOf(key.id, key.epoch).forEach((round) => this.#failDeserted(round));
     }
     if (how === LeftHow.differed) return this.#communicators.differed(key, reason);
     if (how === LeftHow.revoked) return this.#revoked(key, rank, engine, reason);
@@ -312,7 +312,7 @@ export class Bootstrap {
     const sentence = `${this.#name(rank, engine)} aborted the communicator${reason === '' ? '' : `: ${reason}`}`;
     const blame = how === LeftHow.aborted || how === LeftHow.abortedAlone ? blamed(engine) : ALL_RANKS;
     if (!this.#communicators.departed(key, rank, engine, { how, reason: sentence, cleanly: false, blame })) {
-      this.#gatherings.fail(key, rank, how, sentence);
+      this.#pendingGathers.fail(key, rank, how, sentence);
     }
     return this.#failRounds(key, rank, how, sentence);
   }
@@ -320,20 +320,20 @@ export class Bootstrap {
   #revoked(key: Key, rank: number, engine: Engine, reason: string): void {
     const sentence = `${this.#name(rank, engine)} ended the operations of the communicator: ${reason}`;
     this.#communicators.revoked(key, rank, sentence);
-    for (const round of this.#gatherings.keysOf(key.id, key.epoch))
-      if (!isShrinkRound(round.round)) this.#gatherings.fail(round, rank, LeftHow.died, sentence);
-    this.#letters.end(key, { result: NcclResult.remoteError, sentence });
+    for (const round of this.#pendingGathers.keysOf(key.id, key.epoch))
+      if (!isShrinkRound(round.round)) this.#pendingGathers.fail(round, rank, LeftHow.died, sentence);
+    this.#mailbox.end(key, { result: NcclResult.remoteError, sentence });
   }
 
   /** A round of a communicator waits for a rank that is done with it: it will not come. */
   #failDeserted(key: Key): void {
     if (key.round === JOIN_ROUND) return;
     for (const [rank, who] of isSplitRound(key.round) ? this.#communicators.finalizedRanks(key) : []) {
-      if (this.#gatherings.awaits(key, rank))
-        return this.#gatherings.fail(key, rank, LeftHow.differed, describeDesertion(who, key));
+      if (this.#pendingGathers.awaits(key, rank))
+        return this.#pendingGathers.fail(key, rank, LeftHow.differed, describeDesertion(who, key));
     }
     for (const [rank, reason] of this.#communicators.departedRanks(key)) {
-      if (this.#gatherings.awaits(key, rank)) return this.#gatherings.fail(key, rank, LeftHow.died, reason);
+      if (this.#pendingGathers.awaits(key, rank)) return this.#pendingGathers.fail(key, rank, LeftHow.died, reason);
     }
   }
 
@@ -341,7 +341,7 @@ export class Bootstrap {
     const engine = this.#engines.get(connection);
     if (engine === undefined) return this.#engines.forget(connection);
     engine.gone = true;
-    return this.#deaths.engineDied(engine);
+    return this.#processExits.engineDied(engine);
   }
 
   /** Nobody hears the answers any more. */
@@ -349,17 +349,17 @@ export class Bootstrap {
     const engine = this.#engines.get(connection);
     if (engine === undefined) return this.#engines.forget(connection);
     engine.gone = true;
-    this.#letters.drop(engine);
-    return this.#deaths.engineClosed(engine);
+    this.#mailbox.drop(engine);
+    return this.#processExits.engineClosed(engine);
   }
 
   /** The process lives; what it had asked for it will not learn. */
   #deaf(engine: Engine): void {
     engine.farewell = 'closed its connection to its agent';
-    this.#gatherings.leave(engine, LeftHow.died, (rank) => this.#farewell(rank, engine));
+    this.#pendingGathers.leave(engine, LeftHow.died, (rank) => this.#farewell(rank, engine));
   }
 
-  #gone(engine: Engine, { phrase, cleanly }: Death): void {
+  #gone(engine: Engine, { phrase, cleanly }: ProcessExit): void {
     engine.farewell = phrase;
     const describe = (rank: number): string => this.#farewell(rank, engine);
     const blame = cleanly === false ? ALL_RANKS : blamed(engine);
@@ -368,8 +368,8 @@ export class Bootstrap {
       cleanly: cleanly !== false && !isInOperation(engine.telemetry, key),
       blame,
     });
-    this.#letters.drop(engine);
-    this.#gatherings.leave(engine, LeftHow.died, describe);
+    this.#mailbox.drop(engine);
+    this.#pendingGathers.leave(engine, LeftHow.died, describe);
     for (const { key, rank } of this.#communicators.engineGone(engine, departure)) {
       this.#failRounds(key, rank, LeftHow.died, describe(rank));
     }
@@ -378,52 +378,52 @@ export class Bootstrap {
 
   /** What still waits under the id of a communicator that lacks a rank. A shrink may have left it out, or have all that it needs of it. */
   #failRounds(key: Key, rank: number, how: LeftHow, reason: string): void {
-    for (const round of this.#gatherings.keysOf(key.id, key.epoch)) {
-      const needed = (!isShrinkRound(round.round) && !isAlone(how)) || this.#gatherings.awaits(round, rank);
-      if (!this.#gatherings.settleGone(round) && needed) this.#gatherings.fail(round, rank, how, reason);
+    for (const round of this.#pendingGathers.keysOf(key.id, key.epoch)) {
+      const needed = (!isShrinkRound(round.round) && !isAlone(how)) || this.#pendingGathers.awaits(round, rank);
+      if (!this.#pendingGathers.settleGone(round) && needed) this.#pendingGathers.fail(round, rank, how, reason);
     }
-    if (!isAlone(how)) this.#letters.end(key, { result: NcclResult.remoteError, sentence: reason });
+    if (!isAlone(how)) this.#mailbox.end(key, { result: NcclResult.remoteError, sentence: reason });
   }
 
   /** All ranks of a key are here. */
-  #complete(gathering: Gathering, askers: readonly Asker[]): void {
+  #complete(gathering: Gathering, requesters: readonly Requester[]): void {
     const { key, size, entries } = gathering;
-    if (key.round === JOIN_ROUND) return this.#planHere(gathering, askers);
+    if (key.round === JOIN_ROUND) return this.#planHere(gathering, requesters);
     const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
     if (isSplitRound(key.round)) {
-      return this.#split(partsOf(key, table), askers, (part, members) =>
+      return this.#split(partsOf(key, table), requesters, (part, members) =>
         this.#planHere(joinOf(part, gathering), members),
       );
     }
-    return this.#answerTable(askers, decodeCompleted(encodeCompleted(key, table)).table);
+    return this.#answerTable(requesters, decodeCompleted(encodeCompleted(key, table)).table);
   }
 
   /** `make` is to bring the ranks of this host their plan; those without a colour are done. */
   #split(
     parts: readonly Part[],
-    askers: readonly Asker[],
-    make: (part: Part, members: readonly Asker[]) => void,
+    requesters: readonly Requester[],
+    make: (part: Part, members: readonly Requester[]) => void,
   ): void {
-    const left = new Map(askers.map((asker) => [asker.rank, asker]));
+    const left = new Map(requesters.map((requester) => [requester.rank, requester]));
     for (const part of parts) {
       const members = part.ranks.flatMap((old, rank) => {
-        const asker = left.get(old);
+        const requester = left.get(old);
         left.delete(old);
-        return asker === undefined ? [] : [{ ...asker, rank }];
+        return requester === undefined ? [] : [{ ...requester, rank }];
       });
       if (members.length > 0) make(part, members);
     }
     this.#answerTable([...left.values()], NO_ROWS);
   }
 
-  #planHere(gathering: Gathering, askers: readonly Asker[]): void {
-    const refuse = (error: unknown): void => this.#refuseFor(error, askers);
+  #planHere(gathering: Gathering, requesters: readonly Requester[]): void {
+    const refuse = (error: unknown): void => this.#refuseFor(error, requesters);
     try {
       const machine = this.#options.machine?.(deviceOf(gathering)) ?? null;
       const tables = this.#options.tables?.() ?? null;
-      if (machine === null && tables === null) return this.#planOn({ machine, tables }, gathering, askers);
+      if (machine === null && tables === null) return this.#planOn({ machine, tables }, gathering, requesters);
       void Promise.all([machine, tables]).then(
-        ([known, measured]) => this.#planOn({ machine: known, tables: measured }, gathering, askers),
+        ([known, measured]) => this.#planOn({ machine: known, tables: measured }, gathering, requesters),
         refuse,
       );
     } catch (error) {
@@ -431,7 +431,11 @@ export class Bootstrap {
     }
   }
 
-  #planOn(known: Pick<PlannedHost, 'machine' | 'tables'>, gathering: Gathering, askers: readonly Asker[]): void {
+  #planOn(
+    known: Pick<PlannedHost, 'machine' | 'tables'>,
+    gathering: Gathering,
+    requesters: readonly Requester[],
+  ): void {
     const { hostName, rankCount } = this.#options;
     const { key, size } = gathering;
     try {
@@ -439,25 +443,25 @@ export class Bootstrap {
         throw new Error(`${describeKey(key)} is still in use: its ranks have not left it`);
       const host = { name: hostName, address: '', cores: availableParallelism(), ...known };
       const { encoded } = planJoined(gathering, () => host, this.#planner, size === rankCount);
-      this.#begin(key, assembleHostPlan(encoded.body, encoded.host(0).bytes), askers, false);
+      this.#begin(key, assembleHostPlan(encoded.body, encoded.host(0).bytes), requesters, false);
     } catch (error) {
-      this.#refuseFor(error, askers);
+      this.#refuseFor(error, requesters);
     }
   }
 
-  #refuseFor(error: unknown, askers: readonly Asker[]): void {
-    this.#refuse(askers, { result: NcclResult.invalidUsage, sentence: messageOf(error) });
+  #refuseFor(error: unknown, requesters: readonly Requester[]): void {
+    this.#refuse(requesters, { result: NcclResult.invalidUsage, sentence: messageOf(error) });
   }
 
-  #begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {
+  #begin(key: Key, hostPlan: Uint8Array, requesters: readonly Requester[], wide: boolean): void {
     try {
-      this.#communicators.begin(key, hostPlan, askers, wide);
+      this.#communicators.begin(key, hostPlan, requesters, wide);
     } catch (error) {
       const sentence = `${this.#options.hostName}: ${messageOf(error)}`;
-      this.#refuse(askers, { result: NcclResult.systemError, sentence });
-      this.#communicators.couldNotBegin(key, wide, sentence, askers[0]?.engine);
+      this.#refuse(requesters, { result: NcclResult.systemError, sentence });
+      this.#communicators.couldNotBegin(key, wide, sentence, requesters[0]?.engine);
     }
-    for (const { engine, rank } of askers) {
+    for (const { engine, rank } of requesters) {
       if (engine.farewell === null) continue; // else it went while its plan was under way
       const departure = {
         how: LeftHow.died,
@@ -469,14 +473,14 @@ export class Bootstrap {
     }
   }
 
-  #answerTable(askers: readonly Asker[], table: Uint8Array): void {
-    for (const { engine, request } of askers) {
+  #answerTable(requesters: readonly Requester[], table: Uint8Array): void {
+    for (const { engine, request } of requesters) {
       if (!engine.gone) this.#channel.send(engine.connection, FrameKind.table, request, table);
     }
   }
 
-  #refuse(askers: readonly Asker[], { result, sentence }: RendezvousFailure): void {
-    for (const { engine, request } of askers) {
+  #refuse(requesters: readonly Requester[], { result, sentence }: RendezvousFailure): void {
+    for (const { engine, request } of requesters) {
       if (!engine.gone) this.#channel.refuse(engine.connection, request, result, sentence);
     }
   }

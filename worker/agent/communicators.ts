@@ -22,8 +22,8 @@ import { type Gone, Leavers } from '../../control/rendezvous/leavers.ts';
 import type { Native, NativeHandle } from '../engine/native.ts';
 import type { ReadCalls } from './calls.ts';
 import { CallWatch } from './call-watch.ts';
-import { type Asker, blamed, type Engine, type EngineChannel } from './engine.ts';
-import type { Harm } from './harms.ts';
+import { type Requester, blamed, type Engine, type EngineChannel } from './engine.ts';
+import type { BlameRecord } from './blame-records.ts';
 import { lostPeer } from './telemetry.ts';
 import { waitsInVain } from './vain-wait.ts';
 
@@ -77,7 +77,7 @@ interface CommunicatorsOptions {
   /** The last local rank has left. */
   ended(key: Key, failure: RendezvousFailure): void;
   /** A rank of the job lacks another now. */
-  harmed(jobRank: number, harm: Harm, at: number): void;
+  recordBlame(jobRank: number, record: BlameRecord, at: number): void;
   /** A rank of the job has left, whole or broken. */
   left(jobRank: number, key: Key): void;
 }
@@ -118,11 +118,11 @@ export class Communicators {
   }
 
   /** Makes the segment and answers every local rank. Throws what the system says if there is no memory for it. */
-  begin(key: Key, hostPlan: Uint8Array, askers: readonly Asker[], wide: boolean): void {
+  begin(key: Key, hostPlan: Uint8Array, requesters: readonly Requester[], wide: boolean): void {
     const { native, channel } = this.#options;
     const { segmentBytes, abortOffset, doorbellOffset, localRanks, ranks } = decodeSegmentOf(hostPlan);
     const segment = native.segmentCreate(segmentBytes);
-    const members = new Map(askers.map(({ rank, engine }) => [rank, { rank, engine }]));
+    const members = new Map(requesters.map(({ rank, engine }) => [rank, { rank, engine }]));
     const places = { segment, abortOffset, doorbellOffset, localRanks };
     this.#live.set(keyName(key), {
       key,
@@ -140,7 +140,7 @@ export class Communicators {
     });
     this.#watch.start();
     const plan = native.sealedMemory(hostPlan, 'ncclrun-plan');
-    const ordered = askers.toSorted((one, other) => one.rank - other.rank);
+    const ordered = requesters.toSorted((one, other) => one.rank - other.rank);
     for (const [localIndex, { engine, request, rank }] of ordered.entries()) {
       if (engine.gone) continue;
       const answer = encodePlanAnswer(localIndex, key, ranks, rank);
@@ -336,14 +336,18 @@ export class Communicators {
     const known = rank === null ? undefined : gone.get(rank);
     if (rank === null) return;
     if (known !== undefined && known.blame !== ALL_RANKS)
-      this.#options.harmed(jobRank, { type: 'missed', key, rank, blame: known.blame, sentence: known.sentence }, 0);
-    else if (wide) this.#options.harmed(jobRank, { type: 'suspected', key, rank }, 0);
+      this.#options.recordBlame(
+        jobRank,
+        { type: 'missed', key, rank, blame: known.blame, sentence: known.sentence },
+        0,
+      );
+    else if (wide) this.#options.recordBlame(jobRank, { type: 'suspected', key, rank }, 0);
     else if (known === undefined) {
       // It is on this host, but says itself that it has left: that may be on its way.
       const suspect = members.get(rank)?.engine.jobRank;
       if (suspect === undefined) return;
       suspected.add(rank);
-      this.#options.harmed(jobRank, { type: 'suspected-here', key, rank, suspect }, 0);
+      this.#options.recordBlame(jobRank, { type: 'suspected-here', key, rank, suspect }, 0);
     }
   }
 
@@ -391,10 +395,10 @@ export class Communicators {
     communicator.broken = true;
     this.#stopWatch(communicator);
     const engines = new Set([...members.values()].map((member) => member.engine));
-    // Before the ranks can hear of it: one that fails earlier than it was harmed has failed by itself.
+    // Before the ranks can hear of it: a rank that failed before this moment failed by itself.
     if (blame !== ALL_RANKS) {
-      const harm: Harm = { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` };
-      for (const { jobRank } of engines) this.#options.harmed(jobRank, harm, Date.now());
+      const record: BlameRecord = { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` };
+      for (const { jobRank } of engines) this.#options.recordBlame(jobRank, record, Date.now());
     }
     native.segmentAbort(segment, abortOffset, doorbellOffset, localRanks, rank, result, sentence);
     const payload = encodeAborted(key, rank, result, sentence);

@@ -51,7 +51,7 @@ export class EngineChannel {
 }
 
 /** A question of an engine that has no answer yet. */
-export interface Asker {
+export interface Requester {
   readonly engine: Engine;
   readonly request: number;
   /** In the communicator. */

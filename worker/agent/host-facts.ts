@@ -75,7 +75,7 @@ function reachableAddresses(first: string | null, interfaces: string | undefined
 }
 
 /** Why NCCL_SOCKET_IFNAME does not choose the interfaces by which this host is reached; null: it does, or nothing is chosen. */
-export function interfaceTrouble(interfaces: string | undefined): string | null {
+export function interfaceProblem(interfaces: string | undefined): string | null {
   const list = parseNameList(interfaces);
   const names = [...new Set(allAddresses().map(({ name }) => name))];
   if (list === null || names.some((name) => admits(list, name))) return null;

@@ -9,6 +9,6 @@ export function makeTables(directory: string, measures: boolean, listener: Tunin
     measures,
     names: hardwareNames(),
     used: (use) => listener.used(use),
-    trouble: (message) => listener.trouble(message),
+    problem: (message) => listener.problem(message),
   });
 }

@@ -9,7 +9,7 @@ import { messageOf } from '../../control/message-of.ts';
 const NAME = 'LD_PRELOAD';
 
 /** Null if ranks can be given the library at `path`; else why not. */
-export function preloadTrouble(path = libraryPath): { readonly message: string; readonly remedy: string } | null {
+export function preloadProblem(path = libraryPath): { readonly message: string; readonly remedy: string } | null {
   try {
     accessSync(path, constants.R_OK);
   } catch (error) {

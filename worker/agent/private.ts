@@ -44,7 +44,7 @@ function serve(): void {
   native.blockSigusr1(true); // for a Node without --disable-sigusr1
   const files = topologyFiles({ programs: [{ environment: {}, workingDirectory: process.cwd() }] }, environment);
   const finding = files === null ? null : findMachines(native, files);
-  const measured = findTables(environment, { used: () => undefined, trouble: () => undefined })();
+  const measured = findTables(environment, { used: () => undefined, problem: () => undefined })();
   // Known before the first frame goes to the hub.
   let machines: Machines = NO_MACHINES;
   let tables: Tables | null = null;

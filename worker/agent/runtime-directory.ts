@@ -8,15 +8,15 @@ const MAX_BASE_BYTES = 60;
 
 /** Mode 0700, with an unguessable name. Throws an Error with every place that was tried, where none can be written to. */
 export function makeRuntimeDirectory(jobId: string): string {
-  const complaints: string[] = [];
+  const errors: string[] = [];
   for (const prefix of prefixes(jobId)) {
     try {
       return mkdtempSync(prefix);
     } catch (error) {
-      complaints.push(messageOf(error));
+      errors.push(messageOf(error));
     }
   }
-  throw new Error(`no directory can be made for the agent's socket: ${complaints.join('; ')}`);
+  throw new Error(`no directory can be made for the agent's socket: ${errors.join('; ')}`);
 }
 
 /** Hosts that one enters without a login session have no XDG_RUNTIME_DIR, and containers may have a /tmp that is read-only. */

@@ -1,5 +1,5 @@
 /**
- * An agent that is a process of its own, on its link to the launcher. The order is the first frame there; complaints go to stderr. It ends
+ * An agent that is a process of its own, on its link to the launcher. The order is the first frame there; errors go to stderr. It ends
  * with its ranks, and its ranks end when it does: the link's end is the launcher's end.
  */
 import type { Link } from '../../control/link/link.ts';

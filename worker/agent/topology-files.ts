@@ -86,22 +86,22 @@ export const NO_MACHINE: OwnMachine = () => null;
 
 /**
  * What this host is, for the planner: to ranks on GPUs what it is found to be; to ranks on processors, where no GPU is used, what a file says.
- * Found out when somebody asks first: a program without our engine never does. `trouble` is told why nothing can be said, and of a file that
+ * Found out when somebody asks first: a program without our engine never does. `problem` is told why nothing can be said, and of a file that
  * cannot be written.
  */
 export function findOwnMachine(
   native: Native,
   files: TopologyFiles,
   given: GivenTopology,
-  trouble: (message: string) => void,
+  problem: (message: string) => void,
 ): OwnMachine {
   if (!files.onGpus && given.file === null) return NO_MACHINE;
   let found: ReturnType<OwnMachine> = null;
   const find = (): NonNullable<ReturnType<OwnMachine>> => {
     const finding = import('../topology/machine.ts').then(({ ownMachine }) =>
-      ownMachine(native, { ...files, ...given }, trouble),
+      ownMachine(native, { ...files, ...given }, problem),
     );
-    finding.catch((error: unknown) => trouble(messageOf(error)));
+    finding.catch((error: unknown) => problem(messageOf(error)));
     return finding;
   };
   return (device) => (files.onGpus && device === 'host' ? null : (found ??= find()));

@@ -6,7 +6,7 @@ import type { Tables, TableUse } from '../../control/planner/measured/tables.ts'
 export interface TuningListener {
   used(use: TableUse): void;
   /** A table is not what it should be. */
-  trouble(message: string): void;
+  problem(message: string): void;
 }
 
 /** null: there are none, or they are not wanted. */

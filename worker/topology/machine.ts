@@ -20,10 +20,10 @@ export interface MachineFiles {
 export async function ownMachine(
   native: Native,
   { file, graphs, dumpGraphs, environment, onGpus }: MachineFiles,
-  trouble: (message: string) => void,
+  problem: (message: string) => void,
 ): Promise<TellableMachine | null> {
   const system = onGpus ? (await hostTopologySystem(probesOf(native), file, { environment })).system : file;
-  return system === null ? null : knownMachine({ topology: system, graphs }, { environment, dumpGraphs, trouble });
+  return system === null ? null : knownMachine({ topology: system, graphs }, { environment, dumpGraphs, problem });
 }
 
 /** Starting CUDA takes half a second, and says only what network cards may do; that the ranks say themselves. */

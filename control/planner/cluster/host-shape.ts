@@ -6,7 +6,7 @@ import type { FoundChannel, Graph, Pattern } from '../search/graph.ts';
 import type { NamedGraphs } from '../search/graph-xml.ts';
 import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
-import { Surroundings } from '../search/surroundings.ts';
+import { SearchContext } from '../search/context.ts';
 import { MOST_CHANNELS } from '../input/limits.ts';
 import { linkLoads, shareOf } from '../verify/link-loads.ts';
 import { hasSplitNvlinks } from './split-nvlink.ts';
@@ -36,10 +36,10 @@ export const DEFAULT_SHAPE: ShapeOptions = { crossNic: 2, graphs: null };
 export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOptions = DEFAULT_SHAPE): HostShape {
   const { crossNic, graphs } = options;
   const given = graphs === null ? NO_GRAPHS : givenGraphs(graphs, routes, acrossHosts);
-  const surroundings = new Surroundings(routes);
+  const context = new SearchContext(routes);
   const gpus = routes.machine.gpus.length;
   const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
-    search(surroundings, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
+    search(context, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
   const all = mostChannels(gpus);
   // Trees have as many channels as rings, and need two there. Where two rings do not fit, one is better than none.
   const pairs = all > 1 && hasSplitNvlinks(routes) ? find('ring', 2, all) : null;

@@ -14,7 +14,7 @@ export const MOST_CHANNELS_ON_HOSTS = 2;
 /** From here on, beyond all sizes that there are, a measuring plan has its numbered rows. */
 export const NUMBERED_FROM = 2 ** 40;
 
-interface Surroundings extends Among {
+interface SearchContext extends Among {
   readonly device: DeviceName;
   readonly situation: Situation;
 }
@@ -23,7 +23,7 @@ interface Surroundings extends Among {
  * `planned`: rows made without a table. They stay where they are, since the engine makes some forms of other collectives, which it asks the
  * plan for by their own bytes. Row k of a collective serves NUMBERED_FROM + k bytes.
  */
-export function measuringRows(planned: readonly TuningRow[], surroundings: Surroundings): TuningRow[] {
+export function measuringRows(planned: readonly TuningRow[], context: SearchContext): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const own = planned.filter((row) => row.collective === collective);
     if (collective === 'barrier') return own;
@@ -31,7 +31,7 @@ export function measuringRows(planned: readonly TuningRow[], surroundings: Surro
     if (kernel === undefined) return own;
     const forms = distinct([
       ...own.flatMap(({ forms: [first] }) => (first === undefined ? [] : [first])),
-      ...candidates(collective, surroundings),
+      ...candidates(collective, context),
     ]);
     const numbered = forms.map(
       (form, place): TuningRow => ({
@@ -50,7 +50,7 @@ export function measuringRows(planned: readonly TuningRow[], surroundings: Surro
 }
 
 /** Algorithm × protocol × channels. */
-function candidates(collective: CollectiveName, { device, situation, ...among }: Surroundings): Form[] {
+function candidates(collective: CollectiveName, { device, situation, ...among }: SearchContext): Form[] {
   if (device === 'host') {
     return waysOnHosts(collective).flatMap((way) =>
       channelCounts(way.algorithm === 'ring' ? MOST_CHANNELS_ON_HOSTS : 1).map((channels) => formOnHost(way, channels)),

@@ -39,7 +39,7 @@ interface TablesOptions {
   readonly measures: boolean;
   readonly used: (use: TableUse) => void;
   /** Is told of a file that is no table. */
-  readonly trouble: (message: string) => void;
+  readonly problem: (message: string) => void;
 }
 
 export class Tables implements HostTables {
@@ -82,7 +82,7 @@ export class Tables implements HostTables {
       return findTable(this.#options.directory, this.#keyOf(device, input, ways));
     } catch (error) {
       if (!(error instanceof TableError)) throw error;
-      this.#options.trouble(`the table of measured times is ignored: ${error.message}; ncclrun tune makes a new one`);
+      this.#options.problem(`the table of measured times is ignored: ${error.message}; ncclrun tune makes a new one`);
       return null;
     }
   }

@@ -6,7 +6,7 @@ import type { Candidates } from './candidates.ts';
 import { ChannelSearch } from './channels.ts';
 import type { Attempt, Found } from './channels.ts';
 import { LinkUnits } from './link-units.ts';
-import { areReferencesAlike } from './patience.ts';
+import { areReferencesAlike } from './step-budget.ts';
 
 interface Tried {
   readonly candidates: Candidates;

@@ -1,7 +1,7 @@
 /** Where channels may come in and go out, and in which order a search tries that: the most promising first, since its work is bounded. */
 import type { NextGpus } from './next-gpus.ts';
 import type { Uses } from './loads.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { SearchContext } from './context.ts';
 
 /** Numbers are places in the machine's lists of GPUs and nets. */
 export class Candidates {
@@ -25,8 +25,8 @@ export class Candidates {
   #mayRingsReturn: boolean | null = null;
 
   /** `distanceBetween`: the farthest NICs; `collnetOnly`: those that reduce. */
-  constructor(surroundings: Surroundings, distanceBetween: number, collnetOnly: boolean) {
-    const { routes, uses, nextGpus, bandwidths, ports, portOf, localGpus, firstGpus } = surroundings;
+  constructor(context: SearchContext, distanceBetween: number, collnetOnly: boolean) {
+    const { routes, uses, nextGpus, bandwidths, ports, portOf, localGpus, firstGpus } = context;
     const { gpus, nets, nvswitch } = routes.machine;
     this.#distanceBetween = distanceBetween;
     this.gpus = gpus.length;
@@ -40,7 +40,7 @@ export class Candidates {
     this.localGpus = localGpus;
     this.firstGpus = firstGpus;
     const order = (of: readonly number[]): number[] => {
-      const ordered = orderedNets(surroundings, of, distanceBetween);
+      const ordered = orderedNets(context, of, distanceBetween);
       return collnetOnly ? ordered.filter((net) => nets[net]?.collnet ?? false) : ordered;
     };
     this.startNets = order(gpus.map((_, gpu) => gpu));
@@ -81,7 +81,7 @@ export class Candidates {
 
 /** Those that each GPU prefers, GPU by GPU; then all others, the nearest first. */
 function orderedNets(
-  { preferredNets, uses, portOf }: Surroundings,
+  { preferredNets, uses, portOf }: SearchContext,
   gpus: readonly number[],
   farthest: number,
 ): number[] {

@@ -7,7 +7,7 @@ import type { FoundChannel, Pattern } from './graph.ts';
 import { Loads, NO_USE } from './loads.ts';
 import type { Use } from './loads.ts';
 import { Kept } from './kept.ts';
-import { PATIENCE, PATIENCE_OF_A_REFERENCE, STEPS_OF_A_REFERENCE, STEPS_WITHOUT_REFERENCE } from './patience.ts';
+import { STEP_BUDGET, REFERENCE_STEP_BUDGET, STEPS_OF_A_REFERENCE, STEPS_WITHOUT_REFERENCE } from './step-budget.ts';
 
 /** What all channels of one attempt have in common. */
 export interface Attempt {
@@ -70,7 +70,7 @@ export class ChannelSearch {
   #steps: number;
   /** With so few it gives up. */
   #stopAt = 0;
-  #patience = PATIENCE;
+  #patience = STEP_BUDGET;
   readonly #best: Kept;
 
   /** `bound`: more channels than so many cannot be (bounds.ts). */
@@ -173,7 +173,7 @@ export class ChannelSearch {
   #tryReference(net: number): void {
     const steps = this.#steps;
     const patience = this.#patience;
-    this.#patience = PATIENCE_OF_A_REFERENCE;
+    this.#patience = REFERENCE_STEP_BUDGET;
     this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
     this.#gainAt(this.#steps);
     this.#startAt(net, 0, 'ascending');

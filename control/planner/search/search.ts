@@ -7,10 +7,10 @@ import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { Candidates } from './candidates.ts';
 import type { Attempt, Found } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
-import { PATIENCE } from './patience.ts';
+import { STEP_BUDGET } from './step-budget.ts';
 import { fitsUpwards } from './phases.ts';
 import { speedsFor } from './speeds.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { SearchContext } from './context.ts';
 
 interface SearchRequest {
   readonly pattern: Pattern;
@@ -33,8 +33,8 @@ const STEPS_WHEN_LATE = 1 << 9;
 const GPUS_WITH_MANY_ORDERS = 8;
 
 /** null: there are no such channels. */
-export function search(surroundings: Surroundings, request: SearchRequest): Graph | null {
-  return new Search(surroundings, request).run();
+export function search(context: SearchContext, request: SearchRequest): Graph | null {
+  return new Search(context, request).run();
 }
 
 type Best = Graph & { readonly hops: number };
@@ -45,7 +45,7 @@ type Outcome = 'best possible' | 'gain' | 'no gain' | 'impossible';
 class Search {
   readonly #machine: Machine;
   readonly #request: SearchRequest;
-  readonly #surroundings: Surroundings;
+  readonly #context: SearchContext;
   readonly #pattern: Pattern;
   readonly #speeds: readonly number[];
   /** Allowed for paths between GPUs and NICs, the nearest first. */
@@ -54,14 +54,14 @@ class Search {
   #best: Best | null = null;
   #stepsLeft: number;
 
-  constructor(surroundings: Surroundings, request: SearchRequest) {
-    this.#machine = surroundings.routes.machine;
+  constructor(context: SearchContext, request: SearchRequest) {
+    this.#machine = context.routes.machine;
     this.#request = request;
-    this.#surroundings = surroundings;
+    this.#context = context;
     this.#stepsLeft = request.acrossHosts ? STEPS_OF_ALL.between : STEPS_OF_ALL.inside;
     this.#pattern = this.#machine.gpus.length === 1 && request.pattern !== 'ring' ? 'tree' : request.pattern;
-    this.#speeds = speedsFor(surroundings.computeCapability, request.acrossHosts);
-    this.#distancesBetween = request.acrossHosts ? surroundings.distancesBetween : [distance('PIX')];
+    this.#speeds = speedsFor(context.computeCapability, request.acrossHosts);
+    this.#distancesBetween = request.acrossHosts ? context.distancesBetween : [distance('PIX')];
   }
 
   run(): Graph | null {
@@ -84,7 +84,7 @@ class Search {
 
   #firstSpeed(): number {
     const { gpus } = this.#machine;
-    const { uses } = this.#surroundings;
+    const { uses } = this.#context;
     const { acrossHosts, least } = this.#request;
     let widest = 0;
     (acrossHosts ? uses.toNet : uses.between).forEach(({ bandwidth, hops }) => {
@@ -112,8 +112,8 @@ class Search {
         const found = this.#best;
         const worthwhile = found === null || between <= distance(found.typeBetween) || between <= distance('PXN');
         if (!worthwhile) break;
-        for (const inside of this.#surroundings.distancesInside) {
-          const isFirst = inside === this.#surroundings.distancesInside[0];
+        for (const inside of this.#context.distancesInside) {
+          const isFirst = inside === this.#context.distancesInside[0];
           if (acrossHosts && !isFirst && inside > between) break;
           if (this.#best !== null && !isFirst && inside > distance(this.#best.typeInside)) break;
           if (this.#tryOrders({ speed, inside, between, cross })) return true;
@@ -158,7 +158,7 @@ class Search {
   #try(attempt: Attempt): Outcome {
     if (this.#wasTried(attempt)) return 'no gain';
     const candidates = this.#candidatesFor(attempt.distanceBetween);
-    const bound = this.#surroundings.bounds.mostChannels(attempt, candidates.usedPorts);
+    const bound = this.#context.bounds.mostChannels(attempt, candidates.usedPorts);
     const best = this.#best;
     if (bound < this.#request.least) return 'impossible';
     if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
@@ -191,7 +191,7 @@ class Search {
 
   /** What can be carried in both directions. Where only the way down fits, both are laid at once; between hosts that is not tried. */
   #run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): Found {
-    const { attempts } = this.#surroundings;
+    const { attempts } = this.#context;
     const down = attempts.run(candidates, attempt, bound, steps);
     this.#stepsLeft -= down.steps;
     if (fitsUpwards(candidates, attempt, down.channels)) return down;
@@ -210,21 +210,21 @@ class Search {
     if (candidates.gpus < GPUS_WITH_MANY_ORDERS || candidates.hasSwitch || pattern === 'collnetDirect') return false;
     const best = this.#best;
     if (sameChannels) {
-      const copies = this.#surroundings.bounds.mostCopies(attempt);
+      const copies = this.#context.bounds.mostCopies(attempt);
       const isEnough =
         copies >= this.#request.least && (best === null || copies * inside > best.channels.length * best.inside);
       if (!isEnough) this.#stepsLeft -= STEPS_OF_SAME_CHANNELS;
       return !isEnough;
     }
     const isLost = acrossHosts && pattern === 'ring' && crossNic === 0 && !candidates.mayRingsReturn;
-    if (isLost) this.#stepsLeft -= PATIENCE + 1;
+    if (isLost) this.#stepsLeft -= STEP_BUDGET + 1;
     return isLost;
   }
 
   /** A plain tree comes in at a NIC's nearest GPUs and goes out there: farther paths and other NICs change nothing. */
   #wasTried({ pattern, inside, between, distanceInside, distanceBetween, sameChannels }: Attempt): boolean {
     if (pattern !== 'tree') return false;
-    const farthest = Math.max(0, ...this.#surroundings.nearDistances.filter((far) => far <= distanceBetween));
+    const farthest = Math.max(0, ...this.#context.nearDistances.filter((far) => far <= distanceBetween));
     const key = [inside, between, distanceInside, farthest, sameChannels].join();
     const isNew = !this.#tried.has(key);
     this.#tried.add(key);
@@ -232,14 +232,14 @@ class Search {
   }
 
   #candidatesFor(distanceBetween: number): Candidates {
-    return this.#surroundings.candidates(distanceBetween, this.#request.collnetOnly);
+    return this.#context.candidates(distanceBetween, this.#request.collnetOnly);
   }
 
   /** Channels of half the speed, twice as many: a block moves no more than about 25 GB/s. */
   #duplicate(): void {
     const best = this.#best;
     if (best === null || best.inside < 25_000) return;
-    if (this.#surroundings.computeCapability > 80 && best.inside < 50_000 && best.channels.length > 4) return;
+    if (this.#context.computeCapability > 80 && best.inside < 50_000 && best.channels.length > 4) return;
     const count = Math.min(best.channels.length * 2, this.#request.most);
     const times = Math.ceil(count / best.channels.length);
     const all: FoundChannel[] = [...best.channels, ...best.channels].slice(0, count);
@@ -269,7 +269,7 @@ class Search {
         most: channels.length,
       };
       const candidates = this.#candidatesFor(attempt.distanceBetween);
-      if (this.#surroundings.bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
+      if (this.#context.bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
       const found = this.#run(candidates, attempt, channels.length, STEPS);
       if (found.channels.length < channels.length) return;
       this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };

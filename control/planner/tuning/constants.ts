@@ -91,12 +91,12 @@ export const LL_BETWEEN_HOSTS = { amd: [22.5, 19], other: [39, 20.4] } as const;
  * What an operation does to data decides how fast it is. `exchange`: every rank's go to others, as they are; `spread`: one rank's do, or all go to one
  * rank; `reduce`: all go to one rank, which adds them up.
  */
-export type Deed = 'allReduce' | 'reduceScatter' | 'reduce' | 'exchange' | 'spread';
+export type TrafficPattern = 'allReduce' | 'reduceScatter' | 'reduce' | 'exchange' | 'spread';
 /** Those of kernels. */
 export type InsideAlgorithm = Exclude<AlgorithmName, 'collnet' | 'copyEngine'>;
 
 /** Between two ranks. */
-export interface Hand {
+export interface IntraHostCost {
   /** Before the first byte. */
   readonly microseconds: number;
   /** Of a GPU's NVLinks, what is used in the long run. */
@@ -108,35 +108,37 @@ export interface Hand {
 
 /**
  * Inside a host over NVLink: fitted to some 600 measured times of two H100, 8 bytes to 512 MiB, operations of a graph, such that the worst is off least, a
- * form the less the slower it is: by 3 to 34 %, in the mean by 1 to 15 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-hands.ts fits them
- * to other times). Three differ by hand, all under LL128: what a one-shot all_reduce and a reduce_scatter take more where they are no launches of one
+ * form the less the slower it is: by 3 to 34 %, in the mean by 1 to 15 % (test/unit/fixtures/forms-two-h100.tsv; scripts/fit-costs.ts fits them
+ * to other times). Three differ by cost, all under LL128: what a one-shot all_reduce and a reduce_scatter take more where they are no launches of one
  * turn stands in their fill, so that two-shot is chosen where that still is one, and a reduce is slower there than a line can say. Of an all_reduce by
  * trees under Simple only small ones were measured: those are of two H200. Microseconds, share, and the fill in microseconds and KiB.
  */
-export const HANDS: Readonly<Record<Deed, Readonly<Partial<Record<InsideAlgorithm, ByProtocol<Hand>>>>>> = {
+export const INTRA_HOST_COSTS: Readonly<
+  Record<TrafficPattern, Readonly<Partial<Record<InsideAlgorithm, ByProtocol<IntraHostCost>>>>>
+> = {
   allReduce: {
-    directOneShot: hands([2.82, 0.329, 0.3, 16], [3.3, 0.886, 3.2, 8192], [11.95, 0.912, 20, 16384]),
-    directTwoShot: hands([3.79, 0.422, 0, 128], [4.18, 0.832, 0.2, 16], [16.49, 0.91, 19.9, 32768]),
-    ring: hands([7.5, 0.45, 4.9, 16], [8.2, 0.58, 7.4, 16], [16.91, 0.92, 26.1, 32768]),
-    tree: hands([7.08, 0.314, 3.5, 16], [8.76, 0.707, 17.3, 4096], [17.7, 0.892, 20, 4096]),
+    directOneShot: costs([2.82, 0.329, 0.3, 16], [3.3, 0.886, 3.2, 8192], [11.95, 0.912, 20, 16384]),
+    directTwoShot: costs([3.79, 0.422, 0, 128], [4.18, 0.832, 0.2, 16], [16.49, 0.91, 19.9, 32768]),
+    ring: costs([7.5, 0.45, 4.9, 16], [8.2, 0.58, 7.4, 16], [16.91, 0.92, 26.1, 32768]),
+    tree: costs([7.08, 0.314, 3.5, 16], [8.76, 0.707, 17.3, 4096], [17.7, 0.892, 20, 4096]),
   },
   reduceScatter: {
-    directOneShot: hands([3, 0.306, 0, 16], [3.29, 0.831, 3.5, 8192], [12.46, 0.911, 19.1, 16384]),
-    ring: hands([7.45, 0.246, 2.3, 16], [8.99, 0.516, 6.1, 16], [13.35, 0.968, 47.9, 32768]),
+    directOneShot: costs([3, 0.306, 0, 16], [3.29, 0.831, 3.5, 8192], [12.46, 0.911, 19.1, 16384]),
+    ring: costs([7.45, 0.246, 2.3, 16], [8.99, 0.516, 6.1, 16], [13.35, 0.968, 47.9, 32768]),
   },
   reduce: {
-    directOneShot: hands([2.19, 0.449, 0, 16], [2.36, 0.698, 0, 16], [8.63, 0.991, 0.9, 32]),
-    ring: hands([5.66, 0.383, 1.8, 16], [5.95, 0.692, 5.3, 16], [9.58, 0.952, 0, 16]),
-    tree: hands([4.96, 0.393, 1.6, 16], [5.48, 0.751, 3.8, 16], [8.71, 0.989, 0.7, 32]),
+    directOneShot: costs([2.19, 0.449, 0, 16], [2.36, 0.698, 0, 16], [8.63, 0.991, 0.9, 32]),
+    ring: costs([5.66, 0.383, 1.8, 16], [5.95, 0.692, 5.3, 16], [9.58, 0.952, 0, 16]),
+    tree: costs([4.96, 0.393, 1.6, 16], [5.48, 0.751, 3.8, 16], [8.71, 0.989, 0.7, 32]),
   },
   exchange: {
-    directOneShot: hands([2.75, 0.354, 0.3, 16], [3.07, 0.799, 3.1, 4096], [10.88, 0.912, 9.1, 8192]),
-    ring: hands([6.38, 0.277, 1.3, 16], [6.93, 0.713, 4.8, 64], [12.48, 0.915, 29.6, 32768]),
+    directOneShot: costs([2.75, 0.354, 0.3, 16], [3.07, 0.799, 3.1, 4096], [10.88, 0.912, 9.1, 8192]),
+    ring: costs([6.38, 0.277, 1.3, 16], [6.93, 0.713, 4.8, 64], [12.48, 0.915, 29.6, 32768]),
   },
   spread: {
-    directOneShot: hands([2.17, 0.443, 0, 16], [2.43, 0.796, 0, 16], [8.94, 0.973, 0.4, 64]),
-    ring: hands([4.59, 0.478, 1.9, 16], [4.78, 0.792, 2.3, 16], [9.64, 0.967, 20.2, 65536]),
-    tree: hands([4.15, 0.482, 1.6, 16], [4.4, 0.842, 2.1, 16], [8.13, 0.945, 1.3, 32]),
+    directOneShot: costs([2.17, 0.443, 0, 16], [2.43, 0.796, 0, 16], [8.94, 0.973, 0.4, 64]),
+    ring: costs([4.59, 0.478, 1.9, 16], [4.78, 0.792, 2.3, 16], [9.64, 0.967, 20.2, 65536]),
+    tree: costs([4.15, 0.482, 1.6, 16], [4.4, 0.842, 2.1, 16], [8.13, 0.945, 1.3, 32]),
   },
 };
 
@@ -146,21 +148,21 @@ export const HANDS: Readonly<Record<Deed, Readonly<Partial<Record<InsideAlgorith
  */
 export const FILLING_BLOCKS: ByProtocol<number> = { ll: 40, ll128: 40, simple: 24 };
 
-/** Microseconds of each further hand-over on the way round a ring or down a tree, and of each further peer at once: estimates. */
+/** Microseconds of each further cost-over on the way round a ring or down a tree, and of each further peer at once: estimates. */
 export const FURTHER: ByProtocol<number> = { ll: 1.1, ll128: 1.2, simple: 4.3 };
 export const FURTHER_PEER = 0.2;
 /** Microseconds of a barrier of two ranks, in a graph. */
 export const BARRIER = 2.4;
 
 type Numbers = readonly [microseconds: number, share: number, fillMicroseconds: number, fillKibibytes: number];
-function hands(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<Hand> {
-  const hand = ([microseconds, share, fillMicroseconds, fillKibibytes]: Numbers): Hand => ({
+function costs(ll: Numbers, ll128: Numbers, simple: Numbers): ByProtocol<IntraHostCost> {
+  const cost = ([microseconds, share, fillMicroseconds, fillKibibytes]: Numbers): IntraHostCost => ({
     microseconds,
     share,
     fillMicroseconds,
     fillBytes: fillKibibytes * 1024,
   });
-  return { ll: hand(ll), ll128: hand(ll128), simple: hand(simple) };
+  return { ll: cost(ll), ll128: cost(ll128), simple: cost(simple) };
 }
 
 /** Copy engines, of what the NVLinks carry; and what is waited for before a copy and behind it: less where it is the only one. */

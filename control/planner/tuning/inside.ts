@@ -1,7 +1,7 @@
 /** Predicted times of the forms by which the GPUs of one host reach each other. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
-import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, HANDS, PULLS } from './constants.ts';
-import type { Deed } from './constants.ts';
+import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, INTRA_HOST_COSTS, PULLS } from './constants.ts';
+import type { TrafficPattern } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
 /** null: there is no such form. `bytes` as in network.ts. */
@@ -28,16 +28,16 @@ export function predictInside(
     const microseconds = collective === 'sendRecv' ? COPY_ENGINES.messageLatency : COPY_ENGINES.latency;
     return { microseconds, bytesPerMicrosecond, fill: null };
   }
-  const hand = HANDS[deedOf(collective)][form]?.[protocol];
-  if (hand === undefined) return null;
+  const cost = INTRA_HOST_COSTS[patternOf(collective)][form]?.[protocol];
+  if (cost === undefined) return null;
   const more =
     form === 'ring' || form === 'tree'
       ? FURTHER[protocol] * (handOvers(collective, form, ranks) - handOvers(collective, form, 2))
       : FURTHER_PEER * (ranks - 2);
   return {
-    microseconds: hand.microseconds + more,
-    bytesPerMicrosecond: (links * hand.share * Math.min(1, blocks / FILLING_BLOCKS[protocol]) * 1000) / sent,
-    fill: { microseconds: hand.fillMicroseconds, bytes: hand.fillBytes / sent },
+    microseconds: cost.microseconds + more,
+    bytesPerMicrosecond: (links * cost.share * Math.min(1, blocks / FILLING_BLOCKS[protocol]) * 1000) / sent,
+    fill: { microseconds: cost.fillMicroseconds, bytes: cost.fillBytes / sent },
   };
 }
 
@@ -60,7 +60,7 @@ function predictBarrier(form: AlgorithmName, protocol: ProtocolName, ranks: numb
 }
 
 /** Whose constants it has. */
-export function deedOf(collective: CollectiveName): Deed {
+export function patternOf(collective: CollectiveName): TrafficPattern {
   switch (collective) {
     case 'allReduce':
     case 'reduceScatter':

@@ -4,7 +4,7 @@ import type { AgentFailure } from '../../model/failure.ts';
 import type { HostSlots } from '../../model/types.ts';
 import type { Making } from './connection.ts';
 import type { Limiter } from './limiter.ts';
-import type { Trouble } from './trouble.ts';
+import type { ConnectionProblem } from './connection-error.ts';
 
 export interface RemoteExit {
   /** The shell's own status; it says nothing of the remote command's, which speaks for itself on the link. Null: killed. */
@@ -12,7 +12,7 @@ export interface RemoteExit {
   /** The end of what the shell, or the remote command, said on stderr. */
   readonly remarks: string;
   /** Where the way itself knows why the command never ran; else `remarks` tell. */
-  readonly trouble?: Trouble;
+  readonly problem?: ConnectionProblem;
   /** Why the host has no agent to start, where the way tried to bring it one. */
   readonly failure?: AgentFailure;
 }
@@ -43,7 +43,7 @@ export const AGENT_START = 'agent start';
 export interface RemoteShell {
   /**
    * `command` is a command line for the remote login shell; quote what is not ours. Soon resolves, at latest when the connection begins
-   * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a TroubleError where the way knows why.
+   * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a ConnectionError where the way knows why.
    * `making` is told what the way knows.
    */
   start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess>;

@@ -6,7 +6,7 @@ import { archive } from '../staging/archive.ts';
 import { stagingFailure } from '../staging/failure.ts';
 import type { Identity } from '../staging/identity.ts';
 import { StagingRefusal } from '../staging/protocol.ts';
-import { saidByTasks, statusByHost } from './complaint.ts';
+import { saidByTasks, statusByHost } from './srun-error.ts';
 import { startStep, type Tool } from './srun.ts';
 import { copyTask, refusalOf } from './tasks.ts';
 
@@ -19,7 +19,7 @@ interface CopyOptions {
   readonly onBegin: (tool: Tool, bytes: number) => void;
 }
 
-/** Resolves to why hosts got no copy. @throws TroubleError if srun cannot be started */
+/** Resolves to why hosts got no copy. @throws ConnectionError if srun cannot be started */
 export async function copyToHosts({
   hosts,
   lacking,

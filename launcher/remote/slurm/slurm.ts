@@ -16,8 +16,8 @@ import type { AgentFailure } from '../../model/failure.ts';
 import { localAddresses } from '../../local/host.ts';
 import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } from '../shell/shell.ts';
 import type { Identity } from '../staging/identity.ts';
-import { type Trouble, TroubleError } from '../shell/trouble.ts';
-import { statusByHost, withoutNoise } from './complaint.ts';
+import { type ConnectionProblem, ConnectionError } from '../shell/connection-error.ts';
+import { statusByHost, withoutNoise } from './srun-error.ts';
 import { copyToHosts } from './copy.ts';
 import { PlacedLink } from './placed-link.ts';
 import { startStep, type Tool } from './srun.ts';
@@ -40,7 +40,7 @@ interface StepEnd {
   readonly status: number | null;
   readonly statuses: ReadonlyMap<string, number>;
   readonly remarks: string;
-  readonly trouble: Trouble | null;
+  readonly problem: ConnectionProblem | null;
   /** Why hosts got no copy. */
   readonly failures: ReadonlyMap<string, AgentFailure>;
 }
@@ -91,7 +91,7 @@ export class SlurmShell implements RemoteShell {
     return false;
   }
 
-  /** @throws TroubleError if srun cannot be started */
+  /** @throws ConnectionError if srun cannot be started */
   async #begin(): Promise<void> {
     const secret = randomBytes(SECRET_BYTES);
     const server = await LinkServer.listen({
@@ -133,8 +133,8 @@ export class SlurmShell implements RemoteShell {
     const status = waitStatus === null ? null : exitOf(waitStatus).exitCode;
     const statuses = statusByHost(remarks);
     const said = withoutNoise(remarks);
-    const trouble = statuses.size === 0 ? this.#trouble(said, status) : null;
-    const end: StepEnd = { status, statuses, remarks: said, trouble, failures: new Map() };
+    const problem = statuses.size === 0 ? this.#problem(said, status) : null;
+    const end: StepEnd = { status, statuses, remarks: said, problem, failures: new Map() };
     const last = this.#mayCopy(statuses) ? await this.#beginAnew(end) : end;
     if (last !== null) this.#over(last);
   }
@@ -164,12 +164,12 @@ export class SlurmShell implements RemoteShell {
       await this.#begin();
       return null;
     } catch (error) {
-      if (!(error instanceof TroubleError)) throw error;
-      return { ...end, trouble: error.trouble };
+      if (!(error instanceof ConnectionError)) throw error;
+      return { ...end, problem: error.problem };
     }
   }
 
-  #over({ status, statuses, remarks, trouble, failures }: StepEnd): void {
+  #over({ status, statuses, remarks, problem, failures }: StepEnd): void {
     this.#isOver = true;
     const uncalled = [...this.#links].filter(([, link]) => !link.isCalled);
     const endOf = ([name, link]: (typeof uncalled)[number]): void => {
@@ -177,7 +177,7 @@ export class SlurmShell implements RemoteShell {
       this.#ends.set(link, {
         status: statuses.get(name) ?? status,
         remarks,
-        ...(trouble === null ? {} : { trouble }),
+        ...(problem === null ? {} : { problem }),
         ...(failure === undefined ? {} : { failure }),
       });
       link.close();
@@ -221,7 +221,7 @@ export class SlurmShell implements RemoteShell {
     return this.#ends.get(link) ?? { status: 0, remarks: '' };
   }
 
-  #trouble(remarks: string, status: number | null): Trouble {
+  #problem(remarks: string, status: number | null): ConnectionProblem {
     const detail = remarks.trim() || `srun ended with status ${status ?? 'unknown'} and said nothing`;
     return {
       cause: 'shell',

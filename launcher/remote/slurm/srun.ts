@@ -2,7 +2,7 @@
 import { messageOf } from '../../../control/message-of.ts';
 import type { HostSlots } from '../../model/types.ts';
 import { startTool } from '../../local/host.ts';
-import { makeTrouble } from '../shell/trouble.ts';
+import { makeConnectionError } from '../shell/connection-error.ts';
 import { gpusOption } from './step-gpus.ts';
 
 /** What srun takes from the job as wishes for each of its tasks, and would give the one task of a host, the agent, no more than that. */
@@ -29,7 +29,7 @@ interface StepOptions {
   readonly input: string | null;
 }
 
-/** @throws TroubleError if srun cannot be started */
+/** @throws ConnectionError if srun cannot be started */
 export function startStep({ hosts, task, together, input }: StepOptions): Tool {
   const words = [
     'env',
@@ -54,6 +54,6 @@ export function startStep({ hosts, task, together, input }: StepOptions): Tool {
     return startTool(input === null ? words : ['sh', '-c', 'exec "$@" <"$0"', input, ...words], []);
   } catch (error) {
     const detail = `srun cannot be started: ${messageOf(error)}`;
-    throw makeTrouble('shell', detail, 'inside a Slurm job srun must be on the PATH');
+    throw makeConnectionError('shell', detail, 'inside a Slurm job srun must be on the PATH');
   }
 }

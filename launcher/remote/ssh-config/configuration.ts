@@ -13,7 +13,7 @@ export interface Answer {
   readonly settings: ReadonlyMap<string, readonly string[]>;
   readonly files: readonly string[];
   /** Why ssh, which is there, says nothing: a mistake in a file, say. */
-  readonly complaint: string | null;
+  readonly error: string | null;
 }
 
 /** A host as the user names it; null: the configuration says. */
@@ -113,9 +113,9 @@ export class SshConfiguration {
       else values.push(line.slice(name.length + 1));
     }
     const files = [...said.matchAll(/reading configuration data (.*?)\r?$/gim)].flatMap(([, path]) => path ?? []);
-    if (settings.has('hostname')) return { settings, files, complaint: null };
-    const complaint = said.split(/\r?\n/).findLast((line) => line.trim() !== '' && !line.startsWith('debug'));
-    return { settings: new Map(), files, complaint: complaint ?? null };
+    if (settings.has('hostname')) return { settings, files, error: null };
+    const error = said.split(/\r?\n/).findLast((line) => line.trim() !== '' && !line.startsWith('debug'));
+    return { settings: new Map(), files, error: error ?? null };
   }
 }
 

@@ -4,10 +4,10 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { tcpEnd, tcpUserTimeout } from '../../local/host.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS } from '../shell/silence.ts';
-import { timeoutTrouble } from './errors.ts';
+import { timeoutProblem } from './errors.ts';
 import type { HopSettings } from './settings.ts';
 
-/** `onSocket` gets it before it is connected; the promise, after. @throws TroubleError, or the system's error */
+/** `onSocket` gets it before it is connected; the promise, after. @throws ConnectionError, or the system's error */
 export function dial(settings: HopSettings, onSocket: (socket: Socket) => void): Promise<Socket> {
   const { hostName: host, port, family, bindAddress, connectSeconds } = settings;
   const limitMs = connectSeconds * 1000;
@@ -26,7 +26,7 @@ export function dial(settings: HopSettings, onSocket: (socket: Socket) => void):
     onSocket(socket);
     const timer = setTimeout(() => {
       socket.destroy();
-      reject(timeoutTrouble(`connect to ${host} port ${port}: no answer within ${connectSeconds} s`));
+      reject(timeoutProblem(`connect to ${host} port ${port}: no answer within ${connectSeconds} s`));
     }, limitMs);
     socket.once('connect', () => {
       clearTimeout(timer);

@@ -2,17 +2,17 @@
  * One ssh connection, to the host itself or to one on the way there.
  *
  *   connecting ── TCP ──► handshake ── host key ──► authentication ── a key ──► ready ──► closed
- *        └────────────────────┴─────────── fails: a TroubleError ───┘
+ *        └────────────────────┴─────────── fails: a ConnectionError ───┘
  */
 import type { Duplex } from 'node:stream';
 import type { AuthHandlerMiddleware, Client, ClientChannel } from 'ssh2';
 import type { HostRecords } from '../known-hosts/judge.ts';
 import { ALIVE_COUNT, ALIVE_SECONDS, SilenceWatch } from '../shell/silence.ts';
-import { makeTrouble, type Trouble, TroubleError } from '../shell/trouble.ts';
+import { makeConnectionError, type ConnectionProblem, ConnectionError } from '../shell/connection-error.ts';
 import { offeredAlgorithms } from './algorithms.ts';
 import type { UserOrders } from './algorithms.ts';
 import { bearSilence, dial, hangUp } from './dial.ts';
-import { authenticationTrouble, connectTrouble, droppedTrouble, silentTrouble } from './errors.ts';
+import { authenticationProblem, connectProblem, droppedProblem, silentProblem } from './errors.ts';
 import type { Progress } from './errors.ts';
 import { refuseKey } from './host-key.ts';
 import type { Offers } from './identities.ts';
@@ -39,7 +39,7 @@ export class Hop {
   #client: Client | null = null;
   readonly #onProgress: (progress: Progress) => void;
   #progress: Progress = 'connecting';
-  #failure: TroubleError | null = null;
+  #failure: ConnectionError | null = null;
   #isClosed = false;
   #isTunnelled = false;
 
@@ -51,8 +51,8 @@ export class Hop {
   }
 
   /** Not null: the host fell silent, and was given up. */
-  get silence(): Trouble | null {
-    return this.#failure?.trouble.cause === 'timeout' ? this.#failure.trouble : null;
+  get silence(): ConnectionProblem | null {
+    return this.#failure?.problem.cause === 'timeout' ? this.#failure.problem : null;
   }
 
   /** Resolves when the connection is no more; never rejects. */
@@ -66,11 +66,11 @@ export class Hop {
 
   /**
    * Resolves when we are in. `via` leads through another host's connection. What is known of the host is being read while the
-   * connection is made. @throws TroubleError
+   * connection is made. @throws ConnectionError
    */
   open(knowledge: Promise<HopKnowledge>, via: Passage | null): Promise<void> {
     this.#isTunnelled = via !== null;
-    this.#begin(knowledge, via).catch((error: unknown) => this.#fail(asTrouble(error, this.settings)));
+    this.#begin(knowledge, via).catch((error: unknown) => this.#fail(asProblem(error, this.settings)));
     return this.#ready.promise;
   }
 
@@ -85,7 +85,7 @@ export class Hop {
       via === null ? dial(this.settings, onSocket) : via.hop.forward(this.settings);
     const socket = await dialHost((dialled) => (this.#socket = dialled));
     this.#socket = socket;
-    socket.on('error', (error) => this.#fail(connectTrouble(this.settings, error, this.#progress)));
+    socket.on('error', (error) => this.#fail(connectProblem(this.settings, error, this.#progress)));
     this.#reach('handshake');
     const [known, { SshClient }] = await Promise.all([knowledge, loadParts()]);
     if (this.#failure !== null) return hangUp(socket);
@@ -96,12 +96,12 @@ export class Hop {
 
   /**
    * `begin` is called as soon as the host has said yes: what follows, the end even, may have come with that. Resolves to what it returns.
-   * @throws TroubleError
+   * @throws ConnectionError
    */
   exec<Running>(command: string, begin: (channel: ClientChannel) => Running): Promise<Running> {
     return new Promise((resolve, reject) => {
       const refused = (error: Error) =>
-        makeTrouble(
+        makeConnectionError(
           'shell',
           `${this.settings.hostName} lets us in, but starts nothing: ${error.message}`,
           `try: ssh ${this.settings.name} true`,
@@ -114,15 +114,15 @@ export class Hop {
     });
   }
 
-  /** A stream to a host behind this one. @throws TroubleError */
+  /** A stream to a host behind this one. @throws ConnectionError */
   forward({ hostName, port }: HopSettings): Promise<Duplex> {
     return new Promise((resolve, reject) => {
       const through = this.settings.name;
       if (this.#isClosed || this.#client === null)
-        return reject(makeTrouble('other', `the connection to ${through}, on the way there, is closed`, null));
+        return reject(makeConnectionError('other', `the connection to ${through}, on the way there, is closed`, null));
       this.#client.forwardOut('127.0.0.1', 0, hostName, port, (error, channel) => {
         if (error === undefined) resolve(channel);
-        else reject(forwardTrouble(through, hostName, port, error));
+        else reject(forwardProblem(through, hostName, port, error));
       });
     });
   }
@@ -135,7 +135,7 @@ export class Hop {
 
   /** Ends the connection at once, in whatever state it is. */
   destroy(): void {
-    const ended = makeTrouble('other', 'the connection was ended', null);
+    const ended = makeConnectionError('other', 'the connection was ended', null);
     this.#fail(ended);
   }
 
@@ -149,10 +149,10 @@ export class Hop {
     });
     client.on('error', (error) => {
       // An agent that refuses to sign; the next key is tried.
-      if (error.level !== 'agent') this.#fail(this.#clientTrouble(error));
+      if (error.level !== 'agent') this.#fail(this.#clientProblem(error));
     });
     client.on('close', () => {
-      this.#fail(droppedTrouble(settings, this.#progress, null));
+      this.#fail(droppedProblem(settings, this.#progress, null));
       this.#close();
     });
     client.connect({
@@ -169,7 +169,7 @@ export class Hop {
 
   /** A login may take the host long, while its system still acknowledges, and its sshd answers others; after it, the package asks now and then whether the host is there. */
   #watchSilence(client: Client, socket: Duplex, dialAgain: () => Promise<Duplex>): void {
-    const silent = (): void => this.#fail(silentTrouble(this.settings));
+    const silent = (): void => this.#fail(silentProblem(this.settings));
     let watch: SilenceWatch | LoginWatch = new SilenceWatch(silent);
     socket.on('data', () => watch.heard());
     const stop = (): void => watch.stop();
@@ -199,23 +199,23 @@ export class Hop {
     return (allowed: readonly string[] | null, partial, next) => {
       if (allowed !== null) methods = allowed;
       const offer = methods.includes('publickey') && !partial ? left.shift() : undefined;
-      if (offer === undefined) this.#fail(authenticationTrouble(this.settings, methods, offers, partial));
+      if (offer === undefined) this.#fail(authenticationProblem(this.settings, methods, offers, partial));
       else next(offer.method(this.settings.user));
     };
   }
 
-  #clientTrouble(error: NodeJS.ErrnoException & { readonly level?: string }): TroubleError {
+  #clientProblem(error: NodeJS.ErrnoException & { readonly level?: string }): ConnectionError {
     const { settings } = this;
-    if (error.level === 'client-timeout') return silentTrouble(settings);
+    if (error.level === 'client-timeout') return silentProblem(settings);
     if (error.level === 'handshake') {
       const cause = /host key/i.test(error.message) ? 'host-key' : 'other';
-      return makeTrouble(cause, `${settings.hostName}: ${error.message}`, 'try --rsh openssh');
+      return makeConnectionError(cause, `${settings.hostName}: ${error.message}`, 'try --rsh openssh');
     }
-    return connectTrouble(settings, error, this.#progress);
+    return connectProblem(settings, error, this.#progress);
   }
 
   /** The first failure counts; after it, there is no connection. */
-  #fail(failure: TroubleError): void {
+  #fail(failure: ConnectionError): void {
     if (this.#failure !== null) return;
     this.#failure = failure;
     this.#ready.reject(failure);
@@ -231,14 +231,14 @@ export class Hop {
   }
 }
 
-function asTrouble(error: unknown, settings: HopSettings): TroubleError {
-  if (error instanceof TroubleError) return error;
+function asProblem(error: unknown, settings: HopSettings): ConnectionError {
+  if (error instanceof ConnectionError) return error;
   const cause = error instanceof Error ? error : new Error(String(error));
-  return connectTrouble(settings, cause, 'connecting');
+  return connectProblem(settings, cause, 'connecting');
 }
 
 /** What sshd says when it cannot reach the next host is one of few sentences. */
-function forwardTrouble(through: string, host: string, port: number, error: Error): TroubleError {
+function forwardProblem(through: string, host: string, port: number, error: Error): ConnectionError {
   const detail = `${through}, on the way there, cannot connect to ${host} port ${port}: ${error.message}`;
   const remedy = `try: ssh ${through} ssh-keyscan -p ${port} ${host}`;
   const causes = [
@@ -248,5 +248,5 @@ function forwardTrouble(through: string, host: string, port: number, error: Erro
     [/resol|name or service|unknown host|hostname/i, 'unknown-host'],
   ] as const;
   const cause = causes.find(([pattern]) => pattern.test(error.message))?.[1] ?? 'other';
-  return makeTrouble(cause, detail, remedy);
+  return makeConnectionError(cause, detail, remedy);
 }

@@ -5,8 +5,8 @@ import { addKnownHost } from '../known-hosts/files.ts';
 import { fingerprint, HostRecords } from '../known-hosts/judge.ts';
 import type { KnownHostsFiles } from '../known-hosts/files.ts';
 import { quote } from '../shell/shell.ts';
-import { makeTrouble } from '../shell/trouble.ts';
-import type { TroubleError } from '../shell/trouble.ts';
+import { makeConnectionError } from '../shell/connection-error.ts';
+import type { ConnectionError } from '../shell/connection-error.ts';
 import type { HopSettings } from './settings.ts';
 
 export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRecords {
@@ -15,7 +15,7 @@ export function recordsOf(settings: HopSettings, files: KnownHostsFiles): HostRe
 }
 
 /** Null: it is the host. */
-export function refuseKey(settings: HopSettings, records: HostRecords, key: Buffer): TroubleError | null {
+export function refuseKey(settings: HopSettings, records: HostRecords, key: Buffer): ConnectionError | null {
   const verdict = records.judge(key);
   switch (verdict.kind) {
     case 'known':
@@ -69,9 +69,9 @@ function add(settings: HopSettings, records: HostRecords, key: Buffer): null {
   return null;
 }
 
-function refusal(settings: HopSettings, what: string, remedy: readonly string[]): TroubleError {
+function refusal(settings: HopSettings, what: string, remedy: readonly string[]): ConnectionError {
   const detail = `${settings.hostName}, port ${settings.port}: ${what}`;
-  return makeTrouble('host-key', detail, remedy.join('\n'));
+  return makeConnectionError('host-key', detail, remedy.join('\n'));
 }
 
 function byHand({ name, user, port }: HopSettings): string {

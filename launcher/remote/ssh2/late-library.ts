@@ -1,5 +1,5 @@
 /** What needs the package ssh2. That takes a while to load, so it is loaded when connections are under way and their hosts busy with them. */
-import { turn } from '../shell/turn.ts';
+import { nextIteration } from '../shell/next-iteration.ts';
 
 type Parts = typeof import('./identity-files.ts') & typeof import('./library.ts');
 
@@ -11,7 +11,7 @@ export function loadParts(): Promise<Parts> {
 }
 
 async function load(): Promise<Parts> {
-  await turn();
+  await nextIteration();
   const library = await import('./library.ts');
   return { ...library, ...(await import('./identity-files.ts')) };
 }

@@ -67,9 +67,8 @@ export class Routes {
     return { kex, ciphers, macs };
   }
 
-  async #obstacle(settings: HopSettings, { settings: said, complaint }: Answer): Promise<Obstacle | null> {
-    if (complaint !== null)
-      return { what: `ssh does not tell its settings for ${settings.name}: ${complaint}`, hard: true };
+  async #obstacle(settings: HopSettings, { settings: said, error }: Answer): Promise<Obstacle | null> {
+    if (error !== null) return { what: `ssh does not tell its settings for ${settings.name}: ${error}`, hard: true };
     const set = (name: string) => !['none', 'no', 'false', '', undefined].includes(said.get(name)?.[0]);
     const hard = settingsBeyondUs.find(([name]) => set(name));
     if (hard !== undefined) return { what: `${hard[1]} is set for ${settings.name}`, hard: true };

@@ -6,7 +6,7 @@ import type { HopSettings } from './settings.ts';
 /** A place on a shared connection. */
 export interface Passage {
   readonly hop: Hop;
-  /** Rejects with a TroubleError. */
+  /** Rejects with a ConnectionError. */
   readonly opened: Promise<void>;
   /** Needs it no more; a second call does nothing. */
   leave(): void;

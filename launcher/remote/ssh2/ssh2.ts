@@ -5,7 +5,7 @@ import { KnownHostsFiles } from '../known-hosts/files.ts';
 import { AGENT_START, sshTrial } from '../shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import type { SshConfiguration } from '../ssh-config/configuration.ts';
-import { makeTrouble, TroubleError } from '../shell/trouble.ts';
+import { makeConnectionError, ConnectionError } from '../shell/connection-error.ts';
 import type { Progress } from './errors.ts';
 import { Hop } from './hop.ts';
 import { recordsOf } from './host-key.ts';
@@ -44,7 +44,7 @@ export class Ssh2 implements RemoteShell {
     const route = await this.route(host);
     const { obstacle } = route;
     if (obstacle?.hard === true)
-      throw makeTrouble('other', `ssh2 cannot go there: ${obstacle.what}`, 'use --rsh openssh, or auto');
+      throw makeConnectionError('other', `ssh2 cannot go there: ${obstacle.what}`, 'use --rsh openssh, or auto');
     return this.go(route, command, making);
   }
 
@@ -67,11 +67,11 @@ export class Ssh2 implements RemoteShell {
     return sshTrial(['ssh'], host, verbose);
   }
 
-  isTransient({ trouble }: RemoteExit): boolean {
-    return trouble?.transient === true;
+  isTransient({ problem }: RemoteExit): boolean {
+    return problem?.transient === true;
   }
 
-  /** From the first packet to the last. @throws TroubleError where the command was never started */
+  /** From the first packet to the last. @throws ConnectionError where the command was never started */
   async #run(route: Route, hop: Hop, command: string, link: LateLink): Promise<RemoteExit> {
     const know = (settings: HopSettings) => this.#knowledge(settings, route);
     const passage = this.#shared.enter(route.hops.slice(0, -1), know);
@@ -79,7 +79,7 @@ export class Ssh2 implements RemoteShell {
       await hop.open(know(hop.settings), passage);
       const running = await hop.exec(command, (channel) => new RunningCommand(channel, link));
       await Promise.race([running.closed, hop.closed]);
-      return hop.silence === null ? running.end : { ...running.end, trouble: hop.silence };
+      return hop.silence === null ? running.end : { ...running.end, problem: hop.silence };
     } finally {
       link.abandon();
       hop.end();
@@ -102,5 +102,5 @@ function targetOf({ hops }: Route): HopSettings {
 
 function failedExit(error: unknown): RemoteExit {
   const remarks = messageOf(error);
-  return { status: null, remarks, ...(error instanceof TroubleError ? { trouble: error.trouble } : {}) };
+  return { status: null, remarks, ...(error instanceof ConnectionError ? { problem: error.problem } : {}) };
 }

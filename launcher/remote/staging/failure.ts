@@ -5,7 +5,7 @@ import { StagingRefusal } from './protocol.ts';
 /** `remarks`: what the tools over there said on stderr. */
 export function stagingFailure(host: string, refusal: number, remarks: string): AgentFailure {
   const base = { type: 'agent', host, phase: 'hello' } as const;
-  const said = complaint(remarks);
+  const said = errorLine(remarks);
   switch (refusal) {
     case StagingRefusal.machine:
       return {
@@ -37,7 +37,7 @@ export function stagingFailure(host: string, refusal: number, remarks: string): 
 }
 
 /** The first line that tells a reason of the system's, else the last. */
-function complaint(remarks: string): string {
+function errorLine(remarks: string): string {
   const lines = remarks.split('\n').map((line) => line.trim());
   const reason = lines.find((line) => /no space left|quota|read-only|permission denied|not found|GLIBC/i.test(line));
   return reason ?? lines.findLast((line) => line !== '') ?? 'nothing was said why';

@@ -25,7 +25,7 @@ export const StagingWord = {
   staged: 3,
   /** The agent from the cache is started; the order that came first is its own. */
   cached: 4,
-  /** `subject` is a StagingRefusal; the tools' complaints are on stderr. */
+  /** `subject` is a StagingRefusal; the tools' errors are on stderr. */
   failed: 5,
   unpacker: 6,
   /** The host is at work: its shell runs, a copy is unpacked, an agent starts. */

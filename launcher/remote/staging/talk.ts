@@ -3,7 +3,7 @@ import type { Link } from '../../../control/link/link.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 import type { AgentFailure } from '../../model/failure.ts';
-import type { Courier } from './courier.ts';
+import type { ArchiveUpload } from './archive-upload.ts';
 import type { Identity } from './identity.ts';
 import { StagingWord } from './protocol.ts';
 import { StagingTurns } from './turns.ts';
@@ -23,7 +23,7 @@ interface StagingTalkOptions {
 export class StagingTalk {
   readonly #options: StagingTalkOptions;
   readonly #turns = new StagingTurns();
-  #courier: Promise<Courier> | null = null;
+  #upload: Promise<ArchiveUpload> | null = null;
   #cached = false;
   /** The host's StagingRefusal. */
   #refusal: number | null = null;
@@ -46,8 +46,8 @@ export class StagingTalk {
         break;
       default:
         // In the order in which they came: each waits for the same promise.
-        this.#courier ??= this.#engage();
-        void this.#courier.then((courier) => courier.frame(frame));
+        this.#upload ??= this.#loadUpload();
+        void this.#upload.then((upload) => upload.frame(frame));
     }
     return true;
   }
@@ -69,10 +69,10 @@ export class StagingTalk {
     return this.#cached && frame.kind === FrameKind.failure;
   }
 
-  async #engage(): Promise<Courier> {
-    const { Courier: Engaged } = await import('./courier.ts');
+  async #loadUpload(): Promise<ArchiveUpload> {
+    const { ArchiveUpload: Upload } = await import('./archive-upload.ts');
     const { identity, link, order, host, onBegin, giveUp } = this.#options;
-    return new Engaged({
+    return new Upload({
       identity,
       link,
       order,

@@ -12,7 +12,7 @@ import type { Limiter } from '../shell/limiter.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
 import { sayLast } from '../shell/say-last.ts';
 import { parentOf } from './shape.ts';
-import { Trunk } from './trunk.ts';
+import { AgentMultiplexer } from './agent-multiplexer.ts';
 
 export class TreeShell implements RemoteShell {
   readonly #direct: BranchingShell;
@@ -20,9 +20,9 @@ export class TreeShell implements RemoteShell {
   readonly #indexes: ReadonlyMap<string, number>;
   /** By index: it is known whether its agent can start others. */
   readonly #settled: readonly PromiseWithResolvers<void>[];
-  readonly #trunks = new Map<number, Trunk>();
+  readonly #multiplexers = new Map<number, AgentMultiplexer>();
   /** By host: how its next start goes; those that are not here are reached directly. */
-  readonly #routes = new Map<string, Trunk>();
+  readonly #routes = new Map<string, AgentMultiplexer>();
   /** No other host reaches them. */
   readonly #unreached = new Set<string>();
   #isTried = false;
@@ -37,21 +37,21 @@ export class TreeShell implements RemoteShell {
 
   /** Those that other hosts start need no turn of the launcher's. */
   async admit(host: HostSlots, connecting: Limiter): Promise<() => void> {
-    const trunk = await this.#trunkOf(host);
-    if (trunk === null) {
+    const multiplexer = await this.#multiplexerOf(host);
+    if (multiplexer === null) {
       this.#routes.delete(host.name);
       return connecting.enter();
     }
-    this.#routes.set(host.name, trunk);
+    this.#routes.set(host.name, multiplexer);
     return () => undefined;
   }
 
   async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
-    const trunk = this.#routes.get(host.name);
-    if (trunk === undefined) return this.#asTrunk(host, await this.#direct.start(host, command, making));
-    making.step(`by way of ${trunk.host}`);
-    const branch = trunk.grow(this.#direct.branchWords(host, command));
-    return this.#asTrunk(host, this.#watched(host, trunk, branch, making));
+    const multiplexer = this.#routes.get(host.name);
+    if (multiplexer === undefined) return this.#asMultiplexer(host, await this.#direct.start(host, command, making));
+    making.step(`by way of ${multiplexer.host}`);
+    const branch = multiplexer.grow(this.#direct.branchWords(host, command));
+    return this.#asMultiplexer(host, this.#watched(host, multiplexer, branch, making));
   }
 
   trial(host: HostSlots, verbose: boolean): string {
@@ -59,48 +59,48 @@ export class TreeShell implements RemoteShell {
   }
 
   isTransient(exit: RemoteExit): boolean {
-    return exit.trouble === undefined ? this.#direct.isTransient(exit) : exit.trouble.transient;
+    return exit.problem === undefined ? this.#direct.isTransient(exit) : exit.problem.transient;
   }
 
-  async #trunkOf(host: HostSlots): Promise<Trunk | null> {
+  async #multiplexerOf(host: HostSlots): Promise<AgentMultiplexer | null> {
     const index = this.#indexes.get(host.name);
     const parent = index === undefined ? null : parentOf(index, this.#radix);
     if (parent === null || this.#unreached.has(host.name)) return null;
     await this.#settled[parent]?.promise;
     if (this.#isTried && !(await this.#works.promise)) return null;
-    const trunk = this.#trunks.get(parent) ?? null;
-    if (trunk !== null) this.#isTried = true;
-    return trunk;
+    const multiplexer = this.#multiplexers.get(parent) ?? null;
+    if (multiplexer !== null) this.#isTried = true;
+    return multiplexer;
   }
 
   /** The host's agent may start others from its first word on. */
-  #asTrunk(host: HostSlots, remote: RemoteProcess): RemoteProcess {
+  #asMultiplexer(host: HostSlots, remote: RemoteProcess): RemoteProcess {
     const index = this.#indexes.get(host.name);
     if (index === undefined) return remote;
-    const trunk = new Trunk(host.name, remote.link);
+    const multiplexer = new AgentMultiplexer(host.name, remote.link);
     const closed = (): void => {
-      if (this.#trunks.get(index) === trunk) this.#trunks.delete(index);
+      if (this.#multiplexers.get(index) === multiplexer) this.#multiplexers.delete(index);
       this.#settled[index]?.resolve();
     };
     // Those that come by way of this host are lost after it, and because of it.
-    void remote.exit.then(closed).then(() => setImmediate(() => trunk.end()));
+    void remote.exit.then(closed).then(() => setImmediate(() => multiplexer.end()));
     const link = tapped(remote.link, {
       frame: (frame) => {
-        if (frame.kind === FrameKind.branch) return receive(trunk, frame, remote);
-        if (frame.kind !== FrameKind.staging && !this.#trunks.has(index)) {
-          this.#trunks.set(index, trunk);
+        if (frame.kind === FrameKind.branch) return receive(multiplexer, frame, remote);
+        if (frame.kind !== FrameKind.staging && !this.#multiplexers.has(index)) {
+          this.#multiplexers.set(index, multiplexer);
           this.#settled[index]?.resolve();
         }
         return false;
       },
       closed,
-      closing: () => trunk.settle(),
+      closing: () => multiplexer.settle(),
     });
     return { ...remote, link };
   }
 
   /** Where no agent answers at the end of a branch, the launcher tries by itself. */
-  #watched(host: HostSlots, trunk: Trunk, branch: RemoteProcess, making: Making): RemoteProcess {
+  #watched(host: HostSlots, multiplexer: AgentMultiplexer, branch: RemoteProcess, making: Making): RemoteProcess {
     let answered = false;
     const link = tapped(branch.link, {
       frame: () => {
@@ -116,8 +116,8 @@ export class TreeShell implements RemoteShell {
       this.#works.resolve(false);
       this.#unreached.add(host.name);
       const detail = sayLast(end.remarks) ?? `status ${end.status}`;
-      making.way(`reached from here, since ${trunk.host} could not reach it: ${detail}`);
-      return { ...end, trouble: { cause: 'other', detail, remedy: null, transient: true } };
+      making.way(`reached from here, since ${multiplexer.host} could not reach it: ${detail}`);
+      return { ...end, problem: { cause: 'other', detail, remedy: null, transient: true } };
     });
     return { ...branch, link, exit };
   }
@@ -154,9 +154,9 @@ function tapped(link: Link, tap: Tap): Link {
 }
 
 /** An agent that speaks nonsense is ended: its host is lost. */
-function receive(trunk: Trunk, frame: Frame, remote: RemoteProcess): true {
+function receive(multiplexer: AgentMultiplexer, frame: Frame, remote: RemoteProcess): true {
   try {
-    trunk.receive(frame);
+    multiplexer.receive(frame);
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     remote.kill();

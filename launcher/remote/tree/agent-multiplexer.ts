@@ -8,7 +8,7 @@ import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { RemoteExit, RemoteProcess } from '../shell/shell.ts';
 
-export class Trunk {
+export class AgentMultiplexer {
   readonly #host: string;
   readonly #link: Link;
   readonly #gathered: GatheredFrames;

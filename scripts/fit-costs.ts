@@ -1,6 +1,6 @@
 /**
- * The planner's constants of forms inside a host (HANDS in control/planner/tuning/constants.ts), fitted to measured times of two GPUs such that the
- * worst is off least, where a form that is slower than others counts less: `node scripts/fit-hands.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2
+ * The planner's constants of forms inside a host (INTRA_HOST_COSTS in control/planner/tuning/constants.ts), fitted to measured times of two GPUs such that the
+ * worst is off least, where a form that is slower than others counts less: `node scripts/fit-costs.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2
  * --device cuda`, or lines of collective, form, protocol, bytes and microseconds with tabs between them. GB/s: of all NVLinks of a GPU, as
  * `ncclrun plan` has it.
  */
@@ -9,8 +9,8 @@ import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, PROTOCOLS } from '../control/plan/layout.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../control/plan/types.ts';
 import { parseTable } from '../control/planner/measured/table.ts';
-import type { Deed, Hand, InsideAlgorithm } from '../control/planner/tuning/constants.ts';
-import { deedOf, sentShare } from '../control/planner/tuning/inside.ts';
+import type { TrafficPattern, IntraHostCost, InsideAlgorithm } from '../control/planner/tuning/constants.ts';
+import { patternOf, sentShare } from '../control/planner/tuning/inside.ts';
 
 const RANKS = 2;
 /** Of an H200: 18 links. */
@@ -28,8 +28,8 @@ export interface MeasuredTime {
   readonly microseconds: number;
 }
 
-export interface FittedHand extends Hand {
-  readonly deed: Deed;
+export interface FittedCost extends IntraHostCost {
+  readonly pattern: TrafficPattern;
   readonly algorithm: InsideAlgorithm;
   readonly protocol: ProtocolName;
   /** Of the times: how far off the model is, 0.1 for a tenth. */
@@ -39,7 +39,7 @@ export interface FittedHand extends Hand {
   readonly counted: number;
 }
 
-/** What a form hands over, and how long it took. */
+/** What a form costs over, and how long it took. */
 interface Point {
   readonly sent: number;
   readonly microseconds: number;
@@ -72,7 +72,7 @@ export function measuredTimes(text: string): MeasuredTime[] {
 }
 
 /** `links`: GB/s that a GPU's links carry. */
-export function fitHands(times: readonly MeasuredTime[], links: number): FittedHand[] {
+export function fitCosts(times: readonly MeasuredTime[], links: number): FittedCost[] {
   const best = new Map<string, MeasuredTime>();
   const fastest = new Map<string, number>();
   for (const time of times) {
@@ -85,22 +85,22 @@ export function fitHands(times: readonly MeasuredTime[], links: number): FittedH
   for (const { collective, algorithm, protocol, bytes, microseconds } of best.values()) {
     const sent = collective === 'barrier' ? null : sentShare(collective, algorithm, RANKS);
     if (algorithm === 'copyEngine' || algorithm === 'collnet' || sent === null) continue;
-    const hand = { deed: deedOf(collective), algorithm, protocol };
-    const name = `${hand.deed} ${algorithm} ${protocol}`;
-    const group: Group = groups.get(name) ?? { hand, points: [] };
+    const cost = { pattern: patternOf(collective), algorithm, protocol };
+    const name = `${cost.pattern} ${algorithm} ${protocol}`;
+    const group: Group = groups.get(name) ?? { cost, points: [] };
     groups.set(name, group);
     const counts = (fastest.get(`${collective} ${bytes}`) ?? microseconds) / microseconds;
     group.points.push({ sent: sent * bytes, microseconds, counts });
   }
-  return [...groups.values()].map(({ hand, points }) => ({ ...hand, ...fit(points, links) }));
+  return [...groups.values()].map(({ cost, points }) => ({ ...cost, ...fit(points, links) }));
 }
 
 interface Group {
-  readonly hand: Pick<FittedHand, 'deed' | 'algorithm' | 'protocol'>;
+  readonly cost: Pick<FittedCost, 'pattern' | 'algorithm' | 'protocol'>;
   readonly points: Point[];
 }
 
-type Fit = Hand & Pick<FittedHand, 'worst' | 'mean' | 'counted'>;
+type Fit = IntraHostCost & Pick<FittedCost, 'worst' | 'mean' | 'counted'>;
 
 function fit(points: readonly Point[], links: number): Fit {
   const fits = FILLS.map((kibibytes) => fitWith(points, kibibytes * 1024, links));
@@ -179,24 +179,24 @@ function solve(matrix: number[][]): number[] {
   return matrix.map((row, place) => (row[size] ?? 0) / (row[place] ?? 1));
 }
 
-/** As HANDS has them: microseconds, share, fill in microseconds and KiB. */
-export function handsText(hands: readonly FittedHand[]): string {
-  const ways = Map.groupBy(hands, ({ deed, algorithm }) => `${deed} ${algorithm}`);
+/** As INTRA_HOST_COSTS has them: microseconds, share, fill in microseconds and KiB. */
+export function costsText(costs: readonly FittedCost[]): string {
+  const ways = Map.groupBy(costs, ({ pattern, algorithm }) => `${pattern} ${algorithm}`);
   return [...ways]
     .map(([name, own]) => {
       const quads = PROTOCOLS.toSorted((one, other) => ORDER.indexOf(one) - ORDER.indexOf(other)).map((protocol) => {
-        const hand = own.find((one) => one.protocol === protocol);
-        return hand === undefined ? 'not measured' : `[${numbers(hand).join(', ')}]`;
+        const cost = own.find((one) => one.protocol === protocol);
+        return cost === undefined ? 'not measured' : `[${numbers(cost).join(', ')}]`;
       });
       const off = own.map(({ worst, mean }) => `${percent(worst)} (${percent(mean)})`).join(', ');
-      return `${name}: hands(${quads.join(', ')}), // off by at most (in the mean) ${off}\n`;
+      return `${name}: costs(${quads.join(', ')}), // off by at most (in the mean) ${off}\n`;
     })
     .join('');
 }
 
 const ORDER: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
 
-function numbers({ microseconds, share, fillMicroseconds, fillBytes }: Hand): number[] {
+function numbers({ microseconds, share, fillMicroseconds, fillBytes }: IntraHostCost): number[] {
   return [microseconds.toFixed(2), share.toFixed(3), fillMicroseconds.toFixed(1), fillBytes / 1024].map(Number);
 }
 
@@ -206,6 +206,6 @@ function percent(part: number): string {
 
 if (process.argv[1] === import.meta.filename) {
   const [file, links = String(H200_LINKS)] = process.argv.slice(2);
-  if (file === undefined) throw new Error('write: node scripts/fit-hands.ts FILE [GB/s]');
-  process.stdout.write(handsText(fitHands(measuredTimes(readFileSync(file, 'utf8')), Number(links))));
+  if (file === undefined) throw new Error('write: node scripts/fit-costs.ts FILE [GB/s]');
+  process.stdout.write(costsText(fitCosts(measuredTimes(readFileSync(file, 'utf8')), Number(links))));
 }

@@ -19,7 +19,7 @@ interface Place {
   readonly rank: number;
 }
 
-export type Harm =
+export type BlameRecord =
   /** It did so without a failure of its own; `blame` is its rank in the job. */
   | (Place & { readonly type: 'missed'; readonly blame: number; readonly sentence: string })
   /** Its own end, of which this host may know nothing, says whether it is to blame. */
@@ -28,32 +28,32 @@ export type Harm =
   | (Place & { readonly type: 'suspected-here'; readonly suspect: number });
 
 interface Suffered {
-  readonly harm: Harm;
+  readonly record: BlameRecord;
   /** Milliseconds since 1970: who ended before it did not end of it. */
   readonly at: number;
   /** null: still in the communicator. */
   leftAt: number | null;
 }
 
-export class Harms {
+export class BlameRecords {
   readonly #suffered = new Map<number, Suffered[]>();
 
-  /** The first one counts: what a harmed rank breaks in turn is no cause of its own. */
-  add(jobRank: number, harm: Harm, at: number): void {
-    if (jobRank < 0 || (harm.type === 'missed' && harm.blame === jobRank)) return;
-    this.#suffered.set(jobRank, [...this.#current(jobRank), { harm, at, leftAt: null }]);
+  /** The first one counts: a failure that follows from it is no cause of its own. */
+  add(jobRank: number, record: BlameRecord, at: number): void {
+    if (jobRank < 0 || (record.type === 'missed' && record.blame === jobRank)) return;
+    this.#suffered.set(jobRank, [...this.#current(jobRank), { record, at, leftAt: null }]);
   }
 
   left(jobRank: number, key: Key): void {
     for (const suffered of this.#suffered.get(jobRank) ?? []) {
-      if (keyName(suffered.harm.key) === keyName(key)) suffered.leftAt ??= Date.now();
+      if (keyName(suffered.record.key) === keyName(key)) suffered.leftAt ??= Date.now();
     }
   }
 
   /** Why a rank that ended so may have failed; null if it did not fail, or by itself. */
-  causeOf(jobRank: number, { exitCode, signalNumber, time }: Exited): Harm | null {
+  causeOf(jobRank: number, { exitCode, signalNumber, time }: Exited): BlameRecord | null {
     const failed = signalNumber === null ? exitCode !== 0 : signalNumber === SIGABRT;
-    return failed ? (this.#current(jobRank).find(({ at }) => at <= time)?.harm ?? null) : null;
+    return failed ? (this.#current(jobRank).find(({ at }) => at <= time)?.record ?? null) : null;
   }
 
   #current(jobRank: number): Suffered[] {
@@ -63,11 +63,11 @@ export class Harms {
 }
 
 /** Tells the launcher why the rank `jobRank`, whose end is told next, may have failed. */
-export function harmFrame(jobRank: number, harm: Harm): Frame {
-  const { key, rank } = harm;
+export function blameFrame(jobRank: number, record: BlameRecord): Frame {
+  const { key, rank } = record;
   const left = (subject: number, how: LeftHow, suspect: number, reason: string, flags = 0): Frame =>
     makeFrame(FrameKind.left, { subject, flags, payload: encodeLeft({ key, rank: suspect, how, reason }) });
-  if (harm.type === 'missed') return left(harm.blame, LeftHow.missed, rank, harm.sentence);
-  if (harm.type === 'suspected') return left(jobRank, LeftHow.suspected, rank, '');
-  return left(jobRank, LeftHow.suspected, harm.suspect, '', NAMES_JOB_RANK);
+  if (record.type === 'missed') return left(record.blame, LeftHow.missed, rank, record.sentence);
+  if (record.type === 'suspected') return left(jobRank, LeftHow.suspected, rank, '');
+  return left(jobRank, LeftHow.suspected, record.suspect, '', NAMES_JOB_RANK);
 }

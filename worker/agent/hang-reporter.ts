@@ -3,26 +3,26 @@
  * all ranks of that communicator are. Read from the telemetry pages: no program has to do anything for it.
  */
 import { readFileSync } from 'node:fs';
-import type { HostWhereabouts, Whereabouts, WhereaboutsWanted } from '../../control/messages/hang.ts';
+import type { HostRankPositions, RankPosition, WhereaboutsWanted } from '../../control/messages/hang.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
 const MOST_BETWEEN_MS = 1000;
 
-interface HangWatchOptions {
+interface HangReporterOptions {
   /** Without progress for so long a rank hangs; 0: nobody is interested. */
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];
-  readonly stalled: (where: HostWhereabouts) => void;
+  readonly stalled: (where: HostRankPositions) => void;
 }
 
-export class HangWatch {
-  readonly #options: HangWatchOptions;
+export class HangReporter {
+  readonly #options: HangReporterOptions;
   readonly #timer: NodeJS.Timeout | null;
   /** Communicator → the operation that was told last. */
   readonly #told = new Map<string, number>();
 
-  constructor(options: HangWatchOptions) {
+  constructor(options: HangReporterOptions) {
     this.#options = options;
     const { hangAfterMs } = options;
     const between = Math.min(hangAfterMs / LOOKS, MOST_BETWEEN_MS);
@@ -34,7 +34,7 @@ export class HangWatch {
   }
 
   /** Where this host's ranks of the communicator are; no ranks where it has none. */
-  whereabouts({ communicator, epoch }: WhereaboutsWanted): HostWhereabouts {
+  rankPositions({ communicator, epoch }: WhereaboutsWanted): HostRankPositions {
     const found = this.#options
       .telemetry()
       .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
@@ -50,13 +50,13 @@ export class HangWatch {
         const { communicator, epoch, operation } = slot;
         if (waitedMs(slot) < hangAfterMs || this.#told.get(communicator) === operation) continue;
         this.#told.set(communicator, operation);
-        stalled(this.whereabouts({ communicator, epoch }));
+        stalled(this.rankPositions({ communicator, epoch }));
       }
     }
   }
 }
 
-function whereaboutsOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): Whereabouts {
+function whereaboutsOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
   const { operation, collective, bytes } = slot;
   return {
     jobRank,

@@ -14,15 +14,15 @@ const RANK_REPORT_MS = 500;
 /** A process that ends closes its sockets first; after this time it only closed this one. */
 const CLOSED_MS = 100;
 
-export interface Death {
+export interface ProcessExit {
   /** Follows the rank's name: "was killed by SIGKILL". */
   readonly phrase: string;
   /** With status 0; null: not known. */
   readonly cleanly: boolean | null;
 }
 
-export class Deaths {
-  readonly #gone: (engine: Engine, death: Death) => void;
+export class ProcessExits {
+  readonly #gone: (engine: Engine, exit: ProcessExit) => void;
   readonly #deaf: (engine: Engine) => void;
   readonly #isRank: (engine: Engine) => boolean;
   readonly #ended = new Map<number, Exited>();
@@ -33,7 +33,7 @@ export class Deaths {
 
   /** `deaf`: the process lives on without its connection. `isRank`: it is what the guardian has started. */
   constructor(
-    gone: (engine: Engine, death: Death) => void,
+    gone: (engine: Engine, exit: ProcessExit) => void,
     deaf: (engine: Engine) => void,
     isRank: (engine: Engine) => boolean,
   ) {

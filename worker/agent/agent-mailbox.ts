@@ -28,7 +28,7 @@ interface Fetcher {
   readonly request: number;
 }
 
-export class Letters {
+export class AgentMailbox {
   readonly #options: LettersOptions;
   readonly #mailbox = new Mailbox<Fetcher>();
 

@@ -5,29 +5,31 @@ import { describe, expect, it } from 'vitest';
 import { FORMAT_VERSION } from '../../control/planner/measured/key.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
-import { HANDS } from '../../control/planner/tuning/constants.ts';
-import { deedOf } from '../../control/planner/tuning/inside.ts';
-import { fitHands, handsText, H200_LINKS, measuredTimes } from '../../scripts/fit-hands.ts';
+import { INTRA_HOST_COSTS } from '../../control/planner/tuning/constants.ts';
+import { patternOf } from '../../control/planner/tuning/inside.ts';
+import { fitCosts, costsText, H200_LINKS, measuredTimes } from '../../scripts/fit-costs.ts';
 import { repository } from '../rig/cluster.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
 const text = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h100.tsv'), 'utf8');
 const times = measuredTimes(text);
-const hands = fitHands(times, H200_LINKS);
+const costs = fitCosts(times, H200_LINKS);
 const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 2 }]);
 
 describe('constants fitted to the times of two H100', () => {
   it('are as many as the planner has', () => {
-    const known = Object.values(HANDS).flatMap((ways) => Object.values(ways).flatMap((one) => Object.values(one)));
-    expect(hands).toHaveLength(known.length);
+    const known = Object.values(INTRA_HOST_COSTS).flatMap((ways) =>
+      Object.values(ways).flatMap((one) => Object.values(one)),
+    );
+    expect(costs).toHaveLength(known.length);
   });
 
-  it.each(hands.map((hand) => [`${hand.deed} ${hand.algorithm} ${hand.protocol}`, hand] as const))(
+  it.each(costs.map((cost) => [`${cost.pattern} ${cost.algorithm} ${cost.protocol}`, cost] as const))(
     '%s: off by no more than the planner’s own',
-    (_, { deed, algorithm, protocol, worst }) => {
+    (_, { pattern, algorithm, protocol, worst }) => {
       const off = times
         .filter((time) => time.protocol === protocol && time.algorithm === algorithm)
-        .filter((time) => deedOf(time.collective) === deed)
+        .filter((time) => patternOf(time.collective) === pattern)
         .map(({ collective, bytes, microseconds }) => {
           const choice = choicesFor(collective, situation).find(
             (one) => one.form === algorithm && one.protocol === protocol,
@@ -39,11 +41,11 @@ describe('constants fitted to the times of two H100', () => {
   );
 
   it('are printed as the planner has them', () => {
-    const lines = handsText(hands).trimEnd().split('\n');
+    const lines = costsText(costs).trimEnd().split('\n');
     expect(lines).toHaveLength(14);
     const quad = String.raw`\[[0-9.]+, 0\.[0-9]+, [0-9.]+, [0-9]+\]`;
     for (const line of lines)
-      expect(line).toMatch(new RegExp(`^[a-zA-Z]+ [a-zA-Z]+: hands\\(${quad}, ${quad}, ${quad}\\),`, 'u'));
+      expect(line).toMatch(new RegExp(`^[a-zA-Z]+ [a-zA-Z]+: costs\\(${quad}, ${quad}, ${quad}\\),`, 'u'));
   });
 
   it('are of each form its best, whatever its channels, where a table has the times', () => {
@@ -82,7 +84,7 @@ describe('constants fitted to the times of two H100', () => {
         },
       ],
     };
-    const [fitted] = fitHands(measuredTimes(JSON.stringify(table)), H200_LINKS);
-    expect(fitted).toEqual(fitHands(own, H200_LINKS)[0]);
+    const [fitted] = fitCosts(measuredTimes(JSON.stringify(table)), H200_LINKS);
+    expect(fitted).toEqual(fitCosts(own, H200_LINKS)[0]);
   });
 });

@@ -14,7 +14,7 @@ import { readSplit } from '../../control/messages/split.ts';
 import { Collector } from '../../control/rendezvous/collector.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
-import type { Asker, Engine } from './engine.ts';
+import type { Requester, Engine } from './engine.ts';
 
 interface GatheringsOptions {
   readonly hostIndex: number;
@@ -29,8 +29,8 @@ interface GatheringsOptions {
   /** Ranks of the communicator that are gone, where all that it has had are here; null: it is elsewhere, too. */
   readonly goneHere: (key: Key) => ReadonlyMap<number, string> | null;
   sendUp(frame: Frame): void;
-  complete(gathering: Gathering, askers: readonly Asker[]): void;
-  refuse(askers: readonly Asker[], failure: RendezvousFailure): void;
+  complete(gathering: Gathering, requesters: readonly Requester[]): void;
+  refuse(requesters: readonly Requester[], failure: RendezvousFailure): void;
 }
 
 interface Contribution {
@@ -41,7 +41,7 @@ interface Contribution {
 
 interface Pending {
   readonly key: Key;
-  readonly askers: Asker[];
+  readonly requesters: Requester[];
   /** Ranks that it completes without. */
   readonly leftOut: readonly number[];
   /** Those are whoever is gone. */
@@ -53,7 +53,7 @@ interface Pending {
   timer: NodeJS.Timeout | null;
 }
 
-export class Gatherings {
+export class PendingGathers {
   readonly #options: GatheringsOptions;
   readonly #collector: Collector;
   readonly #pending = new Map<string, Pending>();
@@ -68,9 +68,9 @@ export class Gatherings {
     return this.#pending.size;
   }
 
-  add({ key, size, bytes }: Contribution, asker: Asker): void {
+  add({ key, size, bytes }: Contribution, requester: Requester): void {
     const name = keyName(key);
-    const { engine, rank } = asker;
+    const { engine, rank } = requester;
     const entry = { rank, jobRank: engine.jobRank, pid: engine.pid, bytes };
     const known = this.#pending.get(name);
     const { leftOut, withoutGone } = isShrinkRound(key.round)
@@ -78,7 +78,7 @@ export class Gatherings {
       : { leftOut: [], withoutGone: false };
     const pending: Pending = known ?? {
       key,
-      askers: [],
+      requesters: [],
       leftOut,
       withoutGone,
       unsent: [],
@@ -88,15 +88,15 @@ export class Gatherings {
     let atOnce = false;
     if (!pending.forwarded) {
       const outcome = this.#collector.add(key, size, { ...entry, host: this.#options.hostIndex });
-      if (outcome.type === 'failed' && known === undefined) return this.#options.refuse([asker], outcome.failure);
+      if (outcome.type === 'failed' && known === undefined) return this.#options.refuse([requester], outcome.failure);
       if (outcome.type === 'complete' && this.#options.completesHere(key)) {
         this.#forget(name, pending);
-        return this.#options.complete(outcome.gathering, [...pending.askers, asker]);
+        return this.#options.complete(outcome.gathering, [...pending.requesters, requester]);
       }
       // A contradiction is the launcher's to judge, because ranks of other hosts may wait too.
       atOnce = outcome.type !== 'waiting';
     }
-    pending.askers.push(asker);
+    pending.requesters.push(requester);
     pending.unsent.push({ size, entry });
     this.#pending.set(name, pending);
     if (this.settleGone(key)) return undefined;
@@ -115,15 +115,15 @@ export class Gatherings {
     const gathering = this.#collector.completeWithout(key, (rank) => gone.has(rank));
     if (gathering === null) return false;
     this.#forget(name, pending);
-    this.#options.complete(gathering, pending.askers);
+    this.#options.complete(gathering, pending.requesters);
     return true;
   }
 
   /** The launcher is about to answer a key that nobody here had to ask for. */
-  expect(key: Key, askers: readonly Asker[]): void {
+  expect(key: Key, requesters: readonly Requester[]): void {
     this.#pending.set(keyName(key), {
       key,
-      askers: [...askers],
+      requesters: [...requesters],
       leftOut: [],
       withoutGone: false,
       unsent: [],
@@ -133,12 +133,12 @@ export class Gatherings {
   }
 
   /** The answer to a key is there: who asked. Those of gone engines are left out. */
-  take(key: Key): Asker[] {
+  take(key: Key): Requester[] {
     const name = keyName(key);
     const pending = this.#pending.get(name);
     if (pending === undefined) return [];
     this.#forget(name, pending);
-    return pending.askers;
+    return pending.requesters;
   }
 
   /** Everything goes to the launcher now: it learns next that a rank ended, and must know who waits for it. */
@@ -149,8 +149,8 @@ export class Gatherings {
   /** An engine is gone or gives up: nobody can wait for its answers, and what it takes part in cannot complete. */
   leave(engine: Engine, how: LeftHow, describe: (rank: number) => string): void {
     for (const pending of Array.from(this.#pending.values())) {
-      const asker = pending.askers.find((one) => one.engine === engine);
-      if (asker !== undefined) this.fail(pending.key, asker.rank, how, describe(asker.rank));
+      const requester = pending.requesters.find((one) => one.engine === engine);
+      if (requester !== undefined) this.fail(pending.key, requester.rank, how, describe(requester.rank));
     }
   }
 
@@ -166,7 +166,7 @@ export class Gatherings {
   /** Whether a key that waits here still waits for this rank. */
   awaits(key: Key, rank: number): boolean {
     const pending = this.#pending.get(keyName(key));
-    if (pending === undefined || pending.askers.some((asker) => asker.rank === rank)) return false;
+    if (pending === undefined || pending.requesters.some((requester) => requester.rank === rank)) return false;
     return !pending.withoutGone && !pending.leftOut.includes(rank);
   }
 
@@ -186,7 +186,7 @@ export class Gatherings {
   }
 
   #allHaveSpoken(pending: Pending): boolean {
-    const ranks = new Set(pending.askers.map(({ engine }) => engine.jobRank).filter((rank) => rank >= 0));
+    const ranks = new Set(pending.requesters.map(({ engine }) => engine.jobRank).filter((rank) => rank >= 0));
     return ranks.size >= this.#options.localRanks();
   }
 

@@ -9,7 +9,7 @@ import { NextGpus } from './next-gpus.ts';
 import { usesOf } from './loads.ts';
 import type { Use, Uses } from './loads.ts';
 
-export class Surroundings {
+export class SearchContext {
   readonly routes: Routes;
   readonly uses: Uses;
   readonly bounds: Bounds;

@@ -9,7 +9,7 @@ import { archive, unpacker } from './archive.ts';
 import type { Identity } from './identity.ts';
 import { ArchiveForm, PIECE_BYTES, StagingWord } from './protocol.ts';
 
-export interface Errand {
+export interface StagingSession {
   readonly identity: Identity;
   readonly link: Link;
   /** For the agent that starts in the end. */
@@ -26,15 +26,15 @@ export interface Errand {
 const SIGN_MS = 1000;
 const SIGN_OF_LIFE = Buffer.from('\n');
 
-export class Courier {
-  readonly #errand: Errand;
+export class ArchiveUpload {
+  readonly #session: StagingSession;
   /** Where it is asked for, it goes ahead of the archive. */
   #unpacker: Buffer | null = null;
   #archive: Archive | null = null;
   #given = 0;
 
-  constructor(errand: Errand) {
-    this.#errand = errand;
+  constructor(session: StagingSession) {
+    this.#session = session;
   }
 
   frame({ flags, subject }: Frame): void {
@@ -48,7 +48,7 @@ export class Courier {
       case StagingWord.next:
         return this.#next();
       case StagingWord.staged:
-        return this.#errand.link.send(this.#errand.order);
+        return this.#session.link.send(this.#session.order);
       default:
         // What an agent's host says of itself alone is not for us.
         return undefined;
@@ -58,12 +58,12 @@ export class Courier {
   async #offerUnpacker(): Promise<void> {
     const found = await unpacker();
     if (found.length > 0) this.#unpacker = found;
-    this.#errand.onOffer(found.length > 0 ? 1 : 0);
-    this.#send(this.#errand.link, Buffer.from(`${found.length}\n`));
+    this.#session.onOffer(found.length > 0 ? 1 : 0);
+    this.#send(this.#session.link, Buffer.from(`${found.length}\n`));
   }
 
   async #begin(compression: Compression): Promise<void> {
-    const { identity, link, onBegin, onOffer, onFailure } = this.#errand;
+    const { identity, link, onBegin, onOffer, onFailure } = this.#session;
     const signs = setInterval(() => this.#send(link, SIGN_OF_LIFE), SIGN_MS);
     try {
       const found = await archive(compression, identity);
@@ -84,14 +84,14 @@ export class Courier {
 
   #next(): void {
     if (this.#unpacker !== null) {
-      this.#send(this.#errand.link, this.#unpacker);
+      this.#send(this.#session.link, this.#unpacker);
       this.#unpacker = null;
       return;
     }
     if (this.#archive === null) return;
     const piece = this.#archive.bytes.subarray(this.#given, this.#given + PIECE_BYTES);
     this.#given += piece.length;
-    this.#send(this.#errand.link, piece);
+    this.#send(this.#session.link, piece);
   }
 
   #send(link: Link, payload: Uint8Array): void {

@@ -6,14 +6,14 @@ import type { RemoteExit } from './shell/shell.ts';
 
 type Cause = HostUnreachableFailure['cause'];
 
-interface Complaint {
+interface KnownError {
   readonly pattern: RegExp;
   readonly cause: Cause;
   remedy(login: string): string;
 }
 
 /** The first that matches; the order matters where ssh says several things. */
-const complaints: readonly Complaint[] = [
+const knownErrors: readonly KnownError[] = [
   {
     pattern: /could not resolve hostname|name or service not known|temporary failure in name resolution/i,
     cause: 'unknown-host',
@@ -53,23 +53,23 @@ const complaints: readonly Complaint[] = [
 const droppedByServer = /connection closed by (remote host|\S+ port)|connection reset by|kex_exchange_identification/i;
 
 export function isTransientSsh(stderr: string): boolean {
-  return droppedByServer.test(stderr) && !complaints.some(({ pattern }) => pattern.test(stderr));
+  return droppedByServer.test(stderr) && !knownErrors.some(({ pattern }) => pattern.test(stderr));
 }
 
 /** `trial`: what to type to see more. */
 export function explainSsh(
   host: HostSlots,
-  { remarks: stderr, status, trouble }: RemoteExit,
+  { remarks: stderr, status, problem }: RemoteExit,
   trial: string,
 ): HostUnreachableFailure {
-  if (trouble !== undefined) {
-    const { cause, detail, remedy } = trouble;
+  if (problem !== undefined) {
+    const { cause, detail, remedy } = problem;
     return { type: 'host-unreachable', host: host.name, phase: 'connect', cause, detail, remedy };
   }
   const login = loginOf(host);
   const detail = lastLines(stderr);
   const base = { type: 'host-unreachable', host: host.name, phase: 'connect', detail } as const;
-  const found = complaints.find(({ pattern }) => pattern.test(stderr));
+  const found = knownErrors.find(({ pattern }) => pattern.test(stderr));
   if (found !== undefined) return { ...base, cause: found.cause, remedy: found.remedy(login) };
   if (stderr.trim() !== '' && status !== null) return { ...base, cause: 'other', remedy: `try: ${trial}` };
   const program = trial.split(' ', 1)[0];
