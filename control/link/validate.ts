@@ -6,7 +6,7 @@ import type { AgentHello, AgentOrder, AgentReport, AgentStart } from '../message
 import type { ReachQuestion } from '../messages/reach.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import type { Invitation } from './secret.ts';
-import type { WhereaboutsWanted } from '../messages/hang.ts';
+import type { RankPositionsQuery } from '../messages/hang.ts';
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const environment = v.record(v.string(), v.string());
@@ -190,7 +190,7 @@ export function parseOrderVersion(payload: Uint8Array): string {
   return parse(versioned, payload, 'order').version;
 }
 
-export function parseWhereaboutsWanted(payload: Uint8Array): WhereaboutsWanted {
+export function parseRankPositionsQuery(payload: Uint8Array): RankPositionsQuery {
   return parse(whereaboutsWanted, payload, 'rankPositions');
 }
 

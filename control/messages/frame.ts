@@ -43,7 +43,7 @@ export const FrameKind = {
   suspend: 0x34, // launcher → agent: flags 1 suspends leases, 0 resumes them; agent → launcher: the guardian has done what was asked up to a 1
   staging: 0x35, // both ways, before there is an agent: a host without ncclrun gets it (launcher/remote/staging/protocol.ts)
   invitation: 0x36, // launcher → agents that a resource manager has started: where to call, and the job's key; payload JSON Invitation
-  rankPositions: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON WhereaboutsWanted; an AgentReport answers
+  rankPositions: 0x37, // launcher → agent: where are your ranks in a communicator? payload JSON RankPositionsQuery; an AgentReport answers
   branch: 0x38, // both ways: agents on other hosts that this one reaches; subject = the number of one; flags: BranchWord (branch.ts)
   reach: 0x39, // launcher → agent: by which addresses do hosts reach each other? payload JSON ReachQuestion (reach.ts); an AgentReport answers
 

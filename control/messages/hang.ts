@@ -28,7 +28,7 @@ export interface HostRankPositions {
 }
 
 /** Payload of FrameKind.rankPositions. */
-export interface WhereaboutsWanted {
+export interface RankPositionsQuery {
   readonly communicator: string;
   readonly epoch: number;
 }

@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
-import { parseReachQuestion, parseStart, parseWhereaboutsWanted } from '../../control/link/validate.ts';
+import { parseReachQuestion, parseStart, parseRankPositionsQuery } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -181,7 +181,7 @@ export class Agent {
       case FrameKind.machineKnown:
         return this.#bootstrap?.receive(frame);
       case FrameKind.rankPositions: {
-        const where = this.#hangs?.rankPositions(parseWhereaboutsWanted(frame.payload));
+        const where = this.#hangs?.rankPositions(parseRankPositionsQuery(frame.payload));
         return where === undefined ? undefined : this.#report({ type: 'rankPositions', where });
       }
       case FrameKind.reach:

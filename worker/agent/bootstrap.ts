@@ -39,7 +39,6 @@ import type { PlannedHost } from '../../control/planner/input/input.ts';
 import { Planner } from '../../control/planner/planner.ts';
 import type { Gathering } from '../../control/rendezvous/collector.ts';
 import { describeDesertion, describeRank } from '../../control/rendezvous/failure.ts';
-import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { planJoined } from '../../control/rendezvous/planning.ts';
 import { joinOf, partsOf } from '../../control/rendezvous/split.ts';
 import type { Part } from '../../control/rendezvous/split.ts';
@@ -156,7 +155,7 @@ export class Bootstrap {
       goneHere: (key) => (plansLocally ? this.#communicators.goneHere(key) : null),
       sendUp,
       complete: (gathering, requesters) => this.#complete(gathering, requesters),
-      refuse: (requesters, failure) => this.#refuse(requesters, failure),
+      refuse: (requesters, failure) => this.#channel.refuseAll(requesters, failure),
     });
   }
 
@@ -180,7 +179,7 @@ export class Bootstrap {
       case FrameKind.completed: {
         const { key, table } = decodeCompleted(frame.payload);
         const requesters = this.#pendingGathers.take(key);
-        if (!isSplitRound(key.round)) return this.#answerTable(requesters, table);
+        if (!isSplitRound(key.round)) return this.#channel.answerAll(requesters, table);
         return this.#split(partsOf(key, tableRows(table)), requesters, (part, members) =>
           this.#pendingGathers.expect(part.key, members),
         );
@@ -199,7 +198,7 @@ export class Bootstrap {
       case FrameKind.keyFailed: {
         const { key, ...failure } = decodeKeyFailed(frame.payload);
         if (key.round === POST_ROUND) return this.#mailbox.end(key, failure);
-        return this.#refuse(this.#pendingGathers.take(key), failure);
+        return this.#channel.refuseAll(this.#pendingGathers.take(key), failure);
       }
       case FrameKind.routed:
         return this.#mailbox.arrived(decodeRouted(frame.payload));
@@ -275,7 +274,7 @@ export class Bootstrap {
         const shrinks = isShrinkRound(contribution.key.round);
         const failure = shrinks ? null : this.#communicators.failureOf(contribution.key);
         const requester = { engine, request, rank };
-        if (failure !== null) return this.#refuse([requester], failure);
+        if (failure !== null) return this.#channel.refuseAll([requester], failure);
         this.#pendingGathers.add(contribution, requester);
         return this.#failDeserted(contribution.key);
       }
@@ -395,7 +394,7 @@ export class Bootstrap {
         this.#planHere(joinOf(part, gathering), members),
       );
     }
-    return this.#answerTable(requesters, decodeCompleted(encodeCompleted(key, table)).table);
+    return this.#channel.answerAll(requesters, decodeCompleted(encodeCompleted(key, table)).table);
   }
 
   /** `make` is to bring the ranks of this host their plan; those without a colour are done. */
@@ -413,7 +412,7 @@ export class Bootstrap {
       });
       if (members.length > 0) make(part, members);
     }
-    this.#answerTable([...left.values()], NO_ROWS);
+    this.#channel.answerAll([...left.values()], NO_ROWS);
   }
 
   #planHere(gathering: Gathering, requesters: readonly Requester[]): void {
@@ -450,7 +449,7 @@ export class Bootstrap {
   }
 
   #refuseFor(error: unknown, requesters: readonly Requester[]): void {
-    this.#refuse(requesters, { result: NcclResult.invalidUsage, sentence: messageOf(error) });
+    this.#channel.refuseAll(requesters, { result: NcclResult.invalidUsage, sentence: messageOf(error) });
   }
 
   #begin(key: Key, hostPlan: Uint8Array, requesters: readonly Requester[], wide: boolean): void {
@@ -458,7 +457,7 @@ export class Bootstrap {
       this.#communicators.begin(key, hostPlan, requesters, wide);
     } catch (error) {
       const sentence = `${this.#options.hostName}: ${messageOf(error)}`;
-      this.#refuse(requesters, { result: NcclResult.systemError, sentence });
+      this.#channel.refuseAll(requesters, { result: NcclResult.systemError, sentence });
       this.#communicators.couldNotBegin(key, wide, sentence, requesters[0]?.engine);
     }
     for (const { engine, rank } of requesters) {
@@ -470,18 +469,6 @@ export class Bootstrap {
         blame: blamed(engine),
       };
       this.#communicators.departed(key, rank, engine, departure);
-    }
-  }
-
-  #answerTable(requesters: readonly Requester[], table: Uint8Array): void {
-    for (const { engine, request } of requesters) {
-      if (!engine.gone) this.#channel.send(engine.connection, FrameKind.table, request, table);
-    }
-  }
-
-  #refuse(requesters: readonly Requester[], { result, sentence }: RendezvousFailure): void {
-    for (const { engine, request } of requesters) {
-      if (!engine.gone) this.#channel.refuse(engine.connection, request, result, sentence);
     }
   }
 

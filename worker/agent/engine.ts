@@ -2,6 +2,7 @@
 import type { EngineHello } from '../../control/messages/bootstrap-codec.ts';
 import { encodeRefused } from '../../control/messages/bootstrap-codec.ts';
 import type { NcclResult } from '../../control/messages/bootstrap.ts';
+import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { LocalServer, Native, NativeHandle } from '../engine/native.ts';
 
@@ -47,6 +48,17 @@ export class EngineChannel {
 
   refuse(connection: number, request: number, result: NcclResult, sentence: string): void {
     this.send(connection, FrameKind.refused, request, encodeRefused(result, sentence));
+  }
+
+  /** Sends a complete table to all that asked for it and are still there. */
+  answerAll(requesters: readonly Requester[], table: Uint8Array): void {
+    for (const { engine, request } of requesters)
+      if (!engine.gone) this.send(engine.connection, FrameKind.table, request, table);
+  }
+
+  refuseAll(requesters: readonly Requester[], { result, sentence }: RendezvousFailure): void {
+    for (const { engine, request } of requesters)
+      if (!engine.gone) this.refuse(engine.connection, request, result, sentence);
   }
 }
 

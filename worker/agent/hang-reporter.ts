@@ -3,7 +3,7 @@
  * all ranks of that communicator are. Read from the telemetry pages: no program has to do anything for it.
  */
 import { readFileSync } from 'node:fs';
-import type { HostRankPositions, RankPosition, WhereaboutsWanted } from '../../control/messages/hang.ts';
+import type { HostRankPositions, RankPosition, RankPositionsQuery } from '../../control/messages/hang.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
@@ -34,7 +34,7 @@ export class HangReporter {
   }
 
   /** Where this host's ranks of the communicator are; no ranks where it has none. */
-  rankPositions({ communicator, epoch }: WhereaboutsWanted): HostRankPositions {
+  rankPositions({ communicator, epoch }: RankPositionsQuery): HostRankPositions {
     const found = this.#options
       .telemetry()
       .flatMap((page) => page.slots.map((slot) => ({ page, slot })))

@@ -86,7 +86,7 @@ export const NO_MACHINE: OwnMachine = () => null;
 
 /**
  * What this host is, for the planner: to ranks on GPUs what it is found to be; to ranks on processors, where no GPU is used, what a file says.
- * Found out when somebody asks first: a program without our engine never does. `problem` is told why nothing can be said, and of a file that
+ * Found out when somebody asks first: a program without our engine never does. `problem` receives why nothing can be said, and of a file that
  * cannot be written.
  */
 export function findOwnMachine(

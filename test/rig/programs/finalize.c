@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   int one = 1, sum;
   MUST(ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, job.comm, NULL));
   MUST(ncclrunStreamSynchronize(NULL));
-  /* Else a rank that is late in this sum may be told of the next one's failure here. */
+  /* Else a rank that is late in this sum may get the error of the next one here. */
   say("summed", job.rank, argv[2]);
   awaitAll("summed", job.size, argv[2]);
   ncclResult_t result;
