@@ -38,19 +38,19 @@ function ncclConfiguration(environment: Environment, system = '/etc/nccl.conf'):
   return { variables, notes };
 }
 
-let told: readonly string[] = [];
+let lastNotes: readonly string[] = [];
 
 /** Puts the variables into this process's environment: whatever it starts or plans finds them there. */
 export function takeNcclConfiguration(): readonly string[] {
   const { variables, notes } = ncclConfiguration(process.env);
   for (const [name, value] of variables) process.env[name] = value;
-  told = notes;
+  lastNotes = notes;
   return notes;
 }
 
 /** What takeNcclConfiguration() has found. */
 export function configurationNotes(): readonly string[] {
-  return told;
+  return lastNotes;
 }
 
 function readNamed(path: string, notes: string[]): string | null {

@@ -19,7 +19,7 @@ const STICKY = 0o1000;
  * still holds when the caller opens the path.
  */
 export function untrustedPath(path: string, uid: number): string | null {
-  let directory: Place = { path: '/', state: lstatSync('/') };
+  let directory: PathEntry = { path: '/', state: lstatSync('/') };
   let names = namesOf(resolve(path));
   let links = 0;
   const foreignRoot = whyForeign(directory, uid, 'the directory /');
@@ -55,7 +55,7 @@ export function untrustedPath(path: string, uid: number): string | null {
   return whyWritable(directory, uid, 'it', false);
 }
 
-interface Place {
+interface PathEntry {
   readonly path: string;
   readonly state: Stats;
 }
@@ -65,7 +65,7 @@ function namesOf(path: string): string[] {
 }
 
 /** Null: there is no such entry. */
-function lookUp(path: string): Place | { readonly problem: string } | null {
+function lookUp(path: string): PathEntry | { readonly problem: string } | null {
   try {
     return { path, state: lstatSync(path) };
   } catch (error) {
@@ -75,17 +75,17 @@ function lookUp(path: string): Place | { readonly problem: string } | null {
   }
 }
 
-function subjectOf({ path, state }: Place, isLast: boolean): string {
+function subjectOf({ path, state }: PathEntry, isLast: boolean): string {
   if (state.isSymbolicLink()) return `the symbolic link ${path}`;
   return isLast ? 'it' : `the directory ${path}`;
 }
 
-function whyForeign({ state }: Place, uid: number, subject: string): string | null {
+function whyForeign({ state }: PathEntry, uid: number, subject: string): string | null {
   if (state.uid === uid || state.uid === 0) return null;
   return `${subject} belongs to ${userText(state.uid)}, not to you`;
 }
 
-function whyWritable({ state }: Place, uid: number, subject: string, stickyWillDo: boolean): string | null {
+function whyWritable({ state }: PathEntry, uid: number, subject: string, stickyWillDo: boolean): string | null {
   const { mode, gid } = state;
   if (stickyWillDo && (mode & STICKY) !== 0) return null;
   const writer =

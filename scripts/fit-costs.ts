@@ -1,7 +1,7 @@
 /**
- * The planner's constants of forms inside a host (INTRA_HOST_COSTS in control/planner/tuning/constants.ts), fitted to measured times of two GPUs such that the
- * worst is off least, where a form that is slower than others counts less: `node scripts/fit-costs.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2
- * --device cuda`, or lines of collective, form, protocol, bytes and microseconds with tabs between them. GB/s: of all NVLinks of a GPU, as
+ * The planner's constants of variants inside a host (INTRA_HOST_COSTS in control/planner/tuning/constants.ts), fitted to measured times of two GPUs such that the
+ * worst is off least, where a variant that is slower than others counts less: `node scripts/fit-costs.ts FILE [GB/s]`. FILE: a table of `ncclrun tune -n 2
+ * --device cuda`, or lines of collective, algorithm, protocol, bytes and microseconds with tabs between them. GB/s: of all NVLinks of a GPU, as
  * `ncclrun plan` has it.
  */
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, PROTOCOLS } from '../control/plan/layout.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../control/plan/types.ts';
 import { parseTable } from '../control/planner/measured/table.ts';
-import type { TrafficPattern, IntraHostCost, InsideAlgorithm } from '../control/planner/tuning/constants.ts';
+import type { InsideAlgorithm, IntraHostCost, TrafficPattern } from '../control/planner/tuning/constants.ts';
 import { patternOf, sentShare } from '../control/planner/tuning/inside.ts';
 
 const RANKS = 2;
@@ -35,15 +35,15 @@ export interface FittedCost extends IntraHostCost {
   /** Of the times: how far off the model is, 0.1 for a tenth. */
   readonly worst: number;
   readonly mean: number;
-  /** The worst, those of slow forms counted less. */
+  /** The worst, those of slow variants counted less. */
   readonly counted: number;
 }
 
-/** What a form costs over, and how long it took. */
+/** What a variant costs over, and how long it took. */
 interface Point {
   readonly sent: number;
   readonly microseconds: number;
-  /** How much it is to count: what the fastest form took, as a part of it. */
+  /** How much it is to count: what the fastest variant took, as a part of it. */
   readonly counts: number;
 }
 
@@ -55,11 +55,11 @@ const line = v.tuple([
   v.pipe(v.string(), v.transform(Number), v.finite()),
 ]);
 
-/** Of a table each form's best, whatever its channels and threads: the planner gives a size as many as it keeps busy. Throws where it is neither. */
+/** Of a table each variant's best, whatever its channels and threads: the planner gives a size as many as it keeps busy. Throws where it is neither. */
 export function measuredTimes(text: string): MeasuredTime[] {
   if (text.startsWith('{')) {
-    return parseTable(text).collectives.flatMap(({ collective, forms }) =>
-      forms.flatMap(({ algorithm, protocol, times }) =>
+    return parseTable(text).collectives.flatMap(({ collective, variants }) =>
+      variants.flatMap(({ algorithm, protocol, times }) =>
         times.map(([bytes, microseconds]) => ({ collective, algorithm, protocol, bytes, microseconds })),
       ),
     );

@@ -33,7 +33,7 @@ export class Lease {
   readonly #options: LeaseOptions;
   readonly #now: () => number;
   readonly #timer: NodeJS.Timeout;
-  #heardAt: number;
+  #renewedAt: number;
   #tickAt: number;
   #silentTicks = 0;
   #suspended = false;
@@ -41,15 +41,15 @@ export class Lease {
   constructor(options: LeaseOptions) {
     this.#options = options;
     this.#now = options.now ?? monotonicMs;
-    this.#heardAt = this.#now();
-    this.#tickAt = this.#heardAt;
+    this.#renewedAt = this.#now();
+    this.#tickAt = this.#renewedAt;
     this.#timer = setInterval(() => this.tick(), options.heartbeatMs);
     this.#timer.unref();
   }
 
-  heard(): void {
+  renew(): void {
     this.#silentTicks = 0;
-    this.#heardAt = this.#now();
+    this.#renewedAt = this.#now();
   }
 
   /** No judgement while the job is stopped; heartbeats go on as long as this process does. */
@@ -59,7 +59,7 @@ export class Lease {
 
   resume(): void {
     this.#suspended = false;
-    this.heard();
+    this.renew();
   }
 
   /** Does what a frame of kind `suspend` asks for. */
@@ -82,6 +82,6 @@ export class Lease {
     this.#silentTicks += 1;
     if (this.#silentTicks * this.#options.heartbeatMs <= this.#options.leaseMs) return;
     this.stop();
-    this.#options.onSilent(Math.round(now - this.#heardAt));
+    this.#options.onSilent(Math.round(now - this.#renewedAt));
   }
 }

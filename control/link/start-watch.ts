@@ -55,9 +55,9 @@ export class StartWatch {
   }
 
   /** The host has said something, which no agent has: `advances` where it is more than a sign of life. */
-  heard(advances: boolean): void {
-    if (advances) this.#advance?.heard();
-    if (this.#phase === 'starting') return this.#lease?.heard();
+  received(advances: boolean): void {
+    if (advances) this.#advance?.renew();
+    if (this.#phase === 'starting') return this.#lease?.renew();
     this.#phase = 'starting';
     this.#limit(this.#options.leaseMs);
     this.#advance = this.#countTo(this.#options.advanceMs);

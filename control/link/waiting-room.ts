@@ -7,42 +7,42 @@ import type { Socket } from 'node:net';
 interface Guest {
   readonly socket: Socket;
   readonly network: string;
-  readonly patience: NodeJS.Timeout;
+  readonly timeout: NodeJS.Timeout;
 }
 
 export class WaitingRoom {
-  readonly #places: number;
-  readonly #patienceMs: number;
+  readonly #capacity: number;
+  readonly #timeoutMs: number;
   /** By where they come from. */
   readonly #guests = new Map<string, Guest>();
   /** By network where they come from, the longest waiting first. */
   readonly #networks = new Map<string, Set<string>>();
 
   /** Who has waited for `patienceMs` goes. */
-  constructor(places: number, patienceMs: number) {
-    this.#places = places;
-    this.#patienceMs = patienceMs;
+  constructor(capacity: number, timeoutMs: number) {
+    this.#capacity = capacity;
+    this.#timeoutMs = timeoutMs;
   }
 
   enter(socket: Socket): void {
     const origin = originOf(socket);
     const network = networkOf(socket.remoteAddress ?? '');
-    const patience = setTimeout(() => socket.destroy(), this.#patienceMs);
-    patience.unref();
-    this.#guests.set(origin, { socket, network, patience });
+    const timeout = setTimeout(() => socket.destroy(), this.#timeoutMs);
+    timeout.unref();
+    this.#guests.set(origin, { socket, network, timeout });
     const neighbours = this.#networks.get(network) ?? new Set();
     this.#networks.set(network, neighbours.add(origin));
     socket.once('close', () => {
       if (this.#guests.get(origin)?.socket === socket) this.leave(origin);
     });
-    if (this.#guests.size > this.#places) this.#sendAway();
+    if (this.#guests.size > this.#capacity) this.#sendAway();
   }
 
   /** Who comes from there (originOf) has shown it, or is gone. */
   leave(origin: string): void {
     const guest = this.#guests.get(origin);
     if (guest === undefined) return;
-    clearTimeout(guest.patience);
+    clearTimeout(guest.timeout);
     this.#guests.delete(origin);
     const neighbours = this.#networks.get(guest.network);
     neighbours?.delete(origin);
@@ -50,9 +50,9 @@ export class WaitingRoom {
   }
 
   #sendAway(): void {
-    let most: ReadonlySet<string> = new Set();
-    for (const origins of this.#networks.values()) if (origins.size > most.size) most = origins;
-    const [longest = ''] = most;
+    let largest: ReadonlySet<string> = new Set();
+    for (const origins of this.#networks.values()) if (origins.size > largest.size) largest = origins;
+    const [longest = ''] = largest;
     const guest = this.#guests.get(longest);
     this.leave(longest);
     guest?.socket.destroy();

@@ -18,9 +18,9 @@ export interface PeerInfo {
   readonly busId: string;
   readonly gpuDirect: boolean;
   /** Of the GPU; 0 on the host device. */
-  readonly multiprocessors: number;
+  readonly smCount: number;
   /** That a launch may have, as its program wishes; 0: as many as the plan likes. */
-  readonly mostChannels: number;
+  readonly maxChannels: number;
   /** Communicators that its process has on the GPU already. */
   readonly communicators: number;
 }
@@ -36,8 +36,8 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
   if (listenPort > 0xffff) throw reader.malformed(`${listenPort} is no TCP port`);
   const [hostHash, pidHash, shmDevice, busId] = [hex(reader), hex(reader), hex(reader), hex(reader)];
   const gpuDirect = (reader.u32('flags') & 1) !== 0;
-  const multiprocessors = reader.u32('multiprocessors');
-  const mostChannels = reader.u32('most channels');
+  const smCount = reader.u32('multiprocessors');
+  const maxChannels = reader.u32('most channels');
   const communicators = reader.u32('communicators');
   return {
     device: device === 0 ? 'host' : 'cuda',
@@ -48,8 +48,8 @@ export function decodePeerInfo(bytes: Uint8Array, what: string): PeerInfo {
     shmDevice,
     busId,
     gpuDirect,
-    multiprocessors,
-    mostChannels,
+    smCount,
+    maxChannels,
     communicators,
   };
 }
@@ -64,8 +64,8 @@ export function encodePeerInfo(info: PeerInfo): Uint8Array {
   }
   return writer
     .u32(info.gpuDirect ? 1 : 0)
-    .u32(info.multiprocessors)
-    .u32(info.mostChannels)
+    .u32(info.smCount)
+    .u32(info.maxChannels)
     .u32(info.communicators)
     .finish();
 }

@@ -22,9 +22,9 @@ export function readSplit(bytes: Uint8Array, size: number, rank: number): SplitC
   const reader = new ByteReader(bytes, `split by rank ${rank}`);
   const [colour, order] = [reader.i32('colour'), reader.i32('order')];
   const peerInfo = reader.bytes(PEER_INFO_BYTES, 'peer info');
-  const said = reader.u32('ranks left out');
-  const withoutGone = said === ALL_GONE;
-  const count = withoutGone ? 0 : said;
+  const field = reader.u32('ranks left out');
+  const withoutGone = field === ALL_GONE;
+  const count = withoutGone ? 0 : field;
   const leftOut: number[] = [];
   for (let index = 0; index < count; index++) {
     const one = reader.u32('rank left out');

@@ -16,7 +16,7 @@ export interface Shape {
 /** Of each host its parent, and the local index of the rank there that its top hangs on; of the root itself. */
 export interface HostTree {
   readonly parents: Uint32Array;
-  readonly places: Uint32Array;
+  readonly attachments: Uint32Array;
 }
 
 /** Numbers of a channel's parts. */
@@ -48,14 +48,14 @@ export interface ChannelTables {
 
 /** The plan must be valid (validate.ts). */
 export function channelTables(plan: CommPlan): ChannelTables {
-  const placing = place(plan);
+  const placing = placeRanks(plan);
   const rings = new Distinct<readonly number[]>();
   const trees = new Distinct<readonly number[]>();
-  const places = plan.channels.map(({ ring, tree }) => [rings.add(ring), trees.add(tree)] as const);
+  const indices = plan.channels.map(({ ring, tree }) => [rings.add(ring), trees.add(tree)] as const);
   const cutRings = rings.all.map((ring) => cutRing(plan, placing, ring));
   const cutTrees = trees.all.map((tree) => cutTree(plan, placing, tree));
   const hostRings = new Distinct<Uint32Array>(textOf);
-  const hostTrees = new Distinct<HostTree>(({ parents, places: hangs }) => textOf(parents) + textOf(hangs));
+  const hostTrees = new Distinct<HostTree>(({ parents, attachments: hangs }) => textOf(parents) + textOf(hangs));
   const hostRingOf = cutRings.map(({ hosts }) => hostRings.add(hosts));
   const hostTreeOf = cutTrees.map(({ hosts }) => hostTrees.add(hosts));
   return {
@@ -70,7 +70,7 @@ export function channelTables(plan: CommPlan): ChannelTables {
     trees: cutTrees.length,
     hostRings: hostRings.all,
     hostTrees: hostTrees.all,
-    channels: places.map(([ring, tree]) => ({
+    channels: indices.map(([ring, tree]) => ({
       ring,
       hostRing: hostRingOf[ring] ?? 0,
       tree,
@@ -81,7 +81,7 @@ export function channelTables(plan: CommPlan): ChannelTables {
 
 type Placing = Pick<ChannelTables, 'members' | 'firstMember' | 'localIndex'>;
 
-function place({ peers, hosts }: CommPlan): Placing {
+function placeRanks({ peers, hosts }: CommPlan): Placing {
   const counts = new Uint32Array(hosts.length);
   const localIndex = Uint32Array.from(peers, ({ host }) => {
     const index = counts[host] ?? 0;
@@ -126,13 +126,13 @@ function cutRing({ peers, hosts }: CommPlan, placing: Placing, ring: readonly nu
 /** Where a ring, which may be written down from any of its ranks on, comes to a host. */
 export function startOfHost(ring: readonly number[], hostOf: (rank: number) => number): number {
   const last = hostOf(ring.at(-1) ?? 0);
-  const start = ring.findIndex((rank, place) => hostOf(rank) !== (place === 0 ? last : hostOf(ring[place - 1] ?? 0)));
+  const start = ring.findIndex((rank, index) => hostOf(rank) !== (index === 0 ? last : hostOf(ring[index - 1] ?? 0)));
   return Math.max(start, 0);
 }
 
 function cutTree({ peers, hosts }: CommPlan, placing: Placing, tree: readonly number[]): Cut<HostTree> {
   const parents = Uint32Array.from(hosts, (_, host) => host);
-  const places = new Uint32Array(hosts.length);
+  const attachments = new Uint32Array(hosts.length);
   const members = new Uint32Array(tree.length);
   tree.forEach((parent, rank) => {
     const host = peers[rank]?.host ?? 0;
@@ -141,9 +141,9 @@ function cutTree({ peers, hosts }: CommPlan, placing: Placing, tree: readonly nu
     members[(placing.firstMember[host] ?? 0) + local] = above === host ? (placing.localIndex[parent] ?? 0) : local;
     if (above === host) return;
     parents[host] = above;
-    places[host] = placing.localIndex[parent] ?? 0;
+    attachments[host] = placing.localIndex[parent] ?? 0;
   });
-  return { hosts: { parents, places }, members };
+  return { hosts: { parents, attachments }, members };
 }
 
 /** Hosts that make the same of all rings and trees are of one shape. */

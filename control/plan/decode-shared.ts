@@ -13,7 +13,7 @@ import {
 } from './layout.ts';
 import { named } from './plan-reader.ts';
 import type { PlanReader, SectionReader } from './plan-reader.ts';
-import type { Form, PlanHost, PlanPeer, TuningRow } from './types.ts';
+import type { PlanHost, PlanPeer, TuningRow, Variant } from './types.ts';
 import { PlanError } from './validate.ts';
 
 export function decodePeers(reader: PlanReader, ranks: number): PlanPeer[] {
@@ -49,29 +49,29 @@ function readString(reader: PlanReader, strings: SectionReader, offset: number, 
 
 export function decodeTuning(reader: PlanReader): TuningRow[] {
   const rows = reader.section(HEADER.tuningTable, STRIDE.tuning, 'tuningTable');
-  const forms = reader.section(HEADER.formTable, STRIDE.form, 'formTable');
+  const variants = reader.section(HEADER.formTable, STRIDE.form, 'formTable');
   let used = 0;
   return Array.from({ length: rows.count }, (_, index) => {
     const at = rows.at(index);
     const what = `tuningTable[${index}]`;
     const first = reader.u32(at + TUNING_RECORD.firstForm);
     const count = reader.u32(at + TUNING_RECORD.formCount);
-    used += count; // rows that share forms could make a small file fill the memory
-    if (Math.max(first + count, used) > forms.count) {
-      throw new PlanError(`${what}: forms beyond the ${forms.count} there are`);
+    used += count; // rows that share variants could make a small file fill the memory
+    if (Math.max(first + count, used) > variants.count) {
+      throw new PlanError(`${what}: variants beyond the ${variants.count} there are`);
     }
     return {
       collective: named(COLLECTIVES, reader.u8(at + TUNING_RECORD.collective), `${what}.collective`),
       upToBytes: reader.isOpenEnded(at + TUNING_RECORD.upToBytes)
         ? null
         : reader.u64(at + TUNING_RECORD.upToBytes, `${what}.upToBytes`),
-      forms: Array.from({ length: count }, (_form, place) => decodeForm(reader, forms, first + place)),
+      variants: Array.from({ length: count }, (_variant, offset) => decodeVariant(reader, variants, first + offset)),
     };
   });
 }
 
-function decodeForm(reader: PlanReader, forms: SectionReader, index: number): Form {
-  const at = forms.at(index);
+function decodeVariant(reader: PlanReader, variants: SectionReader, index: number): Variant {
+  const at = variants.at(index);
   const what = `formTable[${index}]`;
   const bits = reader.u32(at + FORM_RECORD.requires);
   if (bits >>> PRECONDITIONS.length !== 0)
@@ -82,7 +82,7 @@ function decodeForm(reader: PlanReader, forms: SectionReader, index: number): Fo
     channels: reader.u16(at + FORM_RECORD.channels),
     chunkBytes: reader.u64(at + FORM_RECORD.chunkBytes, `${what}.chunkBytes`),
     threads: reader.u32(at + FORM_RECORD.threads),
-    requires: PRECONDITIONS.filter((_, place) => (bits & (1 << place)) !== 0),
+    requires: PRECONDITIONS.filter((_, bit) => (bits & (1 << bit)) !== 0),
     predictedMicroseconds: reader.f32(at + FORM_RECORD.predictedMicroseconds),
     predictedMicrosecondsPerMebibyte: reader.f32(at + FORM_RECORD.predictedMicrosecondsPerMebibyte),
   };

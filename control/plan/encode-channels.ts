@@ -44,19 +44,19 @@ function writeHosts(record: WriteRecord, start: (table: Table) => number, tables
   const hosts = shapeOf.length;
   hostRings.forEach((order, ring) => {
     const at = start('hostRing') + ring * hosts * STRIDE.hostRing;
-    let place = 0;
+    let position = 0;
     order.forEach((host, stop) => {
       record(at + stop * STRIDE.hostRing, [[HOST_RING_RECORD.host, host]]);
-      record(at + host * STRIDE.hostRing, [[HOST_RING_RECORD.firstPlace, place]]);
-      place += shapes[shapeOf[host] ?? 0]?.ranks ?? 0;
+      record(at + host * STRIDE.hostRing, [[HOST_RING_RECORD.firstPlace, position]]);
+      position += shapes[shapeOf[host] ?? 0]?.ranks ?? 0;
     });
   });
-  hostTrees.forEach(({ parents, places }, tree) => {
+  hostTrees.forEach(({ parents, attachments }, tree) => {
     const at = start('hostTree') + tree * hosts * STRIDE.hostTree;
     parents.forEach((parent, host) =>
       record(at + host * STRIDE.hostTree, [
         [HOST_TREE_RECORD.parent, parent],
-        [HOST_TREE_RECORD.place, places[host] ?? 0],
+        [HOST_TREE_RECORD.place, attachments[host] ?? 0],
       ]),
     );
   });

@@ -15,7 +15,7 @@ import {
   STRIDE,
   TUNING_RECORD,
 } from './layout.ts';
-import type { CommPlan, Form, TuningRow } from './types.ts';
+import type { CommPlan, TuningRow, Variant } from './types.ts';
 import { writeU64 } from './u64.ts';
 
 /** The sections in their order, and where the header says where they lie. */
@@ -61,7 +61,7 @@ export function encodeSharedTables(plan: CommPlan): SharedTables {
     hostRing: channels.hostRings.length * plan.hosts.length,
     hostTree: channels.hostTrees.length * plan.hosts.length,
     tuning: plan.tuning.length,
-    form: plan.tuning.reduce((sum, row) => sum + row.forms.length, 0),
+    form: plan.tuning.reduce((sum, row) => sum + row.variants.length, 0),
     string: strings.bytes.length,
   });
   const bytes = new Uint8Array(end - HEADER_BYTES);
@@ -134,18 +134,18 @@ function writePeers(view: DataView, start: number, plan: CommPlan, localIndex: U
   });
 }
 
-function writeTuning(view: DataView, rowsAt: number, formsAt: number, rows: readonly TuningRow[]): void {
-  let form = 0;
+function writeTuning(view: DataView, rowsAt: number, variantsAt: number, rows: readonly TuningRow[]): void {
+  let variantIndex = 0;
   // The engine finds the rows of a collective by its number.
   const sorted = rows.toSorted((one, other) => numberOf(one) - numberOf(other));
   sorted.forEach((row, index) => {
     const at = rowsAt + index * STRIDE.tuning;
     view.setUint8(at + TUNING_RECORD.collective, COLLECTIVES.indexOf(row.collective));
-    view.setUint32(at + TUNING_RECORD.firstForm, form, true);
-    view.setUint32(at + TUNING_RECORD.formCount, row.forms.length, true);
+    view.setUint32(at + TUNING_RECORD.firstForm, variantIndex, true);
+    view.setUint32(at + TUNING_RECORD.formCount, row.variants.length, true);
     if (row.upToBytes === null) view.setBigUint64(at + TUNING_RECORD.upToBytes, 0xffff_ffff_ffff_ffffn, true);
     else writeU64(view, at + TUNING_RECORD.upToBytes, row.upToBytes);
-    for (const entry of row.forms) writeForm(view, formsAt + form++ * STRIDE.form, entry);
+    for (const entry of row.variants) writeVariant(view, variantsAt + variantIndex++ * STRIDE.form, entry);
   });
 }
 
@@ -153,15 +153,15 @@ function numberOf(row: TuningRow): number {
   return COLLECTIVES.indexOf(row.collective);
 }
 
-function writeForm(view: DataView, at: number, form: Form): void {
-  view.setUint8(at + FORM_RECORD.algorithm, ALGORITHMS.indexOf(form.algorithm));
-  view.setUint8(at + FORM_RECORD.protocol, PROTOCOLS.indexOf(form.protocol));
-  view.setUint16(at + FORM_RECORD.channels, form.channels, true);
-  view.setUint32(at + FORM_RECORD.threads, form.threads, true);
-  writeU64(view, at + FORM_RECORD.chunkBytes, form.chunkBytes);
-  const bits = form.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
+function writeVariant(view: DataView, at: number, variant: Variant): void {
+  view.setUint8(at + FORM_RECORD.algorithm, ALGORITHMS.indexOf(variant.algorithm));
+  view.setUint8(at + FORM_RECORD.protocol, PROTOCOLS.indexOf(variant.protocol));
+  view.setUint16(at + FORM_RECORD.channels, variant.channels, true);
+  view.setUint32(at + FORM_RECORD.threads, variant.threads, true);
+  writeU64(view, at + FORM_RECORD.chunkBytes, variant.chunkBytes);
+  const bits = variant.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
   view.setUint32(at + FORM_RECORD.requires, bits, true);
-  view.setFloat32(at + FORM_RECORD.predictedMicroseconds, form.predictedMicroseconds, true);
+  view.setFloat32(at + FORM_RECORD.predictedMicroseconds, variant.predictedMicroseconds, true);
   const perMebibyte = at + FORM_RECORD.predictedMicrosecondsPerMebibyte;
-  view.setFloat32(perMebibyte, form.predictedMicrosecondsPerMebibyte, true);
+  view.setFloat32(perMebibyte, variant.predictedMicrosecondsPerMebibyte, true);
 }

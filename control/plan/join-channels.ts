@@ -33,14 +33,14 @@ function joinRing(tables: WrittenTables, { ring, hostRing }: ChannelParts): numb
 
 function joinTree(tables: WrittenTables, { tree, hostTree }: ChannelParts): number[] {
   const joined = Array.from(tables.members, () => 0);
-  const { parents, places } = tables.hostTrees[hostTree] ?? NO_HOST_TREE;
+  const { parents, attachments } = tables.hostTrees[hostTree] ?? NO_HOST_TREE;
   parents.forEach((parent, host) => {
     const first = tables.firstMember[host] ?? 0;
     const { ranks, trees } = tables.shapes[tables.shapeOf[host] ?? 0] ?? NO_SHAPE;
     trees.subarray(tree * ranks, (tree + 1) * ranks).forEach((above, local) => {
       const rank = tables.members[first + local] ?? 0;
       const isTop = above === local && parent !== host;
-      const there = isTop ? (tables.firstMember[parent] ?? 0) + (places[host] ?? 0) : first + above;
+      const there = isTop ? (tables.firstMember[parent] ?? 0) + (attachments[host] ?? 0) : first + above;
       joined[rank] = tables.members[there] ?? 0;
     });
   });
@@ -48,4 +48,4 @@ function joinTree(tables: WrittenTables, { tree, hostTree }: ChannelParts): numb
 }
 
 const NO_SHAPE: Shape = { ranks: 0, rings: new Uint32Array(0), trees: new Uint32Array(0) };
-const NO_HOST_TREE: HostTree = { parents: new Uint32Array(0), places: new Uint32Array(0) };
+const NO_HOST_TREE: HostTree = { parents: new Uint32Array(0), attachments: new Uint32Array(0) };

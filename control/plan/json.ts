@@ -15,7 +15,7 @@ const gpuBuffers = v.strictObject({
   ll128StepBytes: count,
 });
 
-const form = v.strictObject({
+const variant = v.strictObject({
   algorithm: v.picklist(ALGORITHMS),
   protocol: v.picklist(PROTOCOLS),
   channels: count,
@@ -37,14 +37,14 @@ const planSchema = v.strictObject({
   pairBuffer: buffer,
   gpuBuffers: v.optional(v.nullable(gpuBuffers), null),
   tuning: v.array(
-    v.strictObject({ collective: v.picklist(COLLECTIVES), upToBytes: v.nullable(count), forms: v.array(form) }),
+    v.strictObject({ collective: v.picklist(COLLECTIVES), upToBytes: v.nullable(count), variants: v.array(variant) }),
   ),
   copyChannels: v.optional(count, 1),
   spinNanoseconds: count,
   token: v.optional(v.string(), '0'.repeat(32)),
 });
 
-/** Throws a PlanError that names the place ("tuning.0.forms.1.algorithm: …"); `source` is named too. */
+/** Throws a PlanError that names the place ("tuning.0.variants.1.algorithm: …"); `source` is named too. */
 export function planFromJson(text: string, source: string): WrittenPlan {
   const parsed = v.safeParse(planSchema, parseJson(text, source));
   if (!parsed.success) {
@@ -82,13 +82,13 @@ function describe(issues: readonly [Issue, ...Issue[]]): string {
   const unknown = issues.find(isUnknown);
   const missing = issues.find(isMissing);
   if (unknown !== undefined) {
-    return `${placeOf(unknown)}: there is no such field${missing === undefined ? '' : `; ${placeOf(missing)} is missing`}`;
+    return `${locationOf(unknown)}: there is no such field${missing === undefined ? '' : `; ${locationOf(missing)} is missing`}`;
   }
   const [first] = issues;
-  return `${placeOf(first)}: ${isMissing(first) ? 'is missing' : first.message}`;
+  return `${locationOf(first)}: ${isMissing(first) ? 'is missing' : first.message}`;
 }
 
-function placeOf(issue: Issue): string {
+function locationOf(issue: Issue): string {
   return v.getDotPath(issue) ?? 'plan';
 }
 

@@ -9,7 +9,7 @@ export function check(condition: boolean, problem: string): void {
   if (!condition) throw new PlanError(problem);
 }
 
-export function checkWhole(name: string, value: number, least: number, most: number): void {
-  const fits = Number.isInteger(value) && value >= least && value <= most;
-  if (!fits) throw new PlanError(`${name}: ${value}, expected a whole number from ${least} to ${most}`);
+export function checkWhole(name: string, value: number, min: number, max: number): void {
+  const fits = Number.isInteger(value) && value >= min && value <= max;
+  if (!fits) throw new PlanError(`${name}: ${value}, expected a whole number from ${min} to ${max}`);
 }

@@ -1,5 +1,5 @@
 /** What the engine has on each device; the native twin is native/plan/variants.cc, and a test compares both. */
-import type { AlgorithmName, CollectiveName, DeviceName, Form, TransportName } from './types.ts';
+import type { AlgorithmName, CollectiveName, DeviceName, Variant, TransportName } from './types.ts';
 
 /** Algorithms that every device has. Sends and receives have no choice, whatever the plan names. */
 export const ALGORITHMS_OF: Readonly<Record<Exclude<CollectiveName, 'sendRecv'>, readonly AlgorithmName[]>> = {
@@ -18,7 +18,7 @@ export const ALGORITHMS_OF: Readonly<Record<Exclude<CollectiveName, 'sendRecv'>,
 export function isVariantOf(
   device: DeviceName,
   collective: CollectiveName,
-  { algorithm, protocol, requires }: Pick<Form, 'algorithm' | 'protocol' | 'requires'>,
+  { algorithm, protocol, requires }: Pick<Variant, 'algorithm' | 'protocol' | 'requires'>,
 ): boolean {
   if (device === 'host') {
     // Sends and receives meet by their order alone: the two sides must not choose a protocol by different sizes.

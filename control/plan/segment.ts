@@ -34,8 +34,8 @@ export function layOutSegment(plan: CommPlan, localRanks: number, sharedRings: n
   const doorbellOffset = ABORT_BLOCK_BYTES;
   const barrierOffset = doorbellOffset + localRanks * DOORBELL_BYTES;
   const onGpus = plan.device === 'cuda';
-  const wayBytes = COPY_WORDS_BYTES + AGREEMENTS * AGREEMENT_RECORD_BYTES;
-  const recordBytes = onGpus ? localRanks * (DEVICE_RECORD_BYTES + localRanks * wayBytes) : 0;
+  const pairRecordBytes = COPY_WORDS_BYTES + AGREEMENTS * AGREEMENT_RECORD_BYTES;
+  const recordBytes = onGpus ? localRanks * (DEVICE_RECORD_BYTES + localRanks * pairRecordBytes) : 0;
   const pairOffset = roundUp(barrierOffset + NODE_BARRIER_BYTES + recordBytes, CONNECTION_ALIGNMENT);
   // GPUs that turn out not to reach each other's memory use this one.
   const gpus = gpuPlanOf(plan);

@@ -1,7 +1,7 @@
 /**
  * CommPlan: everything the engines need for one communicator. Made once by control/planner (or read from --plan FILE), encoded per
  * host by encode.ts, executed by native/. The engine decides nothing: it evaluates the formulas below and takes the first listed
- * form whose preconditions hold.
+ * variant whose preconditions hold.
  */
 export type CollectiveName =
   | 'allReduce'
@@ -20,11 +20,11 @@ export type ProtocolName = 'simple' | 'll' | 'll128';
 export type DeviceName = 'host' | 'cuda';
 export type TransportName = 'shm' | 'socket' | 'p2p' | 'ib' | 'plugin';
 
-/** What must be provable from facts that all ranks share before a form may be taken. */
+/** What must be provable from facts that all ranks share before a variant may be taken. */
 export type Precondition = 'registeredBuffers' | 'notCaptured' | 'publishedAddresses' | 'wholeLines';
 
 /** One way to carry out a collective. */
-export interface Form {
+export interface Variant {
   readonly algorithm: AlgorithmName;
   readonly protocol: ProtocolName;
   /** Channels used: the first `channels` of the plan. */
@@ -44,7 +44,7 @@ export interface Form {
 export interface TuningRow {
   readonly collective: CollectiveName;
   readonly upToBytes: number | null;
-  readonly forms: readonly Form[];
+  readonly variants: readonly Variant[];
 }
 
 export interface PlanHost {

@@ -8,20 +8,20 @@ export function validateRing(ring: readonly number[], ranks: number, hostOf: Hos
   const where = `channels[${channel}].ring`;
   check(ring.length === ranks, `${where}: has ${ring.length} entries for ${ranks} ranks`);
   const seen = new Uint8Array(ranks);
-  for (const [place, rank] of ring.entries()) {
+  for (const [index, rank] of ring.entries()) {
     // 0: not seen yet; 1: seen; undefined: no rank at all.
     if (seen[rank] === 0) seen[rank] = 1;
     else {
       const problem = seen[rank] === 1 ? `rank ${rank} comes twice` : `${rank} is no rank (0..${ranks - 1})`;
-      throw new PlanError(`${where}[${place}]: ${problem}`);
+      throw new PlanError(`${where}[${index}]: ${problem}`);
     }
   }
   const entered = new Set<number>();
   let before = hostOf(ring.at(-1) ?? 0);
-  for (const [place, rank] of ring.entries()) {
+  for (const [index, rank] of ring.entries()) {
     const host = hostOf(rank);
     if (host !== before) {
-      check(!entered.has(host), `${where}[${place}]: comes to the host of rank ${rank} a second time`);
+      check(!entered.has(host), `${where}[${index}]: comes to the host of rank ${rank} a second time`);
       entered.add(host);
     }
     before = host;

@@ -2,7 +2,7 @@
 import { MAX_STEPS } from './layout.ts';
 import { validateRing, validateTree } from './validate-channels.ts';
 import { isVariantOf, TRANSPORTS_OF } from './possible.ts';
-import type { ConnectionBuffer, DeviceName, Form, TuningRow, WrittenPlan } from './types.ts';
+import type { ConnectionBuffer, DeviceName, TuningRow, Variant, WrittenPlan } from './types.ts';
 import { check, checkWhole } from './plan-error.ts';
 export { PlanError } from './plan-error.ts';
 
@@ -112,7 +112,7 @@ function validateTuning(rows: readonly TuningRow[], channels: number, device: De
   const finished = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const at = `tuning[${index}]`;
-    const { collective, upToBytes, forms } = row;
+    const { collective, upToBytes, variants } = row;
     const before = rows[index - 1];
     check(!finished.has(collective), `${at}: ${collective} has a row without upToBytes before, which must be its last`);
     if (upToBytes === null) finished.add(collective);
@@ -123,31 +123,31 @@ function validateTuning(rows: readonly TuningRow[], channels: number, device: De
     }
     const goesOn = upToBytes === null || rows[index + 1]?.collective === collective;
     check(goesOn, `${at}.upToBytes: must be null, the last row of ${collective} serves all larger sizes`);
-    for (const [place, form] of forms.entries()) {
-      validateForm(form, `${at}.forms[${place}]`, channels);
-      const variant = `algorithm ${form.algorithm} with protocol ${form.protocol}${whichRequires(form)}`;
-      const isPossible = isVariantOf(device, collective, form);
+    for (const [variantIndex, variant] of variants.entries()) {
+      validateVariant(variant, `${at}.variants[${variantIndex}]`, channels);
+      const described = `algorithm ${variant.algorithm} with protocol ${variant.protocol}${whichRequires(variant)}`;
+      const isPossible = isVariantOf(device, collective, variant);
       check(
         isPossible,
-        `${at}.forms[${place}]: ${variant} for ${collective}, which the ${device} device does not have`,
+        `${at}.variants[${variantIndex}]: ${described} for ${collective}, which the ${device} device does not have`,
       );
     }
-    const always = forms.at(-1)?.requires.length === 0;
-    check(always, `${at}.forms: the last one must need nothing, or a call could have none`);
+    const always = variants.at(-1)?.requires.length === 0;
+    check(always, `${at}.variants: the last one must need nothing, or a call could have none`);
   }
 }
 
-function whichRequires({ algorithm, requires }: Form): string {
+function whichRequires({ algorithm, requires }: Variant): string {
   const lacksAddresses = algorithm === 'copyEngine' && !requires.includes('publishedAddresses');
   return lacksAddresses ? ' that does not require publishedAddresses' : '';
 }
 
-function validateForm(form: Form, at: string, channels: number): void {
-  checkWhole(`${at}.channels`, form.channels, 1, channels);
-  checkWhole(`${at}.chunkBytes`, form.chunkBytes, 1, MAX_CHUNK_BYTES);
-  checkWhole(`${at}.threads`, form.threads, MIN_THREADS, MAX_THREADS);
+function validateVariant(variant: Variant, at: string, channels: number): void {
+  checkWhole(`${at}.channels`, variant.channels, 1, channels);
+  checkWhole(`${at}.chunkBytes`, variant.chunkBytes, 1, MAX_CHUNK_BYTES);
+  checkWhole(`${at}.threads`, variant.threads, MIN_THREADS, MAX_THREADS);
   for (const name of ['predictedMicroseconds', 'predictedMicrosecondsPerMebibyte'] as const)
-    check(Number.isFinite(form[name]) && form[name] >= 0, `${at}.${name}: ${form[name]} is no time`);
+    check(Number.isFinite(variant[name]) && variant[name] >= 0, `${at}.${name}: ${variant[name]} is no time`);
 }
 
 /** node:net is loaded only here: it costs each start milliseconds, and most communicators stay on one host. */

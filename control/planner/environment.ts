@@ -16,7 +16,7 @@ export interface PlannerWishes {
   readonly shape: ShapeOptions;
   readonly limits: ChannelLimits;
   /** All that was said to the planner, also what preferences.ts and files mean, NAME=value, in the order of the names. */
-  readonly said: readonly string[];
+  readonly settings: readonly string[];
 }
 
 const NAMES = [
@@ -39,8 +39,7 @@ type Name = (typeof NAMES)[number];
 /** Throws an UnplannableError for a value that means nothing. */
 export function plannerWishes(environment: Environment): PlannerWishes {
   const value = (name: Name): string | null => valueOf(environment, name);
-  const number = (name: Name, least: number, most: number): number | null =>
-    wholeNumber(environment, name, least, most);
+  const number = (name: Name, min: number, max: number): number | null => wholeNumber(environment, name, min, max);
   const level = (name: Name): PathType | null => {
     const text = value(name);
     return text === null ? null : levelOf(name, text);
@@ -58,7 +57,7 @@ export function plannerWishes(environment: Environment): PlannerWishes {
     },
     shape: { crossNic: crossNicOf(number('NCCL_CROSS_NIC', 0, 2)), graphs: null },
     limits: channelLimits(environment),
-    said: NAMES.flatMap((name) => (value(name) === null ? [] : [`${name}=${value(name)}`])),
+    settings: NAMES.flatMap((name) => (value(name) === null ? [] : [`${name}=${value(name)}`])),
   };
 }
 

@@ -71,24 +71,24 @@ export function knownMachine({ topology, graphs }: MachineParts, options: Machin
 /** As another host tells it. Throws TopologyError, UnplannableError. */
 export function readMachine({ topology, graphs }: Machine, options: MachineOptions): HostMachine {
   const system = readTopology(topology, 'topology').root;
-  return knownMachine({ topology: system, graphs: graphs === null ? null : readTold(graphs) }, options);
+  return knownMachine({ topology: system, graphs: graphs === null ? null : readSentGraphs(graphs) }, options);
 }
 
 /** What another host is told of where graphs come from: the file, as an attribute of theirs. */
 const FILE = 'file';
 
 function withFile(graphs: Element): Element {
-  const source = graphs.place?.source;
+  const source = graphs.location?.source;
   return source === undefined ? graphs : { ...graphs, attributes: new Map(graphs.attributes).set(FILE, source) };
 }
 
 /** Lines are those of the text that was sent, not the file's. */
-function readTold(xml: string): Element {
+function readSentGraphs(xml: string): Element {
   const root = readGraphsXml(xml, 'graphs');
   const source = root.attributes.get(FILE) ?? 'graphs';
   const placed = (one: Element): Element => ({
     ...one,
-    place: { source, line: 0, column: 0 },
+    location: { source, line: 0, column: 0 },
     children: one.children.map((child) => (child.kind === 'element' ? placed(child) : child)),
   });
   return placed(root);

@@ -7,7 +7,7 @@ import { decideOnHosts } from './device/host.ts';
 import { ranksByHost } from './input/input.ts';
 import type { Members, PlanInput } from './input/input.ts';
 import type { Preferences } from './input/preferences.ts';
-import { plainChannel, waysOf } from './ways.ts';
+import { plainChannel, channelSetOf } from './channel-set.ts';
 
 /** What a plan decides; it depends on the shape alone, so equal shapes are decided once. */
 export type Decisions = Pick<
@@ -46,13 +46,15 @@ export function bindPlan(input: PlanInput, decisions: Decisions): CommPlan {
 
 /** Throws UnplannableError where no plan is possible. */
 export function decide(input: PlanInput, preferences: Preferences): Decisions {
-  const ways = waysOf(input);
+  const channelSet = channelSetOf(input);
   const onGpus = input.peers[0]?.device === 'cuda';
   if (onGpus) checkOneHost(input);
-  const decisions = onGpus ? decideOnGpus(input, ways, preferences) : decideOnHosts(input, ways, preferences);
+  const decisions = onGpus
+    ? decideOnGpus(input, channelSet, preferences)
+    : decideOnHosts(input, channelSet, preferences);
   const [host, other] = input.hosts;
   if (other !== undefined) return decisions;
-  return host?.tables?.refine(decisions, input, ways, preferences) ?? decisions;
+  return host?.tables?.refine(decisions, input, channelSet, preferences) ?? decisions;
 }
 
 /** What a person wrote, for where the ranks are: a ring goes through each host once, when it first comes to it. */

@@ -65,11 +65,9 @@ function shapeOf({ hosts, peers }: PlanInput): string {
     kinds.set(key, kind);
     return `${cores} ${kind}`;
   });
-  const places = Buffer.from(Uint32Array.from(peers, (peer) => peer.host).buffer).toString('latin1');
+  const hostIndices = Buffer.from(Uint32Array.from(peers, (peer) => peer.host).buffer).toString('latin1');
   const onGpus = peers[0]?.device === 'cuda';
   const memory = onGpus && isLater(peers) ? 'later' : '';
-  const gpus = onGpus
-    ? peers.map(({ busId, multiprocessors, mostChannels }) => `${busId} ${multiprocessors} ${mostChannels}`)
-    : [];
-  return `${onGpus}/${machines.join(',')}/${places}/${gpus.join(',')}/${memory}/${[...kinds.keys()].join('/')}`;
+  const gpus = onGpus ? peers.map(({ busId, smCount, maxChannels }) => `${busId} ${smCount} ${maxChannels}`) : [];
+  return `${onGpus}/${machines.join(',')}/${hostIndices}/${gpus.join(',')}/${memory}/${[...kinds.keys()].join('/')}`;
 }

@@ -4,7 +4,7 @@
  *   (unknown) ── first ──► waiting ── last ──► complete (forgotten)
  *                             └── double, another size, others left out, fail() ──► failed (remembered for latecomers)
  */
-import { type Clock, steadyClock } from '../clock.ts';
+import { steadyClock, type Clock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
 import { describeKey, keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
@@ -212,19 +212,19 @@ export class Collector {
     const same = gathering.entries.get(entry.rank);
     if (size !== gathering.size) {
       const [first] = gathering.entries.values();
-      const says = first === undefined ? '' : `, ${this.#who(first)} says ${gathering.size}`;
+      const phrase = first === undefined ? '' : `, ${this.#who(first)} says ${gathering.size}`;
       return {
         result: NcclResult.invalidArgument,
-        sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${says}`,
+        sentence: `sizes differ in ${what}: ${this.#who(entry)} says ${size} ranks${phrase}`,
       };
     }
     const agree = wish.withoutGone === gathering.withoutGone && wish.leftOut.join() === gathering.leftOut.join();
     if (!agree) {
       const [first] = gathering.entries.values();
-      const says = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gathering)}`;
+      const phrase = first === undefined ? '' : `, ${this.#who(first)} leaves out ${leftOutText(gathering)}`;
       return {
         result: NcclResult.invalidArgument,
-        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${leftOutText(wish)}${says}`,
+        sentence: `the ranks left out differ in ${what}: ${this.#who(entry)} leaves out ${leftOutText(wish)}${phrase}`,
       };
     }
     if (same === undefined) return undefined;

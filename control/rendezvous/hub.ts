@@ -2,7 +2,7 @@
  * The rendezvous of a whole job, at the launcher: what the hosts' agents could not settle among their own ranks. It knows keys, hosts and
  * who has ended; what a communicator is made of is its owner's business (`join`).
  */
-import { type Clock, type Countdown, steadyClock } from '../clock.ts';
+import { steadyClock, type Clock, type Countdown } from '../clock.ts';
 import { NcclResult, NO_RANK } from '../messages/bootstrap.ts';
 import { decodeCalls } from '../messages/calls.ts';
 import { makeFrame } from '../messages/codec.ts';
@@ -22,12 +22,12 @@ import { encodeRouted } from '../messages/rendezvous-codec.ts';
 import type { Left, Merged, Routed } from '../messages/rendezvous-codec.ts';
 import {
   ENDED_CLEANLY,
-  NAMES_JOB_RANK,
   isAlone,
   isShrinkRound,
   isSplitRound,
   JOIN_ROUND,
   LeftHow,
+  NAMES_JOB_RANK,
   POST_ROUND,
   ROUTED_WANTED,
 } from '../messages/rendezvous.ts';
@@ -180,7 +180,7 @@ export class Hub {
     if (live > MAX_LIVE) throw new ProtocolError(`contributions to more than ${MAX_LIVE} communicators at a time`);
     const broken = isShrinkRound(key.round) ? undefined : this.#live.failureOf(key);
     for (const entry of entries) {
-      if (broken !== undefined) return this.#tell(host, key, broken);
+      if (broken !== undefined) return this.#sendFailure(host, key, broken);
       const outcome = this.#collector.add(key, size, { ...entry, host });
       switch (outcome.type) {
         case 'waiting':
@@ -189,7 +189,8 @@ export class Hub {
           this.#complete(outcome.gathering);
           break;
         case 'failed':
-          for (const concerned of outcome.gathering?.hosts ?? [host]) this.#tell(concerned, key, outcome.failure);
+          for (const concerned of outcome.gathering?.hosts ?? [host])
+            this.#sendFailure(concerned, key, outcome.failure);
           break;
         default:
           outcome satisfies never;
@@ -209,7 +210,7 @@ export class Hub {
     for (const entry of entries.values()) bytes += entry.bytes.length + 4;
     if (bytes > MAX_TABLE_BYTES) {
       const sentence = `${size} ranks gather ${bytes} bytes in ${describeKey(key)}, at most ${MAX_TABLE_BYTES} are possible`;
-      for (const host of hosts) this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
+      for (const host of hosts) this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
       return undefined;
     }
     const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
@@ -232,7 +233,7 @@ export class Hub {
       this.#live.add(gathering);
     } catch (error) {
       const sentence = messageOf(error);
-      for (const host of hosts) this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
+      for (const host of hosts) this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
     }
   }
 
@@ -289,22 +290,22 @@ export class Hub {
   #routed(host: number, message: Routed, wanted: boolean): void {
     if (wanted) {
       const bytes = this.#mailbox.fetch(message, host);
-      if (bytes === 'full') this.#tellFull(host, message.key);
+      if (bytes === 'full') this.#refuse(host, message.key);
       else if (bytes !== 'waiting') this.#deliver(host, message, bytes);
       return;
     }
     const outcome = this.#mailbox.post(message, message.bytes);
     if (outcome === 'stored') return;
-    if (outcome === 'full') this.#tellFull(host, message.key);
+    if (outcome === 'full') this.#refuse(host, message.key);
     else this.#deliver(outcome.waiter, message, message.bytes);
   }
 
-  #tellFull(host: number, of: Key): void {
+  #refuse(host: number, of: Key): void {
     this.#refusedLetters += 1;
     if (this.#refusedLetters > MAX_REFUSED) throw new ProtocolError('messages without end, which nobody fetches');
     const key = { ...of, round: POST_ROUND };
     const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
-    this.#tell(host, key, { result: NcclResult.invalidUsage, sentence });
+    this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
   }
 
   #deliver(host: number, message: Routed, bytes: Uint8Array): void {
@@ -322,10 +323,10 @@ export class Hub {
 
   #fail(key: Key, failure: RendezvousFailure): void {
     const gathering = this.#collector.fail(key, failure);
-    for (const host of gathering?.hosts ?? []) this.#tell(host, key, failure);
+    for (const host of gathering?.hosts ?? []) this.#sendFailure(host, key, failure);
   }
 
-  #tell(host: number, key: Key, failure: RendezvousFailure): void {
+  #sendFailure(host: number, key: Key, failure: RendezvousFailure): void {
     this.#options.send(host, makeFrame(FrameKind.keyFailed, { payload: encodeKeyFailed({ key, ...failure }) }));
   }
 

@@ -10,7 +10,7 @@ import { encodeBroken } from '../messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND, RANK_GONE } from '../messages/rendezvous.ts';
 import type { Gathering } from './collector.ts';
 import type { RendezvousFailure } from './failure.ts';
-import { type Gone, Leavers } from './leavers.ts';
+import { Leavers, type Gone } from './leavers.ts';
 import { CallComparison } from './mismatch.ts';
 import type { Mismatch } from './mismatch.ts';
 import { RecentMap } from './memory.ts';
@@ -132,7 +132,7 @@ export class LiveCommunicators {
     if (live?.hosts.delete(host) === true) {
       live.finished.add(host);
       this.#count(host, -1);
-      for (const rank of live.leavers.awaited) if (this.#hostOfRank(live, rank) === host) this.#tellGone(live, rank);
+      for (const rank of live.leavers.awaited) if (this.#hostOfRank(live, rank) === host) this.#notifyGone(live, rank);
     }
     if (live === undefined || live.hosts.size > 0) return false;
     return this.#live.delete(nameOf(key));
@@ -186,7 +186,7 @@ export class LiveCommunicators {
     return this.#live.get(nameOf(key))?.leavers.get(rank)?.result === NcclResult.remoteError;
   }
 
-  #tellGone(live: Live, rank: number): void {
+  #notifyGone(live: Live, rank: number): void {
     const gone = this.#goneOf(live, rank);
     if (gone === null) return;
     for (const host of live.leavers.awaiting(rank)) this.#send(host, goneFrame(live.key, rank, gone));

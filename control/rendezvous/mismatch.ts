@@ -30,11 +30,11 @@ export function describeMismatch<Some extends Calls>(
   const where = exact
     ? 'from the communicator’s collective number'
     : 'at or before the communicator’s collective number';
-  const says = (calls: Some): string =>
+  const describe = (calls: Some): string =>
     exact && calls.count === at
       ? `${name(calls)} called ${calls.last}`
       : `${name(calls)} is at number ${calls.count}, ${calls.last}`;
-  return `the ranks’ calls differ ${where} ${at}: ${says(one)}; ${says(other)}`;
+  return `the ranks’ calls differ ${where} ${at}: ${describe(one)}; ${describe(other)}`;
 }
 
 /** Remembered places of a communicator's ranks: more can hardly wait at the same time. */

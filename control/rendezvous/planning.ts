@@ -28,13 +28,13 @@ export function planJoined(
   wholeJob: boolean,
 ): PlannedCommunicator {
   const used = [...gathering.hosts].sort((a, b) => a - b);
-  const placeOf = new Map(used.map((host, place) => [host, place]));
+  const planIndex = new Map(used.map((host, index) => [host, index]));
   const peers: PlannedPeer[] = [];
   for (let rank = 0; rank < gathering.size; rank++) {
     const entry = gathering.entries.get(rank);
     if (entry === undefined) throw new RangeError(`rank ${rank} has not joined`);
     const { gpuDirect: _gpuDirect, ...info } = decodePeerInfo(entry.bytes, `facts of rank ${rank}`);
-    peers.push({ ...info, host: placeOf.get(entry.host) ?? 0 });
+    peers.push({ ...info, host: planIndex.get(entry.host) ?? 0 });
   }
   const input: PlanInput = {
     hosts: used.map((host) => hostAt(host, peers[0]?.device ?? 'host')),
@@ -54,8 +54,8 @@ export function deliverPlan(
 ): void {
   const body = makeFrame(FrameKind.planBody, { payload: encodePlanBody(key, encoded.body) });
   for (const host of hosts) send(host, body); // one after the other: hosts that are reached by way of one get it together
-  hosts.forEach((host, place) => {
-    const { bytes, segmentBytes } = encoded.host(place);
+  hosts.forEach((host, index) => {
+    const { bytes, segmentBytes } = encoded.host(index);
     send(host, makeFrame(FrameKind.hostPlan, { payload: encodeHostPlan({ key, segmentBytes, part: bytes }) }));
   });
 }

@@ -1,10 +1,10 @@
 /** Attributes of an element as what they mean; what they cannot mean is a TopologyError. */
-import { placeOf, TopologyError } from './element.ts';
+import { locationOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
 
 export function text(from: Element, name: string, otherwise?: string): string {
   const value = from.attributes.get(name) ?? otherwise;
-  if (value === undefined) throw new TopologyError(`${placeOf(from)}: the attribute ${name} is missing`);
+  if (value === undefined) throw new TopologyError(`${locationOf(from)}: the attribute ${name} is missing`);
   return value;
 }
 
@@ -14,17 +14,17 @@ export function whole(from: Element, name: string, otherwise?: number): number {
   if (value === undefined && otherwise !== undefined) return otherwise;
   const number = /^\s*-?(?:[0-9]+|0x[0-9a-f]+)\s*$/iu.test(text(from, name)) ? Number(value) : Number.NaN;
   if (!Number.isSafeInteger(number)) {
-    throw new TopologyError(`${placeOf(from)}: ${name}="${value}", expected a whole number`);
+    throw new TopologyError(`${locationOf(from)}: ${name}="${value}", expected a whole number`);
   }
   return number;
 }
 
 /** The same, of so much at least and at most. */
-export function wholeWithin(from: Element, name: string, least: number, most: number, otherwise?: number): number {
+export function wholeWithin(from: Element, name: string, min: number, max: number, otherwise?: number): number {
   const number = whole(from, name, otherwise);
-  if (number >= least && number <= most) return number;
+  if (number >= min && number <= max) return number;
   throw new TopologyError(
-    `${placeOf(from)}: ${name}="${from.attributes.get(name)}", expected a whole number from ${least} to ${most}`,
+    `${locationOf(from)}: ${name}="${from.attributes.get(name)}", expected a whole number from ${min} to ${max}`,
   );
 }
 
@@ -37,7 +37,7 @@ export function lanes(from: Element): number {
   const number = from.attributes.get('link_width') === '' ? 0 : whole(from, 'link_width', 0);
   if ((number >= 0 && number <= MOST_LANES) || UNKNOWN_LANES.includes(number)) return number;
   throw new TopologyError(
-    `${placeOf(from)}: link_width="${number}", expected a number of lanes from 0 to ${MOST_LANES}; unknown is 0, 63 or 255`,
+    `${locationOf(from)}: link_width="${number}", expected a number of lanes from 0 to ${MOST_LANES}; unknown is 0, 63 or 255`,
   );
 }
 
@@ -46,7 +46,7 @@ export function linkSpeed(from: Element): string {
   const speed = text(from, 'link_speed', '');
   if (speed === '' || /^(?:[0-9]+(?:\.[0-9]+)? ?GT\/s(?: PCIe)?|unknown.*)$/iu.test(speed)) return speed;
   throw new TopologyError(
-    `${placeOf(from)}: link_speed="${speed}" is no speed of a PCI link, such as "16.0 GT/s PCIe"; it may be empty`,
+    `${locationOf(from)}: link_speed="${speed}" is no speed of a PCI link, such as "16.0 GT/s PCIe"; it may be empty`,
   );
 }
 
@@ -55,14 +55,14 @@ export function deviceClass(from: Element): string {
   const value = text(from, 'class', '');
   if (value === '' || /^0x[0-9a-f]{1,8}$/iu.test(value)) return value;
   throw new TopologyError(
-    `${placeOf(from)}: class="${value}" is no class of PCI devices, such as 0x030200 (a GPU) or 0x060400 (a switch)`,
+    `${locationOf(from)}: class="${value}" is no class of PCI devices, such as 0x030200 (a GPU) or 0x060400 (a switch)`,
   );
 }
 
 export function decimal(from: Element, name: string, otherwise: number): number {
   const value = from.attributes.get(name);
   const number = value === undefined ? otherwise : Number(value);
-  if (!Number.isFinite(number)) throw new TopologyError(`${placeOf(from)}: ${name}="${value}", expected a number`);
+  if (!Number.isFinite(number)) throw new TopologyError(`${locationOf(from)}: ${name}="${value}", expected a number`);
   return number;
 }
 
@@ -70,7 +70,7 @@ export function decimal(from: Element, name: string, otherwise: number): number 
 export function busId(from: Element, name = 'busid'): number {
   const value = text(from, name);
   if (!/^[0-9a-f]+(?:[:.][0-9a-f]+)*$/iu.test(value)) {
-    throw new TopologyError(`${placeOf(from)}: ${name}="${value}" is no PCI address, such as 0000:1b:00.0`);
+    throw new TopologyError(`${locationOf(from)}: ${name}="${value}" is no PCI address, such as 0000:1b:00.0`);
   }
   return Number.parseInt(value.replaceAll(/[:.]/gu, ''), 16);
 }

@@ -3,7 +3,7 @@
  * missing may still be detected.
  */
 import * as attribute from './attribute.ts';
-import { elementsOf, everyElement, placeOf, TopologyError } from './element.ts';
+import { elementsOf, everyElement, locationOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
 import { checkLimits } from './limits.ts';
 
@@ -22,7 +22,7 @@ const PARENTS: Readonly<Record<string, readonly string[]>> = {
   pcilink: ['pci'],
 };
 
-type Range = readonly [least: number, most: number];
+type Range = readonly [min: number, max: number];
 
 const IDENTIFIER: Range = [0, 0xffff_ffff];
 const SIGNED: Range = [-(2 ** 31), 2 ** 31 - 1];
@@ -59,17 +59,17 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
 export function checkTopology(system: Element): void {
   if (system.name !== 'system') {
     const graphs = system.name === 'graphs' ? '; this is a file of graphs, for NCCL_GRAPH_FILE' : '';
-    throw new TopologyError(`${placeOf(system)}: a topology begins with <system>${graphs}`);
+    throw new TopologyError(`${locationOf(system)}: a topology begins with <system>${graphs}`);
   }
   const version = attribute.whole(system, 'version', VERSION);
-  if (version !== VERSION) throw new TopologyError(`${placeOf(system)}: version="${version}", expected ${VERSION}`);
+  if (version !== VERSION) throw new TopologyError(`${locationOf(system)}: version="${version}", expected ${VERSION}`);
   checkLimits(system);
   for (const parent of everyElement(system)) {
     for (const child of elementsOf(parent)) {
       const parents = PARENTS[child.name];
       if (parents !== undefined && !parents.includes(parent.name)) {
         const wanted = parents.map((name) => `<${name}>`).join(' or ');
-        throw new TopologyError(`${placeOf(child)}: stands in <${parent.name}>, belongs in ${wanted}`);
+        throw new TopologyError(`${locationOf(child)}: stands in <${parent.name}>, belongs in ${wanted}`);
       }
       checkAttributes(child);
     }
@@ -87,8 +87,8 @@ function checkAttributes(one: Element): void {
   }
   if (one.name === 'net') attribute.decimal(one, 'latency', 0);
   for (const name of NEEDED[one.name] ?? []) attribute.text(one, name);
-  for (const [name, [least, most]] of Object.entries(WHOLE[one.name] ?? {})) {
-    if (one.attributes.has(name)) attribute.wholeWithin(one, name, least, most);
+  for (const [name, [min, max]] of Object.entries(WHOLE[one.name] ?? {})) {
+    if (one.attributes.has(name)) attribute.wholeWithin(one, name, min, max);
   }
   if (one.name === 'pcilink' || (one.name === 'nvlink' && attribute.text(one, 'tclass', '').startsWith('0x03'))) {
     attribute.busId(one, 'target');
@@ -103,7 +103,7 @@ function checkHosts(system: Element): void {
   const other = cpus.find(({ attributes }) => attributes.get('host_hash') === second);
   if (second === undefined || other === undefined) return;
   throw new TopologyError(
-    `${placeOf(other)}: host_hash="${second}", and "${first}" before: the file describes ${hashes.length} hosts, a topology describes one: ` +
+    `${locationOf(other)}: host_hash="${second}", and "${first}" before: the file describes ${hashes.length} hosts, a topology describes one: ` +
       'keep the <cpu> elements of one host_hash',
   );
 }
@@ -117,7 +117,7 @@ function checkAddresses(system: Element): void {
     const before = known.get(address);
     known.set(address, pci);
     if (before === undefined || (hasGpu(before) && hasGpu(pci))) continue;
-    throw new TopologyError(`${placeOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
+    throw new TopologyError(`${locationOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
   }
 }
 

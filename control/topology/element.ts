@@ -8,7 +8,7 @@ export interface Element {
   readonly attributes: Map<string, string>;
   readonly children: Child[];
   /** In the file it was read from; null: it was made here. */
-  readonly place: Place | null;
+  readonly location: Location | null;
 }
 
 interface Comment {
@@ -18,7 +18,7 @@ interface Comment {
 
 export type Child = Element | Comment;
 
-export interface Place {
+export interface Location {
   /** File name, or another word for where the text came from. */
   readonly source: string;
   /** 0: not known, the text was written anew. */
@@ -37,7 +37,7 @@ export function element(
   children: Child[] = [],
 ): Element {
   const entries = Object.entries(attributes).map(([key, value]) => [key, String(value)] as const);
-  return { kind: 'element', name, attributes: new Map(entries), children, place: null };
+  return { kind: 'element', name, attributes: new Map(entries), children, location: null };
 }
 
 /** Child elements, of one name if it is given. */
@@ -60,7 +60,9 @@ export function* everyElement(root: Element): Generator<Element> {
 }
 
 /** "machine.xml:12:5: <gpu>", as messages begin. */
-export function placeOf({ name, place }: Element): string {
-  if (place === null) return `<${name}>`;
-  return place.line === 0 ? `${place.source}: <${name}>` : `${place.source}:${place.line}:${place.column}: <${name}>`;
+export function locationOf({ name, location }: Element): string {
+  if (location === null) return `<${name}>`;
+  return location.line === 0
+    ? `${location.source}: <${name}>`
+    : `${location.source}:${location.line}:${location.column}: <${name}>`;
 }

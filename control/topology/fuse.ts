@@ -41,7 +41,7 @@ class Fusion {
   }
 
   addCpu(cpu: Element): void {
-    const known = this.#described ? this.#cpus.get(attribute.whole(cpu, 'numaid')) : this.#place([cpu]);
+    const known = this.#described ? this.#cpus.get(attribute.whole(cpu, 'numaid')) : this.#elementAt([cpu]);
     if (known !== undefined) fill(known, cpu);
     const hash = cpu.attributes.get('host_hash');
     // A file may number the nodes in another way than the kernel; the processors are of one kind nevertheless.
@@ -52,15 +52,15 @@ class Fusion {
   }
 
   /** `way`: detected elements from the processor down to the one whose children are to be added. */
-  addBelow(...way: readonly Element[]): void {
-    for (const child of elementsOf(way.at(-1) ?? this.system)) {
+  addBelow(...path: readonly Element[]): void {
+    for (const child of elementsOf(path.at(-1) ?? this.system)) {
       if (child.name === 'pci') {
         const known = this.#devices.get(attribute.busId(child));
         if (known !== undefined) fill(known, child);
-        this.addBelow(...way, child);
+        this.addBelow(...path, child);
       }
-      if (child.name === 'gpu') this.#addGpu(this.#place(way), child);
-      if (child.name === 'nic') for (const net of elementsOf(child, 'net')) this.#addNet(net, way);
+      if (child.name === 'gpu') this.#addGpu(this.#elementAt(path), child);
+      if (child.name === 'nic') for (const net of elementsOf(child, 'net')) this.#addNet(net, path);
     }
   }
 
@@ -76,7 +76,7 @@ class Fusion {
     this.#use(known, gpu, 'rank');
   }
 
-  #addNet(net: Element, way: readonly Element[]): void {
+  #addNet(net: Element, path: readonly Element[]): void {
     const known = this.#nets.get(attribute.text(net, 'name'));
     if (known !== undefined) {
       fill(known, net);
@@ -84,9 +84,9 @@ class Fusion {
     }
     // What is no PCI device stands below the first processor, whatever its number is.
     const [cpu] = this.#cpus.values();
-    const place = way.length === 1 && cpu !== undefined ? cpu : this.#place(way);
-    let [nic] = elementsOf(place, 'nic');
-    if (nic === undefined) place.children.push((nic = bare('nic')));
+    const parent = path.length === 1 && cpu !== undefined ? cpu : this.#elementAt(path);
+    let [nic] = elementsOf(parent, 'nic');
+    if (nic === undefined) parent.children.push((nic = bare('nic')));
     nic.children.push(copy(net));
   }
 
@@ -104,15 +104,15 @@ class Fusion {
   }
 
   /** Where in the file the last of these detected elements is; what the file lacks of the way there is made. */
-  #place(way: readonly Element[]): Element {
-    const last = way.at(-1);
+  #elementAt(path: readonly Element[]): Element {
+    const last = path.at(-1);
     if (last === undefined) return this.system;
     const known =
       last.name === 'pci' ? this.#devices.get(attribute.busId(last)) : this.#cpus.get(attribute.whole(last, 'numaid'));
     if (known !== undefined) return known;
     const made = bare(last.name);
     fill(made, last);
-    this.#place(way.slice(0, -1)).children.push(made);
+    this.#elementAt(path.slice(0, -1)).children.push(made);
     if (last.name === 'pci') this.#devices.set(attribute.busId(last), made);
     else this.#cpus.set(attribute.whole(last, 'numaid'), made);
     return made;
@@ -142,5 +142,5 @@ function copy(from: Element): Element {
 }
 
 function bare(name: string): Element {
-  return { kind: 'element', name, attributes: new Map(), children: [], place: null };
+  return { kind: 'element', name, attributes: new Map(), children: [], location: null };
 }

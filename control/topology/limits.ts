@@ -1,5 +1,5 @@
 /** How much one host may have: what is worked out for each pair of its devices must end, whatever a file says. */
-import { elementsOf, everyElement, placeOf, TopologyError } from './element.ts';
+import { elementsOf, everyElement, locationOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
 
 /** NCCL allows as many of each kind (NCCL_TOPO_MAX_NODES): eight racks of 72 GPUs. */
@@ -27,15 +27,15 @@ export function checkLimits(system: Element): void {
     counts.set(one.name, count);
     if (one.name === 'gpu') checkLinks(one);
   }
-  for (const [name, { count: most, what }] of Object.entries(MAXIMA)) {
+  for (const [name, { count: max, what }] of Object.entries(MAXIMA)) {
     const count = counts.get(name) ?? 0;
-    if (count > most)
-      throw new TopologyError(`${placeOf(system)}: has ${count} ${what}, and the maximum is ${most}; ${REASON}`);
+    if (count > max)
+      throw new TopologyError(`${locationOf(system)}: has ${count} ${what}, and the maximum is ${max}; ${REASON}`);
   }
 }
 
 function checkLinks(gpu: Element): void {
   const count = elementsOf(gpu, 'nvlink').length + elementsOf(gpu, 'c2c').length;
   if (count <= MAX_NVLINKS) return;
-  throw new TopologyError(`${placeOf(gpu)}: has ${count} NVLinks, and the maximum is ${MAX_NVLINKS}`);
+  throw new TopologyError(`${locationOf(gpu)}: has ${count} NVLinks, and the maximum is ${MAX_NVLINKS}`);
 }

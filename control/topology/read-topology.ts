@@ -1,6 +1,6 @@
 /** Reads files of topologies and of graphs, and checks what they are. */
 import { checkTopology } from './check.ts';
-import { placeOf, TopologyError } from './element.ts';
+import { locationOf, TopologyError } from './element.ts';
 import type { Element } from './element.ts';
 import { readXml } from './read-xml.ts';
 import type { Document } from './read-xml.ts';
@@ -17,7 +17,7 @@ export function readGraphsXml(xml: string, source: string): Element {
   const { root } = readXml(withoutMark(xml), source);
   if (root.name === 'graphs') return root;
   const topology = root.name === 'system' ? '; this is a topology, for NCCL_TOPO_FILE' : '';
-  throw new TopologyError(`${placeOf(root)}: a file of graphs begins with <graphs>${topology}`);
+  throw new TopologyError(`${locationOf(root)}: a file of graphs begins with <graphs>${topology}`);
 }
 
 /** The byte order mark that some editors write. */

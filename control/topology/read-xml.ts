@@ -2,7 +2,7 @@
 import { parseXml, XmlComment, XmlDocumentType, XmlElement, XmlError, XmlText } from '@rgrove/parse-xml';
 import { printableLine } from '../printable.ts';
 import { TopologyError } from './element.ts';
-import type { Child, Element, Place } from './element.ts';
+import type { Child, Element, Location } from './element.ts';
 
 /** A file of this size has more than a hundred thousand elements. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
@@ -26,17 +26,17 @@ export function readXml(xml: string, source: string): Document {
   }
   if (countOf(xml, '<') > MAX_TAGS)
     throw new TopologyError(`${source}: has more than ${MAX_TAGS} tags, which no topology has`);
-  const places = new Places(xml, source);
+  const locations = new LocationFinder(xml, source);
   const document = parsed(xml, source);
   const comments: string[] = [];
   let root: Element | null = null;
   for (const child of document) {
     if (child instanceof XmlDocumentType) {
-      const { line, column } = places.at(child.start);
+      const { line, column } = locations.at(child.start);
       throw new TopologyError(`${source}:${line}:${column}: a document type is not read here: take <!DOCTYPE …> out`);
     }
     if (child instanceof XmlComment && root === null) comments.push(child.content);
-    if (child instanceof XmlElement) root = convert(child, places, 1);
+    if (child instanceof XmlElement) root = convert(child, locations, 1);
   }
   if (root === null) throw new TopologyError(`${source}: there is no element`);
   return { root, comments };
@@ -62,30 +62,34 @@ function parsed(xml: string, source: string): ReturnType<typeof parseXml>['child
   }
 }
 
-function convert(from: XmlElement, places: Places, depth: number): Element {
-  const place = places.at(from.start);
+function convert(from: XmlElement, locations: LocationFinder, depth: number): Element {
+  const location = locations.at(from.start);
   if (depth > MAX_DEPTH) {
-    const { source, line, column } = place;
+    const { source, line, column } = location;
     throw new TopologyError(`${source}:${line}:${column}: elements are nested more than ${MAX_DEPTH} deep`);
   }
   const children: Child[] = [];
   for (const child of from.children) {
-    if (child instanceof XmlElement) children.push(convert(child, places, depth + 1));
+    if (child instanceof XmlElement) children.push(convert(child, locations, depth + 1));
     else if (child instanceof XmlComment) children.push({ kind: 'comment', text: child.content });
     else if (child instanceof XmlText && child.text.trim() !== '') {
-      const { source, line, column } = places.at(child.start);
+      const { source, line, column } = locations.at(child.start);
       throw new TopologyError(
         `${source}:${line}:${column}: text inside <${from.name}>: "${child.text.trim().slice(0, 40)}"`,
       );
     }
   }
   const attributes = new Map(Object.entries(from.attributes));
-  checkCharacters(from.name, attributes, place);
-  return { kind: 'element', name: from.name, attributes, children, place };
+  checkCharacters(from.name, attributes, location);
+  return { kind: 'element', name: from.name, attributes, children, location };
 }
 
 /** Names of devices are shown to people and written into files of other tools: none has a character that is no part of a text. */
-function checkCharacters(of: string, attributes: ReadonlyMap<string, string>, { source, line, column }: Place): void {
+function checkCharacters(
+  of: string,
+  attributes: ReadonlyMap<string, string>,
+  { source, line, column }: Location,
+): void {
   for (const [name, value] of attributes) {
     if (printableLine(value) === value) continue;
     throw new TopologyError(`${source}:${line}:${column}: <${of}>: ${name}="${value}" has a control character`);
@@ -93,7 +97,7 @@ function checkCharacters(of: string, attributes: ReadonlyMap<string, string>, { 
 }
 
 /** Lines and columns of offsets that only rise. */
-class Places {
+class LocationFinder {
   readonly #xml: string;
   readonly #source: string;
   #line = 1;
@@ -104,7 +108,7 @@ class Places {
     this.#source = source;
   }
 
-  at(offset: number): Place {
+  at(offset: number): Location {
     for (;;) {
       const end = this.#xml.indexOf('\n', this.#lineStart);
       if (end === -1 || end >= offset) break;

@@ -40,7 +40,7 @@ export interface HostHandler {
   hang(host: Host, report: Extract<AgentReport, { where: unknown }>): void;
   /** The resource manager wants the job to end. */
   askedToEnd(host: Host, signal: 'SIGTERM' | 'SIGINT'): void;
-  /** What it has measured decides a communicator's forms, or they are to be measured. */
+  /** What it has measured decides a communicator's variants, or they are to be measured. */
   tuning(host: Host, use: TableUse): void;
   /** It is reached in another way than usual. */
   way(host: Host, message: string): void;

@@ -47,7 +47,7 @@ export type JobEvent =
   /** A GPU's error, as NVIDIA's driver has told the kernel's log (Xid); `at`: when, by our clock. */
   | (Base & { type: 'xid'; at: number } & HostXid)
   | (Base & { type: 'communicator'; ranks: number; hosts: number })
-  /** A host takes the forms of a communicator from a table of measured times; unless `measured`, it is to be made and `key` says of what. */
+  /** A host takes the variants of a communicator from a table of measured times; unless `measured`, it is to be made and `key` says of what. */
   | (Base & { type: 'tuning'; host: string; ranks: number; file: string; key: string; measured: boolean })
   | (Base & { type: 'signal'; signal: NodeJS.Signals; forwarded: boolean })
   | (Base & { type: 'failure'; failure: Failure; primary: boolean })

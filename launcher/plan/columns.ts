@@ -2,7 +2,7 @@ import { printableLine } from '../../control/printable.ts';
 
 /** Rows under each other; a column whose cells are numbers is set to the right. */
 export function columns(rows: readonly (readonly string[])[]): string {
-  const count = rows.reduce((most, row) => Math.max(most, row.length), 0);
+  const count = rows.reduce((max, row) => Math.max(max, row.length), 0);
   const widths = Array.from({ length: count }, (_, column) =>
     rows.reduce((widest, row) => Math.max(widest, (row[column] ?? '').length), 0),
   );

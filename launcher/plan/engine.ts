@@ -56,12 +56,12 @@ export function inputOf(cluster: Cluster, environment: Environment, { tables, bu
   const capability = Math.min(
     ...cluster.shapes.flatMap(({ routes }) => routes.machine.gpus.map(({ computeCapability }) => computeCapability)),
   );
-  const multiprocessors = MULTIPROCESSORS.find(([from]) => capability >= from)?.[1] ?? 0;
+  const smCount = MULTIPROCESSORS.find(([from]) => capability >= from)?.[1] ?? 0;
   const peers = Array.from({ length: cluster.ranks }, (_, rank) => ({
     ...peer(rank, cluster.hostOf(rank), cluster.hosts.length),
     device: onGpus ? ('cuda' as const) : ('host' as const),
     busId: busIds[rank] ?? rank.toString(16),
-    multiprocessors,
+    smCount,
   }));
   return { hosts, peers, token: NO_TOKEN };
 }
@@ -85,8 +85,8 @@ function peer(rank: number, host: number, hosts: number): PlannedPeer {
     device: 'host',
     cudaDevice: 0,
     busId: '0',
-    multiprocessors: 0,
-    mostChannels: 0,
+    smCount: 0,
+    maxChannels: 0,
     communicators: 0,
     pidHash: String(rank),
   };

@@ -1,7 +1,7 @@
 /** What ncclrun tune has measured on this machine, for its plan. */
 import type { PlannedCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import type { FoundTable } from '../../control/planner/measured/store.ts';
-import { waysOf } from '../../control/planner/ways.ts';
+import { channelSetOf } from '../../control/planner/channel-set.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { gpuElements, gpusByAddress } from '../../control/topology/used-gpus.ts';
 import { localTables } from '../local/host.ts';
@@ -25,7 +25,7 @@ export async function measuredHere({ cluster }: PlannedCluster, system: Element)
   const busIds = gpuElements(system).map((gpu) => (addresses.get(gpu) ?? 0).toString(16));
   const input = inputOf(cluster, process.env, { tables, busIds });
   const isOnGpus = input.peers[0]?.device === 'cuda';
-  return { tables, busIds, table: isOnGpus ? tables.find('cuda', input, waysOf(input)) : null };
+  return { tables, busIds, table: isOnGpus ? tables.find('cuda', input, channelSetOf(input)) : null };
 }
 
 export function problem(message: string): void {

@@ -1,4 +1,4 @@
-/** The forms of ranks on this machine's processors: as text, or as JSON. */
+/** The variants of ranks on this machine's processors: as text, or as JSON. */
 import { availableParallelism } from 'node:os';
 import { planToJson } from '../../control/plan/json.ts';
 import type { CommPlan } from '../../control/plan/types.ts';
@@ -26,21 +26,21 @@ export async function planOnProcessors(ranks: number, format: string): Promise<s
   }
 }
 
-/** `table`: the file that the forms come from; null: nothing was measured. */
+/** `table`: the file that the variants come from; null: nothing was measured. */
 function processorsText({ peers, channels, tuning }: CommPlan, table: string | null): string {
   const source = table === null ? '' : `  measured: ${table}\n`;
-  const rows = [['collective', 'up to bytes', 'form', 'protocol', 'channels', 'predicted µs', 'and per MiB']];
-  for (const { collective, upToBytes, forms } of tuning) {
-    const [form] = forms;
-    if (form === undefined) continue;
+  const rows = [['collective', 'up to bytes', 'algorithm', 'protocol', 'channels', 'predicted µs', 'and per MiB']];
+  for (const { collective, upToBytes, variants } of tuning) {
+    const [variant] = variants;
+    if (variant === undefined) continue;
     rows.push([
       collective,
       upToBytes === null ? 'all' : String(upToBytes),
-      form.algorithm,
-      form.protocol,
-      String(form.channels),
-      form.predictedMicroseconds.toFixed(2),
-      form.predictedMicrosecondsPerMebibyte.toFixed(1),
+      variant.algorithm,
+      variant.protocol,
+      String(variant.channels),
+      variant.predictedMicroseconds.toFixed(2),
+      variant.predictedMicrosecondsPerMebibyte.toFixed(1),
     ]);
   }
   const count = counted(channels.length, 'channel');

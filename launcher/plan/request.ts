@@ -45,8 +45,8 @@ export function hostGroups({ topologies, nodes, ranks }: Wanted, own: Element | 
 /** The first hosts get one more where they do not come out even. */
 function spread(groups: readonly HostGroup[], ranks: number): HostGroup[] {
   const hosts = groups.reduce((sum, group) => sum + group.hosts, 0);
-  const least = Math.floor(ranks / hosts);
-  if (least === 0)
+  const fewest = Math.floor(ranks / hosts);
+  if (fewest === 0)
     throw usageError(
       `${ranks} ranks for ${hosts} hosts`,
       'each host has at least one rank: give more ranks or fewer nodes',
@@ -56,15 +56,15 @@ function spread(groups: readonly HostGroup[], ranks: number): HostGroup[] {
     const gpus = gpuElements(system).length;
     const fuller = Math.min(more, count);
     more -= fuller;
-    const most = fuller > 0 ? least + 1 : least;
-    if (most > gpus)
+    const max = fuller > 0 ? fewest + 1 : fewest;
+    if (max > gpus)
       throw usageError(
-        `${ranks} ranks on ${counted(hosts, 'host')} are ${most} on a host with ${gpus} GPUs`,
+        `${ranks} ranks on ${counted(hosts, 'host')} are ${max} on a host with ${gpus} GPUs`,
         'give more nodes or fewer ranks',
       );
     const parts = [
-      { system, hosts: fuller, ranksPerHost: least + 1 },
-      { system, hosts: count - fuller, ranksPerHost: least },
+      { system, hosts: fuller, ranksPerHost: fewest + 1 },
+      { system, hosts: count - fuller, ranksPerHost: fewest },
     ];
     return parts.filter((part) => part.hosts > 0);
   });

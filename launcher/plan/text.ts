@@ -129,16 +129,18 @@ function agreementCells({ nChannels, bwIntra, bwInter, typeIntra, typeInter }: G
   return [String(nChannels), String(bwIntra), String(bwInter), typeIntra, typeInter];
 }
 
-/** Of the forms that are not taken, so many are named. */
+/** Of the variants that are not taken, so many are named. */
 const OTHERS = 3;
 
 function tuningText({ tuning }: PlanView, explain: boolean): string {
   const rows = [
-    ['collective', 'bytes', 'form', 'protocol', 'predicted µs', 'bus GB/s', ...(explain ? ['instead of'] : [])],
+    ['collective', 'bytes', 'algorithm', 'protocol', 'predicted µs', 'bus GB/s', ...(explain ? ['instead of'] : [])],
   ];
   for (const { collective, bytes, algorithm, protocol, predictedMicroseconds, predictedBusBw, others } of tuning) {
     const next = others.filter(({ isPossible }) => isPossible).slice(0, OTHERS);
-    const instead = next.map((form) => `${form.algorithm} ${form.protocol} ${form.predictedMicroseconds}`).join(', ');
+    const instead = next
+      .map((variant) => `${variant.algorithm} ${variant.protocol} ${variant.predictedMicroseconds}`)
+      .join(', ');
     rows.push([
       collective,
       String(bytes),

@@ -73,11 +73,11 @@ interface TuningView {
   readonly predictedMicroseconds: number;
   /** Bus bandwidth as nccl-tests count it, GB/s. */
   readonly predictedBusBw: number;
-  /** All other forms, the fastest first. */
-  readonly others: readonly FormView[];
+  /** All other variants, the fastest first. */
+  readonly others: readonly VariantView[];
 }
 
-interface FormView {
+interface VariantView {
   readonly algorithm: string;
   readonly protocol: string;
   readonly predictedMicroseconds: number;
@@ -127,7 +127,7 @@ interface ViewOptions {
   /** Of the machine that is planned for. */
   readonly table: FoundTable | null;
   /** Variables that decided something. */
-  readonly said: readonly string[];
+  readonly settings: readonly string[];
   readonly memory: GpuMemory | null;
 }
 
@@ -157,7 +157,7 @@ export function viewOf({ cluster, situation }: PlannedCluster, options: ViewOpti
   };
   return {
     version: 1,
-    wishes: options.said,
+    wishes: options.settings,
     nodes: cluster.hosts.length,
     ranks: cluster.ranks,
     nChannels: cluster.channels,
@@ -259,20 +259,20 @@ function tuningOf(
   situation: Situation,
   { sizes, preferences, table }: ViewOptions,
 ): TuningView[] {
-  const measured = (table?.table.collectives.find((one) => one.collective === collective)?.forms ?? []).filter((form) =>
-    isPreferred(collective, form, preferences),
+  const measured = (table?.table.collectives.find((one) => one.collective === collective)?.variants ?? []).filter(
+    (variant) => isPreferred(collective, variant, preferences),
   );
   const all = choicesFor(collective, situation);
   const choices = preferredChoices(collective, all, preferences, situation);
   return sizes.flatMap((bytes) => {
     const predicted = bestOf(collective, choices, bytes);
     if (predicted === null) return [];
-    const known = measuredAt(measured, bytes, (form, size) => {
+    const known = measuredAt(measured, bytes, (variant, size) => {
       const planned = bestOf(collective, choices, size);
-      return form.algorithm === planned?.form && form.protocol === planned.protocol;
+      return variant.algorithm === planned?.algorithm && variant.protocol === planned.protocol;
     });
     const own = choices.find(
-      ({ form, protocol }) => form === known?.form.algorithm && protocol === known.form.protocol,
+      ({ algorithm, protocol }) => algorithm === known?.variant.algorithm && protocol === known.variant.protocol,
     );
     const best = own ?? predicted;
     const microseconds = own === undefined || known === null ? timeOf(best, bytes) : known.microseconds;
@@ -284,12 +284,12 @@ function tuningOf(
       {
         collective,
         bytes,
-        algorithm: best.form,
+        algorithm: best.algorithm,
         protocol: best.protocol,
         predictedMicroseconds: Number(microseconds.toPrecision(4)),
         predictedBusBw: Number((busBytes / microseconds / 1000).toPrecision(4)),
         others: others.map((choice) => ({
-          algorithm: choice.form,
+          algorithm: choice.algorithm,
           protocol: choice.protocol,
           predictedMicroseconds: Number(timeOf(choice, bytes).toPrecision(4)),
           isPossible: choices.some((one) => isSame(one, choice)),
@@ -300,7 +300,7 @@ function tuningOf(
 }
 
 function isSame(one: Choice, other: Choice): boolean {
-  return one.form === other.form && one.protocol === other.protocol;
+  return one.algorithm === other.algorithm && one.protocol === other.protocol;
 }
 
 /** nccl-tests, doc/PERFORMANCE.md. */

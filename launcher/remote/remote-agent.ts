@@ -1,7 +1,7 @@
 /** An agent on another host, over the standard streams of a remote shell's command. */
 import { HEARTBEAT, Lease, silenceFrame } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
-import { type StartStall, StartWatch } from '../../control/link/start-watch.ts';
+import { StartWatch, type StartStall } from '../../control/link/start-watch.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind, HEADER_BYTES } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -16,7 +16,7 @@ import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from './s
 import { sayLast } from './shell/say-last.ts';
 import { explainSsh } from './ssh-error.ts';
 import { endedFailure, hungFailure, stallFailure } from './start-failure.ts';
-import { type Identity, installedIdentity } from './staging/identity.ts';
+import { installedIdentity, type Identity } from './staging/identity.ts';
 import { HUNG_STATUS, StagingWord } from './staging/protocol.ts';
 import { installedCommand, remoteCommand, UNTRUSTED } from './staging/remote-script.ts';
 import { StagingTalk } from './staging/talk.ts';
@@ -253,7 +253,7 @@ class RemoteAgent implements AgentConnection {
       frame: (frame) => {
         if (!end.spoke) {
           if (frame.kind === FrameKind.staging) {
-            watch?.heard(frame.flags !== StagingWord.alive);
+            watch?.received(frame.flags !== StagingWord.alive);
             end.began = true;
             end.hung ||= frame.flags === StagingWord.hung;
             if (isSignOfLife(frame)) return;
@@ -268,7 +268,7 @@ class RemoteAgent implements AgentConnection {
           this.#release();
           if (remote.isWatched !== true) this.#lease = this.#keepLease(link);
         }
-        this.#lease?.heard();
+        this.#lease?.renew();
         if (frame !== HEARTBEAT) this.#handler.frame(frame); // that very one stands for a frame of somebody behind it
       },
       closed: (why) => {

@@ -38,8 +38,8 @@ export function verboseText(event: JobEvent): string | null {
       return `communicator of ${counted(event.ranks, 'rank')} on ${counted(event.hosts, 'host')} wired up`;
     case 'tuning':
       return event.measured
-        ? `${event.host}: the forms of ${counted(event.ranks, 'rank')} are those of ${event.file}`
-        : `${event.host}: the forms of ${counted(event.ranks, 'rank')} are measured for ${event.file}`;
+        ? `${event.host}: the variants of ${counted(event.ranks, 'rank')} are those of ${event.file}`
+        : `${event.host}: the variants of ${counted(event.ranks, 'rank')} are measured for ${event.file}`;
     case 'signal':
       return `${event.signal} ${event.forwarded ? 'forwarded to the ranks' : 'received'}`;
     case 'failure':

@@ -1,6 +1,6 @@
 /** From elements to parts. */
 import * as attribute from '../../control/topology/attribute.ts';
-import { elementsOf, everyElement, placeOf, TopologyError } from '../../control/topology/element.ts';
+import { elementsOf, everyElement, locationOf, TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { nvlinkTarget } from '../../control/topology/nvlink-target.ts';
 import { nvlinkBandwidth } from '../../control/planner/machine/constants.ts';
@@ -32,7 +32,7 @@ export class PartReader {
 
   cpu(element: Element, index: number): CpuPart {
     const node = this.#machine.cpus[index];
-    if (node === undefined) throw new TopologyError(`${placeOf(element)}: is no processor`);
+    if (node === undefined) throw new TopologyError(`${locationOf(element)}: is no processor`);
     const parts = elementsOf(element).flatMap((child): Part[] => {
       if (child.name === 'pci') return this.#pci(child, index);
       return child.name === 'nic' ? this.#nic(child, index, null) : [];
@@ -79,7 +79,7 @@ export class PartReader {
 
   #nextGpu(element: Element): GpuNode {
     const node = this.#machine.gpus[this.gpus.length];
-    if (node === undefined) throw new TopologyError(`${placeOf(element)}: stands under no <pci> of a processor`);
+    if (node === undefined) throw new TopologyError(`${locationOf(element)}: stands under no <pci> of a processor`);
     return node;
   }
 
@@ -113,7 +113,7 @@ export class PartReader {
   #nextNet(element: Element): NetNode {
     const node = this.#machine.nets[this.#netsSeen];
     this.#netsSeen += 1;
-    if (node === undefined) throw new TopologyError(`${placeOf(element)}: stands in no <nic> of a processor`);
+    if (node === undefined) throw new TopologyError(`${locationOf(element)}: stands in no <nic> of a processor`);
     return node;
   }
 }

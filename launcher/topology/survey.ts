@@ -1,5 +1,5 @@
 /** From a topology's elements to what the pictures of it are made of. */
-import { elementsOf, placeOf, TopologyError } from '../../control/topology/element.ts';
+import { elementsOf, locationOf, TopologyError } from '../../control/topology/element.ts';
 import type { Element } from '../../control/topology/element.ts';
 import { buildMachine } from '../../control/planner/machine/build.ts';
 import type { Machine } from '../../control/planner/machine/node.ts';
@@ -26,8 +26,8 @@ export interface Survey {
 
 /** Throws a TopologyError for what is missing or means nothing. */
 export function survey(system: Element, title: string, notes: readonly string[] = []): Survey {
-  if (system.name !== 'system') throw new TopologyError(`${placeOf(system)}: a topology begins with <system>`);
-  if (elementsOf(system, 'cpu').length === 0) throw new TopologyError(`${placeOf(system)}: there is no <cpu> in it`);
+  if (system.name !== 'system') throw new TopologyError(`${locationOf(system)}: a topology begins with <system>`);
+  if (elementsOf(system, 'cpu').length === 0) throw new TopologyError(`${locationOf(system)}: there is no <cpu> in it`);
   const { system: whole, unused } = completed(system);
   const machine = buildMachine(whole);
   const reader = new PartReader(machine, whole, unused);

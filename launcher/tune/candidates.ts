@@ -1,4 +1,4 @@
-/** What would be measured on this machine: how many forms each collective has. */
+/** What would be measured on this machine: how many variants each collective has. */
 import { availableParallelism } from 'node:os';
 import type { CommPlan } from '../../control/plan/types.ts';
 import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
@@ -19,12 +19,12 @@ export async function candidatesText(
   const { tuning, device: found } = await measuringPlan(ranks, device);
   const counts = collectives.map((word) => {
     const name = collectiveOf(word);
-    const forms = tuning.filter(
+    const variants = tuning.filter(
       ({ collective, upToBytes }) => collective === name && upToBytes !== null && upToBytes >= NUMBERED_FROM,
     );
-    return `${word} ${forms.length}`;
+    return `${word} ${variants.length}`;
   });
-  return `forms    device ${found}: ${counts.join(', ')}\n`;
+  return `variants device ${found}: ${counts.join(', ')}\n`;
 }
 
 async function measuringPlan(ranks: number, device: string): Promise<CommPlan> {

@@ -1,4 +1,4 @@
-/** What the ranks of `ncclrun tune` measure: one JSON object per line on rank 0's stdout, a head first, then a line per form. */
+/** What the ranks of `ncclrun tune` measure: one JSON object per line on rank 0's stdout, a head first, then a line per variant. */
 import * as v from 'valibot';
 import { ALGORITHMS, PROTOCOLS } from '../../control/plan/layout.ts';
 import type { AlgorithmName, ProtocolName } from '../../control/plan/types.ts';
@@ -19,7 +19,7 @@ const line = v.object({
 
 export type TuneHead = Readonly<v.InferOutput<typeof head>>;
 
-/** A form at one size, of the larger of a rank's two buffers; `planned`: what jobs would take without a table. */
+/** A variant at one size, of the larger of a rank's two buffers; `planned`: what jobs would take without a table. */
 export interface TuneRow {
   readonly collective: CollectiveWord;
   readonly bytes: number;

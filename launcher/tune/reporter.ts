@@ -50,7 +50,7 @@ export class TuneReporter implements Reporter {
     if (other !== undefined) {
       const names = map.hosts.map(({ name }) => name);
       throw usageError(
-        `forms are measured inside one host, and the ranks are on ${names.join(', ')}`,
+        `variants are measured inside one host, and the ranks are on ${names.join(', ')}`,
         'name one host, or give fewer ranks',
       );
     }

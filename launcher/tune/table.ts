@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { FORMAT_VERSION } from '../../control/planner/measured/key.ts';
 import { parseTable } from '../../control/planner/measured/table.ts';
-import type { MeasuredForm, Table } from '../../control/planner/measured/table.ts';
+import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { collectiveOf } from '../cli/collectives.ts';
 import type { TuneRow } from './lines.ts';
 
@@ -18,7 +18,7 @@ interface Measured {
 export function tableOf({ rows, key, measuredAt, version }: Measured): Table {
   const collectives = [...Map.groupBy(rows, ({ collective }) => collective)].map(([collective, own]) => ({
     collective: collectiveOf(collective),
-    forms: formsOf(own),
+    variants: variantsOf(own),
   }));
   const table = {
     formatVersion: FORMAT_VERSION,
@@ -30,12 +30,12 @@ export function tableOf({ rows, key, measuredAt, version }: Measured): Table {
   return parseTable(JSON.stringify(table));
 }
 
-function formsOf(rows: readonly TuneRow[]): MeasuredForm[] {
+function variantsOf(rows: readonly TuneRow[]): MeasuredVariant[] {
   return [...Map.groupBy(rows, nameOf).values()].flatMap((own) => {
     const [first] = own;
     if (first === undefined) return [];
     const { algorithm, protocol, channels, threads } = first;
-    // A form that stands for one that the GPUs cannot carry out is measured twice.
+    // A variant that stands for one that the GPUs cannot carry out is measured twice.
     const times = new Map(own.map(({ bytes, timeUs }) => [bytes, Math.max(timeUs, LEAST)] as const));
     return [{ algorithm, protocol, channels, threads, times: [...times].toSorted(([one], [other]) => one - other) }];
   });

@@ -1,11 +1,11 @@
-/** The lines of `ncclrun tune`: of each size the fastest form, and what jobs would take without the table. */
+/** The lines of `ncclrun tune`: of each size the fastest variant, and what jobs would take without the table. */
 import type { TuneHead, TuneRow } from './lines.ts';
 import { counted } from '../text/counted.ts';
 
 export function tuneHead({ ranks, hosts, device }: TuneHead): string {
   return [
-    `# forms on ${ranks} ranks, ${counted(hosts, 'host')}, device ${device}: the fastest, and what is planned without a table`,
-    `#${cells(['collective', 'size', 'fastest form', 'time', 'planned form', 'time', 'slower'])}`,
+    `# variants on ${ranks} ranks, ${counted(hosts, 'host')}, device ${device}: the fastest, and what is planned without a table`,
+    `#${cells(['collective', 'size', 'fastest variant', 'time', 'planned variant', 'time', 'slower'])}`,
     `#${cells(['', '(B)', '', '(us)', '', '(us)', ''])}`,
     '',
   ].join('\n');
@@ -17,15 +17,16 @@ export function tuneLine(rows: readonly TuneRow[]): string {
   if (best === null) return '';
   const planned = rows.find((row) => row.planned) ?? null;
   const slower = planned === null ? '' : `${((planned.timeUs / best.timeUs - 1) * 100).toFixed(0)} %`;
-  const [form, time] = planned === null || planned === best ? ['same', ''] : [formText(planned), timeText(planned)];
-  return ` ${cells([best.collective, `${best.bytes}`, formText(best), timeText(best), form, time, slower])}\n`;
+  const [variant, time] =
+    planned === null || planned === best ? ['same', ''] : [variantText(planned), timeText(planned)];
+  return ` ${cells([best.collective, `${best.bytes}`, variantText(best), timeText(best), variant, time, slower])}\n`;
 }
 
 function fastest(rows: readonly TuneRow[]): TuneRow | null {
   return rows.reduce<TuneRow | null>((best, row) => (best === null || row.timeUs < best.timeUs ? row : best), null);
 }
 
-/** By how much the planned forms were slower: one line per collective. */
+/** By how much the planned variants were slower: one line per collective. */
 export function tuneFoot(bySize: readonly (readonly TuneRow[])[]): string {
   const collectives = [...new Set(bySize.flatMap(([first]) => first?.collective ?? []))];
   return collectives
@@ -51,7 +52,7 @@ export function tuneFoot(bySize: readonly (readonly TuneRow[])[]): string {
 /** Times differ so much from run to run. */
 const NOISE = 0.05;
 
-function formText({ algorithm, protocol, channels, threads }: TuneRow): string {
+function variantText({ algorithm, protocol, channels, threads }: TuneRow): string {
   return `${algorithm} ${protocol} ${channels}x${threads}`;
 }
 

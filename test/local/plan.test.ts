@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Form, WrittenPlan } from '../../control/plan/types.ts';
+import type { Variant, WrittenPlan } from '../../control/plan/types.ts';
 import { planToJson } from '../../control/plan/json.ts';
 import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
@@ -17,7 +17,7 @@ const rings = [
   [3, 1, 0, 2],
   [1, 3, 2, 0],
 ];
-const form: Form = {
+const variant: Variant = {
   algorithm: 'ring',
   protocol: 'simple',
   channels: 3,
@@ -39,12 +39,12 @@ const plan: WrittenPlan = {
   pairBuffer: { steps: 2, stepBytes: 1024 },
   gpuBuffers: null,
   tuning: [
-    { collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'directOneShot', channels: 1 }] },
-    { collective: 'allReduce', upToBytes: 65_536, forms: [{ ...form, algorithm: 'directTwoShot', channels: 1 }] },
-    { collective: 'allReduce', upToBytes: 1 << 20, forms: [{ ...form, channels: 2 }] },
-    { collective: 'allReduce', upToBytes: null, forms: [form] },
-    { collective: 'barrier', upToBytes: null, forms: [{ ...form, channels: 1 }] },
-    { collective: 'sendRecv', upToBytes: null, forms: [{ ...form, channels: 1 }] },
+    { collective: 'allReduce', upToBytes: 1024, variants: [{ ...variant, algorithm: 'directOneShot', channels: 1 }] },
+    { collective: 'allReduce', upToBytes: 65_536, variants: [{ ...variant, algorithm: 'directTwoShot', channels: 1 }] },
+    { collective: 'allReduce', upToBytes: 1 << 20, variants: [{ ...variant, channels: 2 }] },
+    { collective: 'allReduce', upToBytes: null, variants: [variant] },
+    { collective: 'barrier', upToBytes: null, variants: [{ ...variant, channels: 1 }] },
+    { collective: 'sendRecv', upToBytes: null, variants: [{ ...variant, channels: 1 }] },
   ],
   spinNanoseconds: 0,
   token: 'f'.repeat(32),
@@ -136,8 +136,13 @@ it('is refused before anything starts where it wants what its device does not ha
       'transports.otherHost: ib; between ranks of different hosts the host device has socket',
     ],
     [
-      { tuning: [{ collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'collnet' }] }, ...rows] },
-      'tuning[0].forms[0]: algorithm collnet with protocol simple for allReduce, which the host device does not have',
+      {
+        tuning: [
+          { collective: 'allReduce', upToBytes: 1024, variants: [{ ...variant, algorithm: 'collnet' }] },
+          ...rows,
+        ],
+      },
+      'tuning[0].variants[0]: algorithm collnet with protocol simple for allReduce, which the host device does not have',
     ],
   ];
   expect(first?.upToBytes).toBe(1024);

@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOST_THREADS } from '../../control/planner/device/host-constants.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
-import type { MeasuredForm, Table } from '../../control/planner/measured/table.ts';
+import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { Command } from '../rig/command.ts';
 import type { Outcome } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
@@ -27,13 +27,13 @@ function used({ stdout }: Outcome): number {
   return (parseEdges(stdout).get(BYTES) ?? []).filter(({ sends, bytes }) => sends && bytes > 0).length;
 }
 
-/** Few sizes, each form a moment. */
+/** Few sizes, each variant a moment. */
 const little = ['--device', 'host', '-b', '64', '-e', '16K', '-f', '16', '--iters', '10', '--rounds', '2'];
 const sizes = [64, 1024, 16_384];
 /** Microseconds that nothing reaches. */
 const fast = sizes.map((bytes): [number, number] => [bytes, 0.001]);
 
-const allReduceForms = [
+const allReduceVariants = [
   'directOneShot ll 1',
   'directOneShot simple 1',
   'directTwoShot ll 1',
@@ -46,7 +46,7 @@ const allReduceForms = [
   'tree simple 1',
 ];
 
-function nameOf({ algorithm, protocol, channels }: MeasuredForm): string {
+function nameOf({ algorithm, protocol, channels }: MeasuredVariant): string {
   return `${algorithm} ${protocol} ${channels}`;
 }
 
@@ -91,7 +91,7 @@ describe('ncclrun tune', () => {
     }
   });
 
-  it('stores the times of every form, for nobody else', () => {
+  it('stores the times of every variant, for nobody else', () => {
     expect(readdirSync(tablesIn('cache'))).toHaveLength(1);
     expect(file).toMatch(new RegExp(`^${tablesIn('cache')}/host-4-[0-9a-f]{16}\\.json$`, 'u'));
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -107,10 +107,10 @@ describe('ncclrun tune', () => {
       'scatter',
       'sendRecv',
     ]);
-    // A form that was far behind at every size is not there: which ones, the machine's load decides.
-    const names = table.collectives[0]?.forms.map(nameOf) ?? [];
+    // A variant that was far behind at every size is not there: which ones, the machine's load decides.
+    const names = table.collectives[0]?.variants.map(nameOf) ?? [];
     expect(names.length).toBeGreaterThan(0);
-    expect(allReduceForms).toEqual(expect.arrayContaining(names));
+    expect(allReduceVariants).toEqual(expect.arrayContaining(names));
   });
 
   it('tells of each size what is fastest, and where the table went', async () => {
@@ -119,7 +119,7 @@ describe('ncclrun tune', () => {
     const { status, stdout, stderr } = await run('elsewhere', words);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const lines = stdout.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^# forms on 2 ranks, 1 host, device host: /u);
+    expect(lines[0]).toMatch(/^# variants on 2 ranks, 1 host, device host: /u);
     expect(
       lines.filter((line) => /^ broadcast +[0-9]+ {2}[a-zA-Z]+ (ll|simple) [12]x64 +[0-9.]+ /u.test(line)),
     ).toHaveLength(3);
@@ -134,7 +134,7 @@ describe('ncclrun tune', () => {
   }
 
   it('decides what a job takes', async () => {
-    const ring: MeasuredForm = {
+    const ring: MeasuredVariant = {
       algorithm: 'ring',
       protocol: 'simple',
       channels: 1,
@@ -142,12 +142,12 @@ describe('ncclrun tune', () => {
       times: fast,
     };
     const rings = table.collectives.map((one) =>
-      one.collective === 'allReduce' ? { ...one, forms: [ring, ...one.forms] } : one,
+      one.collective === 'allReduce' ? { ...one, variants: [ring, ...one.variants] } : one,
     );
     writeFileSync(file, printTable({ ...table, collectives: rings }));
     const tuned = await job('cache');
     expect(tuned.status).toBe(0);
-    expect(tuned.stderr).toContain(`localhost: the forms of 4 ranks are those of ${file}`);
+    expect(tuned.stderr).toContain(`localhost: the variants of 4 ranks are those of ${file}`);
     expect(ringsOf(parseEdges(tuned.stdout).get(BYTES) ?? []).size).toBeGreaterThan(0);
 
     const plain = await job('cache', { NCCLRUN_TUNE: '0' });
@@ -176,11 +176,11 @@ describe('ncclrun tune', () => {
 });
 
 describe('what is no measurement', () => {
-  it('--dry-run: how many forms there are', async () => {
+  it('--dry-run: how many variants there are', async () => {
     const { status, stdout, stderr } = await run('nothing', ['tune', '-n', '3', '--device', 'host', '--dry-run']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout.split('\n').at(-2)).toBe(
-      'forms    device host: all_reduce 10, all_gather 6, reduce_scatter 6, broadcast 8, reduce 8, alltoall 2, gather 2, scatter 2, sendrecv 1',
+      'variants device host: all_reduce 10, all_gather 6, reduce_scatter 6, broadcast 8, reduce 8, alltoall 2, gather 2, scatter 2, sendrecv 1',
     );
     expect(() => readdirSync(tablesIn('nothing'))).toThrow('ENOENT');
   });
@@ -224,6 +224,6 @@ describe('what is no measurement', () => {
       '--verbose',
     ]);
     expect(status).toBe(0);
-    expect(stderr).not.toMatch(/table|forms/u);
+    expect(stderr).not.toMatch(/table|variants/u);
   });
 });

@@ -67,12 +67,12 @@ it('has the variants and transports that plans are checked against', () => {
   const preconditions = [[], ['publishedAddresses']] as const;
   const expected = DEVICES.flatMap((device, number) => [
     ...COLLECTIVES.flatMap((collective, at) =>
-      ALGORITHMS.flatMap((algorithm, way) =>
-        PROTOCOLS.flatMap((protocol, form) =>
+      ALGORITHMS.flatMap((algorithm, algorithmIndex) =>
+        PROTOCOLS.flatMap((protocol, protocolIndex) =>
           preconditions.map((requires) => {
             const bits = requires.length === 0 ? 0 : 1 << PRECONDITIONS.indexOf('publishedAddresses');
             const has = isVariantOf(device, collective, { algorithm, protocol, requires: [...requires] });
-            return `variant ${number} ${at} ${way} ${form} ${bits} ${has ? 1 : 0}`;
+            return `variant ${number} ${at} ${algorithmIndex} ${protocolIndex} ${bits} ${has ? 1 : 0}`;
           }),
         ),
       ),
@@ -128,13 +128,13 @@ function factsOf(bytes: Uint8Array): string[] {
           `edge ${channel} ${peer} ${TRANSPORTS.indexOf(transport)} ${sends ? 1 : 0} ${segmentOffset}`,
       ),
     ]),
-    ...tuning.flatMap(({ collective, upToBytes, forms }) => [
+    ...tuning.flatMap(({ collective, upToBytes, variants }) => [
       `tuning ${COLLECTIVES.indexOf(collective)} ${upToBytes ?? 2n ** 64n - 1n}`,
-      ...forms.map((form) => {
-        const bits = form.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
-        const kind = `${ALGORITHMS.indexOf(form.algorithm)} ${PROTOCOLS.indexOf(form.protocol)}`;
-        const times = `${form.predictedMicroseconds} ${form.predictedMicrosecondsPerMebibyte}`;
-        return `form ${kind} ${form.channels} ${form.threads} ${form.chunkBytes} ${bits} ${times}`;
+      ...variants.map((variant) => {
+        const bits = variant.requires.reduce((mask, name) => mask | (1 << PRECONDITIONS.indexOf(name)), 0);
+        const kind = `${ALGORITHMS.indexOf(variant.algorithm)} ${PROTOCOLS.indexOf(variant.protocol)}`;
+        const times = `${variant.predictedMicroseconds} ${variant.predictedMicrosecondsPerMebibyte}`;
+        return `form ${kind} ${variant.channels} ${variant.threads} ${variant.chunkBytes} ${bits} ${times}`;
       }),
     ]),
   ];

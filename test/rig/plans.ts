@@ -1,5 +1,5 @@
 /** CommPlans to test with. */
-import type { CommPlan, Form } from '../../control/plan/types.ts';
+import type { CommPlan, Variant } from '../../control/plan/types.ts';
 import type { PlanInput } from '../../control/planner/input/input.ts';
 import { knownMachine } from '../../control/planner/known-machine.ts';
 import type { TellableMachine } from '../../control/planner/known-machine.ts';
@@ -10,7 +10,7 @@ import { eightGpus } from './eight-gpus.ts';
 import { shuffled } from './random.ts';
 import type { Random } from './random.ts';
 
-const form: Form = {
+const variant: Variant = {
   algorithm: 'ring',
   protocol: 'simple',
   channels: 1,
@@ -48,17 +48,23 @@ export function samplePlan(): CommPlan {
     pairBuffer: { steps: 16, stepBytes: 64 },
     gpuBuffers: null,
     tuning: [
-      { collective: 'allReduce', upToBytes: 1024, forms: [{ ...form, algorithm: 'directOneShot' }] },
+      { collective: 'allReduce', upToBytes: 1024, variants: [{ ...variant, algorithm: 'directOneShot' }] },
       {
         collective: 'allReduce',
         upToBytes: 65_536,
-        forms: [
-          { ...form, algorithm: 'directTwoShot', protocol: 'll', requires: ['registeredBuffers', 'notCaptured'] },
-          { ...form, channels: 2, threads: 512, predictedMicroseconds: 12.5, predictedMicrosecondsPerMebibyte: 0.25 },
+        variants: [
+          { ...variant, algorithm: 'directTwoShot', protocol: 'll', requires: ['registeredBuffers', 'notCaptured'] },
+          {
+            ...variant,
+            channels: 2,
+            threads: 512,
+            predictedMicroseconds: 12.5,
+            predictedMicrosecondsPerMebibyte: 0.25,
+          },
         ],
       },
-      { collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 3 }] },
-      { collective: 'sendRecv', upToBytes: null, forms: [form] },
+      { collective: 'allReduce', upToBytes: null, variants: [{ ...variant, channels: 3 }] },
+      { collective: 'sendRecv', upToBytes: null, variants: [variant] },
     ],
     spinNanoseconds: 20_000,
     token: '00112233445566778899aabbccddeeff',
@@ -86,8 +92,8 @@ export function gpuInput(ranks: number, hosts = 1): PlanInput {
       device: 'cuda',
       cudaDevice: rank,
       busId: (0x10_020 + Math.floor(rank / hosts) * 0x4000).toString(16),
-      multiprocessors: 132,
-      mostChannels: 0,
+      smCount: 132,
+      maxChannels: 0,
       communicators: 0,
       pidHash: String(rank),
     })),
@@ -126,7 +132,7 @@ export function randomPlan(random: Random): CommPlan {
     transports: { sameHost: random(4) === 0 ? 'socket' : 'shm', otherHost: 'socket' },
     ringBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
     pairBuffer: { steps: 2 + random(15), stepBytes: 64 * (1 + random(1000)) },
-    tuning: [{ collective: 'allReduce', upToBytes: null, forms: [{ ...form, channels: 1 + random(channels) }] }],
+    tuning: [{ collective: 'allReduce', upToBytes: null, variants: [{ ...variant, channels: 1 + random(channels) }] }],
   };
 }
 

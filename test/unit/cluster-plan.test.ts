@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { Collnet } from '../../control/planner/cluster/collnet.ts';
 import { Cluster } from '../../control/planner/cluster/cluster.ts';
 import type { Neighbour } from '../../control/planner/cluster/cluster.ts';
-import { placeInDoubleTree } from '../../control/planner/cluster/double-tree.ts';
+import { positionInDoubleTree } from '../../control/planner/cluster/double-tree.ts';
 import { Hierarchy } from '../../control/planner/cluster/hierarchy.ts';
 import { shapeOf } from '../../control/planner/cluster/host-shape.ts';
 import { channelOfPair, pointToPoint } from '../../control/planner/cluster/point-to-point.ts';
@@ -101,14 +101,14 @@ function expectChains(cluster: Cluster, collnet: Collnet): void {
   const half = collnet.channels / 2;
   for (let channel = 0; channel < collnet.channels; channel++) {
     cluster.hosts.forEach(({ ranks }) => {
-      const places = Array.from(ranks, (rank) => ({ rank, ...collnet.place(rank, channel) }));
+      const places = Array.from(ranks, (rank) => ({ rank, ...collnet.positionOf(rank, channel) }));
       const masters = places.filter(({ up }) => up === cluster.ranks);
       expect(masters.map(({ rank }) => rank)).toEqual([masters[0]?.receiveMaster]);
       expect(places.filter(({ down }) => down === -1)).toHaveLength(1);
       for (const { rank, up, direction, depth } of places) {
         expect({ direction, depth }).toEqual({ direction: channel < half ? 'up' : 'down', depth: ranks.length });
         if (up !== cluster.ranks) expect(places.find((other) => other.rank === up)?.down).toBe(rank);
-        expect(collnet.place(rank, (channel + half) % collnet.channels).up).toBe(up);
+        expect(collnet.positionOf(rank, (channel + half) % collnet.channels).up).toBe(up);
       }
     });
   }
@@ -155,7 +155,7 @@ it('two trees over any number of hosts, in which no host but one of an odd numbe
   for (let count = 1; count < 200; count++) {
     const inner = [0, 0];
     for (let place = 0; place < count; place++) {
-      const both = ([0, 1] as const).map((which) => placeInDoubleTree(count, place, which));
+      const both = ([0, 1] as const).map((which) => positionInDoubleTree(count, place, which));
       both.forEach(({ children }, which) => (inner[which] = (inner[which] ?? 0) + children.length));
       const busy = both.filter(({ children }) => children.length > 1).length;
       expect({ count, place, busy: busy <= 1 || count % 2 === 1 }).toEqual({ count, place, busy: true });

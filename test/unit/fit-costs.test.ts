@@ -7,7 +7,7 @@ import { planCluster } from '../../control/planner/cluster/plan-cluster.ts';
 import { choicesFor, timeOf } from '../../control/planner/tuning/choices.ts';
 import { INTRA_HOST_COSTS } from '../../control/planner/tuning/constants.ts';
 import { patternOf } from '../../control/planner/tuning/inside.ts';
-import { fitCosts, costsText, H200_LINKS, measuredTimes } from '../../scripts/fit-costs.ts';
+import { costsText, fitCosts, H200_LINKS, measuredTimes } from '../../scripts/fit-costs.ts';
 import { repository } from '../rig/cluster.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 
@@ -32,7 +32,7 @@ describe('constants fitted to the times of two H100', () => {
         .filter((time) => patternOf(time.collective) === pattern)
         .map(({ collective, bytes, microseconds }) => {
           const choice = choicesFor(collective, situation).find(
-            (one) => one.form === algorithm && one.protocol === protocol,
+            (one) => one.algorithm === algorithm && one.protocol === protocol,
           );
           return choice === undefined ? Infinity : Math.abs(timeOf(choice, bytes) / microseconds - 1);
         });
@@ -48,8 +48,8 @@ describe('constants fitted to the times of two H100', () => {
       expect(line).toMatch(new RegExp(`^[a-zA-Z]+ [a-zA-Z]+: costs\\(${quad}, ${quad}, ${quad}\\),`, 'u'));
   });
 
-  it('are of each form its best, whatever its channels, where a table has the times', () => {
-    const form = { protocol: 'simple', channels: 1, threads: 512 } as const;
+  it('are of each variant its best, whatever its channels, where a table has the times', () => {
+    const variant = { protocol: 'simple', channels: 1, threads: 512 } as const;
     const slow = times.map(({ bytes }) => bytes).filter((bytes, place, all) => all.indexOf(bytes) === place);
     const own = times.filter(
       ({ collective, algorithm, protocol }) =>
@@ -72,10 +72,10 @@ describe('constants fitted to the times of two H100', () => {
       collectives: [
         {
           collective: 'broadcast',
-          forms: [
-            { ...form, algorithm: 'ring', times: slow.map((bytes) => [bytes, 1e6]) },
+          variants: [
+            { ...variant, algorithm: 'ring', times: slow.map((bytes) => [bytes, 1e6]) },
             {
-              ...form,
+              ...variant,
               algorithm: 'ring',
               channels: 64,
               times: own.map(({ bytes, microseconds }) => [bytes, microseconds]),

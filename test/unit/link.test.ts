@@ -122,7 +122,7 @@ describe('a lease', () => {
     const { tick, silences, lease } = leaseOn(3000);
     for (let second = 0; second < 30; second++) {
       tick();
-      if (second % 3 === 2) lease.heard();
+      if (second % 3 === 2) lease.renew();
     }
     expect(silences).toEqual([]);
     lease.stop();
@@ -132,7 +132,7 @@ describe('a lease', () => {
     const { tick, silences, lease } = leaseOn(3000);
     for (let block = 0; block < 10; block++) {
       tick(20_000);
-      lease.heard();
+      lease.renew();
     }
     tick(60_000);
     expect(silences).toEqual([]);

@@ -6,14 +6,14 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { decodeHostPlan } from '../../control/plan/decode.ts';
 import { assembleHostPlan, encodePlan } from '../../control/plan/encode.ts';
 import { COLLECTIVES } from '../../control/plan/layout.ts';
-import type { CommPlan, CollectiveName, Form } from '../../control/plan/types.ts';
+import type { CollectiveName, CommPlan, Variant } from '../../control/plan/types.ts';
 import { validatePlan } from '../../control/plan/validate.ts';
 import { NUMBERED_FROM } from '../../control/planner/measured/candidates.ts';
 import { inOrder, tablePath } from '../../control/planner/measured/key.ts';
 import type { TableKey } from '../../control/planner/measured/key.ts';
 import { findTable, storeTable } from '../../control/planner/measured/store.ts';
 import { parseTable, printTable } from '../../control/planner/measured/table.ts';
-import type { MeasuredForm, Table } from '../../control/planner/measured/table.ts';
+import type { MeasuredVariant, Table } from '../../control/planner/measured/table.ts';
 import { Tables } from '../../control/planner/measured/tables.ts';
 import type { TableUse } from '../../control/planner/measured/tables.ts';
 import { crossing, timeAt } from '../../control/planner/measured/times.ts';
@@ -28,17 +28,17 @@ import { hardwareNames } from '../../worker/topology/hardware-names.ts';
 import { eightGpus } from '../rig/eight-gpus.ts';
 import { gpuInput } from '../rig/plans.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'ncclrun-measured-'));
-afterAll(() => rmSync(directory, { recursive: true }));
+const scratch = mkdtempSync(join(tmpdir(), 'ncclrun-measured-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
 
 const names = { processor: () => 'Abacus 3', gpu: () => 'NVIDIA H200', driver: () => '570.1' };
 const seen = { uses: new Array<TableUse>(), problems: new Array<string>() };
 
-function tables(place: string, measures = false): Tables {
+function tables(directory: string, measures = false): Tables {
   seen.uses = [];
   seen.problems = [];
   return new Tables({
-    directory: place,
+    directory,
     names,
     measures,
     used: (use) => seen.uses.push(use),
@@ -52,8 +52,8 @@ function hostInput(ranks: number): PlanInput {
     listenPort: 0,
     cudaDevice: 0,
     busId: '0',
-    multiprocessors: 0,
-    mostChannels: 0,
+    smCount: 0,
+    maxChannels: 0,
     communicators: 0,
   };
   return {
@@ -63,14 +63,14 @@ function hostInput(ranks: number): PlanInput {
   };
 }
 
-function planned(input: PlanInput, place: Tables | null, environment: Environment = {}): CommPlan {
-  const hosts = input.hosts.map((host) => ({ ...host, tables: place }));
+function planned(input: PlanInput, hostTables: Tables | null, environment: Environment = {}): CommPlan {
+  const hosts = input.hosts.map((host) => ({ ...host, tables: hostTables }));
   return new Planner(null, environment).plan({ ...input, hosts }, true);
 }
 
 /** What a plan made for measuring says of its table. */
 function keyOf(input: PlanInput): TableKey {
-  planned(input, tables(directory, true));
+  planned(input, tables(scratch, true));
   return parseTable(printTable(tableOf(JSON.parse(seen.uses[0]?.key ?? ''), []))).key;
 }
 
@@ -78,25 +78,25 @@ function tableOf(key: TableKey, collectives: Table['collectives']): Table {
   return { formatVersion: 1, key, measuredAt: '2026-01-01T00:00:00Z', version: '0.1.0', collectives };
 }
 
-type Way = Pick<MeasuredForm, 'algorithm' | 'protocol'> & Partial<MeasuredForm>;
-function measured(way: Way, ...times: [number, number][]): MeasuredForm {
+type AlgorithmAndProtocol = Pick<MeasuredVariant, 'algorithm' | 'protocol'> & Partial<MeasuredVariant>;
+function measured(way: AlgorithmAndProtocol, ...times: [number, number][]): MeasuredVariant {
   return { channels: 1, threads: 64, ...way, times };
 }
 
-let places = 0;
+let stores = 0;
 /** A directory with this table. */
-function stored(key: TableKey, collective: CollectiveName, forms: MeasuredForm[]): string {
-  const place = join(directory, String(places++));
-  storeTable(place, basename(tablePath(place, key)), tableOf(key, [{ collective, forms }]));
-  return place;
+function stored(key: TableKey, collective: CollectiveName, variants: MeasuredVariant[]): string {
+  const directory = join(scratch, String(stores++));
+  storeTable(directory, basename(tablePath(directory, key)), tableOf(key, [{ collective, variants }]));
+  return directory;
 }
 
 function rows({ tuning }: CommPlan, collective: CollectiveName): string[] {
   return tuning
     .filter((row) => row.collective === collective)
     .map(
-      ({ upToBytes, forms }) =>
-        `${upToBytes} ${forms.map((form) => `${form.algorithm} ${form.protocol} ${form.channels}`).join(' | ')}`,
+      ({ upToBytes, variants }) =>
+        `${upToBytes} ${variants.map((variant) => `${variant.algorithm} ${variant.protocol} ${variant.channels}`).join(' | ')}`,
     );
 }
 
@@ -108,76 +108,76 @@ describe('a table', () => {
   test('is found under its key alone, whatever the order of the key’s fields', () => {
     const key = keyOf(hostInput(2));
     expect(key).toMatchObject({ device: 'host', ranks: 2, processor: 'Abacus 3', cores: 8, gpu: null, topology: null });
-    const place = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
     const backwards: TableKey = Object.assign(
       { driver: null },
       Object.fromEntries(Object.entries(key).toReversed()),
       key,
     );
-    expect(tablePath(place, inOrder(backwards))).toBe(tablePath(place, key));
-    expect(findTable(place, key)?.table.collectives[0]?.forms).toEqual([measured(ring, [8, 1.5])]);
-    expect(findTable(place, { ...key, cores: 9 })).toBeNull();
-    expect(findTable(join(place, 'nowhere'), key)).toBeNull();
+    expect(tablePath(directory, inOrder(backwards))).toBe(tablePath(directory, key));
+    expect(findTable(directory, key)?.table.collectives[0]?.variants).toEqual([measured(ring, [8, 1.5])]);
+    expect(findTable(directory, { ...key, cores: 9 })).toBeNull();
+    expect(findTable(join(scratch, 'nowhere'), key)).toBeNull();
   });
 
   test('keeps what it has of collectives that are not measured again', () => {
     const key = keyOf(hostInput(2));
-    const place = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
-    const add = (collective: CollectiveName, form: MeasuredForm): void =>
-      storeTable(place, basename(tablePath(place, key)), tableOf(key, [{ collective, forms: [form] }]));
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
+    const add = (collective: CollectiveName, variant: MeasuredVariant): void =>
+      storeTable(directory, basename(tablePath(directory, key)), tableOf(key, [{ collective, variants: [variant] }]));
     add('broadcast', measured(tree, [8, 2]));
     add('broadcast', measured(direct, [8, 3]));
-    expect(findTable(place, key)?.table.collectives).toEqual([
-      { collective: 'broadcast', forms: [measured(direct, [8, 3])] },
-      { collective: 'allReduce', forms: [measured(ring, [8, 1.5])] },
+    expect(findTable(directory, key)?.table.collectives).toEqual([
+      { collective: 'broadcast', variants: [measured(direct, [8, 3])] },
+      { collective: 'allReduce', variants: [measured(ring, [8, 1.5])] },
     ]);
-    writeFileSync(tablePath(place, key), '{');
+    writeFileSync(tablePath(directory, key), '{');
     add('gather', measured(direct, [8, 3]));
-    expect(findTable(place, key)?.table.collectives).toHaveLength(1);
+    expect(findTable(directory, key)?.table.collectives).toHaveLength(1);
   });
 
   test('is nobody else’s, and leaves nothing beside it', () => {
-    const place = stored(keyOf(hostInput(3)), 'allReduce', [measured(ring, [8, 1.5])]);
-    const [file = ''] = readdirSync(place);
-    expect(readdirSync(place)).toHaveLength(1);
-    expect(statSync(join(place, file)).mode & 0o777).toBe(0o600);
-    expect(statSync(place).mode & 0o777).toBe(0o700);
+    const directory = stored(keyOf(hostInput(3)), 'allReduce', [measured(ring, [8, 1.5])]);
+    const [file = ''] = readdirSync(directory);
+    expect(readdirSync(directory)).toHaveLength(1);
+    expect(statSync(join(directory, file)).mode & 0o777).toBe(0o600);
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
   });
 
-  const good = tableOf(keyOf(hostInput(2)), [{ collective: 'allReduce', forms: [measured(ring, [8, 1.5])] }]);
+  const good = tableOf(keyOf(hostInput(2)), [{ collective: 'allReduce', variants: [measured(ring, [8, 1.5])] }]);
   const broken: readonly (readonly [string, string, string])[] = [
     ['cut', printTable(good).slice(0, 100), 'no JSON'],
     ['of another format', JSON.stringify({ ...good, formatVersion: 2 }), 'formatVersion'],
-    ['with an unknown algorithm', printTable(good).replace('"ring"', '"rung"'), 'collectives.0.forms.0.algorithm'],
+    ['with an unknown algorithm', printTable(good).replace('"ring"', '"rung"'), 'collectives.0.variants.0.algorithm'],
     ['with falling sizes', printTable(good).replace('[8,1.5]', '[8,1.5],[8,2]'), 'sizes must rise'],
-    ['with no time at all', printTable(good).replace('[8,1.5]', '[8,0]'), 'collectives.0.forms.0.times.0.1'],
+    ['with no time at all', printTable(good).replace('[8,1.5]', '[8,0]'), 'collectives.0.variants.0.times.0.1'],
     ['of another machine', printTable(good).replace('Abacus', 'Babbage'), 'another machine'],
   ];
   test.each(broken)('%s is ignored with one sentence', (_, text, reason) => {
-    const place = mkdtempSync(join(directory, 'broken-'));
-    writeFileSync(tablePath(place, good.key), text);
+    const directory = mkdtempSync(join(scratch, 'broken-'));
+    writeFileSync(tablePath(directory, good.key), text);
     const plain = planned(hostInput(2), null);
-    expect(planned(hostInput(2), tables(place))).toEqual(plain);
+    expect(planned(hostInput(2), tables(directory))).toEqual(plain);
     expect(seen.problems).toHaveLength(1);
     expect(seen.problems[0]).toContain(reason);
-    expect(seen.problems[0]).toContain(tablePath(place, good.key));
+    expect(seen.problems[0]).toContain(tablePath(directory, good.key));
     expect(seen.problems[0]).toMatch(/^the table of measured times is ignored: .*; ncclrun tune makes a new one$/u);
   });
 
   test('that is a directory is ignored too', () => {
-    const place = mkdtempSync(join(directory, 'broken-'));
-    mkdirSync(tablePath(place, good.key));
-    planned(hostInput(2), tables(place));
+    const directory = mkdtempSync(join(scratch, 'broken-'));
+    mkdirSync(tablePath(directory, good.key));
+    planned(hostInput(2), tables(directory));
     expect(seen.problems[0]).toContain('it is not a regular file');
   });
 
   test('that another user can change is ignored, and none is stored where others may write', () => {
-    const place = stored(good.key, 'allReduce', [measured(ring, [8, 1.5])]);
-    chmodSync(tablePath(place, good.key), 0o622);
-    planned(hostInput(2), tables(place));
-    expect(seen.problems[0]).toContain(`${tablePath(place, good.key)}: every user may write to it (mode 0622)`);
-    chmodSync(place, 0o777);
-    const store = (): void => storeTable(place, basename(tablePath(place, good.key)), good);
+    const directory = stored(good.key, 'allReduce', [measured(ring, [8, 1.5])]);
+    chmodSync(tablePath(directory, good.key), 0o622);
+    planned(hostInput(2), tables(directory));
+    expect(seen.problems[0]).toContain(`${tablePath(directory, good.key)}: every user may write to it (mode 0622)`);
+    chmodSync(directory, 0o777);
+    const store = (): void => storeTable(directory, basename(tablePath(directory, good.key)), good);
     expect(store).toThrow('another user could change it there: every user may write to it (mode 0777)');
   });
 });
@@ -201,14 +201,14 @@ describe('a plan by a table', () => {
   const key = keyOf(hostInput(2));
   const plain = planned(hostInput(2), null);
 
-  test('takes of each measured size the fastest form, and elsewhere what is planned anyway', () => {
-    const place = stored(key, 'allReduce', [
+  test('takes of each measured size the fastest variant, and elsewhere what is planned anyway', () => {
+    const directory = stored(key, 'allReduce', [
       measured(direct, [16, 4], [64, 8], [256, 40]),
       measured(ring, [16, 8], [64, 8.1], [256, 10]),
       measured({ ...ring, channels: 2 }, [1024, 20]),
       measured(ring, [4096, 50]),
     ]);
-    const plan = planned(hostInput(2), tables(place));
+    const plan = planned(hostInput(2), tables(directory));
     expect(rows(plan, 'allReduce')).toEqual([
       '15 directOneShot ll 1',
       '64 directOneShot simple 1',
@@ -220,49 +220,53 @@ describe('a plan by a table', () => {
     ]);
     expect(plan.channels).toHaveLength(2);
     expect(rows(plan, 'allGather')).toEqual(rows(plain, 'allGather'));
-    expect(seen).toMatchObject({ uses: [{ ranks: 2, measured: true, file: tablePath(place, key) }], problems: [] });
+    expect(seen).toMatchObject({ uses: [{ ranks: 2, measured: true, file: tablePath(directory, key) }], problems: [] });
     validatePlan(plan);
   });
 
   test('predicts what was measured', () => {
-    const place = stored(key, 'allGather', [measured(ring, [1_000_000, 100], [2_000_000, 300])]);
-    const row = planned(hostInput(2), tables(place)).tuning.find(({ upToBytes }) => upToBytes === 2_000_000);
-    const [form] = row?.forms ?? [];
-    const { predictedMicroseconds = 0, predictedMicrosecondsPerMebibyte = 0 } = form ?? {};
+    const directory = stored(key, 'allGather', [measured(ring, [1_000_000, 100], [2_000_000, 300])]);
+    const row = planned(hostInput(2), tables(directory)).tuning.find(({ upToBytes }) => upToBytes === 2_000_000);
+    const [variant] = row?.variants ?? [];
+    const { predictedMicroseconds = 0, predictedMicrosecondsPerMebibyte = 0 } = variant ?? {};
     expect(predictedMicroseconds + predictedMicrosecondsPerMebibyte * (2_000_000 / 2 ** 20)).toBeCloseTo(300, -1);
   });
 
   test('leaves alone what is as fast as any', () => {
-    const place = stored(key, 'allReduce', [
+    const directory = stored(key, 'allReduce', [
       measured(direct, [1024, 10.2], [4096, 10.2]),
       measured(ring, [1024, 10], [4096, 10]),
     ]);
-    expect(rows(planned(hostInput(2), tables(place)), 'allReduce')).toContain('4096 directOneShot simple 1');
+    expect(rows(planned(hostInput(2), tables(directory)), 'allReduce')).toContain('4096 directOneShot simple 1');
   });
 
   test('heeds NCCL_ALGO, NCCL_PROTO and limits of channels', () => {
-    const place = stored(key, 'allReduce', [
+    const directory = stored(key, 'allReduce', [
       measured(direct, [8, 1], [1024, 1]),
       measured(tree, [8, 2], [1024, 2]),
       measured({ ...ring, channels: 2 }, [8, 3], [1024, 3]),
       measured(ring, [8, 4], [1024, 4]),
     ]);
-    const taken = (environment: Environment) => rows(planned(hostInput(2), tables(place), environment), 'allReduce')[1];
+    const taken = (environment: Environment) =>
+      rows(planned(hostInput(2), tables(directory), environment), 'allReduce')[1];
     expect(taken({ NCCL_ALGO: 'ring' })).toBe('1024 ring simple 2');
     expect(taken({ NCCL_ALGO: 'ring', NCCL_MAX_NCHANNELS: '1' })).toBe('1024 ring simple 1');
     expect(taken({ NCCL_PROTO: 'll' })).toBe('1024 tree ll 1');
   });
 
-  test('never has a form that the engine lacks', () => {
-    const place = stored(key, 'allGather', [measured(tree, [8, 1]), measured({ ...ring, protocol: 'll128' }, [8, 1])]);
-    expect(rows(planned(hostInput(2), tables(place)), 'allGather')).toEqual(rows(plain, 'allGather'));
+  test('never has a variant that the engine lacks', () => {
+    const directory = stored(key, 'allGather', [
+      measured(tree, [8, 1]),
+      measured({ ...ring, protocol: 'll128' }, [8, 1]),
+    ]);
+    expect(rows(planned(hostInput(2), tables(directory)), 'allGather')).toEqual(rows(plain, 'allGather'));
   });
 
   test('of other ranks, cores or hosts is none', () => {
-    const place = stored(key, 'allReduce', [measured(ring, [8, 1])]);
-    expect(planned(hostInput(3), tables(place))).toEqual(planned(hostInput(3), null));
+    const directory = stored(key, 'allReduce', [measured(ring, [8, 1])]);
+    expect(planned(hostInput(3), tables(directory))).toEqual(planned(hostInput(3), null));
     const cores = { ...hostInput(2), hosts: hostInput(2).hosts.map((host) => ({ ...host, cores: 1 })) };
-    expect(planned(cores, tables(place))).toEqual(planned(cores, null));
+    expect(planned(cores, tables(directory))).toEqual(planned(cores, null));
     expect(seen.uses).toEqual([]);
   });
 });
@@ -270,7 +274,7 @@ describe('a plan by a table', () => {
 describe('on GPUs', () => {
   const input = gpuInput(8);
   const key = keyOf(input);
-  const forms = [
+  const variants = [
     measured({ algorithm: 'directTwoShot', protocol: 'll128', channels: 16, threads: 512 }, [8, 1], [2 ** 20, 1]),
     measured({ ...ring, channels: 64, threads: 512 }, [2 ** 22, 9], [2 ** 24, 9]),
   ];
@@ -289,7 +293,7 @@ describe('on GPUs', () => {
   });
 
   test('whole lines have something to fall back to', () => {
-    const plan = planned(input, tables(stored(key, 'allReduce', forms)));
+    const plan = planned(input, tables(stored(key, 'allReduce', variants)));
     validatePlan(plan);
     const all = rows(plan, 'allReduce');
     expect(all.some((row) => row.endsWith('directTwoShot ll128 16 | directTwoShot simple 16'))).toBe(true);
@@ -302,10 +306,10 @@ describe('on GPUs', () => {
       collectives: ['allReduce'],
       full: false,
       preferences: NO_PREFERENCES,
-      said: [],
+      settings: [],
       memory: null,
     } as const;
-    const found = findTable(stored(key, 'allReduce', forms), key);
+    const found = findTable(stored(key, 'allReduce', variants), key);
     const shown = viewOf(cluster, { ...options, sizes: [8, 2 ** 24, 2 ** 26], table: found });
     const without = viewOf(cluster, { ...options, sizes: [2 ** 26], table: null });
     expect(shown.table).toBe(found?.file);
@@ -317,9 +321,9 @@ describe('on GPUs', () => {
   });
 
   test('fewer channels than were measured take what they have', () => {
-    const fewer = { ...input, peers: input.peers.map((peer) => ({ ...peer, mostChannels: 8 })) };
-    const plan = planned(fewer, tables(stored(key, 'allReduce', forms)));
-    expect(plan.tuning.flatMap((row) => row.forms).every(({ channels }) => channels <= 8)).toBe(true);
+    const fewer = { ...input, peers: input.peers.map((peer) => ({ ...peer, maxChannels: 8 })) };
+    const plan = planned(fewer, tables(stored(key, 'allReduce', variants)));
+    expect(plan.tuning.flatMap((row) => row.variants).every(({ channels }) => channels <= 8)).toBe(true);
   });
 });
 
@@ -328,7 +332,7 @@ describe.each([
   ['GPUs', gpuInput(8)],
   ['two GPUs', gpuInput(2)],
 ])('a plan for measuring, on %s', (_, input) => {
-  const plan = planned(input, tables(directory, true));
+  const plan = planned(input, tables(scratch, true));
   const plain = planned(input, null);
 
   test('is a plan', () => {
@@ -336,31 +340,31 @@ describe.each([
     expect(decodeHostPlan(encodeHost(plan)).plan.tuning).toHaveLength(plan.tuning.length);
   });
 
-  test('has every form by its number, and what would be planned', () => {
+  test('has every variant by its number, and what would be planned', () => {
     for (const collective of ['allReduce', 'broadcast', 'sendRecv'] as const) {
       const own = plan.tuning.filter((row) => row.collective === collective);
       const numbered = own.filter(({ upToBytes }) => upToBytes !== null && upToBytes >= NUMBERED_FROM);
-      expect(numbered.map(({ upToBytes }) => upToBytes)).toEqual(numbered.map((_row, place) => NUMBERED_FROM + place));
-      const candidates = new Set(numbered.map(({ forms: [first] }) => nameOf(first)));
+      expect(numbered.map(({ upToBytes }) => upToBytes)).toEqual(numbered.map((_row, index) => NUMBERED_FROM + index));
+      const candidates = new Set(numbered.map(({ variants: [first] }) => nameOf(first)));
       expect(candidates.size).toBe(numbered.length);
       for (const {
-        forms: [first],
+        variants: [first],
       } of plain.tuning.filter((row) => row.collective === collective))
         expect(candidates).toContain(nameOf(first));
     }
   });
 
-  test('has for bytes what jobs take: a form may be made of another collective', () => {
+  test('has for bytes what jobs take: a variant may be made of another collective', () => {
     for (const collective of COLLECTIVES) {
       for (let bytes = 1; bytes < NUMBERED_FROM; bytes *= 3)
-        expect(formsAt(plan, collective, bytes)).toEqual(formsAt(plain, collective, bytes));
+        expect(variantsAt(plan, collective, bytes)).toEqual(variantsAt(plain, collective, bytes));
     }
   });
 });
 
-function formsAt({ tuning }: CommPlan, name: CollectiveName, bytes: number): readonly Form[] | undefined {
+function variantsAt({ tuning }: CommPlan, name: CollectiveName, bytes: number): readonly Variant[] | undefined {
   return tuning.find(({ collective, upToBytes }) => collective === name && (upToBytes === null || bytes <= upToBytes))
-    ?.forms;
+    ?.variants;
 }
 
 function encodeHost(plan: CommPlan): Uint8Array {
@@ -368,12 +372,12 @@ function encodeHost(plan: CommPlan): Uint8Array {
   return assembleHostPlan(encoded.body, encoded.host(0).bytes);
 }
 
-function nameOf(form: Form | undefined): string {
-  return `${form?.algorithm} ${form?.protocol} ${form?.channels} ${form?.threads}`;
+function nameOf(variant: Variant | undefined): string {
+  return `${variant?.algorithm} ${variant?.protocol} ${variant?.channels} ${variant?.threads}`;
 }
 
 describe('the names of hardware', () => {
-  const root = mkdtempSync(join(directory, 'root-'));
+  const root = mkdtempSync(join(scratch, 'root-'));
   const write = (path: string, text: string): void => {
     mkdirSync(join(root, path, '..'), { recursive: true });
     writeFileSync(join(root, path), text);

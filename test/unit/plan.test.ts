@@ -104,7 +104,7 @@ describe('a CommPlan as JSON', () => {
     [
       'an unknown algorithm',
       (text) => text.replace('"directTwoShot"', '"magic"'),
-      /^p\.json: tuning\.1\.forms\.0\.algorithm: /,
+      /^p\.json: tuning\.1\.variants\.0\.algorithm: /,
     ],
     [
       'an unknown field',

@@ -11,13 +11,13 @@ function rowsIn(environment: Readonly<Record<string, string>>): readonly TuningR
   return new Planner(null, environment).plan(gpuInput(4), true).tuning;
 }
 
-function isDirectSimple({ collective, forms }: TuningRow, wanted: CollectiveName): boolean {
-  return collective === wanted && forms[0]?.algorithm === 'directOneShot' && forms[0].protocol === 'simple';
+function isDirectSimple({ collective, variants }: TuningRow, wanted: CollectiveName): boolean {
+  return collective === wanted && variants[0]?.algorithm === 'directOneShot' && variants[0].protocol === 'simple';
 }
 
 /** The largest size that goes under LL or LL128. */
 function lastWithLines(rows: readonly TuningRow[], collective: CollectiveName): number {
-  const lines = rows.filter((row) => row.collective === collective && row.forms[0]?.protocol !== 'simple');
+  const lines = rows.filter((row) => row.collective === collective && row.variants[0]?.protocol !== 'simple');
   return lines.at(-1)?.upToBytes ?? Infinity;
 }
 
@@ -30,20 +30,20 @@ describe('the planner, for GPUs,', () => {
     expect(decodeHostPlan(encodeHostPlan(plan, 0)).plan.tuning).toHaveLength(plan.tuning.length);
   });
 
-  test('takes LL128 only where lines arrive whole, and has another form where they do not', () => {
-    for (const { forms } of gpuPlan(4).tuning) {
-      for (const [place, { protocol, requires }] of forms.entries()) {
+  test('takes LL128 only where lines arrive whole, and has another variant where they do not', () => {
+    for (const { variants } of gpuPlan(4).tuning) {
+      for (const [index, { protocol, requires }] of variants.entries()) {
         if (protocol !== 'll128') continue;
         expect(requires).toContain('wholeLines');
-        expect(forms[place + 1]?.protocol).toBe('simple');
+        expect(variants[index + 1]?.protocol).toBe('simple');
       }
     }
   });
 
   test('needs no more threads and channels for a few bytes than move them at once', () => {
     const [first, ...others] = gpuPlan(4).tuning.filter(({ collective }) => collective === 'allReduce');
-    expect(first?.forms[0]).toMatchObject({ algorithm: 'directOneShot', protocol: 'll', channels: 1, threads: 64 });
-    const last = others.at(-1)?.forms ?? [];
+    expect(first?.variants[0]).toMatchObject({ algorithm: 'directOneShot', protocol: 'll', channels: 1, threads: 64 });
+    const last = others.at(-1)?.variants ?? [];
     expect(last[0]).toMatchObject({ algorithm: 'copyEngine', requires: ['publishedAddresses'] });
     expect(last[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', threads: 512, requires: [] });
   });
@@ -51,13 +51,13 @@ describe('the planner, for GPUs,', () => {
   test('cuts what copy engines broadcast only where somebody sends it on', () => {
     for (const ranks of [2, 3, 8]) {
       const rows = gpuPlan(ranks).tuning.filter(({ collective }) => collective === 'broadcast');
-      const chunks = rows.flatMap(({ forms }) => forms.filter(({ algorithm }) => algorithm === 'copyEngine'));
+      const chunks = rows.flatMap(({ variants }) => variants.filter(({ algorithm }) => algorithm === 'copyEngine'));
       expect(chunks).not.toEqual([]);
       for (const { chunkBytes } of chunks) expect(chunkBytes).toBe(ranks === 2 ? 2 ** 40 : 32 * 2 ** 20);
     }
   });
 
-  test('lets copy engines move whatever is large and only moves, and has another form where ranks do not agree', () => {
+  test('lets copy engines move whatever is large and only moves, and has another variant where ranks do not agree', () => {
     for (const ranks of [2, 4, 8]) {
       for (const row of gpuPlan(ranks).tuning) {
         const moves = !['reduce', 'barrier'].includes(row.collective);
@@ -65,28 +65,28 @@ describe('the planner, for GPUs,', () => {
         // One rank's links are all that a gather or scatter has: kernels do more of them as fast.
         const large = (['gather', 'scatter'].includes(row.collective) ? 256 : 32) * 1024 * 1024;
         const isLarge = row.upToBytes === null || row.upToBytes >= large;
-        const byCopies = row.forms.filter(({ algorithm }) => algorithm === 'copyEngine');
+        const byCopies = row.variants.filter(({ algorithm }) => algorithm === 'copyEngine');
         if (isLarge && !pulls) expect(byCopies).toHaveLength(moves ? 1 : 0);
-        for (const form of byCopies) expect(form.requires).toEqual(['publishedAddresses']);
+        for (const variant of byCopies) expect(variant.requires).toEqual(['publishedAddresses']);
         // What reads the others' operands is a kernel, of few blocks.
         for (const { channels } of byCopies) expect(channels).toBe(pulls ? 16 : 1);
-        expect(row.forms.at(-1)?.requires).toEqual([]);
+        expect(row.variants.at(-1)?.requires).toEqual([]);
       }
     }
     for (const wishes of [{ NCCL_P2P_DISABLE: '1' }, { NCCL_P2P_LEVEL: 'LOC' }, { NCCL_P2P_LEVEL: '0' }]) {
-      const forms = rowsIn(wishes).flatMap((row) => row.forms);
-      expect(forms.filter(({ algorithm }) => algorithm === 'copyEngine')).toEqual([]);
+      const variants = rowsIn(wishes).flatMap((row) => row.variants);
+      expect(variants.filter(({ algorithm }) => algorithm === 'copyEngine')).toEqual([]);
     }
     const direct = rowsIn({ NCCL_ALGO: 'copyengine' }).filter(({ collective }) => collective === 'allGather');
-    expect(direct.map(({ forms }) => forms[0]?.algorithm)).toEqual(direct.map(() => 'copyEngine'));
+    expect(direct.map(({ variants }) => variants[0]?.algorithm)).toEqual(direct.map(() => 'copyEngine'));
   });
 
   test('does as NCCL_ALGO and NCCL_PROTO wish, where a collective has it', () => {
     const rows = rowsIn({ NCCL_PROTO: 'simple' }).filter(({ collective }) => collective !== 'barrier');
-    const protocols = rows.map(({ forms }) => forms[0]?.protocol);
+    const protocols = rows.map(({ variants }) => variants[0]?.protocol);
     expect(new Set(protocols)).toEqual(new Set(['simple']));
     const allReduce = rowsIn({ NCCL_ALGO: 'tree' }).filter(({ collective }) => collective === 'allReduce');
-    expect(new Set(allReduce.map(({ forms }) => forms[0]?.algorithm))).toEqual(new Set(['tree']));
+    expect(new Set(allReduce.map(({ variants }) => variants[0]?.algorithm))).toEqual(new Set(['tree']));
   });
 
   test.each([4, 8, 16])('keeps to %i multiprocessors, and goes over to Simple sooner', (most) => {
@@ -95,9 +95,9 @@ describe('the planner, for GPUs,', () => {
       const plan = new Planner(null, { NCCLRUN_MAX_SMS: String(most) }).plan(gpuInput(ranks), true);
       validatePlan(plan);
       expect(plan.channels).toHaveLength(most);
-      for (const { collective, forms } of plan.tuning) {
-        for (const { channels } of forms) expect(channels).toBeLessThanOrEqual(most);
-        const [first] = forms;
+      for (const { collective, variants } of plan.tuning) {
+        for (const { channels } of variants) expect(channels).toBeLessThanOrEqual(most);
+        const [first] = variants;
         // Where it becomes messages, it has a block for each of them, and some for copies.
         const messages = 2 * (ranks - 1);
         const isInMessages = most - plan.copyChannels >= messages && first?.protocol === 'simple';
@@ -113,7 +113,7 @@ describe('the planner, for GPUs,', () => {
   test('leaves large reductions of more than two ranks to rings, whose slots are large, unless it is told not to', () => {
     const large = (environment: Readonly<Record<string, string>>): string | undefined => {
       const rows = rowsIn(environment).filter(({ collective }) => collective === 'reduceScatter');
-      return rows.map(({ forms }) => `${forms[0]?.algorithm} ${forms[0]?.protocol}`).at(-1);
+      return rows.map(({ variants }) => `${variants[0]?.algorithm} ${variants[0]?.protocol}`).at(-1);
     };
     expect(rowsIn({}).some((row) => isDirectSimple(row, 'reduceScatter'))).toBe(false);
     expect(large({})).toBe('ring simple');

@@ -18,8 +18,8 @@ const CASES = 400 * Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 1);
 const peer: Omit<PlannedPeer, 'host' | 'device' | 'busId'> = {
   listenPort: 4000,
   cudaDevice: 0,
-  multiprocessors: 132,
-  mostChannels: 0,
+  smCount: 132,
+  maxChannels: 0,
   communicators: 0,
   pidHash: '1',
 };
@@ -62,25 +62,25 @@ it('random machines and random ranks on them', () => {
 });
 
 /** "collective algorithm protocol" by size. */
-function formsOf({ tuning }: CommPlan, collective: string): string[] {
+function variantsOf({ tuning }: CommPlan, collective: string): string[] {
   const rows = tuning.filter((row) => row.collective === collective);
-  const forms = rows.map(({ forms: [form] }) => `${form?.algorithm} ${form?.protocol}`);
-  return forms.filter((form, place) => form !== forms[place - 1]);
+  const variants = rows.map(({ variants: [variant] }) => `${variant?.algorithm} ${variant?.protocol}`);
+  return variants.filter((variant, index) => variant !== variants[index - 1]);
 }
 
-it('GPUs get the forms that the model says are fastest, as sizes grow', () => {
+it('GPUs get the variants that the model says are fastest, as sizes grow', () => {
   const two = planCommunicator(gpuInput(2));
-  expect(formsOf(two, 'allReduce')).toEqual([
+  expect(variantsOf(two, 'allReduce')).toEqual([
     'directOneShot ll',
     'directOneShot ll128',
     'directTwoShot ll128',
     'directOneShot ll128',
     'copyEngine simple',
   ]);
-  expect(formsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'copyEngine simple']);
+  expect(variantsOf(two, 'sendRecv')).toEqual(['directOneShot ll', 'directOneShot ll128', 'copyEngine simple']);
   const eight = planCommunicator(gpuInput(8));
-  expect(formsOf(eight, 'allReduce')).toContain('directTwoShot ll128');
-  expect(formsOf(eight, 'barrier')).toEqual(['directOneShot ll']);
+  expect(variantsOf(eight, 'allReduce')).toContain('directTwoShot ll128');
+  expect(variantsOf(eight, 'barrier')).toEqual(['directOneShot ll']);
 });
 
 it('a machine that nobody knows still gets a plan, and so does one that has none of the GPUs', () => {
@@ -114,8 +114,8 @@ it('rings follow the links of the GPUs, however the ranks are numbered', () => {
     }));
     const { channels } = planCommunicator({ hosts: [host], peers, token: '0'.repeat(32) });
     for (const { ring } of channels) {
-      const pairs = ring.map((rank, place) => {
-        const [one = 0, other = 0] = [gpus[rank], gpus[ring.at(place - 1) ?? 0]];
+      const pairs = ring.map((rank, index) => {
+        const [one = 0, other = 0] = [gpus[rank], gpus[ring.at(index - 1) ?? 0]];
         return one < other ? `${one}${other}` : `${other}${one}`;
       });
       expect(pairs.toSorted()).toEqual(linked.toSorted());

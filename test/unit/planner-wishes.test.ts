@@ -21,8 +21,8 @@ function types(environment: Readonly<Record<string, string>>): string[] {
 
 describe('wishes', () => {
   it('are none by default', () => {
-    expect(plannerWishes({}).said).toEqual([]);
-    expect(plannerWishes({ NCCL_CROSS_NIC: '' }).said).toEqual([]);
+    expect(plannerWishes({}).settings).toEqual([]);
+    expect(plannerWishes({ NCCL_CROSS_NIC: '' }).settings).toEqual([]);
   });
 
   it('set the number of channels', () => {
@@ -48,7 +48,7 @@ describe('wishes', () => {
     expect(planned({ NCCLRUN_MAX_SMS: '3' }).channels).toBe(3);
     expect(planned({ NCCLRUN_MAX_SMS: '3', NCCL_MAX_NCHANNELS: '5' }).channels).toBe(3);
     expect(planned({ NCCLRUN_MAX_SMS: '5', NCCL_MAX_NCHANNELS: '3' }).channels).toBe(3);
-    expect(plannerWishes({ NCCLRUN_MAX_SMS: '3' }).said).toEqual(['NCCLRUN_MAX_SMS=3']);
+    expect(plannerWishes({ NCCLRUN_MAX_SMS: '3' }).settings).toEqual(['NCCLRUN_MAX_SMS=3']);
     expect(() => plannerWishes({ NCCLRUN_MAX_SMS: '0' })).toThrow(
       'NCCLRUN_MAX_SMS=0: a whole number from 1 to 9999 is wanted',
     );

@@ -22,8 +22,8 @@ function input(hostOf: readonly number[], cores = 64): PlanInput {
       device: 'host',
       cudaDevice: 0,
       busId: '0',
-      multiprocessors: 0,
-      mostChannels: 0,
+      smCount: 0,
+      maxChannels: 0,
       communicators: 0,
       pidHash: '1',
     })),
@@ -44,7 +44,7 @@ function randomInput(random: Random): PlanInput {
 function algorithms(hostOf: readonly number[], wish: string): string[] {
   const { tuning } = new Planner(null, { NCCL_ALGO: wish }).plan(input(hostOf), true);
   validatePlan({ ...planCommunicator(input(hostOf)), tuning });
-  return [...new Set(tuning.map(({ collective, forms }) => `${collective} ${forms[0]?.algorithm}`))];
+  return [...new Set(tuning.map(({ collective, variants }) => `${collective} ${variants[0]?.algorithm}`))];
 }
 
 /** "bytes algorithm protocol" of the rows for all_reduce and for send and receive, planned in that environment. */
@@ -53,14 +53,14 @@ function protocols(hostOf: readonly number[], environment: Readonly<Record<strin
   validatePlan({ ...planCommunicator(input(hostOf)), tuning });
   return tuning
     .filter(({ collective }) => collective === 'allReduce' || collective === 'sendRecv')
-    .map(({ upToBytes, forms }) => `${upToBytes} ${forms[0]?.algorithm} ${forms[0]?.protocol}`);
+    .map(({ upToBytes, variants }) => `${upToBytes} ${variants[0]?.algorithm} ${variants[0]?.protocol}`);
 }
 
 /** "bytes algorithm" of the rows for broadcast. */
 function broadcasts(hostOf: number[]): string[] {
   return planCommunicator(input(hostOf))
     .tuning.filter(({ collective }) => collective === 'broadcast')
-    .map(({ upToBytes, forms }) => `${upToBytes} ${forms[0]?.algorithm}`);
+    .map(({ upToBytes, variants }) => `${upToBytes} ${variants[0]?.algorithm}`);
 }
 
 /** Of ranks on hosts of two cores. */
@@ -90,7 +90,7 @@ describe('the planner', () => {
       const facts = randomInput(random);
       const [channel] = planCommunicator(facts).channels;
       const hosts = (channel?.ring ?? []).map((rank) => facts.peers[rank]?.host);
-      const visits = hosts.filter((host, place) => host !== hosts[place - 1]);
+      const visits = hosts.filter((host, index) => host !== hosts[index - 1]);
       expect(visits).toHaveLength(facts.hosts.length);
     }
   });
@@ -199,8 +199,8 @@ describe('the planner', () => {
         ...peer,
         device: 'cuda' as const,
         busId: `${rank + 1}0`,
-        multiprocessors: 132,
-        mostChannels: wishes[rank] ?? 0,
+        smCount: 132,
+        maxChannels: wishes[rank] ?? 0,
         communicators: 0,
       }));
       return planCommunicator({ ...facts, peers }).channels.length;
@@ -221,8 +221,8 @@ describe('the planner', () => {
       ...peer,
       device: 'cuda' as const,
       busId: '1b000',
-      multiprocessors: 132,
-      mostChannels: 0,
+      smCount: 132,
+      maxChannels: 0,
       communicators: 0,
     }));
     expect(() => planCommunicator({ ...facts, peers })).toThrow(UnplannableError);
@@ -256,7 +256,7 @@ describe('the planner', () => {
     );
     expect(take(cuda, gpuInput(2, 2))).toThrow(/the ranks use GPUs of 2 hosts/);
     const facts = gpuInput(2);
-    const small = { ...facts, peers: facts.peers.map((peer) => ({ ...peer, multiprocessors: 63 })) };
+    const small = { ...facts, peers: facts.peers.map((peer) => ({ ...peer, smCount: 63 })) };
     expect(take(cuda, small)).toThrow(
       /in cuda.json has 64 channels, .* rank 0 \(n0\) has 63: give a plan of at most 63/,
     );

@@ -18,7 +18,7 @@ const row = v.tuple([
   v.pipe(v.string(), v.transform(Number)),
 ]);
 
-/** Two H100, operations of a graph, 2026-11-24: of each form its best. */
+/** Two H100, operations of a graph, 2026-11-24: of each variant its best. */
 const measured = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h100.tsv'), 'utf8')
   .trim()
   .split('\n')
@@ -27,16 +27,18 @@ const measured = readFileSync(join(repository, 'test/unit/fixtures/forms-two-h10
 
 const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 2 }]);
 
-function choice(collective: (typeof COLLECTIVES)[number], form: string, protocol: string): Choice {
-  const found = choicesFor(collective, situation).find((one) => one.form === form && one.protocol === protocol);
-  if (found === undefined) throw new RangeError(`${collective} has no ${form} ${protocol}`);
+function choice(collective: (typeof COLLECTIVES)[number], algorithm: string, protocol: string): Choice {
+  const found = choicesFor(collective, situation).find(
+    (one) => one.algorithm === algorithm && one.protocol === protocol,
+  );
+  if (found === undefined) throw new RangeError(`${collective} has no ${algorithm} ${protocol}`);
   return found;
 }
 
 describe('two GPUs with NVLinks', () => {
   it('nineteen times in twenty are predicted within 30 %', () => {
-    const off = measured.map(([collective, form, protocol, bytes, microseconds]) =>
-      Math.abs(timeOf(choice(collective, form, protocol), bytes) / microseconds - 1),
+    const off = measured.map(([collective, algorithm, protocol, bytes, microseconds]) =>
+      Math.abs(timeOf(choice(collective, algorithm, protocol), bytes) / microseconds - 1),
     );
     const close = off.filter((one) => one <= 0.3).length;
     expect({ of: measured.length, enough: close >= 0.95 * measured.length }).toEqual({
@@ -45,7 +47,7 @@ describe('two GPUs with NVLinks', () => {
     });
   });
 
-  it('the form that is predicted to be fastest is within a tenth of the fastest nineteen times in twenty, and always within a fifth', () => {
+  it('the variant that is predicted to be fastest is within a tenth of the fastest nineteen times in twenty, and always within a fifth', () => {
     const slower: string[] = [];
     let operations = 0;
     let within = 0;
@@ -54,9 +56,9 @@ describe('two GPUs with NVLinks', () => {
       for (const bytes of new Set(rows.map(([, , , size]) => size))) {
         const timed = rows
           .filter(([, , , size]) => size === bytes)
-          .map(([, form, protocol, , microseconds]) => ({
+          .map(([, algorithm, protocol, , microseconds]) => ({
             microseconds,
-            predicted: timeOf(choice(collective, form, protocol), bytes),
+            predicted: timeOf(choice(collective, algorithm, protocol), bytes),
           }));
         const best = Math.min(...timed.map(({ microseconds }) => microseconds));
         const [chosen] = timed.toSorted((one, other) => one.predicted - other.predicted);

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { CollectiveName, CommPlan } from '../../control/plan/types.ts';
 import { gpuInput, planCommunicator } from '../rig/plans.ts';
 
-/** Microseconds of an operation under the first form of its row. */
+/** Microseconds of an operation under the first variant of its row. */
 function predicted({ tuning }: CommPlan, collective: CollectiveName, bytes: number): number {
   const row = tuning.find((one) => one.collective === collective && (one.upToBytes ?? Infinity) >= bytes);
-  const form = row?.forms[0];
-  if (form === undefined) throw new Error(`no form for ${collective} of ${bytes} bytes`);
-  return form.predictedMicroseconds + (form.predictedMicrosecondsPerMebibyte * bytes) / 2 ** 20;
+  const variant = row?.variants[0];
+  if (variant === undefined) throw new Error(`no variant for ${collective} of ${bytes} bytes`);
+  return variant.predictedMicroseconds + (variant.predictedMicrosecondsPerMebibyte * bytes) / 2 ** 20;
 }
 
 const KiB = 2 ** 10;

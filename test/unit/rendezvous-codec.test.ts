@@ -100,8 +100,8 @@ describe('facts of a rank', () => {
         hostHash: 'fedcba9876543210',
         busId: '1b0000',
         gpuDirect: true,
-        multiprocessors: 132,
-        mostChannels: 16,
+        smCount: 132,
+        maxChannels: 16,
         communicators: 3,
       }),
       'facts',
@@ -111,8 +111,8 @@ describe('facts of a rank', () => {
       hostHash: 'fedcba9876543210',
       busId: '1b0000',
       gpuDirect: true,
-      multiprocessors: 132,
-      mostChannels: 16,
+      smCount: 132,
+      maxChannels: 16,
       communicators: 3,
     });
     expect(decodePeerInfo(encodePeerInfo(info), 'facts')).toEqual(info);

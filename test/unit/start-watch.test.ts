@@ -1,6 +1,6 @@
 /** How the launcher judges a start: by progress, phase by phase. */
 import { expect, it } from 'vitest';
-import { describeStall, type StartStall, StartWatch, type StartWatchOptions } from '../../control/link/start-watch.ts';
+import { describeStall, StartWatch, type StartStall, type StartWatchOptions } from '../../control/link/start-watch.ts';
 
 const LONG = 1e6;
 
@@ -35,13 +35,13 @@ it('gives up a login shell that does not run our command', async () => {
 it('gives up a host that fell silent after its first word', async () => {
   const { start, stall } = watch({ leaseMs: 60, loginMs: 1 });
   start.login();
-  start.heard(true);
+  start.received(true);
   expect(await stall).toMatchObject({ type: 'silent', phase: 'starting' });
 });
 
 it('gives up a host that only says that it is at work', async () => {
   const { start, stall } = watch({ leaseMs: 200, advanceMs: 500 });
-  const signs = setInterval(() => start.heard(false), 20);
+  const signs = setInterval(() => start.received(false), 20);
   expect(await stall).toMatchObject({ type: 'silent', phase: 'starting' });
   clearInterval(signs);
 });

@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
-import { parseReachQuestion, parseStart, parseRankPositionsQuery } from '../../control/link/validate.ts';
+import { parseRankPositionsQuery, parseReachQuestion, parseStart } from '../../control/link/validate.ts';
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -44,7 +44,7 @@ import {
   rankEnvironment,
   usualEnvironment,
 } from './environment.ts';
-import { type Guardian, type GuardianOptions, removeByGuardian, startGuardian } from './guardian.ts';
+import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
 import { HangReporter } from './hang-reporter.ts';
 import { configurationNotes } from '../../control/nccl-configuration.ts';
 import { hostFacts, interfaceProblem } from './host-facts.ts';
@@ -394,7 +394,7 @@ export class Agent {
   }
 
   #fromGuardian(frame: Frame): void {
-    this.#guardianLease.heard();
+    this.#guardianLease.renew();
     switch (frame.kind) {
       case FrameKind.spawned: {
         const { pid } = decodeSpawned(frame.payload);

@@ -19,7 +19,7 @@ import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import { exitOf } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { loadNative } from '../engine/load.ts';
-import { type ProcessExit, NativeLink } from '../engine/native-link.ts';
+import { NativeLink, type ProcessExit } from '../engine/native-link.ts';
 import { messageOf } from '../../control/message-of.ts';
 import type { LeaseTerms } from './uplink.ts';
 
@@ -130,11 +130,11 @@ export class Branches {
   }
 
   #hear(number: number, branch: Branch, frame: Frame): void {
-    if (frame.kind === FrameKind.staging) branch.watch.heard(true);
+    if (frame.kind === FrameKind.staging) branch.watch.received(true);
     else branch.watch.stop();
     if (frame.kind !== FrameKind.staging)
       branch.lease ??= new Lease({ ...this.#terms, onSilent: (silentMs) => this.#silent(number, branch, silentMs) });
-    branch.lease?.heard();
+    branch.lease?.renew();
     if (frame.kind !== FrameKind.heartbeat) this.#gathered.add(number, frame);
   }
 

@@ -12,7 +12,7 @@ export interface TuningListener {
 /** null: there are none, or they are not wanted. */
 export type OwnTables = () => Promise<Tables> | null;
 
-/** `environment`: NCCLRUN_TUNE=0 takes no table; =measure: plans have every form, each by its number. */
+/** `environment`: NCCLRUN_TUNE=0 takes no table; =measure: plans have every variant, each by its number. */
 export function findTables(environment: NodeJS.ProcessEnv, listener: TuningListener): OwnTables {
   let found: Promise<Tables> | null | undefined;
   return () => {

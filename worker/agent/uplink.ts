@@ -7,7 +7,7 @@ import type { Link } from '../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../control/messages/frame.ts';
 import type { AgentOrder } from '../../control/messages/link.ts';
 import { Branches, type StartBranch } from './branches.ts';
-import { type TcpConnection, TcpSilence } from './tcp-silence.ts';
+import { TcpSilence, type TcpConnection } from './tcp-silence.ts';
 
 export type LeaseTerms = Pick<AgentOrder, 'leaseMs' | 'heartbeatMs'>;
 
@@ -38,7 +38,7 @@ export class Uplink {
 
   /** True: the frame is for nobody else. @throws ProtocolError for one that makes no sense */
   receive(frame: Frame): boolean {
-    this.#lease.heard();
+    this.#lease.renew();
     switch (frame.kind) {
       case FrameKind.heartbeat:
         this.#branches.beat();

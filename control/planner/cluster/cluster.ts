@@ -7,7 +7,7 @@
 import type { FoundChannel, Graph } from '../search/graph.ts';
 import { agree } from './agreement.ts';
 import type { Agreement } from './agreement.ts';
-import { placeInDoubleTree } from './double-tree.ts';
+import { positionInDoubleTree } from './double-tree.ts';
 import type { HostShape } from './host-shape.ts';
 import { ANY_CHANNELS } from '../input/limits.ts';
 import type { ChannelLimits } from '../input/limits.ts';
@@ -48,14 +48,10 @@ export class Cluster {
   readonly #hostOf: Int32Array;
   readonly #gpuOf: Int32Array;
   /** By shape and channel before doubling: GPU → its place in the order. */
-  readonly #ringPlaces: readonly (readonly Int32Array[])[];
-  readonly #treePlaces: readonly (readonly Int32Array[])[];
+  readonly #ringPositions: readonly (readonly Int32Array[])[];
+  readonly #treePositions: readonly (readonly Int32Array[])[];
 
-  constructor(
-    shapes: readonly HostShape[],
-    hosts: readonly ClusterHost[],
-    { least, most }: ChannelLimits = ANY_CHANNELS,
-  ) {
+  constructor(shapes: readonly HostShape[], hosts: readonly ClusterHost[], { min, max }: ChannelLimits = ANY_CHANNELS) {
     this.shapes = shapes;
     this.hosts = hosts;
     this.ranks = hosts.reduce((sum, { ranks }) => sum + ranks.length, 0);
@@ -64,7 +60,7 @@ export class Cluster {
     const channels = Math.min(ring.channels, tree.channels);
     this.ring = { ...ring, channels };
     this.tree = { ...tree, channels };
-    this.channels = Math.max(1, Math.min(Math.max(channels * 2, least), most));
+    this.channels = Math.max(1, Math.min(Math.max(channels * 2, min), max));
     this.#hostOf = new Int32Array(this.ranks);
     this.#gpuOf = new Int32Array(this.ranks);
     hosts.forEach(({ ranks }, host) => {
@@ -74,8 +70,8 @@ export class Cluster {
         this.#gpuOf[rank] = gpu;
       }
     });
-    this.#ringPlaces = shapes.map((shape) => shape.ring.channels.map(placesIn));
-    this.#treePlaces = shapes.map((shape) => shape.tree.channels.map(placesIn));
+    this.#ringPositions = shapes.map((shape) => shape.ring.channels.map(positionsIn));
+    this.#treePositions = shapes.map((shape) => shape.tree.channels.map(positionsIn));
   }
 
   hostOf(rank: number): number {
@@ -94,18 +90,18 @@ export class Cluster {
     const host = this.hostOf(rank);
     const { order } = this.#ringChannel(host, channel);
     const gpu = this.#gpuOf[rank] ?? 0;
-    const place = this.#ringPlaces[this.#shapeIndex(host)]?.[this.#ringIndex(host, channel)]?.[gpu] ?? 0;
+    const position = this.#ringPositions[this.#shapeIndex(host)]?.[this.#ringIndex(host, channel)]?.[gpu] ?? 0;
     return {
-      previous: this.#ringStep(host, channel, place - 1, order),
-      next: this.#ringStep(host, channel, place + 1, order),
+      previous: this.#ringStep(host, channel, position - 1, order),
+      next: this.#ringStep(host, channel, position + 1, order),
     };
   }
 
   /** The GPU at `place` of a host's order; before its beginning or behind its end the neighbouring host's nearest. */
-  #ringStep(host: number, channel: number, place: number, order: readonly number[]): Neighbour {
-    const gpu = order[place];
+  #ringStep(host: number, channel: number, position: number, order: readonly number[]): Neighbour {
+    const gpu = order[position];
     if (gpu !== undefined) return local(this.#rankAt(host, gpu));
-    const isNext = place > 0;
+    const isNext = position > 0;
     const count = this.hosts.length;
     const other = (host + (isNext ? 1 : count - 1)) % count;
     const there = this.#ringChannel(other, channel);
@@ -123,27 +119,27 @@ export class Cluster {
     const { order, nets } = this.#treeChannel(host, channel);
     const gpu = this.#gpuOf[rank] ?? 0;
     const index = channel % this.tree.channels;
-    const place = this.#treePlaces[this.#shapeIndex(host)]?.[index]?.[gpu] ?? 0;
+    const position = this.#treePositions[this.#shapeIndex(host)]?.[index]?.[gpu] ?? 0;
     const which = Math.floor(channel / this.tree.channels) % 2 === 0 ? 0 : 1;
-    const tree = placeInDoubleTree(this.hosts.length, host, which);
+    const tree = positionInDoubleTree(this.hosts.length, host, which);
     const children: Neighbour[] = [];
-    const below = order[place + 1];
+    const below = order[position + 1];
     if (below !== undefined) children.push(local(this.#rankAt(host, below)));
     for (const child of tree.children) {
-      if (place !== childPlace(this.#graphOfTree(host), order.length, child.number)) continue;
-      children.push(this.#far(child.place, channel, 0, nets?.[1] ?? -1));
+      if (position !== childPosition(this.#graphOfTree(host), order.length, child.number)) continue;
+      children.push(this.#far(child.position, channel, 0, nets?.[1] ?? -1));
     }
-    if (place > 0) return { parent: local(this.#rankAt(host, order[place - 1] ?? 0)), children };
+    if (position > 0) return { parent: local(this.#rankAt(host, order[position - 1] ?? 0)), children };
     if (tree.parent === -1) return { parent: null, children };
     const parentOrder = this.#treeChannel(tree.parent, channel).order;
-    const at = childPlace(this.#graphOfTree(tree.parent), parentOrder.length, tree.childNumber);
+    const at = childPosition(this.#graphOfTree(tree.parent), parentOrder.length, tree.childNumber);
     return { parent: this.#far(tree.parent, channel, at, nets?.[0] ?? -1), children };
   }
 
   /** The GPU at `place` of another host's chain. Parents are reached by their outgoing NIC. */
-  #far(host: number, channel: number, place: number, ownNic: number): Neighbour {
+  #far(host: number, channel: number, position: number, ownNic: number): Neighbour {
     const { order, nets } = this.#treeChannel(host, channel);
-    return { rank: this.#rankAt(host, order[place] ?? 0), ownNic, otherNic: nets?.[place === 0 ? 0 : 1] ?? -1 };
+    return { rank: this.#rankAt(host, order[position] ?? 0), ownNic, otherNic: nets?.[position === 0 ? 0 : 1] ?? -1 };
   }
 
   #shapeIndex(host: number): number {
@@ -182,14 +178,14 @@ function local(rank: number): Neighbour {
   return { rank, ownNic: -1, otherNic: -1 };
 }
 
-function placesIn({ order }: FoundChannel): Int32Array {
-  const places = new Int32Array(order.length);
-  order.forEach((gpu, place) => (places[gpu] = place));
-  return places;
+function positionsIn({ order }: FoundChannel): Int32Array {
+  const positions = new Int32Array(order.length);
+  order.forEach((gpu, position) => (positions[gpu] = position));
+  return positions;
 }
 
 /** Where in a host's chain a child on another host hangs. */
-function childPlace({ pattern }: Graph, gpus: number, number: 0 | 1): number {
+function childPosition({ pattern }: Graph, gpus: number, number: 0 | 1): number {
   const second = Math.min(1, gpus - 1);
   if (pattern === 'splitTree') return second;
   return pattern === 'balancedTree' && number === 0 ? second : 0;

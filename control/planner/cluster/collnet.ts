@@ -6,7 +6,7 @@ import { agree } from './agreement.ts';
 import type { Cluster } from './cluster.ts';
 import type { FoundChannel, Graph } from '../search/graph.ts';
 
-interface CollnetPlace {
+interface CollnetPosition {
   /** Towards the network on this channel, or back. */
   readonly direction: 'up' | 'down';
   /** The rank nearer to the network; of the master the number of ranks, which stands for the network. */
@@ -46,18 +46,18 @@ export class Collnet {
     return this.#half * 2;
   }
 
-  place(rank: number, channel: number): CollnetPlace {
+  positionOf(rank: number, channel: number): CollnetPosition {
     const host = this.#cluster.hostOf(rank);
     const { ranks, shape } = this.#cluster.hosts[host] ?? { ranks: [], shape: 0 };
     const chain = this.#chains[shape];
     const { order, nets } = chain?.channels[channel % this.#half] ?? NO_CHANNEL;
-    const place = order.findIndex((gpu) => ranks[gpu] === rank);
+    const position = order.findIndex((gpu) => ranks[gpu] === rank);
     const rankAt = (at: number): number => ranks[order[at] ?? -1] ?? -1;
     const sender = chain?.pattern === 'splitTree' ? Math.min(1, order.length - 1) : 0;
     return {
       direction: channel < this.#half ? 'up' : 'down',
-      up: place === 0 ? this.#cluster.ranks : rankAt(place - 1),
-      down: rankAt(place + 1),
+      up: position === 0 ? this.#cluster.ranks : rankAt(position - 1),
+      down: rankAt(position + 1),
       depth: order.length,
       receiveMaster: rankAt(0),
       sendMaster: rankAt(sender),

@@ -3,7 +3,7 @@
  * hands on about as much as it gets. P. Sanders, J. Speck, J. L. Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,
  * Parallel Computing 35 (2009).
  */
-interface TreePlace {
+interface TreePosition {
   /** -1: the root. */
   readonly parent: number;
   /** Which of the parent's children it is; of the root 0. */
@@ -13,7 +13,7 @@ interface TreePlace {
 }
 
 interface TreeChild {
-  readonly place: number;
+  readonly position: number;
   readonly number: 0 | 1;
 }
 
@@ -26,39 +26,39 @@ interface TreeChild {
  *            ┌─┴─┐   ┌─┴─┐
  *            1   3   5   7
  */
-export function placeInDoubleTree(count: number, place: number, which: 0 | 1): TreePlace {
-  if (which === 0) return placeInTree(count, place);
+export function positionInDoubleTree(count: number, position: number, which: 0 | 1): TreePosition {
+  if (which === 0) return positionInTree(count, position);
   // The second is the first with all places moved by one, or, of an even number, seen in a mirror.
   const isOdd = count % 2 === 1;
   const there = (at: number): number => (isOdd ? (at + count - 1) % count : count - 1 - at);
   const back = (at: number): number => (isOdd ? (at + 1) % count : count - 1 - at);
-  const { parent, children, childNumber } = placeInTree(count, there(place));
+  const { parent, children, childNumber } = positionInTree(count, there(position));
   return {
     parent: parent === -1 ? -1 : back(parent),
     childNumber,
-    children: children.map((child) => ({ place: back(child.place), number: child.number })),
+    children: children.map((child) => ({ position: back(child.position), number: child.number })),
   };
 }
 
-function placeInTree(count: number, place: number): TreePlace {
-  if (place === 0) {
+function positionInTree(count: number, position: number): TreePosition {
+  if (position === 0) {
     const below = count > 1 ? highestBit(count - 1) : 0;
-    return { parent: -1, childNumber: 0, children: below === 0 ? [] : [{ place: below, number: 1 }] };
+    return { parent: -1, childNumber: 0, children: below === 0 ? [] : [{ position: below, number: 1 }] };
   }
-  const bit = place & -place;
-  const above = (place ^ bit) | (bit << 1);
-  const parent = above < count ? above : place ^ bit;
+  const bit = position & -position;
+  const above = (position ^ bit) | (bit << 1);
+  const parent = above < count ? above : position ^ bit;
   const children: TreeChild[] = [];
   if (bit > 1) {
-    children.push({ place: place - (bit >> 1), number: 0 });
+    children.push({ position: position - (bit >> 1), number: 0 });
     // Behind the end of the last, incomplete part of the tree the next smaller part takes its place.
     for (let half = bit >> 1; half > 0; half >>= 1) {
-      if (place + half >= count) continue;
-      children.push({ place: place + half, number: 1 });
+      if (position + half >= count) continue;
+      children.push({ position: position + half, number: 1 });
       break;
     }
   }
-  return { parent, children, childNumber: place < parent ? 0 : 1 };
+  return { parent, children, childNumber: position < parent ? 0 : 1 };
 }
 
 function highestBit(value: number): number {

@@ -5,7 +5,7 @@
 import { distance } from '../machine/path.ts';
 import type { PathType } from '../machine/path.ts';
 import type { Cluster, RingNeighbours, TreeNeighbours } from './cluster.ts';
-import { placeInDoubleTree } from './double-tree.ts';
+import { positionInDoubleTree } from './double-tree.ts';
 import type { HostShape } from './host-shape.ts';
 
 /** A rank's way to the network. */
@@ -66,10 +66,10 @@ export class Hierarchy {
 
   /** `which`: of the two trees, each for half of the data. */
   treeNeighbours(rank: number, which: 0 | 1): TreeNeighbours {
-    const { parent, children } = placeInDoubleTree(this.#cluster.hosts.length, this.#cluster.hostOf(rank), which);
+    const { parent, children } = positionInDoubleTree(this.#cluster.hosts.length, this.#cluster.hostOf(rank), which);
     return {
       parent: parent === -1 ? null : this.#neighbour(rank, parent),
-      children: children.map((child) => this.#neighbour(rank, child.place)),
+      children: children.map((child) => this.#neighbour(rank, child.position)),
     };
   }
 

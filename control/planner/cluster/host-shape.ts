@@ -7,7 +7,7 @@ import type { NamedGraphs } from '../search/graph-xml.ts';
 import { readGraphs } from '../search/read-graphs.ts';
 import { search } from '../search/search.ts';
 import { SearchContext } from '../search/context.ts';
-import { MOST_CHANNELS } from '../input/limits.ts';
+import { MAX_CHANNELS } from '../input/limits.ts';
 import { linkLoads, shareOf } from '../verify/link-loads.ts';
 import { hasSplitNvlinks } from './split-nvlink.ts';
 
@@ -38,16 +38,17 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
   const given = graphs === null ? NO_GRAPHS : givenGraphs(graphs, routes, acrossHosts);
   const context = new SearchContext(routes);
   const gpus = routes.machine.gpus.length;
-  const find = (pattern: Pattern, least: number, most: number, collnetOnly = false): Graph | null =>
-    search(context, { pattern, acrossHosts, collnetOnly, least, most, crossNic });
-  const all = mostChannels(gpus);
+  const find = (pattern: Pattern, minChannels: number, maxChannels: number, collnetOnly = false): Graph | null =>
+    search(context, { pattern, acrossHosts, collnetOnly, minChannels, maxChannels, crossNic });
+  const all = possibleChannels(gpus);
   // Trees have as many channels as rings, and need two there. Where two rings do not fit, one is better than none.
   const pairs = all > 1 && hasSplitNvlinks(routes) ? find('ring', 2, all) : null;
   const rings = given.ring ?? pairs ?? find('ring', 1, all) ?? simpleOrder('ring', routes, 1, acrossHosts);
-  const most = rings.channels.length;
-  const trees = given.tree ?? find('balancedTree', most, most) ?? simpleOrder('tree', routes, most, acrossHosts);
+  const ringCount = rings.channels.length;
+  const trees =
+    given.tree ?? find('balancedTree', ringCount, ringCount) ?? simpleOrder('tree', routes, ringCount, acrossHosts);
   // Given ones may differ in number: every channel has both.
-  const count = Math.min(most, trees.channels.length);
+  const count = Math.min(ringCount, trees.channels.length);
   const ring = firstChannels(rings, count);
   const tree = firstChannels(trees, count);
   const reduces = routes.machine.nets.some(({ collnet }) => collnet);
@@ -63,8 +64,8 @@ export function shapeOf(routes: Routes, acrossHosts: boolean, options: ShapeOpti
 /** A search calls itself once for each GPU of each channel. Real hosts have fewer GPUs than it takes to get fewer channels. */
 const DEEPEST_SEARCH = 1500;
 
-function mostChannels(gpus: number): number {
-  return Math.min(MOST_CHANNELS / 2, Math.max(1, Math.floor(DEEPEST_SEARCH / gpus)));
+function possibleChannels(gpus: number): number {
+  return Math.min(MAX_CHANNELS / 2, Math.max(1, Math.floor(DEEPEST_SEARCH / gpus)));
 }
 
 /** Throws a TopologyError that names the variable. */
@@ -88,7 +89,7 @@ const SLOWEST = 100;
 /** What always works, where no path is wide enough: all GPUs in order, by the first NIC, as fast as the narrowest link allows. */
 function simpleOrder(pattern: Pattern, routes: Routes, count: number, acrossHosts: boolean): Graph {
   const channel: FoundChannel = {
-    order: routes.machine.gpus.map((_, place) => place),
+    order: routes.machine.gpus.map((_, index) => index),
     nets: acrossHosts ? [0, 0] : null,
   };
   const graph = {

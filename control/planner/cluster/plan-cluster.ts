@@ -64,5 +64,5 @@ export function planCluster(
     }
   }
   const cluster = new Cluster(shapes, hosts, limits);
-  return { cluster, situation: situationOf(cluster, limits.most) };
+  return { cluster, situation: situationOf(cluster, limits.max) };
 }

@@ -59,8 +59,8 @@ function channelsToNet(routes: Routes, gpu: GpuNode): number {
     : Math.max(nets, Math.ceil(Math.floor(bandwidth / 1000) / (NET_BANDWIDTH_OF_A_CHANNEL / 1000)));
 }
 
-function powerOfTwo(least: number): number {
-  return 2 ** Math.ceil(Math.log2(Math.max(1, least)));
+function powerOfTwo(min: number): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(1, min)));
 }
 
 /** A message's direction, as the rank sees it that asks. */

@@ -7,11 +7,11 @@ import type { Routes } from '../machine/routes.ts';
  */
 export function hasSplitNvlinks(routes: Routes): boolean {
   const { gpus } = routes.machine;
-  const groupOf = gpus.map((_, place) => place);
-  for (const [place, gpu] of gpus.entries()) {
-    for (let other = place + 1; other < gpus.length; other++) {
+  const groupOf = gpus.map((_, index) => index);
+  for (const [index, gpu] of gpus.entries()) {
+    for (let other = index + 1; other < gpus.length; other++) {
       const peer = gpus[other];
-      if (peer !== undefined && routes.path(gpu, peer).type === 'NVL') groupOf[other] = groupOf[place] ?? place;
+      if (peer !== undefined && routes.path(gpu, peer).type === 'NVL') groupOf[other] = groupOf[index] ?? index;
     }
   }
   const sizes = new Map<number, number>();

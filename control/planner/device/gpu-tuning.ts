@@ -1,7 +1,7 @@
-/** From collective and size to the forms that serve it, between the GPUs of one host: of each size the one that the model says is fastest. */
+/** From collective and size to the variants that serve it, between the GPUs of one host: of each size the one that the model says is fastest. */
 import { COLLECTIVES } from '../../plan/layout.ts';
-import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
-import type { Preferences, Way } from '../input/preferences.ts';
+import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
+import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
 import { bestOf, choicesFor, preferredChoices, pulls, timeOf } from '../tuning/choices.ts';
 import type { Choice } from '../tuning/choices.ts';
 import { PULLS } from '../tuning/constants.ts';
@@ -11,18 +11,18 @@ import { rounded } from './host-prediction.ts';
 /** Two steps, which go round a ring one behind the other; a multiple of the formulas' grain, which is 3840 bytes of 512 threads: no third, short one. */
 const CHUNK_BYTES = 136 * 3840;
 export const THREADS = 512;
-export const LEAST_THREADS = 64;
+export const MIN_THREADS = 64;
 const KiB = 1024;
 /** What the threads of a block move at once; with more, another channel takes part. */
 const BYTES_PER_CHANNEL: Readonly<Record<ProtocolName, number>> = { ll: 4 * KiB, ll128: 7680, simple: 64 * KiB };
 /** Of what copy engines broadcast, a part is sent on while the next one comes. Of two ranks none sends anything on: it is one part, however large. */
 const COPIED_PART_BYTES = 32 * 1024 * KiB;
 const COPIED_WHOLE_BYTES = 2 ** 40;
-/** Beyond it no form becomes the fastest any more. */
+/** Beyond it no variant becomes the fastest any more. */
 const LARGEST = 2 ** 36;
 
 /** Up to so many bytes (null: all larger ones) this way, of those that the engine has. Sizes are of the larger of a rank's two buffers. */
-interface Step extends Way {
+interface Step extends AlgorithmAndProtocol {
   readonly upToBytes: number | null;
   /** null: of operations without data. */
   readonly choice: Choice | null;
@@ -30,19 +30,19 @@ interface Step extends Way {
   readonly copies: Choice | null;
 }
 
-export interface Among {
+export interface ChannelBudget {
   readonly ranks: number;
   /** Of the plan, and how many of them every operation is to use. */
   readonly channels: number;
-  readonly least: number;
+  readonly minChannels: number;
   /** Of the plan: not for messages. */
   readonly copyChannels: number;
 }
 
-export function tuningOnGpus(situation: Situation, among: Among, preferences: Preferences): TuningRow[] {
+export function tuningOnGpus(situation: Situation, budget: ChannelBudget, preferences: Preferences): TuningRow[] {
   return COLLECTIVES.flatMap((collective) => {
     const steps = stepsOf(collective, situation, preferences);
-    return steps.flatMap((step, place) => rowsOf(collective, step, steps[place - 1]?.upToBytes ?? 0, among));
+    return steps.flatMap((step, index) => rowsOf(collective, step, steps[index - 1]?.upToBytes ?? 0, budget));
   });
 }
 
@@ -53,13 +53,13 @@ function anyhow(collective: CollectiveName): Step {
 }
 
 function byKernels(choices: readonly Choice[]): Choice[] {
-  return choices.filter(({ form }) => form !== 'copyEngine');
+  return choices.filter(({ algorithm }) => algorithm !== 'copyEngine');
 }
 
 /** As the sizes grow, the fastest by kernels, and by copy engines where these are faster. */
 function stepsOf(collective: CollectiveName, situation: Situation, preferences: Preferences): Step[] {
   const all = choicesFor(collective, situation).filter(
-    ({ form }) => form !== 'copyEngine' || preferences.gpusReachEachOther,
+    ({ algorithm }) => algorithm !== 'copyEngine' || preferences.gpusReachEachOther,
   );
   const choices = preferredChoices(collective, all, preferences, situation);
   const kernels = byKernels(choices).length === 0 ? byKernels(all) : byKernels(choices);
@@ -73,8 +73,8 @@ function stepsOf(collective: CollectiveName, situation: Situation, preferences: 
       (end) => end !== null,
     );
     const last = ends.length === 0 ? null : Math.min(...ends);
-    const copies = best.form === 'copyEngine' ? best : null;
-    steps.push({ upToBytes: last, algorithm: kernel.form, protocol: kernel.protocol, choice: kernel, copies });
+    const copies = best.algorithm === 'copyEngine' ? best : null;
+    steps.push({ upToBytes: last, algorithm: kernel.algorithm, protocol: kernel.protocol, choice: kernel, copies });
     if (last === null) return steps;
     from = last + 1;
   }
@@ -91,36 +91,36 @@ function lastOf(collective: CollectiveName, choices: readonly Choice[], best: Ch
 }
 
 /** A row for each number of channels: as many as the size keeps busy. */
-function rowsOf(collective: CollectiveName, step: Step, from: number, among: Among): TuningRow[] {
-  const perChannel = bytesPerChannel(collective, step, among.ranks);
-  const most = channelsFor(collective, step, among);
-  const least = Math.min(most, among.least);
+function rowsOf(collective: CollectiveName, step: Step, from: number, budget: ChannelBudget): TuningRow[] {
+  const perChannel = bytesPerChannel(collective, step, budget.ranks);
+  const maxChannels = channelsFor(collective, step, budget);
+  const minChannels = Math.min(maxChannels, budget.minChannels);
   const rows: TuningRow[] = [];
   let begin = from;
   const add = (upToBytes: number | null, channels: number, threads: number): void => {
-    const effort = { channels: Math.max(channels, least), threads };
-    rows.push(row(collective, { ...step, upToBytes, begin }, effort, among));
+    const effort = { channels: Math.max(channels, minChannels), threads };
+    rows.push(row(collective, { ...step, upToBytes, begin }, effort, budget));
     begin = upToBytes ?? begin;
   };
   const isInside = (upToBytes: number): boolean =>
     upToBytes > from && (step.upToBytes === null || upToBytes < step.upToBytes);
   // What one block's threads move at once needs no more of them.
-  for (let threads = LEAST_THREADS; step.protocol !== 'simple' && threads < THREADS; threads *= 2) {
+  for (let threads = MIN_THREADS; step.protocol !== 'simple' && threads < THREADS; threads *= 2) {
     const upToBytes = Math.floor((perChannel * threads) / THREADS);
     if (isInside(upToBytes)) add(upToBytes, 1, threads);
   }
-  for (let channels = 1; channels < most; channels *= 2) {
+  for (let channels = 1; channels < maxChannels; channels *= 2) {
     if (isInside(channels * perChannel)) add(channels * perChannel, channels, THREADS);
   }
-  const enough = step.upToBytes === null ? most : Math.min(most, Math.ceil(step.upToBytes / perChannel));
-  add(step.upToBytes, Math.max(1, enough), collective === 'barrier' ? LEAST_THREADS : THREADS);
+  const enough = step.upToBytes === null ? maxChannels : Math.min(maxChannels, Math.ceil(step.upToBytes / perChannel));
+  add(step.upToBytes, Math.max(1, enough), collective === 'barrier' ? MIN_THREADS : THREADS);
   return rows;
 }
 
-/** What another chooser has to know of the forms: how many channels one may have, and what it is made of. */
-export const formsOnGpus = {
-  mostChannels: channelsFor,
-  form({ algorithm, protocol }: Way, { channels, threads }: Effort, ranks: number): Form {
+/** What another chooser has to know of the variants: how many channels one may have, and what it is made of. */
+export const variantsOnGpus = {
+  maxChannels: channelsFor,
+  make({ algorithm, protocol }: AlgorithmAndProtocol, { channels, threads }: Effort, ranks: number): Variant {
     const copies = algorithm === 'copyEngine';
     return {
       algorithm,
@@ -139,7 +139,11 @@ function copiedBytes(ranks: number): number {
   return ranks === 2 ? COPIED_WHOLE_BYTES : COPIED_PART_BYTES;
 }
 
-function channelsFor(collective: CollectiveName, step: Way, { ranks, channels, copyChannels }: Among): number {
+function channelsFor(
+  collective: CollectiveName,
+  step: AlgorithmAndProtocol,
+  { ranks, channels, copyChannels }: ChannelBudget,
+): number {
   if (step.algorithm === 'copyEngine') return pulls(collective) ? Math.min(channels, PULLS.blocks) : 1;
   if (collective === 'barrier') return 1;
   return isInPairs(collective, step, { ranks, channels, copyChannels })
@@ -148,8 +152,12 @@ function channelsFor(collective: CollectiveName, step: Way, { ranks, channels, c
 }
 
 /** Whether the engine makes sends and receives of it (native/cuda/cuda_launcher.cc): not where they would take more channels than there are. */
-function isInPairs(collective: CollectiveName, { algorithm, protocol }: Way, among: Omit<Among, 'least'>): boolean {
-  const { ranks, channels, copyChannels } = among;
+function isInPairs(
+  collective: CollectiveName,
+  { algorithm, protocol }: AlgorithmAndProtocol,
+  budget: Omit<ChannelBudget, 'minChannels'>,
+): boolean {
+  const { ranks, channels, copyChannels } = budget;
   if (collective === 'sendRecv') return true;
   if (protocol !== 'simple' || algorithm !== 'directOneShot') return false;
   if (channels - copyChannels < messagesOf(collective, ranks)) return false;
@@ -184,40 +192,40 @@ interface RowStep extends Step {
   readonly begin: number;
 }
 
-function row(collective: CollectiveName, step: RowStep, effort: Effort, among: Among): TuningRow {
+function row(collective: CollectiveName, step: RowStep, effort: Effort, budget: ChannelBudget): TuningRow {
   return {
     collective,
     upToBytes: step.upToBytes,
-    forms: [...copiesOf(collective, step, among), ...kernelsOf(step, effort, among.ranks)],
+    variants: [...copiesOf(collective, step, budget), ...kernelsOf(step, effort, budget.ranks)],
   };
 }
 
-function copiesOf(collective: CollectiveName, { copies, upToBytes, begin }: RowStep, among: Among): Form[] {
+function copiesOf(collective: CollectiveName, { copies, upToBytes, begin }: RowStep, budget: ChannelBudget): Variant[] {
   if (copies === null) return [];
-  const step = { upToBytes, begin, algorithm: copies.form, protocol: copies.protocol, choice: copies, copies };
-  const channels = channelsFor(collective, step, among);
-  const effort = { channels, threads: pulls(collective) ? THREADS : LEAST_THREADS };
-  return [{ ...formOf(step, effort, among.ranks), requires: ['publishedAddresses'] }];
+  const step = { upToBytes, begin, algorithm: copies.algorithm, protocol: copies.protocol, choice: copies, copies };
+  const channels = channelsFor(collective, step, budget);
+  const effort = { channels, threads: pulls(collective) ? THREADS : MIN_THREADS };
+  return [{ ...variantOf(step, effort, budget.ranks), requires: ['publishedAddresses'] }];
 }
 
-function kernelsOf(step: RowStep, effort: Effort, ranks: number): Form[] {
-  const form = formOf(step, effort, ranks);
-  if (step.protocol !== 'll128') return [form];
+function kernelsOf(step: RowStep, effort: Effort, ranks: number): Variant[] {
+  const variant = variantOf(step, effort, ranks);
+  if (step.protocol !== 'll128') return [variant];
   return [
-    { ...form, requires: ['wholeLines'] },
-    { ...form, protocol: 'simple' },
+    { ...variant, requires: ['wholeLines'] },
+    { ...variant, protocol: 'simple' },
   ];
 }
 
 const MEBIBYTE = 2 ** 20;
 
-function formOf({ choice, upToBytes, begin, ...way }: RowStep, effort: Effort, ranks: number): Form {
+function variantOf({ choice, upToBytes, begin, ...variant }: RowStep, effort: Effort, ranks: number): Variant {
   // The straight line between the ends of the row; of the last one, what it comes to.
   const end = upToBytes ?? LARGEST;
   const [first, last] = choice === null ? [0, 0] : [timeOf(choice, begin), timeOf(choice, end)];
   const perByte = (last - first) / (end - begin);
   return {
-    ...formsOnGpus.form(way, effort, ranks),
+    ...variantsOnGpus.make(variant, effort, ranks),
     predictedMicroseconds: choice === null ? 0 : rounded(first - perByte * begin),
     predictedMicrosecondsPerMebibyte: choice === null ? 0 : rounded(perByte * MEBIBYTE),
   };

@@ -7,30 +7,30 @@ import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
 import { generationOf, UNKNOWN_LINKS } from '../tuning/constants.ts';
 import type { Situation } from '../tuning/network.ts';
-import type { Ways } from '../ways.ts';
+import type { ChannelSet } from '../channel-set.ts';
 import { gpuBuffersFor, isLater } from './gpu-buffers.ts';
 import { channelsOfMessage, tuningOnGpus } from './gpu-tuning.ts';
 
 /** Blocks that the largest sizes use: so many of 512 threads fill what NVLinks carry (2 × H200). */
-const MOST_CHANNELS = 64;
+const MAX_CHANNELS = 64;
 /** All blocks of a launch wait for peers, so each must find a multiprocessor, and those of another communicator's launch beside them. */
 const LAUNCHES_AT_ONCE = 2;
 /** One in so many channels is left to copies that a rank makes for itself while it sends and receives. */
 const COPYING = 5;
 const SPIN_NANOSECONDS = 50_000;
 
-export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
+export function decideOnGpus(input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions {
   const together = LAUNCHES_AT_ONCE * Math.max(...ranksByGpu(input.peers).values());
-  const limits = input.peers.map(({ multiprocessors, mostChannels }) =>
-    Math.min(mostChannels === 0 ? MOST_CHANNELS : mostChannels, Math.floor(multiprocessors / together)),
+  const limits = input.peers.map(({ smCount, maxChannels }) =>
+    Math.min(maxChannels === 0 ? MAX_CHANNELS : maxChannels, Math.floor(smCount / together)),
   );
-  const channels = Math.max(1, Math.min(MOST_CHANNELS, preferences.channels.most, ...limits));
+  const channels = Math.max(1, Math.min(MAX_CHANNELS, preferences.channels.max, ...limits));
   const copyChannels = Math.max(1, Math.floor(channels / COPYING));
   const ranks = input.peers.length;
-  const situation = decisionSituation(ways, ranks, channels);
+  const situation = decisionSituation(channelSet, ranks, channels);
   return {
     device: 'cuda',
-    channels: ways.channels(channels),
+    channels: channelSet.channels(channels),
     transports: { sameHost: preferences.gpusReachEachOther ? 'p2p' : 'shm', otherHost: 'socket' },
     ...gpuBuffersFor({
       ranks,
@@ -38,15 +38,19 @@ export function decideOnGpus(input: PlanInput, ways: Ways, preferences: Preferen
       messageChannels: channelsOfMessage('sendRecv', ranks, channels - copyChannels),
       isLater: isLater(input.peers),
     }),
-    tuning: tuningOnGpus(situation, { ranks, channels, copyChannels, least: preferences.channels.least }, preferences),
+    tuning: tuningOnGpus(
+      situation,
+      { ranks, channels, copyChannels, minChannels: preferences.channels.min },
+      preferences,
+    ),
     copyChannels,
     spinNanoseconds: SPIN_NANOSECONDS,
   };
 }
 
 /** What the model is asked about. */
-export function decisionSituation(ways: Ways, ranks: number, blocks: number): Situation {
-  return ways.cluster === null ? unknownMachine(ranks, blocks) : situationOf(ways.cluster, blocks);
+export function decisionSituation(channelSet: ChannelSet, ranks: number, blocks: number): Situation {
+  return channelSet.cluster === null ? unknownMachine(ranks, blocks) : situationOf(channelSet.cluster, blocks);
 }
 
 /** What is not known of it does not matter inside a host. */

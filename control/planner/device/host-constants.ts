@@ -1,6 +1,6 @@
 /**
  * What the host device's plans are made of. Sizes in bytes, times in nanoseconds. Least of several runs of `ncclrun perf all_reduce --plan`
- * with one form forced, 2 and 4 ranks in shared memory on 2 cores; where `ncclrun tune` has
+ * with one variant forced, 2 and 4 ranks in shared memory on 2 cores; where `ncclrun tune` has
  * measured a machine, its table replaces them.
  */
 
@@ -38,7 +38,7 @@ export const ONE_SHOT_BYTES_TIMES_RANKS = 128 * 1024;
  */
 export const LOW_LATENCY_BYTES = 128;
 
-/** Direct forms use a connection per pair; beyond this many ranks a ring needs less memory and fewer messages. */
+/** Direct variants use a connection per pair; beyond this many ranks a ring needs less memory and fewer messages. */
 export const DIRECT_MAX_RANKS = 32;
 
 /** Between hosts: beyond this many bytes a ring, whose every edge carries the data only twice, wins over all pairs at once. */

@@ -1,8 +1,8 @@
 /**
- * How long a form takes on the host device, by a simple model: what it hands over one after the other, and the bytes that the busiest rank
+ * How long a variant takes on the host device, by a simple model: what it hands over one after the other, and the bytes that the busiest rank
  * sends. It comes within a factor of two of docs/performance.md's tables, and says nothing of ways that nobody has measured: between hosts.
  */
-import type { CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
+import type { CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 
 /** Microseconds of the first hand-over and of each further one, and what a rank sends, in bytes per microsecond. */
 interface Speed {
@@ -27,22 +27,22 @@ interface Ranks {
   readonly ranksPerCore: number;
 }
 
-/** The same rows, each form with its time. */
+/** The same rows, each variant with its time. */
 export function withPredictions(rows: readonly TuningRow[], { ranks, hosts, ranksPerCore }: Ranks): TuningRow[] {
   const load = Math.max(1, ranksPerCore);
-  const predicted = (collective: CollectiveName, form: Form): Form => {
-    const { first, further, bytes } = SPEEDS[form.protocol];
+  const predicted = (collective: CollectiveName, variant: Variant): Variant => {
+    const { first, further, bytes } = SPEEDS[variant.protocol];
     return {
-      ...form,
-      predictedMicroseconds: rounded(load * (first + further * (handOvers(collective, form, ranks) - 1))),
-      predictedMicrosecondsPerMebibyte: rounded((load * sentBytes(collective, form, ranks) * MEBIBYTE) / bytes),
+      ...variant,
+      predictedMicroseconds: rounded(load * (first + further * (hops(collective, variant, ranks) - 1))),
+      predictedMicrosecondsPerMebibyte: rounded((load * sentBytes(collective, variant, ranks) * MEBIBYTE) / bytes),
     };
   };
   if (hosts > 1) return [...rows];
-  return rows.map(({ collective, upToBytes, forms }) => ({
+  return rows.map(({ collective, upToBytes, variants }) => ({
     collective,
     upToBytes,
-    forms: forms.map((form) => predicted(collective, form)),
+    variants: variants.map((variant) => predicted(collective, variant)),
   }));
 }
 
@@ -52,7 +52,7 @@ export function rounded(microseconds: number): number {
 }
 
 /** How often data are handed over before the last rank has its result. */
-function handOvers(collective: CollectiveName, { algorithm }: Form, ranks: number): number {
+function hops(collective: CollectiveName, { algorithm }: Variant, ranks: number): number {
   const both = collective === 'allReduce' || collective === 'barrier' ? 2 : 1;
   if (algorithm === 'directTwoShot') return 2;
   if (algorithm === 'tree') return Math.max(1, both * Math.ceil(Math.log2(ranks)));
@@ -61,7 +61,7 @@ function handOvers(collective: CollectiveName, { algorithm }: Form, ranks: numbe
 }
 
 /** What the busiest rank sends, by the size of its larger buffer. */
-function sentBytes(collective: CollectiveName, { algorithm }: Form, ranks: number): number {
+function sentBytes(collective: CollectiveName, { algorithm }: Variant, ranks: number): number {
   const others = (ranks - 1) / ranks;
   if (ranks === 1) return 1; // a copy
   switch (collective) {

@@ -1,5 +1,5 @@
-/** From collective and size to the forms that serve it, on the host device. */
-import type { AlgorithmName, CollectiveName, Form, ProtocolName, TuningRow } from '../../plan/types.ts';
+/** From collective and size to the variants that serve it, on the host device. */
+import type { AlgorithmName, CollectiveName, ProtocolName, TuningRow, Variant } from '../../plan/types.ts';
 import {
   CHUNK_BYTES,
   DIRECT_BETWEEN_HOSTS_BYTES,
@@ -14,11 +14,11 @@ import {
   TREE_BYTES,
 } from './host-constants.ts';
 import { isPreferred, NO_PREFERENCES } from '../input/preferences.ts';
-import type { Preferences, Way } from '../input/preferences.ts';
-import { preferredWay } from './wish.ts';
+import type { AlgorithmAndProtocol, Preferences } from '../input/preferences.ts';
+import { preferredVariant } from './preferred.ts';
 
 /** Up to so many bytes (null: all larger ones) this algorithm under this protocol. */
-interface Choice extends Way {
+interface Choice extends AlgorithmAndProtocol {
   readonly upToBytes: number | null;
 }
 
@@ -107,11 +107,11 @@ function withLowLatency(best: readonly Choice[], bytes: number): Choice[] {
 
 function preferred(collective: CollectiveName, best: readonly Choice[], preferences: Preferences): readonly Choice[] {
   if (best.every((choice) => isPreferred(collective, choice, preferences))) return best;
-  const kept = best.map(
-    (choice): Choice => ({ ...choice, ...preferredWay(collective, choice, PROTOCOLS_ON_HOSTS, preferences) }),
+  const chosen = best.map(
+    (choice): Choice => ({ ...choice, ...preferredVariant(collective, choice, PROTOCOLS_ON_HOSTS, preferences) }),
   );
-  return kept.filter(({ algorithm, protocol }, place) => {
-    const next = kept[place + 1];
+  return chosen.filter(({ algorithm, protocol }, index) => {
+    const next = chosen[index + 1];
     return next?.algorithm !== algorithm || next.protocol !== protocol;
   });
 }
@@ -121,11 +121,11 @@ function rowOf(collective: CollectiveName, channels: number): (choice: Choice) =
   return (choice) => ({
     collective,
     upToBytes: choice.upToBytes,
-    forms: [formOnHost(choice, choice.algorithm === 'ring' ? channels : 1)],
+    variants: [variantOnHost(choice, choice.algorithm === 'ring' ? channels : 1)],
   });
 }
 
-export function formOnHost({ algorithm, protocol }: Way, channels: number): Form {
+export function variantOnHost({ algorithm, protocol }: AlgorithmAndProtocol, channels: number): Variant {
   return {
     algorithm,
     protocol,

@@ -2,7 +2,7 @@
 import type { PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
-import type { Ways } from '../ways.ts';
+import type { ChannelSet } from '../channel-set.ts';
 import {
   PAIR_BUFFER,
   RING_BUFFER,
@@ -16,13 +16,13 @@ import { hostTuning } from './host-tuning.ts';
 /** What two ranks have to say to each other fills one channel; NCCL_MIN_NCHANNELS asks for more. */
 const CHANNELS = 1;
 
-export function decideOnHosts(input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
-  const channels = Math.min(Math.max(CHANNELS, preferences.channels.least), preferences.channels.most);
+export function decideOnHosts(input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions {
+  const channels = Math.min(Math.max(CHANNELS, preferences.channels.min), preferences.channels.max);
   const ranks = input.peers.length;
   const hosts = input.hosts.length;
   return {
     device: 'host',
-    channels: ways.channels(channels),
+    channels: channelSet.channels(channels),
     transports: { sameHost: 'shm', otherHost: 'socket' },
     ringBuffer: RING_BUFFER,
     pairBuffer: PAIR_BUFFER,
@@ -47,5 +47,5 @@ function spinNanosecondsOf(input: PlanInput): number {
 function ranksPerCore(input: PlanInput): number {
   const ranksOf = new Uint32Array(input.hosts.length);
   for (const { host } of input.peers) ranksOf[host] = (ranksOf[host] ?? 0) + 1;
-  return input.hosts.reduce((most, { cores }, host) => Math.max(most, (ranksOf[host] ?? 0) / cores), 0);
+  return input.hosts.reduce((max, { cores }, host) => Math.max(max, (ranksOf[host] ?? 0) / cores), 0);
 }

@@ -2,7 +2,7 @@
 import { ranksByGpu } from './input.ts';
 import type { GivenPlan, PlanInput, PlannedPeer } from './input.ts';
 
-/** The ranks as they are cannot form a communicator; the engine answers ncclInvalidUsage with this sentence. */
+/** The ranks as they are cannot variant a communicator; the engine answers ncclInvalidUsage with this sentence. */
 export class UnplannableError extends Error {
   override readonly name = 'UnplannableError';
 }
@@ -46,14 +46,14 @@ export function checkGiven({ source, plan }: GivenPlan, input: PlanInput): void 
   checkOneHost(input);
   // Blocks wait for each other across GPUs: all of a launch have to be on multiprocessors at once.
   const ranksOf = ranksByGpu(input.peers);
-  input.peers.forEach(({ host, busId, multiprocessors }, rank) => {
+  input.peers.forEach(({ host, busId, smCount }, rank) => {
     const sharing = ranksOf.get(busId) ?? 1;
-    const most = Math.floor(multiprocessors / sharing);
-    if (plan.channels.length <= most) return;
+    const max = Math.floor(smCount / sharing);
+    if (plan.channels.length <= max) return;
     const shared = sharing === 1 ? '' : `, which ${sharing} ranks share`;
     throw new UnplannableError(
       `the plan in ${source} has ${plan.channels.length} channels, a multiprocessor each, and the GPU of rank ${rank} ` +
-        `(${input.hosts[host]?.name}) has ${multiprocessors}${shared}: give a plan of at most ${most} channels, or leave --plan out`,
+        `(${input.hosts[host]?.name}) has ${smCount}${shared}: give a plan of at most ${max} channels, or leave --plan out`,
     );
   });
 }

@@ -3,7 +3,7 @@ import type { WrittenPlan } from '../../plan/types.ts';
 import type { HostShape } from '../cluster/host-shape.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from './preferences.ts';
-import type { Ways } from '../ways.ts';
+import type { ChannelSet } from '../channel-set.ts';
 
 /** A host whose topology is known (known-machine.ts). */
 export interface HostMachine {
@@ -17,8 +17,8 @@ export interface HostMachine {
 
 /** What was measured on a host (measured/tables.ts). */
 export interface HostTables {
-  /** The same with the forms that were measured to be the fastest; or with all of them, to be measured. */
-  refine(planned: Decisions, input: PlanInput, ways: Ways, preferences: Preferences): Decisions;
+  /** The same with the variants that were measured to be the fastest; or with all of them, to be measured. */
+  refine(planned: Decisions, input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions;
 }
 
 export interface PlannedHost {
@@ -42,9 +42,9 @@ export interface PlannedPeer {
   /** Of the GPU, hexadecimal; '0' on the host device. */
   readonly busId: string;
   /** Of the GPU; 0 on the host device. */
-  readonly multiprocessors: number;
+  readonly smCount: number;
   /** That a launch of the rank may have (ncclConfig_t's maxCTAs, NCCL_MAX_CTAS, NCCLRUN_MAX_SMS); 0: any number. Of the host device it means nothing. */
-  readonly mostChannels: number;
+  readonly maxChannels: number;
   /** Communicators that its process has on the GPU already; 0 on the host device. */
   readonly communicators: number;
   /** Equal for ranks of one process. */

@@ -2,13 +2,13 @@
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { COLLECTIVES } from '../../plan/layout.ts';
 import { UnplannableError } from './check.ts';
-import { ANY_CHANNELS, MOST_CHANNELS } from './limits.ts';
+import { ANY_CHANNELS, MAX_CHANNELS } from './limits.ts';
 import type { ChannelLimits } from './limits.ts';
 import { anyNumber, valueOf, wholeNumber } from './variables.ts';
 import type { Environment } from './variables.ts';
 
-/** A form, as far as a user chooses it. */
-export interface Way {
+/** A variant, as far as a user chooses it. */
+export interface AlgorithmAndProtocol {
   readonly algorithm: AlgorithmName;
   readonly protocol: ProtocolName;
 }
@@ -61,7 +61,7 @@ export function preferencesFrom(environment: Environment): Preferences {
   };
 }
 
-const MOST_ASKED_FOR = 9999;
+const MAX_REQUESTED = 9999;
 
 /** NCCL_P2P_LEVEL=LOC lets a GPU reach its own memory alone. */
 function gpusReachEachOther(environment: Environment): boolean {
@@ -76,22 +76,27 @@ function gpusReachEachOther(environment: Environment): boolean {
 export function channelLimits(environment: Environment): ChannelLimits {
   const limit = (name: string, otherwise: number): number => {
     const isOurs = name.startsWith('NCCLRUN_');
-    const asked = isOurs ? wholeNumber(environment, name, 1, MOST_ASKED_FOR) : anyNumber(environment, name);
-    return Math.min(MOST_CHANNELS, Math.max(1, asked ?? otherwise));
+    const asked = isOurs ? wholeNumber(environment, name, 1, MAX_REQUESTED) : anyNumber(environment, name);
+    return Math.min(MAX_CHANNELS, Math.max(1, asked ?? otherwise));
   };
-  const least = limit('NCCL_MIN_NCHANNELS', ANY_CHANNELS.least);
-  let most = ANY_CHANNELS.most;
+  const min = limit('NCCL_MIN_NCHANNELS', ANY_CHANNELS.min);
+  let max = ANY_CHANNELS.max;
   for (const name of ['NCCL_MAX_NCHANNELS', 'NCCLRUN_MAX_SMS']) {
-    const bound = limit(name, ANY_CHANNELS.most);
-    if (least > bound) throw new UnplannableError(`NCCL_MIN_NCHANNELS=${least} is more than ${name}=${bound}`);
-    most = Math.min(most, bound);
+    const bound = limit(name, ANY_CHANNELS.max);
+    if (min > bound) throw new UnplannableError(`NCCL_MIN_NCHANNELS=${min} is more than ${name}=${bound}`);
+    max = Math.min(max, bound);
   }
-  return { least, most };
+  return { min, max };
 }
 
-export function isPreferred(collective: CollectiveName, form: Way, { algorithms, protocols }: Preferences): boolean {
+export function isPreferred(
+  collective: CollectiveName,
+  variant: AlgorithmAndProtocol,
+  { algorithms, protocols }: Preferences,
+): boolean {
   return (
-    (algorithms.get(collective)?.has(form.algorithm) ?? true) && (protocols.get(collective)?.has(form.protocol) ?? true)
+    (algorithms.get(collective)?.has(variant.algorithm) ?? true) &&
+    (protocols.get(collective)?.has(variant.protocol) ?? true)
   );
 }
 

@@ -10,12 +10,12 @@ export function valueOf(environment: Environment, name: string): string | null {
 }
 
 /** Throws an UnplannableError for another value. */
-export function wholeNumber(environment: Environment, name: string, least: number, most: number): number | null {
+export function wholeNumber(environment: Environment, name: string, min: number, max: number): number | null {
   const text = valueOf(environment, name);
   if (text === null) return null;
   const parsed = numberOf(text);
-  if (parsed >= least && parsed <= most) return parsed;
-  throw new UnplannableError(`${name}=${text}: a whole number from ${least} to ${most} is wanted`);
+  if (parsed >= min && parsed <= max) return parsed;
+  throw new UnplannableError(`${name}=${text}: a whole number from ${min} to ${max} is wanted`);
 }
 
 /** The same for any whole number. */

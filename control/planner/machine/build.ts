@@ -1,11 +1,11 @@
 /** From a topology's elements to the graph of a machine. */
 import * as attribute from '../../topology/attribute.ts';
-import { elementsOf, everyElement, placeOf, TopologyError } from '../../topology/element.ts';
+import { elementsOf, everyElement, locationOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import { checkLimits } from '../../topology/limits.ts';
 import {
-  LOCAL_BANDWIDTH,
   laneBandwidth,
+  LOCAL_BANDWIDTH,
   socketBandwidth,
   UNKNOWN_NET_MEGABITS,
   UNKNOWN_SOCKET_BANDWIDTH,
@@ -29,7 +29,7 @@ export interface Builder {
 /** Throws a TopologyError for what is missing or means nothing. */
 export function buildMachine(system: Element): Machine {
   if (system.name !== 'system') {
-    throw new TopologyError(`${placeOf(system)}: a topology begins with <system>`);
+    throw new TopologyError(`${locationOf(system)}: a topology begins with <system>`);
   }
   checkLimits(system);
   const builder: Builder = { draft: new Draft(), byBusId: new Map(), gpuOf: new Map(), cpuOf: new Map() };
@@ -95,14 +95,14 @@ function addPci(builder: Builder, from: Element, parent: DraftNode, cpu: DraftNo
   draft.join(node, parent, 'pci', bandwidth);
 }
 
-interface Place {
+interface Attachment {
   readonly parent: DraftNode;
   readonly cpu: DraftNode;
   /** MB/s, of the link to the parent. */
   readonly bandwidth: number;
 }
 
-function addGpu(builder: Builder, gpu: Element, pci: Element, { parent, cpu, bandwidth }: Place): void {
+function addGpu(builder: Builder, gpu: Element, pci: Element, { parent, cpu, bandwidth }: Attachment): void {
   const { draft, gpuOf } = builder;
   // What providers ship for NCCL to fill in has GPUs without numbers.
   const device = attribute.whole(gpu, 'dev', gpuOf.size);
@@ -129,7 +129,7 @@ function remember({ byBusId, cpuOf }: Builder, pci: Element, node: DraftNode, cp
   const others = byBusId.get(address) ?? [];
   const areGpus = [...others, node].every(({ facts }) => facts.kind === 'gpu');
   if (others.length > 0 && !areGpus)
-    throw new TopologyError(`${placeOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
+    throw new TopologyError(`${locationOf(pci)}: busid="${attribute.text(pci, 'busid')}" is there twice`);
   byBusId.set(address, [...others, node]);
   cpuOf.set(node, cpu);
 }
@@ -177,7 +177,7 @@ function connectSwitches({ draft, byBusId }: Builder, system: Element): void {
     for (const link of elementsOf(pci, 'pcilink')) {
       const [from] = byBusId.get(attribute.busId(pci)) ?? [];
       const [to] = byBusId.get(attribute.busId(link, 'target')) ?? [];
-      if (from === undefined) throw new TopologyError(`${placeOf(link)}: stands in no PCI switch`);
+      if (from === undefined) throw new TopologyError(`${locationOf(link)}: stands in no PCI switch`);
       if (to !== undefined) draft.connect(from, to, 'local', LOCAL_BANDWIDTH);
     }
   }

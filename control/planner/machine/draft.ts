@@ -36,8 +36,8 @@ export class Draft {
     const known = from.links.find((link) => link.to === to && link.kind === kind);
     const others = from.links.filter((link) => link !== known);
     const sum = { kind, to, bandwidth: bandwidth + (known?.bandwidth ?? 0) };
-    const place = others.findIndex((link) => link.bandwidth < sum.bandwidth);
-    from.links = others.toSpliced(place === -1 ? others.length : place, 0, sum);
+    const index = others.findIndex((link) => link.bandwidth < sum.bandwidth);
+    from.links = others.toSpliced(index === -1 ? others.length : index, 0, sum);
   }
 
   remove(node: DraftNode): void {

@@ -1,6 +1,6 @@
 /** What GPUs have beside PCI Express: NVLinks to each other, to switches or to the processor, and NVLink-C2C. */
 import * as attribute from '../../topology/attribute.ts';
-import { elementsOf, everyElement, placeOf, TopologyError } from '../../topology/element.ts';
+import { elementsOf, everyElement, locationOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import type { Builder } from './build.ts';
 import { nvlinkTarget } from '../../topology/nvlink-target.ts';
@@ -30,7 +30,7 @@ export function connectGpus(builder: Builder, system: Element): void {
         }
       }
       for (const link of elementsOf(gpu, 'c2c')) {
-        if (cpu === undefined) throw new TopologyError(`${placeOf(link)}: stands under no <cpu>`);
+        if (cpu === undefined) throw new TopologyError(`${locationOf(link)}: stands under no <cpu>`);
         draft.join(node, cpu, 'c2c', attribute.whole(link, 'count') * attribute.whole(link, 'bw'));
       }
     }

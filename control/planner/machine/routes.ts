@@ -83,7 +83,7 @@ export class Routes {
   /** Those of `nodes` to which `from` has the widest, and then the nearest, paths. */
   nearest<Node extends MachineNode>(from: MachineNode, nodes: readonly Node[]): Node[] {
     let widest = 0;
-    let least = distance('DIS');
+    let min = distance('DIS');
     let near: Node[] = [];
     for (let i = 0; i < nodes.length; i++) {
       const node = nodes[i];
@@ -91,10 +91,10 @@ export class Routes {
       const bandwidth = this.#bandwidth(from, node);
       if (bandwidth < widest) continue;
       const far = this.#distance(from, node);
-      if (bandwidth === widest && far === least) near.push(node);
-      else if (bandwidth > widest || far < least) {
+      if (bandwidth === widest && far === min) near.push(node);
+      else if (bandwidth > widest || far < min) {
         widest = bandwidth;
-        least = far;
+        min = far;
         near = [node];
       }
     }
@@ -216,8 +216,8 @@ export class Routes {
     if (first === undefined) return [];
     const sharers = this.nearest(first, this.machine.gpus).length;
     const start = isPowerOfTwo(nets.length) ? mirrored(gpu.device, nets.length) : gpu.device;
-    const turns = Math.ceil(nets.length / Math.max(sharers, 1));
-    return Array.from({ length: turns }, (_, turn) => nets[(start + turn) % nets.length] ?? first);
+    const count = Math.ceil(nets.length / Math.max(sharers, 1));
+    return Array.from({ length: count }, (_, index) => nets[(start + index) % nets.length] ?? first);
   }
 
   /** The GPU that uses this NIC first. */
@@ -226,10 +226,10 @@ export class Routes {
     let local: GpuNode | null = null;
     let earliest = Number.POSITIVE_INFINITY;
     for (const { gpu, nets } of near) {
-      const turn = nets.indexOf(net);
-      if (turn === -1 || turn >= earliest) continue;
+      const index = nets.indexOf(net);
+      if (index === -1 || index >= earliest) continue;
       local = gpu;
-      earliest = turn;
+      earliest = index;
     }
     return local;
   }

@@ -15,7 +15,7 @@ export interface FoundTable {
   readonly table: Table;
 }
 
-/** Far more than a table of every collective and form has. */
+/** Far more than a table of every collective and variant has. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** null: nothing was measured for this key. Throws a TableError that begins with the file's name. */

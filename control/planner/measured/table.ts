@@ -1,4 +1,4 @@
-/** The times of every form that was measured on a machine, as they lie in the cache directory. */
+/** The times of every variant that was measured on a machine, as they lie in the cache directory. */
 import * as v from 'valibot';
 import { ALGORITHMS, COLLECTIVES, DEVICES, PROTOCOLS } from '../../plan/layout.ts';
 import { FORMAT_VERSION } from './key.ts';
@@ -8,7 +8,7 @@ const whole = v.pipe(v.number(), v.integer(), v.minValue(1));
 const text = v.nullable(v.string());
 const number = v.nullable(v.number());
 
-const form = v.strictObject({
+const variant = v.strictObject({
   algorithm: v.picklist(ALGORITHMS),
   protocol: v.picklist(PROTOCOLS),
   channels: whole,
@@ -37,13 +37,13 @@ const table = v.strictObject({
   measuredAt: v.string(),
   version: v.string(),
   collectives: v.array(
-    v.strictObject({ collective: v.picklist(COLLECTIVES), forms: v.pipe(v.array(form), v.minLength(1)) }),
+    v.strictObject({ collective: v.picklist(COLLECTIVES), variants: v.pipe(v.array(variant), v.minLength(1)) }),
   ),
 });
 
 export type Table = Readonly<v.InferOutput<typeof table>>;
-export type MeasuredForm = Readonly<v.InferOutput<typeof form>>;
-export type MeasuredTimes = MeasuredForm['times'];
+export type MeasuredVariant = Readonly<v.InferOutput<typeof variant>>;
+export type MeasuredTimes = MeasuredVariant['times'];
 
 /** A file that is no table; the message says where. */
 export class TableError extends Error {
@@ -64,15 +64,15 @@ export function parseTable(json: string): Table {
   throw new TableError(`${v.getDotPath(issue) ?? 'the whole'}: ${issue.message}`);
 }
 
-/** A line for each form. */
+/** A line for each variant. */
 export function printTable({ collectives, ...head }: Table): string {
-  const parts = collectives.map(({ collective, forms }) => {
-    const lines = forms.map((one) => `   ${JSON.stringify(one)}`);
-    return `  { "collective": "${collective}", "forms": [\n${lines.join(',\n')} ] }`;
+  const parts = collectives.map(({ collective, variants }) => {
+    const lines = variants.map((one) => `   ${JSON.stringify(one)}`);
+    return `  { "collective": "${collective}", "variants": [\n${lines.join(',\n')} ] }`;
   });
   return `${JSON.stringify(head, null, 1).slice(0, -2)},\n "collectives": [\n${parts.join(',\n')} ]\n}\n`;
 }
 
 function isRising(times: readonly (readonly [number, number])[]): boolean {
-  return times.every(([bytes], place) => bytes > (times[place - 1]?.[0] ?? 0));
+  return times.every(([bytes], index) => bytes > (times[index - 1]?.[0] ?? 0));
 }

@@ -1,13 +1,13 @@
 /** What was measured on a host, for the planner. Loaded only where there is a table, or one is to be made. */
 import type { DeviceName } from '../../plan/types.ts';
 import { decisionSituation } from '../device/gpus.ts';
-import { formsOnGpus } from '../device/gpu-tuning.ts';
-import { formOnHost } from '../device/host-tuning.ts';
+import { variantsOnGpus } from '../device/gpu-tuning.ts';
+import { variantOnHost } from '../device/host-tuning.ts';
 import type { HostTables, PlanInput } from '../input/input.ts';
 import type { Decisions } from '../plan.ts';
 import type { Preferences } from '../input/preferences.ts';
-import type { Ways } from '../ways.ts';
-import { isPossible, measuringRows, MOST_CHANNELS_ON_HOSTS } from './candidates.ts';
+import type { ChannelSet } from '../channel-set.ts';
+import { isPossible, MAX_CHANNELS_ON_HOSTS, measuringRows } from './candidates.ts';
 import { hashOf, inOrder, tablePath } from './key.ts';
 import type { TableKey } from './key.ts';
 import { measuredRows } from './rows.ts';
@@ -23,7 +23,7 @@ export interface HardwareNames {
   driver(): string | null;
 }
 
-/** A communicator's forms are those of a table, or are to be measured. */
+/** A communicator's variants are those of a table, or are to be measured. */
 export interface TableUse {
   readonly ranks: number;
   readonly file: string;
@@ -49,37 +49,41 @@ export class Tables implements HostTables {
     this.#options = options;
   }
 
-  refine(planned: Decisions, input: PlanInput, ways: Ways, preferences: Preferences): Decisions {
+  refine(planned: Decisions, input: PlanInput, channelSet: ChannelSet, preferences: Preferences): Decisions {
     const ranks = input.peers.length;
     if (ranks < 2) return planned;
     const { device } = planned;
-    const channels = mostChannels(planned, preferences);
-    const situation = decisionSituation(ways, ranks, channels);
+    const channels = maxChannels(planned, preferences);
+    const situation = decisionSituation(channelSet, ranks, channels);
     if (this.#options.measures) {
-      const key = this.#keyOf(device, input, ways);
+      const key = this.#keyOf(device, input, channelSet);
       const file = tablePath(this.#options.directory, key);
       this.#options.used({ ranks, file, key: JSON.stringify(key), measured: false });
-      const among = { ranks, channels, copyChannels: planned.copyChannels, least: 1 };
-      const tuning = measuringRows(planned.tuning, { device, situation, ...among });
-      return { ...planned, channels: ways.channels(channels), tuning };
+      const budget = { ranks, channels, copyChannels: planned.copyChannels, minChannels: 1 };
+      const tuning = measuringRows(planned.tuning, { device, situation, ...budget });
+      return { ...planned, channels: channelSet.channels(channels), tuning };
     }
-    const found = this.find(device, input, ways);
+    const found = this.find(device, input, channelSet);
     if (found === null) return planned;
     this.#options.used({ ranks, file: found.file, key: JSON.stringify(found.table.key), measured: true });
     const tuning = measuredRows(planned.tuning, found.table, {
       preferences,
       channels,
-      has: (collective, way) => isPossible(collective, way, device, situation),
-      formOf: (form) => (device === 'cuda' ? formsOnGpus.form(form, form, ranks) : formOnHost(form, form.channels)),
+      has: (collective, variant) => isPossible(collective, variant, device, situation),
+      variantOf: (variant) =>
+        device === 'cuda' ? variantsOnGpus.make(variant, variant, ranks) : variantOnHost(variant, variant.channels),
     });
-    const needed = tuning.reduce((most, { forms }) => Math.max(most, ...forms.map((form) => form.channels)), 1);
-    return { ...planned, channels: ways.channels(Math.max(planned.channels.length, needed)), tuning };
+    const needed = tuning.reduce(
+      (max, { variants }) => Math.max(max, ...variants.map((variant) => variant.channels)),
+      1,
+    );
+    return { ...planned, channels: channelSet.channels(Math.max(planned.channels.length, needed)), tuning };
   }
 
   /** null: there is no table for such ranks, or none that can be read. */
-  find(device: DeviceName, input: PlanInput, ways: Ways): FoundTable | null {
+  find(device: DeviceName, input: PlanInput, channelSet: ChannelSet): FoundTable | null {
     try {
-      return findTable(this.#options.directory, this.#keyOf(device, input, ways));
+      return findTable(this.#options.directory, this.#keyOf(device, input, channelSet));
     } catch (error) {
       if (!(error instanceof TableError)) throw error;
       this.#options.problem(`the table of measured times is ignored: ${error.message}; ncclrun tune makes a new one`);
@@ -87,11 +91,11 @@ export class Tables implements HostTables {
     }
   }
 
-  #keyOf(device: DeviceName, { hosts, peers }: PlanInput, ways: Ways): TableKey {
+  #keyOf(device: DeviceName, { hosts, peers }: PlanInput, channelSet: ChannelSet): TableKey {
     const { names } = this.#options;
-    const { cluster } = ways;
+    const { cluster } = channelSet;
     // However many channels the user lets it have, it is the same machine.
-    const topology = cluster === null ? null : hashOf(decisionSituation(ways, peers.length, 0));
+    const topology = cluster === null ? null : hashOf(decisionSituation(channelSet, peers.length, 0));
     const onProcessors = device === 'host';
     const [gpu] = cluster?.shapes[0]?.routes.machine.gpus ?? [];
     return inOrder({
@@ -108,7 +112,7 @@ export class Tables implements HostTables {
 }
 
 /** On processors a table may have more than the planner would take. */
-function mostChannels({ device, channels }: Decisions, preferences: Preferences): number {
+function maxChannels({ device, channels }: Decisions, preferences: Preferences): number {
   if (device === 'cuda') return channels.length;
-  return Math.min(Math.max(channels.length, MOST_CHANNELS_ON_HOSTS), preferences.channels.most);
+  return Math.min(Math.max(channels.length, MAX_CHANNELS_ON_HOSTS), preferences.channels.max);
 }

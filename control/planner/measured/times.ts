@@ -1,4 +1,4 @@
-/** What a measured form takes for sizes between those that were measured. */
+/** What a measured variant takes for sizes between those that were measured. */
 import type { MeasuredTimes } from './table.ts';
 
 /** Microseconds: straight from one measured size to the next; beyond them as the nearest two go on, never less than the nearest. */

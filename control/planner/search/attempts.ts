@@ -4,7 +4,7 @@
  */
 import type { Candidates } from './candidates.ts';
 import { ChannelSearch } from './channels.ts';
-import type { Attempt, Found } from './channels.ts';
+import type { Attempt, SearchResult } from './channels.ts';
 import { LinkUnits } from './link-units.ts';
 import { areReferencesAlike } from './step-budget.ts';
 
@@ -13,7 +13,7 @@ interface Tried {
   readonly attempt: Attempt;
   readonly bound: number;
   readonly steps: number;
-  readonly found: Found;
+  readonly result: SearchResult;
   /** What links carry; undefined: nobody has asked yet. */
   carried: readonly number[] | null | undefined;
 }
@@ -23,29 +23,29 @@ export class Attempts {
   #units: LinkUnits | null = null;
 
   /** `bound`: more channels cannot be; `steps`: the most that are spent. */
-  run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): Found {
+  run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): SearchResult {
     let carried: readonly number[] | null | undefined;
     for (let i = 0; i < this.#tried.length; i++) {
       const one = this.#tried[i];
       if (one === undefined || one.candidates !== candidates || one.bound !== bound) continue;
-      if (!isSameKind(one.attempt, attempt, candidates) || !isAnswerFor(one, steps)) continue;
-      if (one.attempt.inside === attempt.inside && one.attempt.between === attempt.between) return one.found;
-      if (attempt.bothWays) continue;
+      if (!isAlike(one.attempt, attempt, candidates) || !isAnswerFor(one, steps)) continue;
+      if (one.attempt.inside === attempt.inside && one.attempt.between === attempt.between) return one.result;
+      if (attempt.bothDirections) continue;
       this.#units ??= new LinkUnits(candidates);
       if (one.carried === undefined) one.carried = this.#units.carried(one.attempt, bound);
       if (carried === undefined) carried = this.#units.carried(attempt, bound);
-      if (areEqual(one.carried, carried)) return one.found;
+      if (areEqual(one.carried, carried)) return one.result;
     }
-    const found = new ChannelSearch(candidates, attempt, bound, steps).run();
-    this.#tried.push({ candidates, attempt, bound, steps, found, carried });
-    return found;
+    const result = new ChannelSearch(candidates, attempt, bound, steps).run();
+    this.#tried.push({ candidates, attempt, bound, steps, result, carried });
+    return result;
   }
 }
 
 /** All but the speeds. */
-function isSameKind(one: Attempt, other: Attempt, candidates: Candidates): boolean {
+function isAlike(one: Attempt, other: Attempt, candidates: Candidates): boolean {
   if (one.acrossHosts !== other.acrossHosts || one.distanceInside !== other.distanceInside) return false;
-  if (one.sameChannels !== other.sameChannels || one.bothWays !== other.bothWays) return false;
+  if (one.sameChannels !== other.sameChannels || one.bothDirections !== other.bothDirections) return false;
   if (one.pattern === other.pattern) return one.pattern !== 'collnetDirect' && one.crossNic === other.crossNic;
   return !one.acrossHosts && !candidates.hasSwitch && isTree(one) && isTree(other);
 }
@@ -55,9 +55,9 @@ function isTree({ pattern }: Attempt): boolean {
 }
 
 /** With so many steps it would have ended where it ended. */
-function isAnswerFor({ steps, found }: Tried, given: number): boolean {
+function isAnswerFor({ steps, result }: Tried, given: number): boolean {
   if (steps === given) return true;
-  return found.steps < Math.min(steps, given) && areReferencesAlike(steps, given);
+  return result.steps < Math.min(steps, given) && areReferencesAlike(steps, given);
 }
 
 function areEqual(one: readonly number[] | null, other: readonly number[] | null): boolean {

@@ -28,10 +28,10 @@ export class Bounds {
   }
 
   /** `ports`: MB/s of the NICs' ports that channels may use. */
-  mostChannels(attempt: Attempt, ports: readonly number[]): number {
-    const { pattern, acrossHosts, inside, between, distanceInside, distanceBetween, most } = attempt;
+  maxChannels(attempt: Attempt, ports: readonly number[]): number {
+    const { pattern, acrossHosts, inside, between, distanceInside, distanceBetween, maxChannels } = attempt;
     const gpus = this.#machine.gpus.length;
-    let bound = most;
+    let bound = maxChannels;
     if (acrossHosts) {
       const share = pattern === 'balancedTree' && gpus > 1 ? 0.5 : 1;
       const { fromNet, toNet } = this.#uses;
@@ -50,20 +50,20 @@ export class Bounds {
     if (gpus < 2) return bound;
     if (!this.#chains.mayBe(inside, distanceInside)) return 0;
     const gates = remembered(this.#inside, distanceInside, () => this.#firstLinks(distanceInside));
-    let least = bound;
+    let narrowest = bound;
     let sum = 0;
     gates.forEach((links) => {
       const carried = through(links, inside);
-      least = Math.min(least, carried);
+      narrowest = Math.min(narrowest, carried);
       sum += carried;
     });
-    if (pattern === 'ring' && !acrossHosts) return least;
+    if (pattern === 'ring' && !acrossHosts) return narrowest;
     // All GPUs but one hand on inside the host.
     return Math.min(bound, Math.floor(sum / (gpus - 1)));
   }
 
   /** Where all channels go through the GPUs in the same order: how often the widest way carries one. */
-  mostCopies({ inside, distanceInside }: Attempt): number {
+  maxCopies({ inside, distanceInside }: Attempt): number {
     let widest = 0;
     this.#uses.between.forEach(({ distance, hops, bandwidth }) => {
       if (hops > 0 && distance <= distanceInside) widest = Math.max(widest, bandwidth);
@@ -90,9 +90,9 @@ export class Bounds {
     const gates = new Gates(this.#machine, this.#uses);
     uses.forEach((use) => {
       if (use.distance > farthest) return;
-      for (let place = use.first; place < use.first + use.hops; place++) {
-        const link = this.#uses.links[place] ?? 0;
-        if (isAtGpu[link] === true) gates.add(place, link);
+      for (let position = use.first; position < use.first + use.hops; position++) {
+        const link = this.#uses.links[position] ?? 0;
+        if (isAtGpu[link] === true) gates.add(position, link);
       }
     });
     return gates.all();
@@ -110,8 +110,8 @@ class Gates {
   }
 
   /** `place`: in the table of uses. */
-  add(place: number, link: number): void {
-    const factor = this.#uses.factors[place] ?? 1;
+  add(position: number, link: number): void {
+    const factor = this.#uses.factors[position] ?? 1;
     const known = this.#factors.get(link);
     if (known === undefined || factor < known) this.#factors.set(link, factor);
   }

@@ -50,10 +50,10 @@ export class Candidates {
 
   /** Whether there is a port by which a ring may come in at one GPU and go out from another. */
   get mayRingsReturn(): boolean {
-    return (this.#mayRingsReturn ??= this.startNets.some((net) => this.#hasBothWays(this.portOf[net] ?? 0)));
+    return (this.#mayRingsReturn ??= this.startNets.some((net) => this.#hasBothDirections(this.portOf[net] ?? 0)));
   }
 
-  #hasBothWays(port: number): boolean {
+  #hasBothDirections(port: number): boolean {
     const { fromNet, toNet } = this.uses;
     const far = this.#distanceBetween;
     let enters = -1;

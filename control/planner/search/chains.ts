@@ -10,7 +10,7 @@ export class Chains {
   readonly #uses: Uses;
   /** By speed and distance; and by the ways that are wide and near enough. */
   readonly #known = new Map<number, boolean>();
-  readonly #knownByWays = new Map<string, boolean>();
+  readonly #knownByPaths = new Map<string, boolean>();
   #steps = 0;
 
   constructor(gpus: number, uses: Uses) {
@@ -23,31 +23,31 @@ export class Chains {
     const key = speed * 16 + farthest;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const isWay = new Uint8Array(this.#uses.between.length);
+    const isPath = new Uint8Array(this.#uses.between.length);
     this.#uses.between.forEach((use, i) => {
-      isWay[i] = use.hops > 0 && use.distance <= farthest && use.bandwidth >= speed ? 1 : 0;
+      isPath[i] = use.hops > 0 && use.distance <= farthest && use.bandwidth >= speed ? 1 : 0;
     });
-    const ways = isWay.join('');
-    const is = this.#knownByWays.get(ways) ?? this.#isThere(isWay);
+    const paths = isPath.join('');
+    const is = this.#knownByPaths.get(paths) ?? this.#isThere(isPath);
     this.#known.set(key, is);
-    this.#knownByWays.set(ways, is);
+    this.#knownByPaths.set(paths, is);
     return is;
   }
 
-  #isThere(isWay: Uint8Array): boolean {
+  #isThere(isPath: Uint8Array): boolean {
     this.#steps = STEPS;
     const isUsed = new Uint8Array(this.#gpus);
-    for (let gpu = 0; gpu < this.#gpus; gpu++) if (this.#goesOn(gpu, 1, isUsed, isWay)) return true;
+    for (let gpu = 0; gpu < this.#gpus; gpu++) if (this.#goesOn(gpu, 1, isUsed, isPath)) return true;
     return false;
   }
 
-  #goesOn(gpu: number, count: number, isUsed: Uint8Array, isWay: Uint8Array): boolean {
+  #goesOn(gpu: number, count: number, isUsed: Uint8Array, isPath: Uint8Array): boolean {
     this.#steps -= 1;
     if (count === this.#gpus || this.#steps < 0) return true;
     isUsed[gpu] = 1;
     for (let next = 0; next < this.#gpus; next++) {
-      if (isUsed[next] === 1 || isWay[gpu * this.#gpus + next] !== 1) continue;
-      if (this.#goesOn(next, count + 1, isUsed, isWay)) return true;
+      if (isUsed[next] === 1 || isPath[gpu * this.#gpus + next] !== 1) continue;
+      if (this.#goesOn(next, count + 1, isUsed, isPath)) return true;
     }
     isUsed[gpu] = 0;
     return false;

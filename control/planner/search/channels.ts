@@ -6,8 +6,8 @@ import type { Candidates } from './candidates.ts';
 import type { FoundChannel, Pattern } from './graph.ts';
 import { Loads, NO_USE } from './loads.ts';
 import type { Use } from './loads.ts';
-import { Kept } from './kept.ts';
-import { STEP_BUDGET, REFERENCE_STEP_BUDGET, STEPS_OF_A_REFERENCE, STEPS_WITHOUT_REFERENCE } from './step-budget.ts';
+import { BestChannels } from './best-channels.ts';
+import { REFERENCE_STEP_BUDGET, STEP_BUDGET, STEPS_OF_A_REFERENCE, STEPS_WITHOUT_REFERENCE } from './step-budget.ts';
 
 /** What all channels of one attempt have in common. */
 export interface Attempt {
@@ -22,12 +22,12 @@ export interface Attempt {
   readonly sameChannels: boolean;
   readonly crossNic: 0 | 1 | 2;
   /** Of chains inside one host: the way up, from each GPU to the one before it, takes what it carries too (phases.ts). */
-  readonly bothWays: boolean;
+  readonly bothDirections: boolean;
   /** More than so many are not asked for. */
-  readonly most: number;
+  readonly maxChannels: number;
 }
 
-export interface Found {
+export interface SearchResult {
   readonly channels: readonly FoundChannel[];
   /** Links of all paths together. */
   readonly hops: number;
@@ -70,34 +70,34 @@ export class ChannelSearch {
   #steps: number;
   /** With so few it gives up. */
   #stopAt = 0;
-  #patience = STEP_BUDGET;
-  readonly #best: Kept;
+  #stepBudget = STEP_BUDGET;
+  readonly #best: BestChannels;
 
   /** `bound`: more channels than so many cannot be (bounds.ts). */
   constructor(candidates: Candidates, attempt: Attempt, bound: number, steps: number) {
     this.#candidates = candidates;
     this.#attempt = attempt;
-    this.#bound = Math.min(bound, attempt.most);
+    this.#bound = Math.min(bound, attempt.maxChannels);
     this.#gpus = candidates.gpus;
     this.#nets = candidates.nets;
     this.#pattern = attempt.pattern;
     this.#acrossHosts = attempt.acrossHosts;
     this.#stepOfReturn = attempt.acrossHosts ? stepOfReturn(attempt.pattern, candidates.gpus) : -1;
     this.#loads = new Loads(candidates.bandwidths, candidates.uses);
-    this.#loadsUp = attempt.bothWays ? new Loads(candidates.bandwidths, candidates.uses) : null;
+    this.#loadsUp = attempt.bothDirections ? new Loads(candidates.bandwidths, candidates.uses) : null;
     this.#ports = [...candidates.ports];
     this.#orders = new Int32Array(this.#bound * this.#gpus);
     this.#used = new Uint8Array(this.#bound * this.#gpus);
     this.#netIn = new Int32Array(this.#bound).fill(-1);
     this.#netOut = new Int32Array(this.#bound).fill(-1);
-    this.#best = new Kept(this.#bound, this.#gpus);
+    this.#best = new BestChannels(this.#bound, this.#gpus);
     this.#steps = steps;
     // Inside one host there are few attempts: each has all its steps.
-    if (!attempt.acrossHosts) this.#patience = steps;
+    if (!attempt.acrossHosts) this.#stepBudget = steps;
     this.#gainAt(steps);
   }
 
-  run(): Found {
+  run(): SearchResult {
     const given = this.#steps;
     if (this.#bound > 0) this.#nextChannel();
     const channels = this.#best.channels(this.#acrossHosts);
@@ -106,7 +106,7 @@ export class ChannelSearch {
   }
 
   #gainAt(steps: number): void {
-    if (this.#stopAt !== ALL_DONE) this.#stopAt = Math.max(0, steps - this.#patience - 1);
+    if (this.#stopAt !== ALL_DONE) this.#stopAt = Math.max(0, steps - this.#stepBudget - 1);
   }
 
   #nextChannel(): void {
@@ -172,13 +172,13 @@ export class ChannelSearch {
   /** With steps of its own. */
   #tryReference(net: number): void {
     const steps = this.#steps;
-    const patience = this.#patience;
-    this.#patience = REFERENCE_STEP_BUDGET;
+    const stepBudget = this.#stepBudget;
+    this.#stepBudget = REFERENCE_STEP_BUDGET;
     this.#steps = Math.min(steps, STEPS_OF_A_REFERENCE);
     this.#gainAt(this.#steps);
     this.#startAt(net, 0, 'ascending');
     this.#steps = steps;
-    this.#patience = patience;
+    this.#stepBudget = stepBudget;
   }
 
   /** Of CollNet's direct form: the NIC's own GPU, once. */
@@ -250,8 +250,8 @@ export class ChannelSearch {
   }
 
   #trySecond(gpu: number, next: number, net: number, forced: Forced): void {
-    const place = this.#channel * this.#gpus + next;
-    if (this.#used[place] !== 0) return;
+    const slot = this.#channel * this.#gpus + next;
+    if (this.#used[slot] !== 0) return;
     const { between, toNet, fromNet } = this.#candidates.uses;
     const use = between[gpu * this.#gpus + next];
     const half = toNet[next * this.#nets + net];
@@ -259,11 +259,11 @@ export class ChannelSearch {
     if (use === undefined || half === undefined || back === undefined) return;
     if (back.distance > this.#attempt.distanceBetween || !this.#takeInside(use)) return;
     if (this.#takeBetween(half, 0.5)) {
-      this.#used[place] = 1;
+      this.#used[slot] = 1;
       this.#orders[this.#channel * this.#gpus + 1] = next;
       this.#steps -= 1;
       if (!this.#isOver()) this.#goOn(next, 1, forced);
-      this.#used[place] = 0;
+      this.#used[slot] = 0;
       this.#giveBetween(half, 0.5);
     }
     this.#giveInside(use);

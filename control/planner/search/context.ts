@@ -45,18 +45,18 @@ export class SearchContext {
     const names = [...new Set(nets.map(({ port }) => port))];
     this.ports = names.map((name) => nets.find(({ port }) => port === name)?.bandwidth ?? 0);
     this.portOf = nets.map(({ port }) => names.indexOf(port));
-    const placeOf = new Map(gpus.map((gpu, place) => [gpu, place]));
-    const nearest = nets.map((net) => routes.nearest(net, gpus).map((gpu) => placeOf.get(gpu) ?? 0));
+    const gpuIndex = new Map(gpus.map((gpu, index) => [gpu, index]));
+    const nearest = nets.map((net) => routes.nearest(net, gpus).map((gpu) => gpuIndex.get(gpu) ?? 0));
     this.localGpus = nets.map((net) => {
       const gpu = routes.localGpu(net);
-      return gpu === null ? -1 : (placeOf.get(gpu) ?? -1);
+      return gpu === null ? -1 : (gpuIndex.get(gpu) ?? -1);
     });
     this.firstGpus = nearest.map((near, net) => {
       const local = this.localGpus[net] ?? -1;
       return local === -1 ? near : [local, ...near.filter((gpu) => gpu !== local)];
     });
-    const netPlaceOf = new Map(nets.map((net, place) => [net, place]));
-    this.preferredNets = gpus.map((gpu) => routes.localNets(gpu).map((net) => netPlaceOf.get(net) ?? 0));
+    const netIndex = new Map(nets.map((net, index) => [net, index]));
+    this.preferredNets = gpus.map((gpu) => routes.localNets(gpu).map((net) => netIndex.get(net) ?? 0));
     const { between, toNet, fromNet } = this.uses;
     this.nearDistances = nearest.flatMap((near, net) =>
       near.flatMap((gpu) => [

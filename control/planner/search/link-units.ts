@@ -10,7 +10,7 @@ const BETWEEN = 2;
 const UNEVEN = 4;
 
 /** Links that are as wide, and that the same flows take from: machines have many links, but few kinds. */
-interface Kind {
+interface LinkClass {
   readonly bandwidth: number;
   readonly flows: number;
 }
@@ -18,7 +18,7 @@ interface Kind {
 /** Of one machine. */
 export class LinkUnits {
   readonly #gpus: number;
-  readonly #kinds: readonly Kind[];
+  readonly #classes: readonly LinkClass[];
   /** MB/s: the ports that there are, each once. */
   readonly #ports: readonly number[];
 
@@ -29,12 +29,12 @@ export class LinkUnits {
     mark(flows, uses, uses.between, INSIDE);
     mark(flows, uses, uses.toNet, BETWEEN);
     mark(flows, uses, uses.fromNet, BETWEEN);
-    const kinds = new Map<number, Kind>();
+    const classes = new Map<number, LinkClass>();
     for (let link = 0; link < flows.length; link++) {
-      const kind = { bandwidth: bandwidths[link] ?? 0, flows: flows[link] ?? 0 };
-      if (kind.flows !== 0) kinds.set(kind.bandwidth * 2 * UNEVEN + kind.flows, kind);
+      const linkClass = { bandwidth: bandwidths[link] ?? 0, flows: flows[link] ?? 0 };
+      if (linkClass.flows !== 0) classes.set(linkClass.bandwidth * 2 * UNEVEN + linkClass.flows, linkClass);
     }
-    this.#kinds = [...kinds.values()];
+    this.#classes = [...classes.values()];
   }
 
   /**
@@ -46,17 +46,17 @@ export class LinkUnits {
     const half = pattern === 'balancedTree' ? 0.5 : 1;
     const considered = acrossHosts ? INSIDE | BETWEEN | UNEVEN : INSIDE | UNEVEN;
     const carried: number[] = [];
-    for (let i = 0; i < this.#kinds.length; i++) {
-      const kind = this.#kinds[i];
-      const flows = kind === undefined ? 0 : kind.flows & considered;
-      if (kind === undefined || (flows & (INSIDE | BETWEEN)) === 0) continue;
+    for (let i = 0; i < this.#classes.length; i++) {
+      const linkClass = this.#classes[i];
+      const flows = linkClass === undefined ? 0 : linkClass.flows & considered;
+      if (linkClass === undefined || (flows & (INSIDE | BETWEEN)) === 0) continue;
       if ((flows & UNEVEN) !== 0 || (flows === (INSIDE | BETWEEN) && inside !== between)) return null;
       const isBetween = (flows & BETWEEN) !== 0;
       const unit = isBetween ? between * half : inside;
       if (!Number.isInteger(unit)) return null;
       // A channel passes by every GPU.
       const wanted = (bound * ((flows & INSIDE) === 0 ? 3 : this.#gpus + 3)) / (isBetween ? half : 1);
-      carried.push(Math.min(wanted, Math.floor(kind.bandwidth / unit)));
+      carried.push(Math.min(wanted, Math.floor(linkClass.bandwidth / unit)));
     }
     if (acrossHosts) this.#ports.forEach((port) => carried.push(Math.min(bound, Math.floor(port / between))));
     return carried;
@@ -67,8 +67,8 @@ function mark(flows: Uint8Array, { links }: Uses, uses: readonly Use[], flow: nu
   for (let i = 0; i < uses.length; i++) {
     const { first, end, isEven } = uses[i] ?? NO_USE;
     const marked = isEven ? flow : flow | UNEVEN;
-    for (let place = first; place < end; place++) {
-      const link = links[place] ?? 0;
+    for (let position = first; position < end; position++) {
+      const link = links[position] ?? 0;
       flows[link] = (flows[link] ?? 0) | marked;
     }
   }

@@ -17,7 +17,7 @@ export function fitsUpwards(candidates: Candidates, attempt: Attempt, channels: 
     use === undefined || loads.take(use, speed, use.first + use.hops);
   return channels.every(({ order, nets }) => {
     const isChain = order.every(
-      (gpu, place) => place === 0 || fits(uses.between[gpu * gpus + (order[place - 1] ?? 0)], inside),
+      (gpu, index) => index === 0 || fits(uses.between[gpu * gpus + (order[index - 1] ?? 0)], inside),
     );
     if (!isChain || nets === null) return isChain;
     const [first = 0, second = first] = order;

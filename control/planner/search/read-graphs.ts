@@ -1,6 +1,6 @@
 /** Graphs from a file in NCCL's form (NCCL_GRAPH_FILE): they take the place of what a search would find. */
 import * as attribute from '../../topology/attribute.ts';
-import { elementsOf, placeOf, TopologyError } from '../../topology/element.ts';
+import { elementsOf, locationOf, TopologyError } from '../../topology/element.ts';
 import type { Element } from '../../topology/element.ts';
 import type { Machine } from '../machine/node.ts';
 import { PATH_TYPES } from '../machine/path.ts';
@@ -12,7 +12,7 @@ import type { NamedGraphs } from './graph-xml.ts';
 
 /** null: the file has none of this kind, or an empty one. Throws a TopologyError where a graph does not fit the machine. */
 export function readGraphs(graphs: Element, machine: Machine, acrossHosts: boolean): NamedGraphs {
-  if (graphs.name !== 'graphs') throw new TopologyError(`${placeOf(graphs)}: a file of graphs begins with <graphs>`);
+  if (graphs.name !== 'graphs') throw new TopologyError(`${locationOf(graphs)}: a file of graphs begins with <graphs>`);
   const find = (id: number): Graph | null => {
     const found = elementsOf(graphs, 'graph').find((graph) => attribute.whole(graph, 'id') === id);
     if (found === undefined || elementsOf(found, 'channel').length === 0) return null;
@@ -25,7 +25,7 @@ function readGraph(from: Element, machine: Machine, acrossHosts: boolean): Graph
   const number = attribute.whole(from, 'pattern');
   const pattern = PATTERN_NAMES.find((name) => PATTERNS[name] === number);
   if (pattern === undefined) {
-    throw new TopologyError(`${placeOf(from)}: pattern="${from.attributes.get('pattern')}" is unknown`);
+    throw new TopologyError(`${locationOf(from)}: pattern="${from.attributes.get('pattern')}" is unknown`);
   }
   const crossNic = attribute.whole(from, 'crossnic', 0);
   return {
@@ -45,14 +45,14 @@ function readGraph(from: Element, machine: Machine, acrossHosts: boolean): Graph
 function speed(from: Element, name: string): number {
   const gigabytes = attribute.decimal(from, name, 0);
   if (gigabytes > 0) return Math.round(gigabytes * 1000);
-  throw new TopologyError(`${placeOf(from)}: ${name}="${from.attributes.get(name)}", expected GB/s above 0`);
+  throw new TopologyError(`${locationOf(from)}: ${name}="${from.attributes.get(name)}", expected GB/s above 0`);
 }
 
 function pathType(from: Element, name: string): PathType {
   const value = attribute.text(from, name);
   const known = PATH_TYPES.find((type) => type === value);
   if (known !== undefined) return known;
-  throw new TopologyError(`${placeOf(from)}: ${name}="${value}", expected one of ${PATH_TYPES.join(', ')}`);
+  throw new TopologyError(`${locationOf(from)}: ${name}="${value}", expected one of ${PATH_TYPES.join(', ')}`);
 }
 
 function readChannel(from: Element, { gpus, nets }: Machine, acrossHosts: boolean): FoundChannel {
@@ -60,25 +60,27 @@ function readChannel(from: Element, { gpus, nets }: Machine, acrossHosts: boolea
   const order = elementsOf(from, 'gpu').map((gpu) => {
     const part = gpu.attributes.has('mlopart') ? attribute.whole(gpu, 'mlopart') : null;
     const device = attribute.whole(gpu, 'dev');
-    const place = gpus.findIndex((one) => one.device === device && (part === null || one.part === part));
-    return place === -1 ? placeIn('GPU', devices, gpu) : place;
+    const index = gpus.findIndex((one) => one.device === device && (part === null || one.part === part));
+    return index === -1 ? indexIn('GPU', devices, gpu) : index;
   });
   if (new Set(order).size !== gpus.length || order.length !== gpus.length) {
-    throw new TopologyError(`${placeOf(from)}: has ${order.length} GPUs, expected each of ${devices.join(', ')} once`);
+    throw new TopologyError(
+      `${locationOf(from)}: has ${order.length} GPUs, expected each of ${devices.join(', ')} once`,
+    );
   }
   if (!acrossHosts) return { order, nets: null };
   const numbers = nets.map(({ device }) => device);
-  const [enters, leaves = enters] = elementsOf(from, 'net').map((net) => placeIn('net', numbers, net));
+  const [enters, leaves = enters] = elementsOf(from, 'net').map((net) => indexIn('net', numbers, net));
   if (enters === undefined || leaves === undefined) {
-    throw new TopologyError(`${placeOf(from)}: has no <net>, which channels between hosts need`);
+    throw new TopologyError(`${locationOf(from)}: has no <net>, which channels between hosts need`);
   }
   return { order, nets: [enters, leaves] };
 }
 
 /** Where the device that `member` names is in `devices`. */
-function placeIn(kind: string, devices: readonly number[], member: Element): number {
+function indexIn(what: string, devices: readonly number[], member: Element): number {
   const device = attribute.whole(member, 'dev');
-  const place = devices.indexOf(device);
-  if (place !== -1) return place;
-  throw new TopologyError(`${placeOf(member)}: there is no ${kind} ${device}, but ${devices.join(', ')}`);
+  const index = devices.indexOf(device);
+  if (index !== -1) return index;
+  throw new TopologyError(`${locationOf(member)}: there is no ${what} ${device}, but ${devices.join(', ')}`);
 }

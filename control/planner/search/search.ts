@@ -5,7 +5,7 @@
 import type { GpuNode, Machine } from '../machine/node.ts';
 import { distance, PATH_TYPES } from '../machine/path.ts';
 import type { Candidates } from './candidates.ts';
-import type { Attempt, Found } from './channels.ts';
+import type { Attempt, SearchResult } from './channels.ts';
 import type { FoundChannel, Graph, Pattern } from './graph.ts';
 import { STEP_BUDGET } from './step-budget.ts';
 import { fitsUpwards } from './phases.ts';
@@ -17,8 +17,8 @@ interface SearchRequest {
   /** Channels go in and out by NICs. */
   readonly acrossHosts: boolean;
   readonly collnetOnly: boolean;
-  readonly least: number;
-  readonly most: number;
+  readonly minChannels: number;
+  readonly maxChannels: number;
   /** NCCL_CROSS_NIC: never, where it helps by any NIC, or where it helps in pairs. */
   readonly crossNic: 0 | 1 | 2;
 }
@@ -74,8 +74,8 @@ class Search {
 
   /** From the highest speed down, until twice as many channels could not make up for it. */
   #slowDown(): void {
-    for (let place = this.#firstSpeed(); place < this.#speeds.length; place++) {
-      const speed = this.#speeds[place] ?? 0;
+    for (let index = this.#firstSpeed(); index < this.#speeds.length; index++) {
+      const speed = this.#speeds[index] ?? 0;
       const best = this.#best;
       if (best !== null && speed / best.between <= 0.49) return;
       if (this.#tryAll(speed)) return;
@@ -85,14 +85,14 @@ class Search {
   #firstSpeed(): number {
     const { gpus } = this.#machine;
     const { uses } = this.#context;
-    const { acrossHosts, least } = this.#request;
+    const { acrossHosts, minChannels } = this.#request;
     let widest = 0;
     (acrossHosts ? uses.toNet : uses.between).forEach(({ bandwidth, hops }) => {
       if (hops > 0) widest = Math.max(widest, bandwidth);
     });
     if (!acrossHosts && gpus.length === 1) widest = Number.POSITIVE_INFINITY;
     const total = this.#totalBandwidth();
-    const first = this.#speeds.findIndex((speed) => speed <= widest && speed * least <= total);
+    const first = this.#speeds.findIndex((speed) => speed <= widest && speed * minChannels <= total);
     return first === -1 ? this.#speeds.length - 1 : first;
   }
 
@@ -109,8 +109,8 @@ class Search {
     const mayCross = acrossHosts && this.#machine.nets.length > 1 && this.#crossesNics() && crossNic === 2;
     for (const cross of mayCross ? ([0, 2] as const) : ([crossNic === 1 && this.#crossesNics() ? 1 : 0] as const)) {
       for (const between of this.#distancesBetween) {
-        const found = this.#best;
-        const worthwhile = found === null || between <= distance(found.typeBetween) || between <= distance('PXN');
+        const result = this.#best;
+        const worthwhile = result === null || between <= distance(result.typeBetween) || between <= distance('PXN');
         if (!worthwhile) break;
         for (const inside of this.#context.distancesInside) {
           const isFirst = inside === this.#context.distancesInside[0];
@@ -128,24 +128,24 @@ class Search {
     return this.#pattern === 'ring' || this.#pattern === 'balancedTree' || this.#pattern === 'splitTree';
   }
 
-  #tryOrders(allowed: { speed: number; inside: number; between: number; cross: 0 | 1 | 2 }): boolean {
+  #tryOrders(limits: { speed: number; inside: number; between: number; cross: 0 | 1 | 2 }): boolean {
     const [cpu] = this.#machine.cpus;
     const isAmd = cpu?.architecture === 'x86_64' && cpu.vendor === 'amd';
-    const mayDiffer = !(isAmd && allowed.inside === distance('SYS'));
+    const mayDiffer = !(isAmd && limits.inside === distance('SYS'));
     const patterns: Pattern[] = this.#pattern === 'balancedTree' ? ['balancedTree', 'tree'] : [this.#pattern];
     for (const pattern of patterns) {
       for (const sameChannels of mayDiffer ? [true, false] : [true]) {
         const attempt: Attempt = {
           pattern,
           acrossHosts: this.#request.acrossHosts,
-          inside: allowed.speed,
-          between: allowed.speed,
-          distanceInside: allowed.inside,
-          distanceBetween: allowed.between,
+          inside: limits.speed,
+          between: limits.speed,
+          distanceInside: limits.inside,
+          distanceBetween: limits.between,
           sameChannels,
-          crossNic: allowed.cross,
-          bothWays: false,
-          most: this.#request.most,
+          crossNic: limits.cross,
+          bothDirections: false,
+          maxChannels: this.#request.maxChannels,
         };
         const outcome = this.#try(attempt);
         if (outcome === 'best possible') return true;
@@ -158,18 +158,18 @@ class Search {
   #try(attempt: Attempt): Outcome {
     if (this.#wasTried(attempt)) return 'no gain';
     const candidates = this.#candidatesFor(attempt.distanceBetween);
-    const bound = this.#context.bounds.mostChannels(attempt, candidates.usedPorts);
+    const bound = this.#context.bounds.maxChannels(attempt, candidates.usedPorts);
     const best = this.#best;
-    if (bound < this.#request.least) return 'impossible';
+    if (bound < this.#request.minChannels) return 'impossible';
     if (best !== null && bound * attempt.inside <= best.channels.length * best.inside) return 'impossible';
     if (this.#isFutile(attempt, candidates)) return 'no gain';
     const steps = attempt.sameChannels
       ? STEPS_OF_SAME_CHANNELS
       : Math.min(STEPS, Math.max(this.#stepsLeft, STEPS_WHEN_LATE));
-    const found = this.#run(candidates, attempt, bound, steps);
-    const { channels } = found;
-    if (channels.length === 0 && !found.unfinished) return 'impossible';
-    if (channels.length === 0 || channels.length < this.#request.least) return 'no gain';
+    const result = this.#run(candidates, attempt, bound, steps);
+    const { channels } = result;
+    if (channels.length === 0 && !result.unfinished) return 'impossible';
+    if (channels.length === 0 || channels.length < this.#request.minChannels) return 'no gain';
     if (best !== null && channels.length * attempt.inside <= best.channels.length * best.inside) return 'no gain';
     const { pattern, inside, between, sameChannels, crossNic } = attempt;
     const { nets } = this.#machine;
@@ -183,20 +183,20 @@ class Search {
       sameChannels,
       crossNic,
       latencyBetween: Math.max(0, ...channels.map((channel) => nets[channel.nets?.[0] ?? -1]?.latency ?? 0)),
-      hops: found.hops,
+      hops: result.hops,
     };
-    const isAll = channels.length === this.#request.most || channels.length * between >= this.#totalBandwidth();
+    const isAll = channels.length === this.#request.maxChannels || channels.length * between >= this.#totalBandwidth();
     return isAll ? 'best possible' : 'gain';
   }
 
   /** What can be carried in both directions. Where only the way down fits, both are laid at once; between hosts that is not tried. */
-  #run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): Found {
+  #run(candidates: Candidates, attempt: Attempt, bound: number, steps: number): SearchResult {
     const { attempts } = this.#context;
     const down = attempts.run(candidates, attempt, bound, steps);
     this.#stepsLeft -= down.steps;
     if (fitsUpwards(candidates, attempt, down.channels)) return down;
     if (attempt.acrossHosts) return { ...down, channels: [], unfinished: true };
-    const both = attempts.run(candidates, { ...attempt, bothWays: true }, bound, steps);
+    const both = attempts.run(candidates, { ...attempt, bothDirections: true }, bound, steps);
     this.#stepsLeft -= both.steps;
     return { ...both, unfinished: true };
   }
@@ -210,9 +210,9 @@ class Search {
     if (candidates.gpus < GPUS_WITH_MANY_ORDERS || candidates.hasSwitch || pattern === 'collnetDirect') return false;
     const best = this.#best;
     if (sameChannels) {
-      const copies = this.#context.bounds.mostCopies(attempt);
+      const copies = this.#context.bounds.maxCopies(attempt);
       const isEnough =
-        copies >= this.#request.least && (best === null || copies * inside > best.channels.length * best.inside);
+        copies >= this.#request.minChannels && (best === null || copies * inside > best.channels.length * best.inside);
       if (!isEnough) this.#stepsLeft -= STEPS_OF_SAME_CHANNELS;
       return !isEnough;
     }
@@ -240,7 +240,7 @@ class Search {
     const best = this.#best;
     if (best === null || best.inside < 25_000) return;
     if (this.#context.computeCapability > 80 && best.inside < 50_000 && best.channels.length > 4) return;
-    const count = Math.min(best.channels.length * 2, this.#request.most);
+    const count = Math.min(best.channels.length * 2, this.#request.maxChannels);
     const times = Math.ceil(count / best.channels.length);
     const all: FoundChannel[] = [...best.channels, ...best.channels].slice(0, count);
     this.#best = { ...best, channels: all, inside: best.inside / times, between: best.between / times };
@@ -265,14 +265,14 @@ class Search {
         distanceBetween: distance(best.typeBetween),
         sameChannels,
         crossNic,
-        bothWays: false,
-        most: channels.length,
+        bothDirections: false,
+        maxChannels: channels.length,
       };
       const candidates = this.#candidatesFor(attempt.distanceBetween);
-      if (this.#context.bounds.mostChannels(attempt, candidates.usedPorts) < channels.length) return;
-      const found = this.#run(candidates, attempt, channels.length, STEPS);
-      if (found.channels.length < channels.length) return;
-      this.#best = { ...best, channels: found.channels, inside: faster, between: attempt.between, hops: found.hops };
+      if (this.#context.bounds.maxChannels(attempt, candidates.usedPorts) < channels.length) return;
+      const result = this.#run(candidates, attempt, channels.length, STEPS);
+      if (result.channels.length < channels.length) return;
+      this.#best = { ...best, channels: result.channels, inside: faster, between: attempt.between, hops: result.hops };
     }
   }
 }

@@ -1,4 +1,4 @@
-/** For each size the form that is predicted to be fastest. */
+/** For each size the variant that is predicted to be fastest. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { COPIES_MAY_FROM_BYTES, COPIES_MAY_TAKE, PULLS_MAY_TAKE } from './constants.ts';
 import type { NetworkAlgorithm } from './constants.ts';
@@ -9,7 +9,7 @@ import { predictNetwork } from './network.ts';
 import type { Prediction, Situation } from './network.ts';
 
 export interface Choice {
-  readonly form: AlgorithmName;
+  readonly algorithm: AlgorithmName;
   readonly protocol: ProtocolName;
   readonly prediction: Prediction;
 }
@@ -18,23 +18,33 @@ const PROTOCOLS: readonly ProtocolName[] = ['ll', 'll128', 'simple'];
 const INSIDE: readonly AlgorithmName[] = ['directOneShot', 'directTwoShot', 'ring', 'tree', 'copyEngine'];
 const NETWORK: readonly NetworkAlgorithm[] = ['ring', 'tree', 'collnet'];
 
-/** All that there are; inside a host ncclrun's own forms, else rings, trees and CollNet. */
+/** All that there are; inside a host ncclrun's own variants, else rings, trees and CollNet. */
 export function choicesFor(collective: CollectiveName, situation: Situation): Choice[] {
   const isInside = situation.hosts === 1 && situation.links > 0;
   return PROTOCOLS.flatMap((protocol) =>
     isInside
-      ? INSIDE.map((form) => ({ form, protocol, prediction: predictInside(collective, form, protocol, situation) }))
-      : NETWORK.map((form) => ({ form, protocol, prediction: predictNetwork(collective, form, protocol, situation) })),
-  ).flatMap(({ form, protocol, prediction }) => (prediction === null ? [] : [{ form, protocol, prediction }]));
+      ? INSIDE.map((algorithm) => ({
+          algorithm,
+          protocol,
+          prediction: predictInside(collective, algorithm, protocol, situation),
+        }))
+      : NETWORK.map((algorithm) => ({
+          algorithm,
+          protocol,
+          prediction: predictNetwork(collective, algorithm, protocol, situation),
+        })),
+  ).flatMap(({ algorithm, protocol, prediction }) =>
+    prediction === null ? [] : [{ algorithm, protocol, prediction }],
+  );
 }
 
 /** Moves that the engine makes messages of, which have few channels with large slots. */
 const IN_MESSAGES: readonly CollectiveName[] = ['allGather', 'allToAll', 'sendRecv'];
 
 /** Uses protocol Simple between pairs on all channels, where its slots are small (device/gpu-buffers.ts); rings have large ones. */
-function isCramped(collective: CollectiveName, { form, protocol }: Choice): boolean {
-  if (protocol !== 'simple' || form === 'ring' || form === 'copyEngine') return false;
-  return form !== 'directOneShot' || !IN_MESSAGES.includes(collective);
+function isCramped(collective: CollectiveName, { algorithm, protocol }: Choice): boolean {
+  if (protocol !== 'simple' || algorithm === 'ring' || algorithm === 'copyEngine') return false;
+  return algorithm !== 'directOneShot' || !IN_MESSAGES.includes(collective);
 }
 
 /** Those that the user wants (NCCL_ALGO, NCCL_PROTO); all, where none of them is left. Without those that rings do better with the engine's buffers. */
@@ -44,11 +54,11 @@ export function preferredChoices(
   preferences: Preferences,
   { hosts, ranks }: Situation,
 ): readonly Choice[] {
-  const wanted = choices.filter(({ form, protocol }) =>
-    isPreferred(collective, { algorithm: form, protocol }, preferences),
+  const wanted = choices.filter(({ algorithm, protocol }) =>
+    isPreferred(collective, { algorithm, protocol }, preferences),
   );
   const all = wanted.length === 0 ? choices : wanted;
-  const hasRing = all.some(({ form, protocol }) => form === 'ring' && protocol === 'simple');
+  const hasRing = all.some(({ algorithm, protocol }) => algorithm === 'ring' && protocol === 'simple');
   return hosts === 1 && ranks > 2 && hasRing ? all.filter((choice) => !isCramped(collective, choice)) : all;
 }
 
@@ -59,12 +69,12 @@ export function timeOf({ prediction }: Choice, bytes: number): number {
   return microseconds + bytes / bytesPerMicrosecond + filled;
 }
 
-/** Whether its form `copyEngine` has kernels too, which read what they reduce where it lies. */
+/** Whether its variant `copyEngine` has kernels too, which read what they reduce where it lies. */
 export function pulls(collective: CollectiveName): boolean {
   return collective === 'allReduce' || collective === 'reduceScatter';
 }
 
-/** How much longer than the fastest its form `copyEngine` may take. */
+/** How much longer than the fastest its variant `copyEngine` may take. */
 function mayTakeOf(collective: CollectiveName, bytes: number): number {
   if (bytes < COPIES_MAY_FROM_BYTES) return 1;
   if (pulls(collective)) return PULLS_MAY_TAKE;
@@ -74,7 +84,7 @@ function mayTakeOf(collective: CollectiveName, bytes: number): number {
 /** The fastest, or copy engines that take little longer; null where nothing is known. */
 export function bestOf(collective: CollectiveName, choices: readonly Choice[], bytes: number): Choice | null {
   const mayTake = mayTakeOf(collective, bytes);
-  const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.form === 'copyEngine' ? mayTake : 1);
+  const cost = (choice: Choice): number => timeOf(choice, bytes) / (choice.algorithm === 'copyEngine' ? mayTake : 1);
   return choices.reduce<Choice | null>(
     (best, choice) => (best === null || cost(choice) < cost(best) ? choice : best),
     null,

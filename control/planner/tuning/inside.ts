@@ -1,24 +1,24 @@
-/** Predicted times of the forms by which the GPUs of one host reach each other. */
+/** Predicted times of the variants by which the GPUs of one host reach each other. */
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { BARRIER, COPY_ENGINES, FILLING_BLOCKS, FURTHER, FURTHER_PEER, INTRA_HOST_COSTS, PULLS } from './constants.ts';
 import type { TrafficPattern } from './constants.ts';
 import type { Prediction, Situation } from './network.ts';
 
-/** null: there is no such form. `bytes` as in network.ts. */
+/** null: there is no such variant. `bytes` as in network.ts. */
 export function predictInside(
   collective: CollectiveName,
-  form: AlgorithmName,
+  algorithm: AlgorithmName,
   protocol: ProtocolName,
   situation: Situation,
 ): Prediction | null {
   const { ranks, hosts, links, blocks } = situation;
-  if (hosts > 1 || links === 0 || ranks < 2 || form === 'collnet') return null;
-  if (collective === 'barrier') return predictBarrier(form, protocol, ranks);
-  if (collective === 'allReduce' && form === 'copyEngine')
+  if (hosts > 1 || links === 0 || ranks < 2 || algorithm === 'collnet') return null;
+  if (collective === 'barrier') return predictBarrier(algorithm, protocol, ranks);
+  if (collective === 'allReduce' && algorithm === 'copyEngine')
     return protocol === 'simple' ? predictHalves(situation) : null;
-  const sent = sentShare(collective, form, ranks);
+  const sent = sentShare(collective, algorithm, ranks);
   if (sent === null) return null;
-  if (form === 'copyEngine') {
+  if (algorithm === 'copyEngine') {
     if (protocol !== 'simple') return null;
     if (collective === 'reduceScatter') {
       const share = PULLS.share * Math.min(1, blocks / PULLS.fillingBlocks);
@@ -28,11 +28,11 @@ export function predictInside(
     const microseconds = collective === 'sendRecv' ? COPY_ENGINES.messageLatency : COPY_ENGINES.latency;
     return { microseconds, bytesPerMicrosecond, fill: null };
   }
-  const cost = INTRA_HOST_COSTS[patternOf(collective)][form]?.[protocol];
+  const cost = INTRA_HOST_COSTS[patternOf(collective)][algorithm]?.[protocol];
   if (cost === undefined) return null;
   const more =
-    form === 'ring' || form === 'tree'
-      ? FURTHER[protocol] * (handOvers(collective, form, ranks) - handOvers(collective, form, 2))
+    algorithm === 'ring' || algorithm === 'tree'
+      ? FURTHER[protocol] * (hops(collective, algorithm, ranks) - hops(collective, algorithm, 2))
       : FURTHER_PEER * (ranks - 2);
   return {
     microseconds: cost.microseconds + more,
@@ -54,8 +54,8 @@ function predictHalves(situation: Situation): Prediction | null {
 }
 
 /** Without data; every rank signals to every other. */
-function predictBarrier(form: AlgorithmName, protocol: ProtocolName, ranks: number): Prediction | null {
-  if (form !== 'directOneShot' || protocol !== 'll') return null;
+function predictBarrier(algorithm: AlgorithmName, protocol: ProtocolName, ranks: number): Prediction | null {
+  if (algorithm !== 'directOneShot' || protocol !== 'll') return null;
   return { microseconds: BARRIER + FURTHER_PEER * (ranks - 2), bytesPerMicrosecond: Infinity, fill: null };
 }
 
@@ -76,30 +76,30 @@ export function patternOf(collective: CollectiveName): TrafficPattern {
 }
 
 /** How often data are handed over before the last rank has its result. */
-function handOvers(collective: CollectiveName, form: 'ring' | 'tree', ranks: number): number {
+function hops(collective: CollectiveName, algorithm: 'ring' | 'tree', ranks: number): number {
   const both = collective === 'allReduce' ? 2 : 1;
-  return form === 'ring' ? both * (ranks - 1) : both * Math.ceil(Math.log2(ranks));
+  return algorithm === 'ring' ? both * (ranks - 1) : both * Math.ceil(Math.log2(ranks));
 }
 
-/** What the busiest rank sends, as a part of the larger of its two buffers. null: the form does not do this. */
-export function sentShare(collective: CollectiveName, form: AlgorithmName, ranks: number): number | null {
+/** What the busiest rank sends, as a part of the larger of its two buffers. null: the variant does not do this. */
+export function sentShare(collective: CollectiveName, algorithm: AlgorithmName, ranks: number): number | null {
   const others = (ranks - 1) / ranks;
   switch (collective) {
     case 'allReduce':
-      if (form === 'directOneShot') return ranks - 1;
-      return form === 'tree' && ranks > 2 ? 2 : 2 * others;
+      if (algorithm === 'directOneShot') return ranks - 1;
+      return algorithm === 'tree' && ranks > 2 ? 2 : 2 * others;
     case 'broadcast':
     case 'reduce':
-      if (form === 'directTwoShot' || (form === 'copyEngine' && collective === 'reduce')) return null;
-      if (form === 'ring' || form === 'copyEngine') return 1;
-      return form === 'tree' ? Math.min(2, ranks - 1) : ranks - 1;
+      if (algorithm === 'directTwoShot' || (algorithm === 'copyEngine' && collective === 'reduce')) return null;
+      if (algorithm === 'ring' || algorithm === 'copyEngine') return 1;
+      return algorithm === 'tree' ? Math.min(2, ranks - 1) : ranks - 1;
     case 'allGather':
-      return form === 'tree' || form === 'directTwoShot' ? null : others;
+      return algorithm === 'tree' || algorithm === 'directTwoShot' ? null : others;
     case 'reduceScatter':
-      return form === 'ring' || form === 'directOneShot' || form === 'copyEngine' ? others : null;
+      return algorithm === 'ring' || algorithm === 'directOneShot' || algorithm === 'copyEngine' ? others : null;
     case 'sendRecv':
-      return form === 'directOneShot' || form === 'copyEngine' ? 1 : null;
+      return algorithm === 'directOneShot' || algorithm === 'copyEngine' ? 1 : null;
     default:
-      return form === 'directOneShot' || form === 'copyEngine' ? others : null;
+      return algorithm === 'directOneShot' || algorithm === 'copyEngine' ? others : null;
   }
 }

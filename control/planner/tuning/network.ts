@@ -29,7 +29,7 @@ export interface Prediction {
   readonly fill: { readonly microseconds: number; readonly bytes: number } | null;
 }
 
-/** `bytes` in predictions: of the larger of a rank's two buffers. null: there is no such form. */
+/** `bytes` in predictions: of the larger of a rank's two buffers. null: there is no such variant. */
 export function predictNetwork(
   collective: CollectiveName,
   algorithm: NetworkAlgorithm,
@@ -85,7 +85,7 @@ function busBandwidthOf(
   { channels, inside, between }: Agreement,
   { hosts, generation, processors, hasPlainTree }: Situation,
 ): number {
-  const place = Math.min(hosts, 3) - 1;
+  const column = Math.min(hosts, 3) - 1;
   // Between two hosts a tree's chains inside are what counts: up and down go by different ways.
   const perChannel = (hosts <= 2 || algorithm === 'collnet' ? inside : between) / 1000;
   const all = channels * perChannel;
@@ -94,14 +94,14 @@ function busBandwidthOf(
   if (algorithm === 'collnet') return all;
   if (algorithm === 'ring') {
     if (protocol === 'll') return Math.min(llLimit, all * 0.5);
-    return protocol === 'll128' ? Math.min(all * 0.92, channels * (generation.ring128[place] ?? 0)) : all;
+    return protocol === 'll128' ? Math.min(all * 0.92, channels * (generation.ring128[column] ?? 0)) : all;
   }
-  const simple = Math.min(all * 0.92, channels * (generation.treeSimple[place] ?? 0));
+  const simple = Math.min(all * 0.92, channels * (generation.treeSimple[column] ?? 0));
   const plain = hasPlainTree ? 0.85 : 1;
   if (protocol === 'll') return Math.min(simple / 3.8, llLimit) * plain;
   if (protocol === 'simple') return simple * plain;
   const lines = simple * (hosts === 1 ? 7 / 9 : 120 / 128);
-  return Math.min(lines, channels * (generation.tree128[place] ?? 0)) * plain;
+  return Math.min(lines, channels * (generation.tree128[column] ?? 0)) * plain;
 }
 
 /** Microseconds that a network call costs the processor, and how many a step of protocol Simple has. */

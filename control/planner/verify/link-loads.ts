@@ -27,7 +27,7 @@ export function linkLoads(routes: Routes, graph: Graph): LinkLoad[] {
   for (const channel of graph.channels) {
     for (const { from, to, bandwidth } of flowsOf(channel, graph)) {
       const ends = { gpu: gpus, net: nets };
-      flow(ends[from.kind][from.place], ends[to.kind][to.place], bandwidth);
+      flow(ends[from.kind][from.index], ends[to.kind][to.index], bandwidth);
     }
   }
   return links
@@ -45,19 +45,19 @@ export function isOverloaded(load: LinkLoad): boolean {
   return shareOf(load) > 1 + TOLERANCE;
 }
 
-interface End {
+interface FlowEnd {
   readonly kind: 'gpu' | 'net';
-  readonly place: number;
+  readonly index: number;
 }
 interface Flow {
-  readonly from: End;
-  readonly to: End;
+  readonly from: FlowEnd;
+  readonly to: FlowEnd;
   /** MB/s. */
   readonly bandwidth: number;
 }
 
 function flowsOf({ order, nets }: FoundChannel, { pattern, inside, between }: Graph): Flow[] {
-  const gpu = (place: number): End => ({ kind: 'gpu', place: order[place] ?? -1 });
+  const gpu = (index: number): FlowEnd => ({ kind: 'gpu', index: order[index] ?? -1 });
   const flows: Flow[] = [];
   if (pattern === 'collnetDirect') {
     const share = inside / Math.max(1, order.length - 1);
@@ -68,8 +68,8 @@ function flowsOf({ order, nets }: FoundChannel, { pattern, inside, between }: Gr
       );
     }
   } else {
-    for (let place = 1; place < order.length; place++) {
-      flows.push({ from: gpu(place - 1), to: gpu(place), bandwidth: inside });
+    for (let index = 1; index < order.length; index++) {
+      flows.push({ from: gpu(index - 1), to: gpu(index), bandwidth: inside });
     }
   }
   const last = order.length - 1;
@@ -77,11 +77,11 @@ function flowsOf({ order, nets }: FoundChannel, { pattern, inside, between }: Gr
     if (pattern === 'ring' && last > 0) flows.push({ from: gpu(last), to: gpu(0), bandwidth: inside });
     return flows;
   }
-  const [enters, leaves] = nets.map((place): End => ({ kind: 'net', place }));
+  const [enters, leaves] = nets.map((index): FlowEnd => ({ kind: 'net', index }));
   if (enters === undefined || leaves === undefined) return flows;
   flows.push({ from: enters, to: gpu(0), bandwidth: between });
   const senders = sendersOf(pattern, last);
-  for (const place of senders) flows.push({ from: gpu(place), to: leaves, bandwidth: between / senders.length });
+  for (const index of senders) flows.push({ from: gpu(index), to: leaves, bandwidth: between / senders.length });
   return flows;
 }
 

@@ -21,7 +21,7 @@ import { localTopology } from '../../local/host.ts';
 import { checked, readGraphsFile } from '../../topology/file.ts';
 import { standardStreams } from '../../report/standard-streams.ts';
 import { collectivesOf } from '../collectives.ts';
-import { type PlanOptionName, planCommandLine } from '../options.ts';
+import { planCommandLine, type PlanOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import type { Settings } from '../settings.ts';
 import { tellRefusals } from '../tell-refusals.ts';
@@ -73,7 +73,7 @@ async function rendered(
     full: settings.flag('full'),
     preferences: wishes.preferences,
     table: here.table,
-    said: wishes.said,
+    settings: wishes.settings,
     memory: engineMemory(planned.cluster, process.env, here),
   });
   if (format === 'json') return `${JSON.stringify(view)}\n`;

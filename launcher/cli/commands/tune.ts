@@ -1,4 +1,4 @@
-/** `ncclrun tune [options]`: measures every form between the ranks of one host, as an ordinary job, and stores the times for the planner. */
+/** `ncclrun tune [options]`: measures every variant between the ranks of one host, as an ordinary job, and stores the times for the planner. */
 import { basename, join } from 'node:path';
 import { cacheDirectory } from '../../../control/cache-directory.ts';
 import { tablesBelow } from '../../../control/planner/measured/key.ts';
@@ -18,7 +18,7 @@ import { commandTable } from '../command-table.ts';
 import { jobRequest } from '../job-request.ts';
 import { measuringReporters, runReported } from '../launch.ts';
 import { jsonAsked } from '../json-asked.ts';
-import { type JobOptionName, tuneCommandLine, type TuneOptionName } from '../options.ts';
+import { tuneCommandLine, type JobOptionName, type TuneOptionName } from '../options.ts';
 import { readCommandLine } from '../read-command-line.ts';
 import { resultWithoutJob } from '../refused.ts';
 import type { Settings } from '../settings.ts';
@@ -47,7 +47,7 @@ async function measure(argv: readonly string[]): Promise<number> {
   const notices = await tellRefusals(read);
   checkedWords(words, commandTable.tune);
 
-  const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...formsArguments(settings)]));
+  const request = measuring(jobRequest(settings, [perfProgram, 'forms', ...variantsArguments(settings)]));
   if (settings.flag('dry-run') || settings.flag('explain')) return dryRun(settings, request);
 
   const { json, streams, others, files } = await measuringReporters(settings, request, notices);
@@ -61,7 +61,7 @@ function reporterFor(inner: Reporter, json: boolean, output: string | null): Tun
   return new TuneReporter({ inner, stdout: standardStreams().stdout, json, store: storeIn(output) });
 }
 
-/** Who would run where and, of this machine, how many forms would be measured. */
+/** Who would run where and, of this machine, how many variants would be measured. */
 async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, request: JobRequest): Promise<number> {
   const status = await (await import('./dry-run.ts')).printDryRun(settings, request);
   const { hosts, ranks } = (await import('../dry-run.ts')).dryRun(request, []);
@@ -73,7 +73,7 @@ async function dryRun(settings: Settings<JobOptionName | TuneOptionName>, reques
   return status;
 }
 
-/** Such that the host plans every form (control/planner/measured/candidates.ts). */
+/** Such that the host plans every variant (control/planner/measured/candidates.ts). */
 function measuring(request: JobRequest): JobRequest {
   const programs = request.programs.map((program) => ({
     ...program,
@@ -82,10 +82,10 @@ function measuring(request: JobRequest): JobRequest {
   return { ...request, programs };
 }
 
-function formsArguments(settings: Settings<TuneOptionName>): string[] {
+function variantsArguments(settings: Settings<TuneOptionName>): string[] {
   const begin = settings.bytes('begin') ?? 0;
   const end = settings.bytes('end') ?? 0;
-  if (begin < 1) throw usageError(`-b ${begin}`, 'a form takes at least one byte');
+  if (begin < 1) throw usageError(`-b ${begin}`, 'a variant takes at least one byte');
   if (settings.text('end') !== null && end < begin)
     throw usageError(`-e ${end} is less than -b ${begin}`, 'sizes go from -b up to -e');
   const iterations = settings.text('iters');
@@ -121,7 +121,7 @@ function storeIn(output: string | null): TuneReporterOptions['store'] {
         'name a file in a directory you may write to: --output FILE',
       );
     }
-    const jobs = `jobs of ${planned.ranks} ranks there take these forms (NCCLRUN_TUNE=0: they do not)`;
+    const jobs = `jobs of ${planned.ranks} ranks there take these variants (NCCLRUN_TUNE=0: they do not)`;
     const isFound = isHere && file === planned.file;
     return {
       file,

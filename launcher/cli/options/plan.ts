@@ -92,7 +92,7 @@ export const planOptions = [
     kind: { type: 'flag' },
     argument: '',
     group: 'command',
-    help: "show each kind of host's own result, what all agree on, and beside each time the next best forms",
+    help: "show each kind of host's own result, what all agree on, and beside each time the next best variants",
     default: null,
   },
   {

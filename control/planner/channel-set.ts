@@ -2,19 +2,19 @@
 import type { Channel } from '../plan/types.ts';
 import { Cluster } from './cluster/cluster.ts';
 import type { ClusterHost } from './cluster/cluster.ts';
-import { placeInDoubleTree } from './cluster/double-tree.ts';
+import { positionInDoubleTree } from './cluster/double-tree.ts';
 import type { HostShape } from './cluster/host-shape.ts';
 import { ranksByHost } from './input/input.ts';
 import type { PlanInput } from './input/input.ts';
 
-export interface Ways {
+export interface ChannelSet {
   /** What a search found on the hosts' topologies; null where one is not known. */
   readonly cluster: Cluster | null;
   /** Those of one cluster, again and again. */
   channels(count: number): Channel[];
 }
 
-export function waysOf(input: PlanInput): Ways {
+export function channelSetOf(input: PlanInput): ChannelSet {
   const cluster = clusterOf(input);
   if (cluster === null) {
     const channel = plainChannel(input.peers, ranksByHost(input));
@@ -60,8 +60,8 @@ export function plainChannel(
 ): Channel {
   const tree = peers.map((_, rank) => rank);
   members.forEach((ranks, host) => {
-    ranks.forEach((rank, place) => (tree[rank] = ranks[Math.floor((place - 1) / 2)] ?? rank));
-    const { parent } = placeInDoubleTree(members.length, host, 0);
+    ranks.forEach((rank, index) => (tree[rank] = ranks[Math.floor((index - 1) / 2)] ?? rank));
+    const { parent } = positionInDoubleTree(members.length, host, 0);
     const [top] = ranks;
     if (parent !== -1 && top !== undefined) tree[top] = members[parent]?.[0] ?? top;
   });

@@ -2,7 +2,7 @@
 import { ALGORITHMS_OF } from '../../plan/possible.ts';
 import type { AlgorithmName, CollectiveName, ProtocolName } from '../../plan/types.ts';
 import { isPreferred } from '../input/preferences.ts';
-import type { Preferences, Way } from '../input/preferences.ts';
+import type { Preferences, AlgorithmAndProtocol } from '../input/preferences.ts';
 
 /** What the devices have, beside what the sizes make best: the first that the user prefers serves all sizes. */
 export const POSSIBLE: Readonly<Record<CollectiveName, readonly AlgorithmName[]>> = {
@@ -12,16 +12,16 @@ export const POSSIBLE: Readonly<Record<CollectiveName, readonly AlgorithmName[]>
 };
 
 /** `protocols`: of the device, the one for all sizes first. */
-export function preferredWay(
+export function preferredVariant(
   collective: CollectiveName,
-  best: Way,
+  best: AlgorithmAndProtocol,
   protocols: readonly ProtocolName[],
   preferences: Preferences,
-): Way {
+): AlgorithmAndProtocol {
   if (isPreferred(collective, best, preferences)) return best;
   const others = POSSIBLE[collective]
-    .flatMap((algorithm) => protocols.map((protocol): Way => ({ algorithm, protocol })))
-    .filter((way) => isPreferred(collective, way, preferences));
+    .flatMap((algorithm) => protocols.map((protocol): AlgorithmAndProtocol => ({ algorithm, protocol })))
+    .filter((variant) => isPreferred(collective, variant, preferences));
   return (
     others.find(({ algorithm }) => algorithm === best.algorithm) ??
     others.find(({ protocol }) => protocol === best.protocol) ??

@@ -1,7 +1,7 @@
 /** The best channels that a search has found so far. */
 import type { FoundChannel } from './graph.ts';
 
-export class Kept {
+export class BestChannels {
   count = 0;
   /** Links of all their paths. */
   hops = 0;
@@ -12,11 +12,11 @@ export class Kept {
   readonly #netIn: Int32Array;
   readonly #netOut: Int32Array;
 
-  constructor(most: number, gpus: number) {
+  constructor(maxChannels: number, gpus: number) {
     this.#gpus = gpus;
-    this.#orders = new Int32Array(most * gpus);
-    this.#netIn = new Int32Array(most);
-    this.#netOut = new Int32Array(most);
+    this.#orders = new Int32Array(maxChannels * gpus);
+    this.#netIn = new Int32Array(maxChannels);
+    this.#netOut = new Int32Array(maxChannels);
   }
 
   keep(count: number, hops: number, orders: Int32Array, netIn: Int32Array, netOut: Int32Array): void {
