@@ -1,0 +1,53 @@
+/** Which unit tests call which functions, so that a mutant meets only the tests that can notice it. */
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import type { Copy } from './copy.ts';
+import type { Mutant } from './mutants.ts';
+
+/** What record-calls.ts writes down for a test file. */
+const callsSchema = v.object({
+  test: v.string(),
+  milliseconds: v.number(),
+  /** By file: names of the functions that ran. */
+  functions: v.record(v.string(), v.array(v.string())),
+});
+export type Calls = v.InferOutput<typeof callsSchema>;
+
+/** Longer than any machine takes for all unit tests. */
+const LIMIT_MS = 1_800_000;
+
+/** Recorded now, or by an earlier run in `file`, which is good as long as calls between functions are much the same. */
+export async function callsOf(copy: Copy, file: string | null): Promise<Calls[]> {
+  if (file !== null && existsSync(file)) {
+    return v.parse(v.array(callsSchema), JSON.parse(readFileSync(file, 'utf8')));
+  }
+  const calls = await recordCalls(copy);
+  if (file !== null) writeFileSync(file, JSON.stringify(calls));
+  return calls;
+}
+
+/** Runs all unit tests on the unchanged code, which they must pass. */
+async function recordCalls(copy: Copy): Promise<Calls[]> {
+  const directory = join(copy.root, 'build/calls');
+  mkdirSync(directory, { recursive: true });
+  const environment = { NCCLRUN_MUTATION_CALLS: directory };
+  const { status, output } = await copy.node([...vitest, 'run', '--project', 'unit'], LIMIT_MS, environment);
+  if (status !== 0) throw new Error(`the unit tests fail without any mutant:\n${output.slice(-4000)}`);
+  return readdirSync(directory).map((name) =>
+    v.parse(callsSchema, JSON.parse(readFileSync(join(directory, name), 'utf8'))),
+  );
+}
+
+/** Vitest with our configuration, as arguments of Node. */
+export const vitest = ['node_modules/vitest/vitest.mjs', '--config', 'test/mutation/vitest.config.ts'] as const;
+
+/**
+ * The test files that call the function with the mutant, the quickest first; null if that is not known: a module's own code runs whenever
+ * something imports it.
+ */
+export function callersOf({ file, inFunction }: Mutant, calls: readonly Calls[]): Calls[] | null {
+  if (inFunction === null) return null;
+  const callers = calls.filter(({ functions }) => functions[file]?.includes(inFunction));
+  return callers.toSorted((one, other) => one.milliseconds - other.milliseconds);
+}

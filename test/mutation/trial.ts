@@ -1,0 +1,75 @@
+/** What becomes of one mutant. */
+import { type Calls, callersOf, vitest } from './calls.ts';
+import type { Copy, Ended } from './copy.ts';
+import { localTestsOf } from './local-tests.ts';
+import { type Mutant, mutated } from './mutants.ts';
+
+export type Verdict = 'killed by unit' | 'killed by local' | 'killed by time' | 'survived';
+
+export interface Tested {
+  readonly mutant: Mutant;
+  readonly verdict: Verdict;
+  readonly seconds: number;
+  /** The first test that failed, as vitest names it. */
+  readonly killer: string;
+}
+
+export interface TrialOptions {
+  readonly copy: Copy;
+  /** Null if unknown: then every test that imports the file runs. */
+  readonly calls: readonly Calls[] | null;
+  /** Whether end-to-end tests run, too. */
+  readonly local: boolean;
+}
+
+/** A run may take so long beyond what its tests took without a mutant. */
+const UNIT_LIMIT_MS = 60_000;
+const TIMES_SLOWER = 5;
+const LOCAL_LIMIT_MS = 300_000;
+
+/** `text`: of the file without the mutant. */
+export async function tryMutant(mutant: Mutant, text: string, options: TrialOptions): Promise<Tested> {
+  const { copy, local } = options;
+  const started = performance.now();
+  const tested = (verdict: Verdict, { output }: Ended): Tested => {
+    const killer = /FAIL\s+(.*)/u.exec(output)?.[1] ?? '';
+    return { mutant, verdict, killer, seconds: (performance.now() - started) / 1000 };
+  };
+  copy.write(mutant.file, mutated(text, mutant));
+  try {
+    const unit = await runUnit(mutant, options);
+    if (unit.status === null) return tested('killed by time', unit);
+    if (unit.status !== 0) return tested('killed by unit', unit);
+    if (!local) return tested('survived', unit);
+    const ended = await runLocal(mutant, copy);
+    if (ended.status === null) return tested('killed by time', ended);
+    return tested(ended.status === 0 ? 'survived' : 'killed by local', ended);
+  } finally {
+    copy.write(mutant.file, text);
+  }
+}
+
+async function runUnit(mutant: Mutant, { copy, calls }: TrialOptions): Promise<Ended> {
+  const callers = calls === null ? null : callersOf(mutant, calls);
+  if (callers?.length === 0) return { status: 0, output: '' };
+  const tests = (callers ?? calls ?? []).toSorted((one, other) => one.milliseconds - other.milliseconds);
+  const usual = tests.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+  const limit = UNIT_LIMIT_MS + TIMES_SLOWER * usual;
+  const list = calls === null ? {} : { NCCLRUN_MUTATION_TESTS: tests.map(({ test }) => test).join(',') };
+  return await copy.node([...related(mutant.file), '--project', 'unit'], limit, list);
+}
+
+/** The command and the library are bundles: builds them with the mutant first. */
+async function runLocal({ file }: Mutant, copy: Copy): Promise<Ended> {
+  const build = "const { bundle } = await import('./scripts/bundle.mjs'); await bundle('.');";
+  const built = await copy.node(['--input-type=module', '--eval', build], UNIT_LIMIT_MS);
+  if (built.status !== 0) throw new Error(`scripts/bundle.mjs: ${built.output}`);
+  const filters = localTestsOf(file);
+  return await copy.node([...vitest, 'run', '--bail', '1', '--project', 'local', ...filters], LOCAL_LIMIT_MS, {
+    NCCLRUN_MUTATION_TESTS: filters.join(','),
+  });
+}
+
+function related(file: string): string[] {
+  return [...vitest, 'related', file, '--run', '--bail', '1', '--passWithNoTests'];
+}

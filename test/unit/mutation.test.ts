@@ -1,0 +1,123 @@
+/** The mutation run's own parts: what it changes, what it draws, and its list of mutants that may live. */
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { isAccepted, staleEntries } from '../mutation/acceptance.ts';
+import { type Calls, callersOf } from '../mutation/calls.ts';
+import { drawMutants } from '../mutation/campaign.ts';
+import { Compiler } from '../mutation/compiler.ts';
+import { localTestsOf, namedLocalTests } from '../mutation/local-tests.ts';
+import { describeMutant, mutated, type Mutant } from '../mutation/mutants.ts';
+import { repository } from '../rig/cluster.ts';
+
+const text = `export function place(index: number, names: readonly string[], strict: true | boolean): number | null {
+  if (index < 0 || !strict) return null;
+  const last = names.length - 1;
+  return index === last ? 7 : (names[index] ?? '').length + Number(names.at(1000) ?? 0);
+}
+`;
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'ncclrun-mutation-test-')));
+mkdirSync(join(root, 'launcher'));
+writeFileSync(join(root, 'launcher/place.ts'), text);
+const compilerOptions = { strict: true, noUncheckedIndexedAccess: true, lib: ['es2024'], types: [], noEmit: true };
+writeFileSync(join(root, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['launcher'] }));
+const compiler = new Compiler(root);
+const mutants = compiler.mutants();
+afterAll(() => {
+  compiler[Symbol.dispose]();
+  rmSync(root, { recursive: true });
+});
+
+function change({ original, replacement }: Mutant): string {
+  return `${original} -> ${replacement}`;
+}
+
+function only(wanted: string): Mutant {
+  const found = mutants.find((mutant) => change(mutant) === wanted);
+  if (found === undefined) throw new Error(`no mutant ${wanted}`);
+  return found;
+}
+
+function draw(seed: number, count: number): string[] {
+  return drawMutants(mutants, { seed, count }, () => true).map(change);
+}
+
+function calls(test: string, milliseconds: number, names: string[]): Calls {
+  return { test, milliseconds, functions: { 'launcher/place.ts': names } };
+}
+
+describe('the mutants of a file', () => {
+  it('are its operators, conditions, numbers, lengths and early returns, without types and fallbacks', () => {
+    expect(mutants.map((mutant) => `${mutant.line} ${change(mutant)}`)).toEqual([
+      '2 || -> &&',
+      '2 < -> <=',
+      '2 < -> >=',
+      '2 0 -> 1',
+      '2 !strict -> strict',
+      '2 return null; -> ;',
+      '3 names.length -> (names.length - 1)',
+      '3 1 -> 2',
+      '4 === -> !==',
+      '4 7 -> 8',
+      "4 (names[index] ?? '').length -> ((names[index] ?? '').length - 1)",
+    ]);
+  });
+
+  it('name the function around them and the line of the source', () => {
+    const mutant = only('7 -> 8');
+    expect(mutant.inFunction).toBe('place');
+    expect(describeMutant(mutant)).toBe(`launcher/place.ts:4: 7 -> 8    in: ${mutant.source}`);
+    expect(mutated(text, mutant)).toBe(text.replace('7', '8'));
+  });
+
+  it('count only if the compiler accepts them', () => {
+    expect(compiler.accepts(only('7 -> 8'))).toBe(true);
+    expect(compiler.accepts({ ...only('7 -> 8'), replacement: "'8'" })).toBe(false);
+    expect(compiler.accepts(only('7 -> 8'))).toBe(true);
+  });
+});
+
+describe('the mutants of a run', () => {
+  it('are the same for the same seed, and others for another one', () => {
+    expect(draw(3, 5)).toEqual(draw(3, 5));
+    expect(draw(3, 5)).not.toEqual(draw(4, 5));
+  });
+
+  it('leave out those that do not compile', () => {
+    const numbers = drawMutants(mutants, { seed: 3, count: 3 }, ({ original }) => /^\d$/u.test(original));
+    expect(numbers.map(change).toSorted()).toEqual(['0 -> 1', '1 -> 2', '7 -> 8']);
+  });
+
+  it('meet the tests that call their function, the quickest first', () => {
+    const all = [calls('slow', 9, ['place']), calls('other', 1, ['elsewhere']), calls('quick', 2, ['place'])];
+    expect(callersOf(only('7 -> 8'), all)?.map(({ test }) => test)).toEqual(['quick', 'slow']);
+    expect(callersOf({ ...only('7 -> 8'), inFunction: null }, all)).toBeNull();
+  });
+
+  it('meet the end-to-end tests that the longest matching path names, all of which exist', () => {
+    expect(localTestsOf('launcher/job/stdin-flow.ts')).toEqual(['test/local/stdin.test.ts']);
+    expect(namedLocalTests.filter((test) => !existsSync(join(repository, test)))).toEqual([]);
+  });
+});
+
+describe('the list of accepted mutants', () => {
+  const mutant = only('7 -> 8');
+  const entry = { file: mutant.file, source: mutant.source, reason: 'an example' };
+
+  it('matches by file and source text, wherever the line is', () => {
+    expect(isAccepted({ ...mutant, line: 99 }, [entry])).toBe(true);
+    expect(isAccepted({ ...mutant, file: 'launcher/other.ts' }, [entry])).toBe(false);
+    expect(isAccepted(only('< -> <='), [entry])).toBe(false);
+  });
+
+  it('can be about one change of a line alone', () => {
+    expect(isAccepted(mutant, [{ ...entry, change: '7 -> 8' }])).toBe(true);
+    expect(isAccepted(only('=== -> !=='), [{ ...entry, change: '7 -> 8' }])).toBe(false);
+  });
+
+  it('has stale entries where the source has changed', () => {
+    const gone = { ...entry, source: 'return 7;' };
+    expect(staleEntries([entry, gone], mutants)).toEqual([gone]);
+  });
+});
