@@ -1,4 +1,5 @@
 /** What becomes of one mutant. */
+import { stripVTControlCharacters } from 'node:util';
 import { type Calls, callersOf, vitest } from './calls.ts';
 import type { Copy, Ended } from './copy.ts';
 import { localTestsOf } from './local-tests.ts';
@@ -32,7 +33,7 @@ export async function tryMutant(mutant: Mutant, text: string, options: TrialOpti
   const { copy, local } = options;
   const started = performance.now();
   const tested = (verdict: Verdict, { output }: Ended): Tested => {
-    const killer = /FAIL\s+(.*)/u.exec(output)?.[1] ?? '';
+    const killer = /FAIL\s+(.*)/u.exec(stripVTControlCharacters(output))?.[1] ?? '';
     return { mutant, verdict, killer, seconds: (performance.now() - started) / 1000 };
   };
   copy.write(mutant.file, mutated(text, mutant));
