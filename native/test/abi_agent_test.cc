@@ -302,39 +302,39 @@ void anotherJobsId() {
 }  // namespace
 
 int main() {
-  bool ok = scenario("without agent", withoutAgent);
-  ok &= scenario("refused", refused);
-  ok &= scenario("answers out of order", answersOutOfOrder);
-  ok &= scenario("answers in pieces", answersInPieces);
-  ok &= scenario("agent gone", agentGone);
-  ok &= scenario("no descriptors", [] {
+  bool ok = scenario("init fails without an agent", withoutAgent);
+  ok &= scenario("init fails with the agent's refusal", refused);
+  ok &= scenario("threads get the answers that arrive out of order", answersOutOfOrder);
+  ok &= scenario("the engine assembles answers that arrive in pieces", answersInPieces);
+  ok &= scenario("calls fail after the agent is gone", agentGone);
+  ok &= scenario("the engine rejects a plan without descriptors", [] {
     nonsense([](ScriptedAgent& agent, const AgentFrame& join) { agent.send(kPlan, join.request, u32(0)); },
              "without its file descriptors");
   });
-  ok &= scenario("unknown request", [] {
+  ok &= scenario("the engine rejects an answer to an unknown request", [] {
     nonsense([](ScriptedAgent& agent, const AgentFrame&) { agent.send(kPlan, 4711, u32(0)); }, "unexpected frame");
   });
-  ok &= scenario("wrong kind", [] {
+  ok &= scenario("the engine rejects an answer of the wrong kind", [] {
     nonsense([](ScriptedAgent& agent, const AgentFrame& join) { agent.send(kWelcome, join.request, ""); },
              "unexpected frame");
   });
-  ok &= scenario("cut refusal", [] {
+  ok &= scenario("the engine rejects a truncated refusal", [] {
     nonsense([](ScriptedAgent& agent, const AgentFrame& join) { agent.send(kRefused, join.request, u32(5)); },
              "unexpected frame");
   });
-  ok &= scenario("no frames at all", [] {
+  ok &= scenario("the engine rejects bytes that are no frame", [] {
     nonsense([](ScriptedAgent& agent, const AgentFrame&) { agent.sendRaw("HTTP/1.1 400 Bad Request\r\n\r\n"); },
              "sent a frame of version");
   });
-  ok &= scenario("cut abort", [] {
+  ok &= scenario("the engine rejects a truncated abort", [] {
     nonsense([](ScriptedAgent& agent, const AgentFrame&) { agent.send(kAborted, 0, "short"); }, "cannot read");
   });
-  ok &= scenario("no plan in the plan", noPlanInThePlan);
-  ok &= scenario("abort while waiting", abortWhileWaiting);
-  ok &= scenario("aborted by the agent", abortedByAgent);
-  ok &= scenario("telemetry, fork", telemetryAndThreads);
-  ok &= scenario("waits while it is set up", waitsWhileItIsSetUp);
-  ok &= scenario("waits no longer when it is ready", waitsNoLongerWhenItIsReady);
-  ok &= scenario("another job's id", anotherJobsId);
+  ok &= scenario("the engine rejects a memfd without a plan", noPlanInThePlan);
+  ok &= scenario("an abort ends the wait for the agent", abortWhileWaiting);
+  ok &= scenario("an abort by the agent ends the init", abortedByAgent);
+  ok &= scenario("the agent receives the telemetry page, and a forked child gets an error", telemetryAndThreads);
+  ok &= scenario("the telemetry page shows the wait of a rank that connects", waitsWhileItIsSetUp);
+  ok &= scenario("the telemetry page shows no wait once the communicator is ready", waitsNoLongerWhenItIsReady);
+  ok &= scenario("the engine rejects the unique id of another job", anotherJobsId);
   return ok ? 0 : 1;
 }

@@ -57,20 +57,20 @@ Verdicts takeTurns(uint32_t ranks, uint64_t numbers, const std::function<int(Hos
 
 }  // namespace
 
-TEST(allAreDirectWhoWaitForEachOther) {
+TEST(all_ranks_that_wait_for_each_other_agree) {
   const Verdicts verdicts = takeTurns(
       4, 200, [](Host& host, uint32_t rank, uint64_t number) { return takePart(host, rank, number, true, kLong); });
   for (const auto& one : verdicts) EXPECT(one == std::vector<int>(200, 1));
 }
 
-TEST(oneWhoIsNotAbleDecidesForAll) {
+TEST(one_unable_rank_decides_for_all) {
   const Verdicts verdicts = takeTurns(3, 100, [](Host& host, uint32_t rank, uint64_t number) {
     return takePart(host, rank, number, number % 3 != rank, kLong);
   });
   for (const auto& one : verdicts) EXPECT(one == std::vector<int>(100, 0));
 }
 
-TEST(allAreOfOneMindHoweverLateTheyCome) {
+TEST(all_ranks_decide_the_same_however_late_they_arrive) {
   const Verdicts verdicts = takeTurns(4, 3000, [](Host& host, uint32_t rank, uint64_t number) {
     thread_local std::minstd_rand random(rank + 1);
     if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
@@ -83,7 +83,7 @@ TEST(allAreOfOneMindHoweverLateTheyCome) {
 }
 
 // It has consented, and then its processor is taken away: what was decided stays readable.
-TEST(aVerdictStaysUntilAllHaveSeenIt) {
+TEST(a_verdict_stays_until_all_ranks_have_read_it) {
   constexpr uint64_t kMany = 3 * kAgreements;
   Host host(2);
   const auto withOther = [&](uint32_t rank, uint64_t number) {
@@ -107,14 +107,14 @@ TEST(aVerdictStaysUntilAllHaveSeenIt) {
   fast.join();
 }
 
-TEST(whoeverIsFarAheadIsNotWaitedForTwice) {
+TEST(late_ranks_do_not_wait_for_a_rank_that_is_far_ahead) {
   Host host(2);
   // More than there are places for.
   for (uint64_t number = 1; number <= 3 * kAgreements; number++) EXPECT(takePart(host, 0, number, true, kShort) == 0);
   for (uint64_t number = 1; number <= 3 * kAgreements; number++) EXPECT(takePart(host, 1, number, true, kLong) == 0);
 }
 
-TEST(anInterruptEndsTheWait) {
+TEST(an_interrupt_ends_the_wait) {
   Host host(2);
   std::thread later([&] { host.interrupt.raise({ncclRemoteError, "a rank has died"}); });
   EXPECT(takePart(host, 0, 1, true, ~0ull >> 2) == 0);
@@ -122,7 +122,7 @@ TEST(anInterruptEndsTheWait) {
 }
 
 // Others go on at once, and the number may be used again, as something that is not direct.
-TEST(whoeverWithdrawsIsNotWaitedFor) {
+TEST(nobody_waits_for_a_rank_that_withdrew) {
   Host host(2);
   const BufferPlace place = placeOf(0, 1);
   Agreement given(host.table, host.interrupt, Agreement::Subject::all(0, 1, 2));
@@ -135,7 +135,7 @@ TEST(whoeverWithdrawsIsNotWaitedFor) {
   other.join();
 }
 
-TEST(whatAllHaveAgreedOnCannotBeWithdrawn) {
+TEST(a_rank_cannot_withdraw_after_all_agreed) {
   Host host(2);
   const BufferPlace place = placeOf(0, 1);
   Agreement given(host.table, host.interrupt, Agreement::Subject::all(0, 1, 2));
@@ -147,7 +147,7 @@ TEST(whatAllHaveAgreedOnCannotBeWithdrawn) {
   EXPECT(takePart(host, 1, 1 + kAgreements, true, kShort) == 0);  // it has seen the verdict, nobody waits for that
 }
 
-TEST(senderAndReceiverAgree) {
+TEST(sender_and_receiver_agree) {
   Host host(2);
   std::array<std::vector<int>, 2> verdicts;
   std::vector<std::thread> threads;

@@ -123,11 +123,11 @@ void exact(const plan::FormRecord& form, uint32_t channels) {
 
 }  // namespace
 
-TEST(direct_one_shot_is_exact) { exact(form(Algorithm::directOneShot, 1, 4096), 1); }
-TEST(direct_two_shot_is_exact) { exact(form(Algorithm::directTwoShot, 1, 1000), 1); }
-TEST(tree_is_exact) { exact(form(Algorithm::tree, 1, 1000), 1); }
-TEST(ring_of_one_channel_is_exact) { exact(form(Algorithm::ring, 1, 8192), 1); }
-TEST(ring_of_three_channels_is_exact) { exact(form(Algorithm::ring, 3, 777, 96), 3); }
+TEST(direct_one_shot_gives_exact_sums) { exact(form(Algorithm::directOneShot, 1, 4096), 1); }
+TEST(direct_two_shot_gives_exact_sums) { exact(form(Algorithm::directTwoShot, 1, 1000), 1); }
+TEST(the_tree_gives_exact_sums) { exact(form(Algorithm::tree, 1, 1000), 1); }
+TEST(a_ring_of_one_channel_gives_exact_sums) { exact(form(Algorithm::ring, 1, 8192), 1); }
+TEST(a_ring_of_three_channels_gives_exact_sums) { exact(form(Algorithm::ring, 3, 777, 96), 3); }
 
 namespace {
 
@@ -186,7 +186,7 @@ TEST(all_ranks_and_runs_get_the_same_bits) {
 }
 
 // Buffers that begin at any byte, and are so large that results go past the caches.
-TEST(large_and_badly_aligned) {
+TEST(large_misaligned_buffers_give_exact_sums) {
   for (const auto& how : {form(Algorithm::directTwoShot, 1, 65536), form(Algorithm::ring, 2, 100000)}) {
     PlanSpec spec = oneHost(2, how);
     spec.rings = {{0, 1}, {1, 0}};

@@ -89,7 +89,7 @@ TEST(ring_collectives_are_exact) {
   for (uint32_t ranks : {1u, 2u, 3u, 5u}) checkCollectives(rings(ranks));
 }
 
-TEST(direct_forms_of_ring_collectives_are_exact) {
+TEST(direct_variants_of_ring_collectives_are_exact) {
   for (uint32_t ranks : {1u, 2u, 3u, 5u}) checkCollectives(oneHost(ranks, form(Algorithm::directOneShot, 1, 3000)));
 }
 
@@ -144,7 +144,7 @@ TEST(direct_collectives_are_exact) {
   }
 }
 
-TEST(nobody_leaves_a_barrier_before_all_have_come) {
+TEST(no_rank_leaves_a_barrier_before_all_have_entered_it) {
   for (const auto& how : {form(Algorithm::directOneShot, 1, 1000), form(Algorithm::ring, 1, 1000)}) {
     World world(oneHost(5, how));
     std::atomic<uint32_t> arrived{0};
@@ -159,7 +159,7 @@ TEST(nobody_leaves_a_barrier_before_all_have_come) {
   }
 }
 
-TEST(grouped_exchange_larger_than_all_buffers) {
+TEST(a_grouped_exchange_may_exceed_all_buffers) {
   for (uint32_t hosts : {1u, 2u}) {
     PlanSpec spec = oneHost(4, form(Algorithm::directOneShot, 1, 4096));
     for (uint32_t rank = 0; rank < 4; rank++) spec.hostOf[rank] = rank % hosts;
@@ -212,7 +212,7 @@ TEST(a_group_may_mix_collectives_and_messages) {
   });
 }
 
-TEST(a_size_that_differs_is_named) {
+TEST(the_error_reports_a_size_that_differs) {
   World world(oneHost(2, form(Algorithm::directOneShot, 1, 4096)));
   world.run([&](Rank& me) {
     float data[64] = {};

@@ -109,7 +109,7 @@ void testCollective(Collective collective, uint32_t ranks, uint32_t root, size_t
 
 }  // namespace
 
-TEST(everyCollectiveEndsWithWhatItMust) {
+TEST(every_collective_copies_the_right_bytes) {
   for (const auto collective : {Collective::allGather, Collective::allReduce, Collective::allToAll, Collective::gather,
                                 Collective::scatter, Collective::broadcast}) {
     for (uint32_t ranks = 2; ranks <= 6; ranks++) {

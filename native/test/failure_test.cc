@@ -72,7 +72,7 @@ TEST(the_abort_word_ends_every_wait) {
   }
 }
 
-TEST(an_own_abort_from_another_thread_ends_operations_and_node_barrier) {
+TEST(an_abort_from_another_thread_ends_operations_and_node_barrier) {
   PlanSpec spec = oneHost(2, form(Algorithm::ring, 1, 4096));
   spec.spinNanoseconds = 0;
   World world(spec);
@@ -110,7 +110,7 @@ TEST(a_long_wait_burns_no_core) {
   }
 }
 
-TEST(destroying_a_communicator_in_the_middle_of_an_operation) {
+TEST(a_communicator_may_be_destroyed_during_an_operation) {
   World world(oneHost(2, form(Algorithm::ring, 1, 4096)));
   auto lonely = world.join(0);
   std::vector<float> data(1000);
@@ -166,7 +166,7 @@ TEST(an_idle_communicator_notices_a_killed_peer) {
   EXPECT(me->path().asyncError().code == ncclRemoteError);
 }
 
-TEST(a_peer_that_left_in_order_is_an_error_only_for_who_waits_for_it) {
+TEST(a_peer_that_left_in_order_is_an_error_only_for_ranks_that_wait_for_it) {
   World world(twoHosts(form(Algorithm::ring, 1, 4096)));
   auto one = world.join(0), two = world.join(1);
   ncclResult_t connected = ncclInProgress;
@@ -183,7 +183,7 @@ TEST(a_peer_that_left_in_order_is_an_error_only_for_who_waits_for_it) {
 
 // The second call of rank 1 waits for rank 2, which calls nothing: what rank 0 sends meanwhile tells it that they
 // differ.
-TEST(a_rank_that_sleeps_hears_of_a_call_that_differs_from_a_peer_it_does_not_wait_for) {
+TEST(a_sleeping_rank_detects_the_differing_call_of_a_peer_it_does_not_wait_for) {
   PlanSpec spec = oneHost(3, form(Algorithm::directOneShot, 1, 4096));
   spec.hostOf = {0, 1, 2};
   spec.spinNanoseconds = 0;
@@ -216,7 +216,7 @@ TEST(a_rank_that_sleeps_hears_of_a_call_that_differs_from_a_peer_it_does_not_wai
   }
 }
 
-TEST(nobody_listening_is_a_remote_error) {
+TEST(a_peer_without_a_listener_is_a_remote_error) {
   World world(twoHosts(form(Algorithm::ring, 1, 4096)));
   world.hangUp(1);
   const auto one = world.join(0);
@@ -224,7 +224,7 @@ TEST(nobody_listening_is_a_remote_error) {
   EXPECT_MORE(contains(one->path().asyncError().sentence, "rank 1 on host h2"), one->path().asyncError().sentence);
 }
 
-TEST(strangers_do_not_disturb) {
+TEST(strangers_do_not_disturb_a_communicator) {
   World world(twoHosts(form(Algorithm::ring, 1, 4096)));
   std::mt19937 random(1);
   std::vector<int> strangers;
@@ -281,7 +281,7 @@ TEST(strangers_do_not_disturb) {
   for (int fd : strangers) close(fd);
 }
 
-TEST(random_delays) {
+TEST(random_delays_do_not_change_the_results) {
   PlanSpec spec = oneHost(4, form(Algorithm::ring, 2, 3000));
   spec.rings = {{0, 1, 2, 3}, {3, 1, 0, 2}};
   spec.hostOf = {0, 1, 0, 1};

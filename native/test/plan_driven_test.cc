@@ -142,7 +142,7 @@ TEST(edges_carry_exactly_what_the_plan_says) {
 }
 
 // 44000 bytes take two of the three rings: a group of two takes 0 and 1, then 2 and 0.
-TEST(operations_of_a_group_go_round_the_channels) {
+TEST(operations_of_a_group_take_the_channels_in_turn) {
   const PlanSpec spec = handWritten();
   World world(spec);
   world.run([&](Rank& me) {
@@ -169,7 +169,7 @@ TEST(operations_of_a_group_go_round_the_channels) {
   });
 }
 
-TEST(the_first_form_whose_preconditions_hold_is_taken) {
+TEST(the_engine_takes_the_first_variant_whose_preconditions_hold) {
   PlanSpec spec = handWritten();
   for (auto& row : spec.rows) {
     if (row.collective != Collective::allReduce || row.upToBytes != ~0ull) continue;
@@ -184,7 +184,7 @@ TEST(the_first_form_whose_preconditions_hold_is_taken) {
   });
 }
 
-TEST(what_the_host_device_cannot_do_is_named) {
+TEST(the_error_names_what_the_host_device_lacks) {
   World world(handWritten());
   world.run([&](Rank& me) {
     float data[4] = {};
@@ -212,7 +212,7 @@ std::string refusal(const PlanSpec& spec, uint32_t rank) {
 
 }  // namespace
 
-TEST(a_plan_for_another_device_or_rank_is_refused_before_it_is_used) {
+TEST(the_engine_rejects_a_plan_for_another_device_or_rank) {
   PlanSpec spec = handWritten();
   spec.ringStepBytes = spec.pairStepBytes = 4096;
   spec.ringSteps = 4;
@@ -252,7 +252,7 @@ TEST(an_operation_without_connections_fails) {
   close(memory);
 }
 
-TEST(info_and_host_names) {
+TEST(info_and_host_names_match_the_plan) {
   PlanSpec spec = handWritten();
   spec.hostOf = {0, 1, 0, 1};
   World world(spec);

@@ -52,7 +52,7 @@ bool says(const std::string& sentence, const char* part) {
 
 }  // namespace
 
-TEST(right_plans_are_read) {
+TEST(the_reader_accepts_valid_plans) {
   for (uint32_t host : {0u, 1u}) EXPECT(readEverything(encode(specimen(), host)));
   PlanView plan;
   const auto blob = encode(specimen(), 1);
@@ -61,7 +61,7 @@ TEST(right_plans_are_read) {
   EXPECT(plan.ring(1, 0) == 4 && plan.placeInRing(1, 3) == 3 && plan.sameHost(3) && !plan.sameHost(4));
 }
 
-TEST(a_tree_turns_towards_every_root) {
+TEST(a_tree_can_be_turned_towards_every_root) {
   PlanView plan;
   const auto blob = encode(specimen(), 1);
   EXPECT(plan.open(blob).ok());
@@ -76,7 +76,7 @@ TEST(a_tree_turns_towards_every_root) {
   }
 }
 
-TEST(what_is_wrong_is_said) {
+TEST(the_error_names_what_is_wrong_with_a_plan) {
   using H = plan::Header;
   using Blob = std::vector<std::byte>;
   EXPECT(says(sentenceAfter([](H& h, Blob&) { h.magic++; }), "begins with"));
@@ -130,7 +130,7 @@ TEST(what_is_wrong_is_said) {
   EXPECT(says(sentenceAfter<plan::HostRecord>(&H::hostTable, 1, [](auto& r) { r.nameBytes = 1000; }), "host 1"));
 }
 
-TEST(what_the_device_does_not_have_is_said) {
+TEST(the_error_names_what_the_device_lacks) {
   using H = plan::Header;
   using Blob = std::vector<std::byte>;
   const auto ib = uint8_t(plan::Transport::ib);
@@ -157,7 +157,7 @@ TEST(a_plan_for_gpus_lists_no_edges) {
   EXPECT(says(plan.open(blob).sentence, "1000 ring edges of rank 0"));
 }
 
-TEST(mutated_plans_are_refused_or_read_safely) {
+TEST(the_reader_rejects_mutated_plans_or_reads_them_safely) {
   std::mt19937 random(42);
   uint32_t accepted = 0;
   for (uint32_t host : {0u, 1u}) {

@@ -28,7 +28,7 @@ PlanSpec simple() { return oneHost(2, form(Algorithm::directOneShot, 1, 4096)); 
 
 }  // namespace
 
-TEST(callbacks_come_in_order_and_from_an_engine_thread) {
+TEST(an_engine_thread_runs_callbacks_in_order) {
   World world(simple());
   world.run([](Rank& me) {
     for (int round = 0; round < 200; round++) {
@@ -46,7 +46,7 @@ TEST(callbacks_come_in_order_and_from_an_engine_thread) {
 }
 
 // After many calls that were waited for, one that nobody waits for still runs by itself.
-TEST(an_operation_runs_without_anybody_waiting) {
+TEST(an_operation_runs_while_no_thread_waits_for_it) {
   World world(simple());
   world.run([](Rank& me) {
     for (int round = 0; round < 30; round++) {
@@ -61,7 +61,7 @@ TEST(an_operation_runs_without_anybody_waiting) {
 }
 
 // Both lend their threads to every operation; now and then one is late, and the other's goes on without its thread.
-TEST(a_thread_may_be_lent) {
+TEST(a_caller_may_lend_its_thread_to_a_stream) {
   World world(simple());
   world.run([](Rank& me) {
     for (uint32_t round = 0; round < 2000; round++) {
@@ -116,7 +116,7 @@ TEST(a_lent_thread_does_not_wait_for_another_stream) {
   });
 }
 
-TEST(who_lends_a_thread_hears_of_the_error) {
+TEST(a_caller_that_lends_its_thread_gets_the_error) {
   World world(simple());
   const auto lonely = world.join(0);
   float value = 1;
@@ -143,7 +143,7 @@ TEST(an_error_is_reported_once) {
   EXPECT(ncclrunStreamQuery(lonely->stream()) == ncclSuccess);
 }
 
-TEST(an_error_comes_with_the_callback) {
+TEST(the_callback_receives_the_error) {
   World world(simple());
   const auto lonely = world.join(0);
   Seen seen;
@@ -177,7 +177,7 @@ TEST(many_threads_may_use_one_stream) {
   });
 }
 
-TEST(destroying_a_stream_waits_for_it) {
+TEST(destroying_a_stream_waits_for_its_operations) {
   World world(simple());
   world.run([](Rank& me) {
     ncclrunStream_t stream;
@@ -190,7 +190,7 @@ TEST(destroying_a_stream_waits_for_it) {
   });
 }
 
-TEST(bad_arguments_are_named) {
+TEST(invalid_arguments_are_rejected) {
   EXPECT(ncclrunStreamCreate(nullptr) == ncclInvalidArgument);
   EXPECT(ncclrunStreamDestroy(nullptr) == ncclInvalidArgument);
   EXPECT(ncclrunStreamCallback(nullptr, nullptr, nullptr) == ncclInvalidArgument);

@@ -230,7 +230,7 @@ CONFORMS(socket, kSocket)
 CONFORMS(socket_low_latency, kSocketLowLatency)
 
 // Their steps are counted together and never mistaken for each other.
-TEST(both_protocols_take_turns_on_one_connection) {
+TEST(both_protocols_alternate_on_one_connection) {
   Pair pair(kShm);
   Endpoint& out = pair.end(0, kPairChannel, true);
   Endpoint& in = pair.end(1, kPairChannel, false);
@@ -248,7 +248,7 @@ TEST(both_protocols_take_turns_on_one_connection) {
 
 // What listens has the connection already, and ends it before this side has looked again: the peer leaves just then.
 // Its agent, or its farewell on another connection, says whether it left in order.
-TEST(a_connection_that_is_reset_at_once_is_made_again) {
+TEST(a_connection_that_is_reset_at_once_is_retried) {
   uint32_t port = 0;
   const Descriptor listener(makeListener(port));
   AbortBlock abort{};

@@ -53,7 +53,7 @@ std::vector<std::vector<size_t>> stepsOf(Work w, bool& all) {
 
 }  // namespace
 
-TEST(steps_cover_all_and_fit_a_slot) {
+TEST(steps_cover_all_bytes_and_fit_a_slot) {
   for (const uint32_t blocks : {1u, 2u, 7u, 48u, 64u}) {
     for (size_t count = 1; count < size_t(64) << 20; count = count * 5 / 3 + 1) {
       bool all = false;
@@ -74,7 +74,7 @@ TEST(steps_cover_all_and_fit_a_slot) {
 }
 
 // 8 MiB by 64 blocks are 92 slots: full ones would give 28 blocks two and the others one.
-TEST(hardly_a_block_has_less_than_others) {
+TEST(almost_all_blocks_have_equally_many_steps) {
   bool all = false;
   int full = 0;
   for (const auto& own : stepsOf(workOf(size_t(8) << 20, 64), all)) full += own.size() == 2 ? 1 : 0;
@@ -83,7 +83,7 @@ TEST(hardly_a_block_has_less_than_others) {
 }
 
 // Of an all_reduce of 16 MiB by two ranks: no piece that is much smaller than its neighbour.
-TEST(pieces_of_a_chunk_are_alike) {
+TEST(the_pieces_of_a_chunk_have_equal_sizes) {
   Work w = workOf(size_t(16) << 20, 64);
   std::vector<size_t> spans;
   forEachTurn(Cuts{kSlot}, w, 2, [&](size_t, size_t span, size_t) { spans.push_back(span); });

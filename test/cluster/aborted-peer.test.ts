@@ -22,11 +22,11 @@ describeIf(clusterUnavailable(), 'a rank of another host that aborts', () => {
     await rm(directory, { recursive: true });
   });
 
-  it.each(sample(abortedStates, 2))('%s: those who need it are told, the others see nothing', async (state) => {
+  it.each(sample(abortedStates, 2))('only ranks that need the aborting rank fail (%s)', async (state) => {
     for (const hosts of ['h1:1,h2:2', 'h1:1,h2:1,h3:1']) await abortPeer(program, state, ['-H', hosts], cluster);
   });
 
-  it('a rank that fails because it needed it is not to blame', async () => {
+  it('the verdict blames the rank that aborted and not the rank that failed because of it', async () => {
     await failForAborted(program, ['-H', 'h1:1,h2:2'], cluster);
   });
 });

@@ -4,7 +4,7 @@ import { clusterUnavailable, describeIf } from '../rig/capability.ts';
 import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 
-describeIf(clusterUnavailable(), 'hosts in any grammar', () => {
+describeIf(clusterUnavailable(), 'hostfiles and host options of other tools', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(3);
@@ -35,14 +35,14 @@ describeIf(clusterUnavailable(), 'hosts in any grammar', () => {
     ['Slurm', 'h[1-2],h3 TASKS_PER_NODE=1(x2),2', [], 'h1 h2 h3 h3'],
     ['Horovod', null, ['-H', 'h2:1,h1:2'], 'h2 h1 h1'],
     ['DeepSpeed', 'h1 slots=2\nh2 slots=2\nh3 slots=2', ['--include', 'h3@h1:1'], 'h1 h3 h3'],
-    ['DeepSpeed, excluding', 'h1 slots=2\nh2 slots=2\nh3 slots=2', ['--exclude', 'h3@h1:1'], 'h1 h2 h2'],
-    ['relative hosts', 'h1:2\nh2:2\nh3:2', ['-H', '+n2,+e:1'], 'h3 h3 h1 h1'],
-    ['addresses', null, ['-H', '10.77.0.[11-12]:1'], 'h1 h2'],
-  ])('%s', async (_name, hostfile, options, expected) => {
+    ['DeepSpeed exclusion', 'h1 slots=2\nh2 slots=2\nh3 slots=2', ['--exclude', 'h3@h1:1'], 'h1 h2 h2'],
+    ['relative host', 'h1:2\nh2:2\nh3:2', ['-H', '+n2,+e:1'], 'h3 h3 h1 h1'],
+    ['IP address', null, ['-H', '10.77.0.[11-12]:1'], 'h1 h2'],
+  ])('a job gets the hosts of the %s grammar', async (_name, hostfile, options, expected) => {
     expect(await ranksOn(hostfile, ...options)).toBe(expected);
   });
 
-  it('a host without a number has a rank for each of its cores', async () => {
+  it('a host without a slot count gets a rank for each of its cores', async () => {
     const { ranks, outcome } = await Command.result(['-H', 'h[1-2]', 'nproc'], { cluster });
     const cores = Number(outcome.stderr.split('\n')[0]?.split(' ').at(-1));
     expect(ranks.map(({ host }) => host)).toEqual(

@@ -63,8 +63,8 @@ function whileUnheard(deed: Deed, before = nothing, silent = agentOn): Promise<R
   });
 }
 
-describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its own end is heard of later', () => {
-  it('one that was killed', async () => {
+describeIf(clusterUnavailable(), 'the verdict when the exit report of the failing rank arrives late', () => {
+  it('the verdict names a rank that SIGKILL ended', async () => {
     const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'));
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 137,
@@ -72,7 +72,7 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
     });
   });
 
-  it('one that was killed, of which its guardian tells late', async () => {
+  it('the verdict names a killed rank whose guardian reports late', async () => {
     const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'), pause, guardianOn);
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 137,
@@ -80,12 +80,12 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
     });
   });
 
-  it('one that was killed, while the other left the communicator before it failed', async () => {
+  it('the verdict names a killed rank when its peer left the communicator before it failed', async () => {
     const { exitCode, failures } = await whileUnheard((rank) => rank.kill('SIGKILL'), leave);
     expect({ exitCode, failures }).toMatchObject({ exitCode: 137, failures: [{ rank: 0 }, { rank: 1 }] });
   });
 
-  it('one that exited with a status of its own', async () => {
+  it('the job exits with the exit status of the rank that failed first', async () => {
     const { exitCode, failures } = await whileUnheard((rank) => rank.exit(7));
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 7,
@@ -93,7 +93,7 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
     });
   });
 
-  it('one that exited with 0 and left the other waiting', async () => {
+  it('the verdict names a rank that exited with 0 while its peer waited', async () => {
     const { exitCode, failures, outcome } = await whileUnheard((rank) => rank.exit(0));
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 125,
@@ -104,7 +104,7 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
     );
   });
 
-  it('one that aborted and goes on', async () => {
+  it('the verdict names a rank that aborted the communicator and keeps running', async () => {
     const { exitCode, failures, outcome } = await whileUnheard((rank) => rank.tell({ do: 'abort' }));
     expect({ exitCode, failures }).toMatchObject({
       exitCode: 125,
@@ -113,23 +113,26 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
     expect(outcome.stderr).toMatch(/^ncclrun: rank 0 \(h1, pid \d+\) aborted the communicator: the test says so$/m);
   });
 
-  it.each([[[1, 1, 1]], [[1, 2]]])('one at the end of a chain of three (%j ranks on the hosts)', async (slots) => {
-    const { failures } = await withJob(slots, async ({ cluster, command, ranks: [first, second, third] }) => {
-      const agent = agentOn(cluster, 'h1');
-      process.kill(agent, 'SIGSTOP');
-      await first?.kill('SIGSEGV');
-      await expect(second?.allReduce(1)).rejects.toThrow(/rank 0/);
-      await second?.exit(1);
-      await expect(third?.allReduce(1)).rejects.toThrow(/rank [01]/);
-      await third?.exit(2);
-      await heardOf(command, 1);
-      await heardOf(command, 2);
-      process.kill(agent, 'SIGCONT');
-    });
-    expect(failures[0]).toMatchObject({ type: 'rank-signal', rank: 0, signal: 'SIGSEGV' });
-  });
+  it.each([[[1, 1, 1]], [[1, 2]]])(
+    'the verdict names the first failure of a chain (%j ranks per host)',
+    async (slots) => {
+      const { failures } = await withJob(slots, async ({ cluster, command, ranks: [first, second, third] }) => {
+        const agent = agentOn(cluster, 'h1');
+        process.kill(agent, 'SIGSTOP');
+        await first?.kill('SIGSEGV');
+        await expect(second?.allReduce(1)).rejects.toThrow(/rank 0/);
+        await second?.exit(1);
+        await expect(third?.allReduce(1)).rejects.toThrow(/rank [01]/);
+        await third?.exit(2);
+        await heardOf(command, 1);
+        await heardOf(command, 2);
+        process.kill(agent, 'SIGCONT');
+      });
+      expect(failures[0]).toMatchObject({ type: 'rank-signal', rank: 0, signal: 'SIGSEGV' });
+    },
+  );
 
-  it('one whose host is lost', async () => {
+  it('the verdict names the lost host of the rank that failed first', async () => {
     const { exitCode, failures } = await withJob([1, 1], async ({ cluster, command, ranks: [first, second] }) => {
       process.kill(agentOn(cluster, 'h1'), 'SIGSTOP');
       await first?.kill('SIGKILL');
@@ -147,7 +150,7 @@ describeIf(clusterUnavailable(), 'the rank to blame is on another host, and its 
     });
   });
 
-  it('one that lives, because the connection alone broke: the rank that failed is named, in bounded time', async () => {
+  it('the verdict names the rank that failed when only the connection to its living peer broke', async () => {
     const { exitCode, failures } = await withJob([1, 1], async ({ cluster, ranks: [, second] }) => {
       const refuse = ['-d', cluster.host('h1').address, '-p', 'tcp', '-j', 'REJECT', '--reject-with', 'tcp-reset'];
       await cluster.host('h2').exec('iptables', '-I', 'OUTPUT', ...refuse);

@@ -7,8 +7,8 @@ import { agentOn, exhaustDescriptors } from '../rig/faults.ts';
 import { parseResult } from '../rig/result.ts';
 import { Steering } from '../rig/steering.ts';
 
-describeIf(clusterUnavailable(), 'no descriptors left', () => {
-  it('a launcher still joins ranks that have started', async () => {
+describeIf(clusterUnavailable(), 'processes without free file descriptors', () => {
+  it('a launcher without free descriptors still joins ranks that have started', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
     const argv = ['-H', 'h1:1,h2:1', ...steering.options, steering.program];
@@ -22,7 +22,7 @@ describeIf(clusterUnavailable(), 'no descriptors left', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('where an agent cannot make a communicator’s memory, its host is named and not who failed for it first', async () => {
+  it('the verdict names the host whose agent cannot create a host segment', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
     const argv = ['--json', '-v', '-H', 'h1:1,h2:1', ...steering.options, steering.program];
@@ -39,7 +39,7 @@ describeIf(clusterUnavailable(), 'no descriptors left', () => {
     expect(parseResult((await command.outcome).stdout).failures[0]).toMatchObject({ host: 'h2', rank: 1 });
   });
 
-  it('an agent that cannot serve ranks says so, and the job ends', async () => {
+  it('the job fails and names the host whose agent cannot serve its ranks', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
     const argv = ['--json', '-H', 'h1:1,h2:1', ...steering.options, steering.program];

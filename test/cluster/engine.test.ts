@@ -32,9 +32,9 @@ describeIf(clusterUnavailable(), '--engine ncclrun on hosts', () => {
     await rm(ids, { recursive: true });
   }
 
-  it('installed there', expectSum);
+  it('every host preloads the library of its own installation', expectSum);
 
-  it('copied there', async () => {
+  it('a host without an installation preloads the library of its staged copy', async () => {
     const host = cluster.host('h2');
     await host.hideInstallation();
     const cache = join(cluster.state, 'cache');

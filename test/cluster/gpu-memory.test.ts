@@ -7,7 +7,7 @@ import { Cluster } from '../rig/cluster.ts';
 import { Command } from '../rig/command.ts';
 import { compileLibrary } from '../rig/compile.ts';
 
-describeIf(clusterUnavailable(), 'memory of GPUs of several hosts', () => {
+describeIf(clusterUnavailable(), 'GPU memory of several hosts', () => {
   let cluster: Cluster;
   let directory: string;
   /** Every host has a GPU, and a /tmp of its own that says what NVML tells there. */
@@ -29,7 +29,7 @@ describeIf(clusterUnavailable(), 'memory of GPUs of several hosts', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('is compared, and waited for before ranks start again', async () => {
+  it('the launcher reports hosts that differ in free GPU memory, and a restart waits until memory is free', async () => {
     await free('h3', '20480 143360 1 122880');
     const flag = join(directory, 'flag');
     const first = `until [ -e ${flag} ]; do sleep 0.01; done; [ $RANK = 1 ] && exit 3; exec sleep 1000`;

@@ -12,7 +12,7 @@ describeIf(clusterUnavailable(), 'a hang across hosts', () => {
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it('is laid at the door of the rank that does not come, wherever it is', async () => {
+  it('the hang report names the missing rank on another host', async () => {
     await using steering = await Steering.open();
     const options = ['--hang-after', '0.5', '-H', 'h1:2,h2:1,h3:1', ...steering.options];
     await using command = Command.start([...options, steering.program], { cluster });

@@ -12,7 +12,7 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it('fills hosts in the order given and gives ranks their numbers', async () => {
+  it('ranks fill the hosts in the given order and are numbered in that order', async () => {
     const script = 'echo $RANK $LOCAL_RANK $GROUP_RANK $(hostname)';
     const { status, stdout } = await Command.run(['-H', 'h2:2,h1:1', '--tag-output=none', 'sh', '-c', script], {
       cluster,
@@ -21,18 +21,18 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     expect(stdout.trim().split('\n').toSorted()).toEqual(['0 0 0 h2', '1 1 0 h2', '2 0 1 h1']);
   });
 
-  it('reads a hostfile, the local host among the others', async () => {
+  it('a host list may contain the local host', async () => {
     const result = await Command.result(['-H', 'localhost:1,h1:1,h3:2', 'hostname'], { cluster });
     expect(result).toMatchObject({ ok: true, ranks: [{}, { host: 'h1' }, { host: 'h3' }, { host: 'h3' }] });
     expect(result.outcome.stderr.split('\n').toSorted()).toEqual(['', '[0] login', '[1] h1', '[2] h3', '[3] h3']);
   });
 
-  it('tells how long each phase took', async () => {
+  it('the result contains a positive duration of each phase', async () => {
     const { phases } = await Command.result(['--rsh', 'ssh2', '-H', 'localhost:1,h1:1', 'true'], { cluster });
     expect(Object.entries(phases).filter(([, milliseconds]) => milliseconds <= 0)).toEqual([]);
   });
 
-  it('passes arguments, -x and --wdir through ssh as they were typed', async () => {
+  it('arguments, -x and --wdir pass through ssh unchanged', async () => {
     const typed = ['a b', "it's", '$HOME', '*', '"', ';', '\\', 'ü', ''];
     const script = 'printf "%s\\0" "$PWD" "$GIVEN" "$@"';
     const options = ['-H', 'h1:1', '--wdir', `${repository}/test`, '-x', 'GIVEN=x $(y)'];
@@ -40,7 +40,7 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     expect(stdout.split('\0').slice(0, -1)).toEqual([`${repository}/test`, 'x $(y)', ...typed]);
   });
 
-  it('brings stdin to rank 0 and its output back, whole', async () => {
+  it('stdin reaches rank 0 and its output returns complete', async () => {
     const text = Array.from({ length: 200_000 }, (_, line) => `line ${line}\n`).join('');
     await using command = Command.start(['-H', 'h1:1', 'cat'], { cluster, stdin: 'pipe' });
     command.process.stdin?.end(text);
@@ -48,7 +48,7 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     expect({ status, same: stdout === text }).toEqual({ status: 0, same: true });
   });
 
-  it('joins ranks of all hosts into one communicator', async () => {
+  it('ranks of all hosts join one communicator', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-H', 'h1:2,h2:1,h3:1', ...steering.options, steering.program], { cluster });
     const ranks = await steering.ranks(4);
@@ -69,7 +69,7 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('measures across hosts, exactly', async () => {
+  it('ncclrun perf measures across hosts without a wrong element', async () => {
     const argv = ['perf', 'all_reduce', '-H', 'h1:2,h2:2', '-b', '8', '-e', '4M', '-f', '8', '--check', '--json'];
     const { status, stdout } = await Command.run(argv, { cluster });
     expect(status).toBe(0);
@@ -79,7 +79,7 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
     expect(document.rows.every((row) => row.wrong === 0)).toBe(true);
   });
 
-  it('leaves nothing on any host afterwards', async () => {
+  it('a finished job leaves neither processes nor files on any host', async () => {
     await Command.run(['-H', 'h1:4,h2:4,h3:4', '/bin/true'], { cluster });
     for (const host of cluster.hosts) await host.empty();
     const checkout = repository.startsWith('/tmp/') ? repository.split('/')[2] : '';
@@ -90,7 +90,7 @@ describeIf(clusterUnavailable(), 'a job on hosts reached by ssh', () => {
   });
 
   describe('two jobs on the same hosts', () => {
-    it('do not disturb each other', async () => {
+    it('two jobs on the same hosts do not disturb each other', async () => {
       await using first = await Steering.open();
       await using second = await Steering.open();
       await using one = Command.start(['-H', 'h1:1,h2:1', ...first.options, first.program], { cluster });

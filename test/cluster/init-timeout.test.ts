@@ -21,7 +21,7 @@ describeIf(clusterUnavailable(), '--init-timeout', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('names the missing rank and its host', async () => {
+  it('--init-timeout ends the job with 124 and names the missing rank and its host', async () => {
     const options = ['-H', 'h1:2,h2:1', '--init-timeout', '1.5', program, 'job'];
     const { exitCode, failures } = await Command.result(options, { cluster });
     expect({ exitCode, failures }).toMatchObject({
@@ -30,7 +30,7 @@ describeIf(clusterUnavailable(), '--init-timeout', () => {
     });
   });
 
-  it('holds for a communicator inside one host', async () => {
+  it('--init-timeout applies to a communicator inside one host', async () => {
     const options = ['-H', 'h1:2,h2:1', '--init-timeout', '1.5', program];
     const { exitCode, failures } = await Command.result(options, { cluster });
     expect({ exitCode, failures }).toMatchObject({

@@ -22,13 +22,13 @@ describeIf(clusterUnavailable(), 'a rank of another host that has left in order'
     await rm(directory, { recursive: true });
   });
 
-  it.each(sample(callsOnLeft, 3))('%s is told so, whether or not there was a connection to it', async (call) => {
+  it.each(sample(callsOnLeft, 3))('%s reports ncclInvalidUsage for the rank that left', async (call) => {
     for (const before of ['never', 'before'] as const)
       await callLeft(program, call, before, 2, ['-H', 'h1:1,h2:1'], cluster);
   });
 
   it.each(sample(['receive', 'send', 'allReduce', 'broadcast'], 2))(
-    '%s of ranks of both hosts, of which one stays',
+    '%s on ranks of both hosts reports ncclInvalidUsage on every remaining rank',
     async (call) => {
       for (const before of ['never', 'before'] as const)
         await callLeft(program, call, before, 3, ['-H', 'h1:1,h2:2'], cluster);

@@ -20,7 +20,7 @@ describeIf(clusterUnavailable(), 'the listeners of a host', () => {
       .filter((address) => address !== '');
   };
 
-  it('are at its planned address alone, while its ranks reduce with those of another host', async () => {
+  it('the engines listen only at the planned address of their host', async () => {
     const before = await listeners();
     await using steering = await Steering.open();
     await using command = Command.start(['-H', 'h1:1,h2:1', ...steering.options, steering.program], { cluster });

@@ -24,7 +24,7 @@ describeIf(clusterUnavailable() ?? noScript, 'the live line', () => {
     });
   };
 
-  it('names the host that a start waits for, and how far it is', async () => {
+  it('the live line names the host that has not started and its phase', async () => {
     await cluster.host('h2').freeze();
     await using command = start('-H localhost:1,h1:1,h2:1 echo done');
     let shown = '';

@@ -23,7 +23,7 @@ describeIf(clusterUnavailable(), 'kill -9 of a rank on another host', () => {
 
   // The barrier inside a host does not concern the rank of the other one.
   it.each(dyingStates.filter((state) => state !== 'nodebarrier'))(
-    '%s: the others are told who died, and build a communicator of their own',
+    'the survivors learn who died and form a new communicator (%s)',
     (state) => losePeer(program, state, ['-H', 'h1:2,h2:1'], 'h2', cluster),
   );
 });

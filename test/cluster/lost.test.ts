@@ -30,8 +30,8 @@ async function nothingOn(hosts: readonly ClusterHost[], limitMs: number): Promis
   for (const host of hosts) await host.empty(limitMs);
 }
 
-describeIf(clusterUnavailable(), 'in the middle of a job', () => {
-  it('a cut cable is noticed within 10 s, the host named, and nothing is left on either side', async () => {
+describeIf(clusterUnavailable(), 'a process or host that is lost during a job', () => {
+  it('the launcher names a disconnected host within 10 s, and both sides clean up', async () => {
     await withJob(async ({ cluster, command, lost }) => {
       await lost.cut();
       const { status, stdout } = await command.endedWithin(10_000);
@@ -41,7 +41,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('a frozen host is noticed within 10 s and cleans up when it thaws', async () => {
+  it('the launcher names a frozen host within 10 s, and the host cleans up when it thaws', async () => {
     await withJob(async ({ cluster, command, lost }) => {
       await lost.freeze();
       const { status, stdout } = await command.endedWithin(10_000);
@@ -56,7 +56,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('a host that dies is named at once', async () => {
+  it('the launcher names a host that dies within 5 s', async () => {
     await withJob(async ({ cluster, command, lost }) => {
       await lost.kill();
       const { status, stdout } = await command.endedWithin(5000);
@@ -69,7 +69,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('a waiting rank learns that another host’s rank died', async () => {
+  it('a waiting rank fails when a rank on another host dies', async () => {
     await withJob(async ({ command, ranks }) => {
       const [first, second, third] = ranks;
       const waiting = Promise.allSettled([first?.allReduce(1), third?.allReduce(1)]);
@@ -80,7 +80,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('kill -9 of the launcher leaves nothing on any host', async () => {
+  it('no process remains on any host after kill -9 of the launcher', async () => {
     await withJob(async ({ cluster, command }) => {
       killHard(command.pid);
       await command.outcome;
@@ -88,7 +88,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('kill -9 of an agent leaves nothing on its host and is named', async () => {
+  it('the launcher names the host whose agent was killed, and no process remains there', async () => {
     await withJob(async ({ cluster, command }) => {
       killHard(agentOn(cluster, 'h2'));
       const { status, stdout } = await command.endedWithin(10_000);
@@ -98,7 +98,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('kill -9 of a guardian leaves nothing on its host and is named', async () => {
+  it('the launcher names the host whose guardian was killed, and no process remains there', async () => {
     await withJob(async ({ cluster, command }) => {
       killHard(guardianOn(cluster, 'h2'));
       const { status, stdout } = await command.endedWithin(10_000);
@@ -108,7 +108,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('a launcher that was stopped for too long says that its hosts have given it up', async () => {
+  it('a launcher that was stopped for too long reports that its hosts gave it up', async () => {
     await withJob(async ({ cluster, command }) => {
       command.signal('SIGSTOP');
       await nothingOn(cluster.hosts, 30_000);
@@ -119,7 +119,7 @@ describeIf(clusterUnavailable(), 'in the middle of a job', () => {
     });
   });
 
-  it('^C ends the ranks of all hosts', async () => {
+  it('^C ends the ranks of all hosts with status 130', async () => {
     await withJob(async ({ cluster, command }) => {
       command.signal('SIGINT');
       expect((await command.endedWithin(5000)).status).toBe(130);

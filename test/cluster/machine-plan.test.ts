@@ -27,7 +27,7 @@ describeIf(clusterUnavailable(), 'ranks of several hosts on a topology file', ()
     await rm(directory, { recursive: true });
   });
 
-  it('go round each host by its NVLinks, and from one host to the next', async () => {
+  it('rings follow the NVLinks of each host and continue on the next host', async () => {
     const dump = join(directory, 'graphs.xml');
     const variables = [
       `NCCL_TOPO_FILE=${join(directory, 'crossed.xml')}`,
@@ -54,7 +54,7 @@ describeIf(clusterUnavailable(), 'ranks of several hosts on a topology file', ()
     expect(await readFile(dump, 'utf8')).toMatch(/<net dev="0"\/>/u);
   });
 
-  it('say what is wrong with a variable, and go on without', async () => {
+  it('a job reports an invalid NCCL_P2P_LEVEL and continues without it', async () => {
     const variables = [`NCCL_TOPO_FILE=${join(directory, 'crossed.xml')}`, 'NCCL_P2P_LEVEL=near', 'NCCL_ALGO=ring'];
     const words = ['-H', 'h1:2,h2:2', ...variables.flatMap((word) => ['-x', word]), '--tag-output=none'];
     const { status, stdout, stderr } = await Command.run([...words, program, String(SIZE)], { cluster });

@@ -12,16 +12,16 @@ describeIf(clusterUnavailable(), 'all collectives are exact', () => {
   }, 900_000);
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it.each(['h1:1,h2:1', 'h1:3,h2:1', 'h1:4,h2:3'])('on %s', (hosts) => {
+  it.each(['h1:1,h2:1', 'h1:3,h2:1', 'h1:4,h2:3'])('collectives on %s give exact results', (hosts) => {
     const ranks = hosts.match(/:\d/g)?.reduce((sum, slots) => sum + Number(slots.slice(1)), 0) ?? 0;
     return runMatrix(ranks, ['-H', hosts, '--tag-output=none'], { cluster, seed: 100 + ranks });
   });
 
   it.each([
-    ['by trees', ['-x', 'NCCL_ALGO=tree']],
-    ['by protocol LL', ['-x', 'NCCL_PROTO=ll']],
-    ['by rings of protocol LL', ['-x', 'NCCL_PROTO=ll', '-x', 'NCCL_ALGO=ring']],
-  ])('%s', (_, wish) =>
+    ['with trees', ['-x', 'NCCL_ALGO=tree']],
+    ['with protocol LL', ['-x', 'NCCL_PROTO=ll']],
+    ['with rings of protocol LL', ['-x', 'NCCL_PROTO=ll', '-x', 'NCCL_ALGO=ring']],
+  ])('collectives %s give exact results', (_, wish) =>
     runMatrix(3, ['-H', 'h1:2,h2:1', '--tag-output=none', ...wish], { cluster, seed: 60, part: 5 }),
   );
 });

@@ -21,7 +21,7 @@ describeIf(clusterUnavailable(), 'ranks of several hosts whose calls differ', ()
     await rm(directory, { recursive: true });
   });
 
-  it.each(['h1:1,h2:1,h3:1', 'h1:2,h2:1'])('on %s', async (hosts) => {
+  it.each(['h1:1,h2:1,h3:1', 'h1:2,h2:1'])('ranks on %s name the rank whose call differs', async (hosts) => {
     for (const mismatch of mismatches) {
       const told = await runMismatch(program, mismatch, ['-H', hosts], cluster);
       // What a rank sends to one that does not wait for it stops nobody: it may be found when the third is forgotten.
@@ -32,7 +32,7 @@ describeIf(clusterUnavailable(), 'ranks of several hosts whose calls differ', ()
     }
   });
 
-  it.each(['h1:2,h2:1', 'h1:1,h2:2'])('a split on %s, where another rank finalizes', async (hosts) => {
+  it.each(['h1:2,h2:1', 'h1:1,h2:2'])('a split on %s names the rank that finalized', async (hosts) => {
     const finalizer = await compileWithEngine('test/rig/programs/finalize.c', directory);
     for (const line of await runFinalize(finalizer, 'split', ['-H', hosts], cluster))
       expect(line).toMatch(/\] 5: .*: rank 2 \(h2\b.*\) called ncclCommFinalize where others called ncclCommSplit/);

@@ -25,7 +25,7 @@ describeIf(clusterUnavailable(), 'ranks on several hosts', () => {
       .map((line) => line.split(' ').slice(1).join(':'));
   };
 
-  it('every promised variable is there, with the right value', async () => {
+  it('every rank has the documented environment variables with the right values', async () => {
     const ranks = await environments(['-H', 'h1:2,h2:1,h3:2', '--stdin', 'none'], { cluster });
     const where = [
       [0, 0, 2],
@@ -61,7 +61,7 @@ describeIf(clusterUnavailable(), 'ranks on several hosts', () => {
     for (const found of ranks) for (const name of Object.keys(found)) expect(name).not.toMatch(/^(SLURM|PMI|PMIX)_/u);
   });
 
-  it('two jobs at once have ports of their own on every host', async () => {
+  it('two simultaneous jobs get different ports on every host', async () => {
     const argv = ['-H', 'h1:1,h2:1'];
     const jobs = await Promise.all([environments(argv, { cluster }), environments(argv, { cluster })]);
     for (const rank of [0, 1]) {
@@ -70,7 +70,7 @@ describeIf(clusterUnavailable(), 'ranks on several hosts', () => {
     }
   });
 
-  it('-x passes on what is set here, and MASTER_PORT as it is said', async () => {
+  it('-x exports variables of the launcher, and MASTER_PORT with the given value', async () => {
     const options = ['-x', 'WORD', '-x', 'GROUP_WORD_*', '-x', 'MASTER_PORT=1234'];
     const environment = { WORD: 'here', GROUP_WORD_A: 'a' };
     const ranks = await environments(['-H', 'h1:1,h2:1', ...options], { cluster, environment });
@@ -110,16 +110,16 @@ describeIf(clusterUnavailable(), 'ranks on several hosts', () => {
       ['-H', 'h1:4,h2:4', '--map-by', 'ppr:1:numa', '-n', '2'],
       ['h1:0', 'h2:0'],
     ],
-  ])('%j', async (argv, expected) => {
+  ])('ncclrun %j places the ranks as expected', async (argv, expected) => {
     expect(await places([...argv, ...say])).toEqual(expected);
   });
 
-  it('each of several programs may have its own hosts and directory', async () => {
+  it('each program of a job may have its own hosts and working directory', async () => {
     const second = ['-H', 'h2:2', '--wdir', '/', 'sh', '-c', 'echo "$RANK $(uname -n) $PWD"'];
     expect(await places(['-H', 'h1:1', ...say, ':', ...second])).toEqual(['h1:0', 'h2:/', 'h2:/']);
   });
 
-  it('--report-bindings says it for every host', async () => {
+  it('--report-bindings reports the binding of ranks on every host', async () => {
     const argv = [
       '-H',
       'h1:1,h2:1',

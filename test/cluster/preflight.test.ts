@@ -11,7 +11,7 @@ describeIf(clusterUnavailable(), 'hosts that differ', () => {
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it('are told of before the ranks start, and run all the same', async () => {
+  it('the launcher reports a difference in /dev/shm before the ranks start, and the job runs', async () => {
     const run = () => Command.run(['-H', 'h1:1,h2:1,h3:1', '--tag-output=none', 'true'], { cluster });
     expect(await run()).toMatchObject({ status: 0, stderr: '' });
     await cluster.host('h3').exec('mount', '-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', '/dev/shm');

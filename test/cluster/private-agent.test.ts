@@ -20,7 +20,7 @@ describeIf(clusterUnavailable(), 'ranks that ncclrun has not started, on two hos
   let ids: Promise<string> | null = null;
   const meeting = (): Promise<string> => (ids ??= mkdtemp(join(cluster.state, 'ids-')));
 
-  it('by the id, which says where it was made', async () => {
+  it('the engine rejects a unique id that another host made, and suggests ncclrun', async () => {
     const first = cluster.host('h1');
     const pid = await run(first, 'RANK=0 WORLD_SIZE=2', '>/dev/null 2>&1 & echo $!');
     const said = await run(cluster.host('h2'), 'RANK=1 WORLD_SIZE=2', '2>&1 || :');
@@ -29,7 +29,7 @@ describeIf(clusterUnavailable(), 'ranks that ncclrun has not started, on two hos
     for (const host of cluster.hosts) await host.empty();
   });
 
-  it('by what their launcher says, before they wait', async () => {
+  it('the engine rejects a LOCAL_WORLD_SIZE below WORLD_SIZE, and suggests ncclrun', async () => {
     ids = null;
     const said = await run(cluster.host('h1'), 'RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1', '2>&1 || :');
     expect(said).toMatch(/ = 5: .*2 ranks, of which 1 is on this host \(LOCAL_WORLD_SIZE\).*ncclrun -H HOST1:N/);

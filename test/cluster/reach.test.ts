@@ -31,13 +31,13 @@ describeIf(clusterUnavailable(), 'hosts with several addresses', () => {
       },
     );
 
-  it('are reached where ssh came in, if nothing is in the way', async () => {
+  it('ranks use the address of the ssh connection if it is reachable', async () => {
     const { status, stdout, stderr } = await run(...reduce);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout.match(/at 10\.77\.0\.11$/gm)).toHaveLength(3);
   });
 
-  it('are reached at another one where a firewall lets only the launcher in', async () => {
+  it('ranks use another address where a firewall blocks the first one', async () => {
     for (const [index, host] of cluster.hosts.entries())
       for (const from of [11, 12, 13])
         await host.exec(
@@ -60,7 +60,7 @@ describeIf(clusterUnavailable(), 'hosts with several addresses', () => {
     expect(stdout.match(/at 10\.78\.0\.11$/gm)).toHaveLength(3);
   });
 
-  it('are named where nothing leads to them', async () => {
+  it('the launcher names a host that its peers cannot reach, and the addresses tried', async () => {
     await cluster.host('h2').exec('iptables', '-A', 'INPUT', '-s', '10.78.0.0/24', '-d', second(1), '-j', 'DROP');
     const { status, stderr } = await run('true');
     expect({ status, stderr }).toEqual({

@@ -9,7 +9,7 @@ import { until } from '../rig/until.ts';
 /** At once, so that each has to wait for a processor and is ended with bytes that it has not read. */
 const JOBS = 16;
 
-describeIf(clusterUnavailable(), 'a host that no reset reaches', () => {
+describeIf(clusterUnavailable(), 'a host that receives no TCP resets', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(2);
@@ -18,7 +18,7 @@ describeIf(clusterUnavailable(), 'a host that no reset reaches', () => {
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it.each(['ssh2', 'openssh'])('%s leaves no process of its sshd behind', async (rsh) => {
+  it.each(['ssh2', 'openssh'])('%s leaves no sshd process on the host', async (rsh) => {
     const argv = ['--rsh', rsh, '-H', 'h1:1,h2:1', 'true'];
     const jobs = await Promise.all(Array.from({ length: JOBS }, () => Command.run(argv, { cluster })));
     expect(new Set(jobs.map(({ status }) => status))).toEqual(new Set([0]));

@@ -16,7 +16,7 @@ describeIf(clusterUnavailable(), 'restarts', () => {
   const logins = (host: string): number =>
     readFileSync(join(cluster.state, host, 'sshd.log'), 'utf8').match(/Accepted publickey/g)?.length ?? 0;
 
-  it('use the agents that are there', async () => {
+  it('a restart reuses the running agents', async () => {
     const before = ['h1', 'h2', 'h3'].map(logins);
     const all = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${join(repository, 'examples/all-reduce.ts')}`;
     const script = `[ $RANK = 2 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 3 ] && kill -9 $$; ${all}`;
@@ -30,7 +30,7 @@ describeIf(clusterUnavailable(), 'restarts', () => {
     for (const name of ['h1', 'h2', 'h3']) await cluster.host(name).empty();
   });
 
-  it('reach a host again whose agent was killed', async () => {
+  it('a restart reconnects to a host whose agent was killed', async () => {
     const script = 'echo up $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000';
     await using command = Command.start(['-H', 'h1:1,h2:1', '--max-restarts', '1', 'sh', '-c', script], { cluster });
     for (const rank of [0, 1]) await command.line('stdout', new RegExp(`^\\[${rank}\\] up 0`));
@@ -44,7 +44,7 @@ describeIf(clusterUnavailable(), 'restarts', () => {
     for (const name of ['h1', 'h2']) await cluster.host(name).empty();
   });
 
-  it('leave nothing on the hosts when the launcher is killed between or in attempts', async () => {
+  it('no process remains on the hosts when the launcher is killed after a restart', async () => {
     const script =
       '[ $TORCHELASTIC_RESTART_COUNT = 0 ] && [ $RANK = 1 ] && exit 1; echo up $TORCHELASTIC_RESTART_COUNT; exec sleep 1000';
     await using command = Command.start(['-H', 'h1:1,h2:1', '--max-restarts', '5', 'sh', '-c', script], { cluster });

@@ -9,7 +9,7 @@ import { alive } from '../rig/processes.ts';
 const quick = ['ssh', '-o', 'ConnectTimeout=1', '-o', 'BatchMode=yes'];
 
 describeIf(clusterUnavailable(), 'a cluster of namespaces', () => {
-  it('has hosts with names, files and processes of their own that ssh reaches', async () => {
+  it('ssh reaches each host, which has its own name, files and processes', async () => {
     await using cluster = await Cluster.start(3);
     const ours = await mkdtemp('/tmp/ncclrun-rig-');
     const say = `hostname; [ -e ${ours} ]; echo $?; touch /tmp/of-a-host; ls -d '${repository}/test'`;
@@ -20,7 +20,7 @@ describeIf(clusterUnavailable(), 'a cluster of namespaces', () => {
     await cluster.host('h1').empty(); // sshd ends its own children a moment after it has answered
   });
 
-  it('breaks and mends each host by itself', async () => {
+  it('each host can be disconnected, frozen and restored independently', async () => {
     await using cluster = await Cluster.start(2);
     const [first, second] = [cluster.host('h1'), cluster.host('h2')];
     const reach = (name: string) => cluster.inLogin(...quick, name, 'hostname');
@@ -45,7 +45,7 @@ describeIf(clusterUnavailable(), 'a cluster of namespaces', () => {
     await expect(reach('h2')).resolves.toBe('h2\n');
   });
 
-  it('leaves nothing behind, frozen hosts included', async () => {
+  it('a disposed cluster leaves neither processes nor files, even when a host is frozen', async () => {
     const cluster = await Cluster.start(2);
     const inits = cluster.hosts.map((host) => host.init);
     await cluster.host('h2').freeze();

@@ -12,7 +12,7 @@ const STRANGER = 12345;
 /** The launcher keeps its archives there: made once for all tests. */
 const environment = { XDG_CACHE_HOME: join(repository, 'build/test-cache') };
 
-describeIf(clusterUnavailable(), 'what others may have planted', () => {
+describeIf(clusterUnavailable(), 'installations that another user may have planted', () => {
   let cluster: Cluster;
   let made = 0;
   beforeAll(async () => {
@@ -70,7 +70,7 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
 
   const untouched = (): void => expect(existsSync(evidence())).toBe(false);
 
-  it('a stranger’s installation at the launcher’s path is passed over for a copy', async () => {
+  it('the launcher copies ncclrun instead of using an installation of another user', async () => {
     const [root, cache] = [await directory(), await directory()];
     await plant(root);
     await chown(root, STRANGER, STRANGER);
@@ -85,7 +85,7 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
     expect(await readdir(join(cache, 'ncclrun'))).toHaveLength(1);
   });
 
-  it('root’s installation is passed over where a group may write to one of its files', async () => {
+  it("the launcher copies ncclrun where a group may write to a file of root's installation", async () => {
     const [root, cache] = [await directory(), await directory()];
     await plant(root);
     await chown(join(root, 'build/ncclrun.node'), 0, 34567);
@@ -98,7 +98,7 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
     );
   });
 
-  it('a planted installation is refused where nothing may be copied', async () => {
+  it('the launcher rejects a planted installation with --stage never', async () => {
     const root = await directory();
     await plant(root);
     await chown(join(root, 'bin'), STRANGER, STRANGER);
@@ -109,7 +109,7 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
     expect(stderr).toMatch(/chown, chmod go-w/);
   });
 
-  it('a planted copy in the cache is replaced, if the directory itself is the user’s', async () => {
+  it("the launcher replaces a planted copy in the user's own cache directory", async () => {
     const [root, cache] = [await directory(), await directory()];
     const copy = join(cache, 'ncclrun', installedIdentity()?.key ?? '');
     await plant(copy);
@@ -124,7 +124,7 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
     untouched();
   });
 
-  it('a cache directory that others may write to is left for one of the user alone', async () => {
+  it('the launcher avoids a cache directory that others may write to', async () => {
     const [root, cache, other] = [await directory(), await directory(), await directory()];
     await plant(join(cache, 'ncclrun', installedIdentity()?.key ?? ''));
     await chmod(cache, 0o777);
@@ -162,7 +162,7 @@ describeIf(clusterUnavailable(), 'what others may have planted', () => {
     );
   });
 
-  it('a node_modules further up is no source of a Node', async () => {
+  it('ncclrun does not use a Node from a node_modules of a parent directory', async () => {
     const above = await directory();
     const root = join(above, 'deep/ncclrun');
     await mkdir(join(above, 'deep'));

@@ -25,25 +25,22 @@ describeIf(clusterUnavailable(), 'ncclCommShrink', () => {
     await rm(directory, { recursive: true });
   });
 
-  it.each(['h1:2,h2:3', 'h1:2,h2:1'])(
-    'on %s: ranks that live shrink, disagree, end operations, revoke',
-    async (hosts) => {
-      const { status, stdout, stderr } = await Command.run(['-H', hosts, alive], { cluster });
-      expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n$/), stderr: '' });
-    },
-  );
+  it.each(['h1:2,h2:3', 'h1:2,h2:1'])('the shrink program succeeds on %s with all ranks alive', async (hosts) => {
+    const { status, stdout, stderr } = await Command.run(['-H', hosts, alive], { cluster });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n$/), stderr: '' });
+  });
 
   const places = ['h1:3,h2:1', 'h1:2,h2:2'];
   it.each(places.flatMap((hosts) => shrinkingStates.map((state) => [hosts, state] as const)))(
-    'on %s: kill -9 of a rank of h2, %s: the others shrink the communicator and go on',
+    'the survivors on %s shrink after kill -9 of a rank of h2 (state %s)',
     (hosts, state) => shrinkWithoutDead(dead, state, ['-H', hosts], state === 'part' ? 2 : 3, cluster),
   );
 
-  it.each(shrinkingStates)('the job goes on with --on-failure shrink, and ends well: %s', (state) =>
+  it.each(shrinkingStates)('the job ends with 0 after kill -9 of a rank (%s)', (state) =>
     shrinkWithoutDead(dead, state, ['-H', 'h1:2,h2:2', '--on-failure', 'shrink'], state === 'part' ? 2 : 3, cluster),
   );
 
-  it('the job goes on where a host is lost with its ranks, and says so', async () => {
+  it('a job with --on-failure shrink continues after a host is lost, and reports the loss', async () => {
     const words = ['-H', 'h1:1,h2:2', '--on-failure', 'shrink', 'sh', '-c'];
     const script = 'echo up; while [ $RANK != 0 ] || [ ! -e "$0" ]; do sleep 0.02; done; echo done';
     const file = join(directory, 'go on');
@@ -58,7 +55,7 @@ describeIf(clusterUnavailable(), 'ncclCommShrink', () => {
     for (const name of ['h1', 'h2']) await cluster.host(name).empty(5000);
   });
 
-  it.each(places)('on %s: a shrink that needs a dead rank of h2 fails and names it', (hosts) =>
+  it.each(places)('a shrink on %s that needs a dead rank of h2 fails and names the rank', (hosts) =>
     shrinkWithDead(dead, ['-H', hosts], 2, cluster),
   );
 });

@@ -18,7 +18,7 @@ const ncclrun = `${repository}/bin/ncclrun`;
 const shells = ['ssh2', 'openssh'] as const;
 const hosts = (shell: string): string[] => ['--rsh', shell, '-H', 'h1:1,h2:1'];
 
-describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by ssh', () => {
+describeIf(clusterUnavailable() ?? terminalUnavailable(), 'signals, exit statuses and stdin of remote ranks', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(2);
@@ -36,7 +36,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       [255, 'rank-exit', 'if [ $RANK = 1 ]; then exit 255; fi; sleep 1000'],
       [124, 'rank-exit', 'if [ $RANK = 0 ]; then exit 124; fi; sleep 1000'],
       [139, 'rank-signal', 'if [ $RANK = 1 ]; then kill -SEGV $$; fi; sleep 1000'],
-    ])('%i, %s', async (status, reason, script) => {
+    ])('the launcher exits with %i and reports %s', async (status, reason, script) => {
       const result = await Command.result([...hosts('ssh2'), 'sh', '-c', script], { cluster });
       expect({ status: result.outcome.status, reason: result.reason }).toEqual({ status, reason });
       expect(result.outcome.stderr).not.toContain('Killed');
@@ -48,12 +48,12 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       [127, ['/no/such/program']],
       [124, ['--timeout', '0.5', 'sleep', '1000']],
       [2, ['-n', '3', 'true']],
-    ])('%i', async (status, argv) => {
+    ])('the launcher exits with %i when the job cannot run to its end', async (status, argv) => {
       expect((await Command.run([...hosts('ssh2'), ...argv], { cluster })).status).toBe(status);
       await empty();
     });
 
-    it.each(shells)('125, never ssh’s own 255: the connection dies (%s)', async (shell) => {
+    it.each(shells)('the launcher exits with 125 if the connection breaks (%s)', async (shell) => {
       await using steering = await Steering.open();
       const argv = ['--json', ...hosts(shell), ...steering.options, steering.program];
       await using command = Command.start(argv, { cluster });
@@ -71,7 +71,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
   });
 
   describe('--spawn-timeout', () => {
-    it('names the host that is late, and its phase', async () => {
+    it('--spawn-timeout names the late host and its phase', async () => {
       await cluster.host('h2').freeze();
       try {
         const argv = ['--spawn-timeout', '4', ...hosts('ssh2'), 'true'];
@@ -85,7 +85,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       await empty();
     });
 
-    it('is over once the ranks run', async () => {
+    it('--spawn-timeout has no effect once the ranks run', async () => {
       await using steering = await Steering.open();
       const argv = ['--spawn-timeout', '5', ...hosts('ssh2'), ...steering.options, steering.program];
       await using command = Command.start(argv, { cluster });
@@ -96,8 +96,8 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
     });
   });
 
-  describe.each(sample(shells, 2))('with %s', (shell) => {
-    it('USR1 reaches every rank', async () => {
+  describe.each(sample(shells, 2))('signals over %s', (shell) => {
+    it('SIGUSR1 reaches every rank', async () => {
       await using steering = await Steering.open();
       await using command = Command.start([...hosts(shell), ...steering.options, steering.program], { cluster });
       const ranks = await steering.ranks(2);
@@ -109,7 +109,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       expect((await command.outcome).status).toBe(0);
     });
 
-    it('^Z stops ranks everywhere for longer than a lease, CONT lets them go on', async () => {
+    it('^Z suspends all ranks for longer than a lease, and SIGCONT resumes them', async () => {
       await using steering = await Steering.open();
       await using command = Command.start([...hosts(shell), ...steering.options, steering.program], { cluster });
       const ranks = await steering.ranks(2);
@@ -124,7 +124,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       expect((await command.outcome).status).toBe(0);
     });
 
-    it('^C at the terminal reaches the ranks and not the connections', async () => {
+    it('^C at the terminal reaches the ranks but not the ssh connections', async () => {
       await using terminal = await Terminal.open({ cluster });
       const script = 'trap "echo goodbye $RANK; exit 0" INT; echo up; while :; do sleep 0.01; done';
       terminal.type(`${ncclrun} ${hosts(shell).join(' ')} sh -c '${script}'; echo status $?\n`);
@@ -135,7 +135,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       await empty();
     });
 
-    it('a third ^C leaves, and the hosts end what is left', async () => {
+    it('the launcher exits at the third ^C, and the hosts end the remaining ranks', async () => {
       await using steering = await Steering.open();
       const argv = ['--grace', '1000', ...hosts(shell), ...steering.options, steering.program];
       await using command = Command.start(argv, { cluster });
@@ -149,7 +149,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       await empty();
     });
 
-    it('a closed terminal leaves nothing on any host', async () => {
+    it('a closed terminal leaves no process on any host', async () => {
       await using steering = await Steering.open();
       await using terminal = await Terminal.open({ cluster });
       terminal.type(`${ncclrun} ${hosts(shell).join(' ')} ${steering.options.join(' ')} ${steering.program}\n`);
@@ -159,7 +159,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       await empty();
     });
 
-    it('a reader that goes away ends the job quietly', async () => {
+    it('a closed stdout pipe ends the job silently with 141', async () => {
       const script = `${ncclrun} ${hosts(shell).join(' ')} yes | head -1; echo "\${PIPESTATUS[0]}"`;
       const { stdout, stderr } = await Command.run(['-c', script], { cluster, program: 'bash' });
       expect(stdout).toMatch(/^\[[01]\] y\n141\n$/);
@@ -167,7 +167,7 @@ describeIf(clusterUnavailable() ?? terminalUnavailable(), 'on hosts reached by s
       await empty();
     });
 
-    it('--stdin all reaches the ranks of every host whole, at the pace of the slowest', async () => {
+    it('--stdin all sends the whole input to the ranks of every host', async () => {
       const bytes = randomBytes(4 * 1024 * 1024, seededRandom(2));
       const options = ['--rsh', shell, '-H', 'h1:2,h2:2', '--tag-output=none', '--stdin', 'all'];
       const script = 'if [ $RANK = 1 ]; then head -c 9 >&2; else md5sum; fi';

@@ -37,14 +37,14 @@ describeIf(clusterUnavailable(), 'hosts with a second interface', () => {
     ['data', '10.79.0.11'],
     ['=data0', '10.79.0.11'],
     ['^data', '10.77.0.11'],
-  ])('are reached by the interface that NCCL_SOCKET_IFNAME=%s names', async (interfaces, address) => {
+  ])('ranks connect through the interface that NCCL_SOCKET_IFNAME=%s selects', async (interfaces, address) => {
     const { status, stdout, stderr } = await run(interfaces);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain('every element is 3');
     expect(stdout.match(/at 10\.\S+$/gm)).toEqual([`at ${address}`, `at ${address}`]);
   });
 
-  it('say so where NCCL_SOCKET_IFNAME names an interface that they do not have', async () => {
+  it('every host reports a NCCL_SOCKET_IFNAME that matches none of its interfaces', async () => {
     const { status, stderr } = await run('ib7');
     expect(status).toBe(0);
     for (const host of ['h1', 'h2'])

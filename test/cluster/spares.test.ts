@@ -18,7 +18,7 @@ describeIf(clusterUnavailable(), 'spares', () => {
     for (const name of names) await cluster.host(name).empty(5000);
   };
 
-  it('stand by while the ranks run, and take the place of a host that dies: the other rank stays where it is', async () => {
+  it('a spare replaces a host that dies, and the other rank keeps its host', async () => {
     await using command = Command.start([...third, `${up}; exec sleep 1000`], { cluster });
     await command.line('stdout', /^\[1\] up 1 h2 0/);
     await command.line('stderr', /h3: up/);
@@ -33,7 +33,7 @@ describeIf(clusterUnavailable(), 'spares', () => {
     await clean('h1', 'h3');
   });
 
-  it('take the place of a host that cannot be reached at the start', async () => {
+  it('a spare replaces a host that is unreachable at the start', async () => {
     await cluster.host('h1').kill();
     const { status, stdout, stderr } = await Command.run([...third, up], { cluster });
     expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('h3 takes the place of h1\n') });
@@ -41,7 +41,7 @@ describeIf(clusterUnavailable(), 'spares', () => {
     await clean('h2', 'h3');
   });
 
-  it('take the place of a host whose ranks have failed twice', async () => {
+  it('a spare replaces a host whose ranks failed twice', async () => {
     const script = `${up}; [ $(hostname) != h2 ] || exit 7`;
     const { status, stdout, stderr } = await Command.run([...third, script], { cluster });
     const sentence = 'h3 takes the place of h2, whose ranks have failed 2 times\n';
@@ -51,7 +51,7 @@ describeIf(clusterUnavailable(), 'spares', () => {
     await clean('h1', 'h2', 'h3');
   });
 
-  it('that are lost themselves are no failure, and nobody counts on them', async () => {
+  it('the loss of a spare does not fail the job, and no rank moves to it', async () => {
     const script = `${up}; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000`;
     await using command = Command.start([...third, script], { cluster });
     await command.line('stderr', /h3: up/);

@@ -21,7 +21,7 @@ describeIf(clusterUnavailable(), 'ncclCommSplit', () => {
     await rm(directory, { recursive: true });
   });
 
-  it.each(['h1:2,h2:3', 'h1:1,h2:1'])('on %s: parts within and across hosts', async (hosts) => {
+  it.each(['h1:2,h2:3', 'h1:1,h2:1'])('ncclCommSplit divides the ranks of %s into the right parts', async (hosts) => {
     const { status, stdout, stderr } = await Command.run(['-H', hosts, program], { cluster });
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n$/), stderr: '' });
   });

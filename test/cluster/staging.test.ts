@@ -42,7 +42,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
   const run = (hosts: string, ...options: string[]): Promise<Outcome> =>
     Command.run(['-H', hosts, '--tag-output=none', ...options, 'hostname'], { cluster, environment });
 
-  it.each(inFull(['copies ncclrun to eight hosts at once, and never again']))('%s', async () => {
+  it.each(inFull(['the launcher copies ncclrun to eight hosts at once and does not repeat it']))('%s', async () => {
     const own = await Promise.all(cluster.hosts.map((host) => emptyCache(host)));
     const hosts = cluster.hosts.map(({ name }) => `${name}:1`).join(',');
     const names = cluster.hosts.map(({ name }) => name);
@@ -54,7 +54,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect(second).toMatchObject({ status: 0, stderr: '' });
   });
 
-  it.each(['openssh', 'ssh2'])('over %s', async (rsh) => {
+  it.each(['openssh', 'ssh2'])('the launcher copies ncclrun once over %s', async (rsh) => {
     const cache = await emptyCache(cluster.host('h1'));
     expect(await run('h1:2', '--rsh', rsh)).toMatchObject({ status: 0, stdout: 'h1\nh1\n' });
     await copiedOnce(cache);
@@ -63,7 +63,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
   it.each([
     ['openssh', ['connecting', 'copy', 'agent start', 'up', 'connecting', 'agent start', 'up']],
     ['ssh2', null],
-  ])('over %s: how far it is', async (rsh, expected) => {
+  ])('the events report each step of staging over %s', async (rsh, expected) => {
     await emptyCache(cluster.host('h1'));
     const file = join(cluster.state, `events-${rsh}`);
     const steps: string[] = [];
@@ -80,7 +80,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect(steps).toEqual(expected ?? [...once, 'copy', 'agent start', 'up', ...once, 'up']);
   });
 
-  it('once to hosts that share a home directory', async () => {
+  it('the launcher copies ncclrun once to hosts that share a home directory', async () => {
     const cache = await emptyCache(cluster.host('h1'), cluster.host('h2'));
     const { status, stdout } = await run('h1:1,h2:1');
     expect({ status, names: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, names: ['h1', 'h2'] });
@@ -90,9 +90,9 @@ describeIf(clusterUnavailable(), 'staging', () => {
 
   it.each([
     ['has no tools to unpack or to hash', ['tar', 'gzip', 'zstd', 'openssl', 'sha256sum'], []],
-    ['cannot run our unpacker, with its own tools', [], ['chmod']],
+    ['cannot run our unpacker but has tar and gzip', [], ['chmod']],
     ['cannot run our unpacker and has no tool that hashes', ['zstd', 'openssl', 'sha256sum'], ['chmod']],
-  ])('to a host that %s', async (_, hidden, idle) => {
+  ])('the launcher copies ncclrun to a host that %s', async (_, hidden, idle) => {
     const host = cluster.host('h3');
     const cache = await emptyCache(host);
     const paths = async (tools: readonly string[]) =>
@@ -107,7 +107,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     await copiedOnce(cache);
   });
 
-  it('to a host with another version at the same path', async () => {
+  it('the launcher copies ncclrun to a host that has another version at the same path', async () => {
     const host = cluster.host('h4');
     const cache = await emptyCache(host);
     const other = join(cluster.state, 'other');
@@ -121,7 +121,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     await copiedOnce(cache);
   });
 
-  it('measures with the copy', async () => {
+  it('ncclrun perf runs from a staged copy', async () => {
     await emptyCache(cluster.host('h5'));
     const argv = ['perf', 'all_reduce', '-H', 'h5:2', '-b', '8', '-e', '1K', '--check'];
     expect((await Command.run(argv, { cluster, environment })).status).toBe(0);
@@ -137,7 +137,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
       ],
       4,
     ),
-  )('again where the copy has become damaged: %s', async (_, file, bytes) => {
+  )('the launcher replaces a staged copy with %s', async (_, file, bytes) => {
     const cache = await emptyCache(cluster.host('h6'));
     expect((await run('h6:1')).status).toBe(0);
     const entry = await copiedOnce(cache);
@@ -152,7 +152,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect((await stat(join(entry, file))).size).toBe(size);
   });
 
-  it('says so where the disk is full, and leaves nothing there', async () => {
+  it('the launcher reports a full disk and leaves no partial copy', async () => {
     const host = cluster.host('h7');
     const cache = await emptyCache(host);
     await host.exec('mount', '-t', 'tmpfs', '-o', 'size=40m', 'tmpfs', cache);
@@ -169,7 +169,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
   });
 
   it.each(sample(['SIGKILL', 'SIGINT'] as const, 2))(
-    'begins anew after a copy that %s ended, and clears away what dead ones left',
+    'staging starts over after %s ended a copy, and removes the remains of dead copies',
     async (signal) => {
       const host = cluster.host('h8');
       const cache = await emptyCache(host);
@@ -192,7 +192,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     },
   );
 
-  it('refuses a machine of another kind', async () => {
+  it('the launcher rejects a host with another processor architecture', async () => {
     const host = cluster.host('h1');
     const cache = await emptyCache(host);
     const uname = (await host.exec('sh', '-c', 'readlink -f $(command -v uname)')).trim();
@@ -206,7 +206,7 @@ describeIf(clusterUnavailable(), 'staging', () => {
     expect(await readdir(cache)).toEqual([]);
   });
 
-  it('copies nothing with --stage never, and nothing where the bundle was unpacked by hand', async () => {
+  it('the launcher copies nothing with --stage never or when the bundle is already unpacked', async () => {
     const cache = await emptyCache(cluster.host('h2'));
     const never = await run('h2:1', '--stage', 'never');
     expect(never.status).toBe(125);

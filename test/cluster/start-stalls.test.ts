@@ -46,7 +46,7 @@ describeIf(clusterUnavailable(), 'an agent that does not come up', () => {
     ['openssh', 'process.kill(process.pid, "SIGSTOP")', /process \d+ was stopped for 5 s/],
     ['ssh2', 'for (;;);', /used 1 s of processor time/],
     ['openssh', 'setTimeout(() => {}, 1e6)', /waited for 5 s/],
-  ])('over %s, where it runs %s: the host ends it and the launcher says why', async (rsh, program, why) => {
+  ])('the host ends a stalled agent and the launcher reports why (%s, %s)', async (rsh, program, why) => {
     const restore = await insteadOfAgent(program);
     try {
       await using command = Command.start(argv(rsh), { cluster });
@@ -57,7 +57,7 @@ describeIf(clusterUnavailable(), 'an agent that does not come up', () => {
     }
   });
 
-  it('is ended on its host, too, when the launcher is killed and the cable cut', async () => {
+  it('the host ends a stopped agent when the launcher is killed and the cable is cut', async () => {
     const restore = await insteadOfAgent('process.kill(process.pid, "SIGSTOP")');
     try {
       await using command = Command.start(argv('ssh2'), { cluster });
@@ -76,7 +76,7 @@ describeIf(clusterUnavailable(), 'an agent that does not come up', () => {
     }
   });
 
-  it('for its ssh on this side was stopped: that is named and ended', async () => {
+  it('the launcher names and ends a stopped ssh process of its own', async () => {
     const restore = await insteadOfAgent('setInterval(() => fs.readFileSync("/proc/self/stat"), 100)'); // always at work
     try {
       await using command = Command.start(argv('openssh'), { cluster });

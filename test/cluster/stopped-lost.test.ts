@@ -12,7 +12,7 @@ const LEFT_ALONE_MS = 15_000;
 
 const isStopped = (pid: number): boolean => processEntry(pid)?.state === 'T';
 
-describeIf(clusterUnavailable(), 'a job stopped by ^Z', () => {
+describeIf(clusterUnavailable(), 'a job suspended by ^Z', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(2);
@@ -31,7 +31,7 @@ describeIf(clusterUnavailable(), 'a job stopped by ^Z', () => {
   }
 
   it.each(['ssh2', 'openssh'])(
-    'leaves nothing on a host that was cut off before the launcher was killed (%s)',
+    'no process remains on a disconnected host after the launcher is killed (%s)',
     async (shell) => {
       await using command = await stoppedJob(shell);
       const [near, far] = cluster.hosts;
@@ -46,7 +46,7 @@ describeIf(clusterUnavailable(), 'a job stopped by ^Z', () => {
     },
   );
 
-  it('goes on where it stood when nothing was lost, however long it was stopped', async () => {
+  it('a suspended job resumes where it stood after longer than a lease', async () => {
     await using command = await stoppedJob('ssh2');
     const ranks = cluster.hosts.flatMap((host) => partsOn(host, 'rank').map(({ pid }) => pid));
     const since = performance.now();

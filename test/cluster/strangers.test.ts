@@ -75,7 +75,7 @@ async function answersTo(cluster: Cluster, rank: SteerableRank, ...said: readonl
 }
 
 describeIf(clusterUnavailable(), 'an engine’s listener', () => {
-  it('answers nobody but those of its plan, once each', async () => {
+  it('the listener answers only peers of its plan, and each connection once', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
     await using command = Command.start(['-H', 'h1:2,h2:1', ...steering.options, steering.program], { cluster });
@@ -99,7 +99,7 @@ describeIf(clusterUnavailable(), 'an engine’s listener', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('answers who knows the token of its plan, where that connection is still to be made', async () => {
+  it("the listener answers a peer that knows the plan's token when that connection is missing", async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
     await using _ = Command.start(['-H', 'h1:1,h2:1', ...steering.options, steering.program], { cluster });
@@ -111,7 +111,7 @@ describeIf(clusterUnavailable(), 'an engine’s listener', () => {
     expect(await answersTo(cluster, first, hello)).toBe(WELCOME_BYTES);
   });
 
-  it('drops noise, cut greetings and silent connections, before and after the ranks are wired', async () => {
+  it('the listener drops noise, truncated greetings and silent connections, before and after ranks connect', async () => {
     await using cluster = await Cluster.start(2);
     await using steering = await Steering.open();
     const argv = ['-H', 'h1:2,h2:1', ...steering.options, steering.program];

@@ -39,7 +39,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     for (const name of names) await cluster.host(name).empty(limitMs);
   };
 
-  it('carries orders, output and ends', async () => {
+  it('the tree carries orders, output and exit statuses', async () => {
     const script = 'seq 2000; echo rank $RANK on $(hostname); exit 0';
     const { status, stdout, stderr } = await Command.run([...anywhere(), '--tag-output=none', 'sh', '-c', script], {
       cluster,
@@ -52,7 +52,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     await clean(all);
   });
 
-  it('is not needed: where hosts do not reach each other, the launcher reaches all', async () => {
+  it('the launcher connects to all hosts directly where hosts cannot reach each other', async () => {
     const { status, stdout, stderr } = await Command.run([...hosts, '-v', 'hostname'], { cluster });
     expect({ status, stderr }).toEqual({
       status: 0,
@@ -63,7 +63,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     await clean(all);
   });
 
-  it('names a host behind others whose agent does not come up', async () => {
+  it('the launcher names a host behind other hosts whose agent does not start', async () => {
     const bundle = join(repository, 'dist/bundle/agent.cjs');
     const program = join(cluster.state, 'stopped.cjs');
     writeFileSync(program, 'process.kill(process.pid, "SIGSTOP")');
@@ -75,7 +75,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     await clean(all, 10_000);
   });
 
-  it('stands for the next attempt', async () => {
+  it('the next attempt reuses the tree', async () => {
     const script =
       '[ $RANK = 6 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 3; echo up $TORCHELASTIC_RESTART_COUNT';
     const { status, stdout } = await Command.run([...anywhere(), '--max-restarts', '1', 'sh', '-c', script], {
@@ -93,7 +93,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     await use(command);
   };
 
-  it('falls with an agent inside of it, which is named, and leaves nothing behind', () =>
+  it('the launcher names an inner agent that was killed, and no process remains', () =>
     running(async (command) => {
       killHard(agentOn(cluster, 'h1'));
       const { status, stdout } = await command.outcome;
@@ -102,7 +102,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       await clean(all, 8000);
     }));
 
-  it('names the host that falls silent, not those behind it', () =>
+  it('the launcher names the host that becomes silent and not the hosts behind it', () =>
     running(async (command) => {
       await cluster.host('h1').cut();
       const { status, stdout } = await command.outcome;
@@ -111,7 +111,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       await clean(all, 12_000);
     }));
 
-  it.each(inFull(['names the host that falls silent behind others']))('%s', () =>
+  it.each(inFull(['the launcher names a silent host behind other hosts']))('%s', () =>
     running(async (command) => {
       process.kill(agentOn(cluster, 'h7'), 'SIGSTOP');
       const { status, stdout } = await command.endedWithin(10_000);
@@ -121,7 +121,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     }),
   );
 
-  it.each(inFull(['goes on without a host in the middle that freezes, and those behind it']))('%s', () =>
+  it.each(inFull(['the job continues without a frozen inner host and the hosts behind it']))('%s', () =>
     running(
       async (command) => {
         await cluster.host('h3').freeze();
@@ -142,7 +142,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     ),
   );
 
-  it('ends everywhere within a lease when the launcher is stopped, and says so when it goes on', () =>
+  it('all hosts end within a lease when the launcher is stopped, and the launcher reports it when it resumes', () =>
     running(async (command) => {
       command.signal('SIGSTOP');
       await clean(all, 10_000);
@@ -152,7 +152,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
       expect(parseResult(stdout).failures[0]).toMatchObject({ type: 'host-lost', cause: 'launcher-silent' });
     }));
 
-  it.each(inFull(['does so, too, where agents would wait for another attempt']))('%s', () =>
+  it.each(inFull(['all hosts end within a lease even when the job has restarts left']))('%s', () =>
     running(
       async (command) => {
         command.signal('SIGSTOP');
@@ -165,7 +165,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     ),
   );
 
-  it.each(inFull(['is stopped by ^Z for longer than a lease, and goes on']))('%s', () =>
+  it.each(inFull(['the tree survives ^Z for longer than a lease']))('%s', () =>
     running(async (command) => {
       command.signal('SIGTSTP');
       await until('it has stopped', () => processEntry(command.pid)?.state === 'T');
@@ -178,7 +178,7 @@ describeIf(clusterUnavailable(), 'a tree of agents', () => {
     }),
   );
 
-  it.each(inFull(['ends on ^C, and with the launcher']))('%s', async () => {
+  it.each(inFull(['the tree ends on ^C and when the launcher dies']))('%s', async () => {
     await running(async (command) => {
       command.signal('SIGINT');
       expect((await command.outcome).status).toBe(130);

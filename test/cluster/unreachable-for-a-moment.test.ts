@@ -14,7 +14,7 @@ describeIf(clusterUnavailable(), 'a host that is unreachable for a moment', () =
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it('is connected to once it can be reached', async () => {
+  it('the ranks connect once the host is reachable', async () => {
     const go = join(cluster.state, 'go');
     const reduce = `exec "$0" --disable-warning=ExperimentalWarning ${join(repository, 'examples/all-reduce.ts')}`;
     const script = `echo up >&2; until [ -e ${go} ]; do sleep 0.02; done; ${reduce}`;

@@ -12,7 +12,7 @@ import { Command } from '../rig/command.ts';
 import { parseResult } from '../rig/result.ts';
 import { until } from '../rig/until.ts';
 
-describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
+describeIf(clusterUnavailable(), 'a host that cannot be used', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await Cluster.start(2);
@@ -28,7 +28,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     return { ...result, text: result.outcome.stderr };
   }
 
-  it('unknown by name', async () => {
+  it('the failure of an unknown host name has the cause unknown-host', async () => {
     const { failures, text } = await failing('h1:1,nowhere:1');
     expect(failures[0]).toMatchObject({
       type: 'host-unreachable',
@@ -39,12 +39,12 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     expect(text).toContain('nowhere');
   });
 
-  it('without a route to it', async () => {
+  it('the failure of a host without a route has the cause no-route', async () => {
     const { failures } = await failing('h1:1,10.99.0.1:1');
     expect(failures[0]).toMatchObject({ host: '10.99.0.1', cause: 'no-route' });
   });
 
-  it('that refuses connections', async () => {
+  it('the failure of a host that refuses connections has the cause refused', async () => {
     await cluster.host('h2').reset();
     try {
       const { failures } = await failing('h1:1,h2:1');
@@ -54,7 +54,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     }
   });
 
-  it.each(['ssh2', 'openssh'])('that hangs: noticed within 10 s, with %s', async (shell) => {
+  it.each(['ssh2', 'openssh'])('the launcher reports a host that hangs within 10 s (%s)', async (shell) => {
     await cluster.host('h2').freeze();
     try {
       const started = performance.now();
@@ -80,16 +80,16 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     return cluster.environment(await cluster.sshClient(`slow-${port}`, { extra }));
   }
 
-  it('unless its login takes long', async () => {
+  it('the launcher waits for a host whose login takes 9 s', async () => {
     const environment = await slowLogin(2222, `mkdir ${cluster.state}/slept && sleep 9`);
     const { status, stdout } = await Command.run(['-H', 'h1:1,h2:1', 'hostname'], { cluster, environment });
     expect({ status, lines: stdout.split('\n').toSorted() }).toEqual({ status: 0, lines: ['', '[0] h1', '[1] h2'] });
   });
 
   it.each([
-    ['is cut off', 'cut', 'uncut'],
+    ['is disconnected', 'cut', 'uncut'],
     ['hangs', 'freeze', 'thaw'],
-  ] as const)('that %s while its login takes long: noticed within 10 s', async (_, begin, end) => {
+  ] as const)('the launcher reports within 10 s a host that %s during a slow login', async (_, begin, end) => {
     const [begun, goOn] = [join(cluster.state, `begun-${begin}`), join(cluster.state, `go-on-${begin}`)];
     const port = begin === 'cut' ? 2223 : 2224;
     const environment = await slowLogin(port, `mkfifo ${goOn} && touch ${begun} && cat ${goOn}`);
@@ -109,7 +109,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     await cluster.host('h2').empty();
   });
 
-  it('is left in peace once its login is over, also when keys are changed', async () => {
+  it('the launcher sends no probes after the login, not even during a key exchange', async () => {
     await startSshd(cluster, 'h2', 2225, ['RekeyLimit 1M']);
     const extra = 'Host h2\n  Port 2225\n  HostKeyAlias h2';
     const environment = cluster.environment(await cluster.sshClient('rekeys', { extra }));
@@ -122,7 +122,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     expect(log.match(/^.*(preauth|exchange|Connection (closed|reset)).*$/gm) ?? []).toEqual([]);
   });
 
-  it('that does not let this user in', async () => {
+  it("the failure of a host that rejects the user's key has the cause authentication", async () => {
     const identity = join(cluster.state, 'stranger');
     await cluster.inLogin('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', identity);
     const { failures, text } = await failing('h2:1', await cluster.sshClient('stranger-bin', { identity }));
@@ -130,14 +130,14 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     expect(text).toMatch(/Permission denied/);
   });
 
-  it('whose key is not known', async () => {
+  it('the failure of a host with an unknown host key has the cause host-key', async () => {
     const knownHosts = join(cluster.state, 'knows-none');
     await writeFile(knownHosts, '');
     const { failures } = await failing('h1:1', await cluster.sshClient('knows-none-bin', { knownHosts }));
     expect(failures[0]).toMatchObject({ host: 'h1', cause: 'host-key' });
   });
 
-  it('whose key has changed', async () => {
+  it('the failure of a host whose host key changed has the cause host-key', async () => {
     const knownHosts = join(cluster.state, 'knows-other');
     const other = await cluster.inLogin('cat', join(cluster.state, 'h2/hostkey.pub'));
     await writeFile(knownHosts, `h1,10.77.0.11 ${other.split(' ').slice(0, 2).join(' ')}\n`);
@@ -146,7 +146,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     expect(text).toMatch(/h1/);
   });
 
-  it('on which ncclrun is not installed, and may not be', async () => {
+  it('the launcher names a host on which ncclrun is missing and may not be staged', async () => {
     const empty = join(cluster.state, 'empty');
     await mkdir(empty);
     const { init } = cluster.host('h2');
@@ -162,7 +162,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     }
   });
 
-  it('on which the program is missing: status 127', async () => {
+  it('the launcher exits with 127 when the program is missing on a host', async () => {
     const directory = join(cluster.state, 'programs');
     await mkdir(directory);
     await writeFile(join(directory, 'program'), '#!/bin/sh\nexit 0\n');
@@ -177,7 +177,7 @@ describeIf(clusterUnavailable(), 'a host that cannot serve', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('that is slow to accept many: several jobs at once all start', async () => {
+  it('six simultaneous jobs start on a host that accepts connections slowly', async () => {
     const jobs = Array.from({ length: 6 }, () => Command.run(['-H', 'h1:1,h2:1', '/bin/true'], { cluster }));
     expect((await Promise.all(jobs)).map((outcome) => outcome.status)).toEqual(jobs.map(() => 0));
   });

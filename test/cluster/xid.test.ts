@@ -17,7 +17,7 @@ describeIf(clusterUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU of
   });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  it('stands in the verdict of a rank that fails after it', async () => {
+  it('the verdict of a rank that fails after the error lists the Xid', async () => {
     await using steering = await Steering.open();
     const argv = ['--json', '-H', 'h1:1,h2:1', ...steering.options, steering.program];
     await using command = Command.start(argv, { cluster });

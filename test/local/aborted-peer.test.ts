@@ -14,10 +14,10 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each(abortedStates)('%s: those who need the rank that aborted are told, the others see nothing', async (state) => {
+it.each(abortedStates)('only ranks that need the aborting rank fail (%s)', async (state) => {
   await abortPeer(program, state, ['-n', '3'], null);
 });
 
-it('a rank that fails because it needed one that aborted is not to blame', async () => {
+it('the verdict blames the rank that aborted and not the rank that failed because of it', async () => {
   await failForAborted(program, ['-n', '3'], null);
 });

@@ -19,23 +19,23 @@ const plain = '--tag-output=none';
 const found = (stdout: string) => stdout.trim().split('\n').toSorted();
 const reported = (stderr: string) => stderr.split('\n').filter((line) => line.startsWith('ncclrun: rank '));
 
-describe('on this machine', () => {
+describe('binding on this machine', () => {
   const all = ranges(cpus);
 
-  it('a rank is not bound unless that is asked for', async () => {
+  it('a rank is not bound by default', async () => {
     const { stdout, stderr } = await Command.run([plain, '-n', '1', '--report-bindings', ...say]);
     expect(found(stdout)).toEqual([`0 ${all} all`]);
     expect(reported(stderr)[0]).toMatch(new RegExp(`^ncclrun: rank 0 on localhost: not bound, CPUs? ${all}`));
   });
 
-  it('--bind-to core gives each rank one', async () => {
+  it('--bind-to core binds each rank to one core', async () => {
     const { stdout, stderr } = await Command.run([plain, '-n', '1', '--bind-to', 'core', '--report-bindings', ...say]);
     const [, list = ''] = found(stdout)[0]?.split(' ') ?? [];
     expect(list.split(/[,-]/u)[0]).toBe(String(cpus[0]));
     expect(reported(stderr)[0]).toContain(`rank 0 on localhost: bound to CPU`);
   });
 
-  it('says what cannot be bound', async () => {
+  it('the launcher rejects a binding without enough cores or with an unknown name', async () => {
     const ranks = String(cpus.length + 1);
     const few = await Command.run(['-n', ranks, '--bind-to', 'core', 'true']);
     expect(few.status).toBe(2);
@@ -46,7 +46,7 @@ describe('on this machine', () => {
     expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('none, core, numa, gpu') });
   });
 
-  it('--events has the bindings', async () => {
+  it('--events contains the bindings', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'ncclrun-binding-'));
     const file = join(directory, 'events');
     const { status } = await Command.run(['-n', '1', '--report-bindings', '--events', file, 'true']);
@@ -58,13 +58,13 @@ describe('on this machine', () => {
   });
 });
 
-describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => {
+describeIf(machineUnavailable(), 'binding on a machine with NUMA nodes and GPUs', () => {
   const [first = 0, second = 1, ...more] = cpus;
   const rest = ranges([second, ...more]);
   /** The first CPU is node 0, near GPUs 0 and 2; the others are node 1, near GPU 1. */
   const machine = () => FakeMachine.make([[first], [second, ...more]], [0, 1, 0]);
 
-  it('--map-by numa deals ranks to the nodes, --bind-to numa binds them there', async () => {
+  it('--map-by numa distributes ranks over the NUMA nodes, and --bind-to numa binds them there', async () => {
     await using there = await machine();
     const argv = ['-n', '3', '--map-by', 'numa', '--bind-to', 'numa', '--report-bindings'];
     const { stdout, stderr } = await there.run([plain, ...argv, ...say]);
@@ -76,13 +76,13 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     ]);
   });
 
-  it('--bind-to numa alone: neighbouring ranks share a node', async () => {
+  it('--bind-to numa puts neighbouring ranks on the same NUMA node', async () => {
     await using there = await machine();
     const { stdout } = await there.run([plain, '-n', '4', '--bind-to', 'numa', ...say]);
     expect(found(stdout).map((line) => line.split(' ')[1])).toEqual([first, first, rest, rest].map(String));
   });
 
-  it('--map-by gpu gives each rank a GPU, --bind-to gpu the cores near it, --isolate-gpus hides the others', async () => {
+  it('--map-by gpu gives each rank a GPU, --bind-to gpu its nearby cores, and --isolate-gpus hides the others', async () => {
     await using there = await machine();
     const { stdout } = await there.run([plain, '--map-by', 'gpu', '--bind-to', 'gpu', '--isolate-gpus', ...say]);
     expect(found(stdout)).toEqual([`0 ${first} 0`, `1 ${rest} 1`, `2 ${first} 2`]);
@@ -90,7 +90,7 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(many).toMatchObject({ status: 2, stderr: expect.stringContaining('there are 3') });
   });
 
-  it('--nproc-per-node gpu starts a rank for each GPU; all of them stay visible', async () => {
+  it('--nproc-per-node gpu starts a rank per GPU and leaves all GPUs visible', async () => {
     await using there = await machine();
     const { stdout } = await there.run([plain, '--nproc-per-node', 'gpu', ...say]);
     expect(found(stdout)).toEqual([0, 1, 2].map((rank) => `${rank} ${ranges(cpus)} all`));
@@ -98,7 +98,7 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(found(perGpu.stdout)).toHaveLength(6);
   });
 
-  it('NCCLRUN_LOCAL_DEVICE is the index of its GPU as each rank sees them', async () => {
+  it("NCCLRUN_LOCAL_DEVICE is the index of the rank's GPU among those that it sees", async () => {
     await using there = await machine();
     const devices = async (argv: readonly string[], visible?: string): Promise<string[]> => {
       const environment = visible === undefined ? {} : { CUDA_VISIBLE_DEVICES: visible };
@@ -117,7 +117,7 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(await devices(['-n', '1'], '')).toEqual(['0:none']);
   });
 
-  it('--dry-run knows what this machine has', async () => {
+  it('--dry-run shows the bindings of this machine', async () => {
     await using there = await machine();
     const { stdout } = await there.run(['--dry-run', '--map-by', 'gpu', '--bind-to', 'gpu', 'true']);
     expect(stdout).toContain('ncclrun --map-by gpu --bind-to gpu true\n');
@@ -132,7 +132,7 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(elsewhere.stdout).toContain('not known yet');
   });
 
-  it('GPUs that are hidden here stay hidden', async () => {
+  it('GPUs that CUDA_VISIBLE_DEVICES hides stay hidden', async () => {
     await using there = await machine();
     const environment = { CUDA_VISIBLE_DEVICES: '2,GPU-1a' };
     const { stdout } = await there.run([plain, '-N', 'gpu', '--isolate-gpus', '--bind-to', 'gpu', ...say], {
@@ -141,14 +141,14 @@ describeIf(machineUnavailable(), 'on a machine with NUMA nodes and GPUs', () => 
     expect(found(stdout)).toEqual([`0 ${first} 2`, `1 ${rest} GPU-1a`]);
   });
 
-  it('--rank-by numa numbers the nodes in turn', async () => {
+  it('--rank-by numa numbers ranks across the NUMA nodes', async () => {
     await using there = await machine();
     const argv = [plain, '--map-by', 'ppr:2:numa', '--rank-by', 'numa', '--bind-to', 'numa'];
     const { stdout } = await there.run([...argv, ...say]);
     expect(found(stdout).map((line) => line.split(' ')[1])).toEqual([first, rest, first, rest].map(String));
   });
 
-  it('a slot of --include is the GPU of that number', async () => {
+  it('a slot number in --include selects the GPU of that number', async () => {
     await using there = await machine();
     const argv = [plain, '-H', 'localhost:3', '--include', 'localhost:0,2'];
     const { stdout } = await there.run([...argv, ...say]);

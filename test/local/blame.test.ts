@@ -24,7 +24,7 @@ await comm.allReduce(new Float32Array(1000));
   return path;
 }
 
-it.each(['const comm', 'await using comm'])('one that exits with 0 and leaves the others waiting (%s)', async (how) => {
+it.each(['const comm', 'await using comm'])('the verdict names a rank that exited with 0 (%s)', async (how) => {
   const path = await program('exits', "process.stderr.write('enough for me\\n'); process.exit(0);", how);
   const { exitCode, reason, failures, outcome } = await Command.result(['-n', '3', path]);
   expect({ exitCode, reason, status: outcome.status }).toEqual({ exitCode: 125, reason: 'rank-missing', status: 125 });
@@ -35,7 +35,7 @@ it.each(['const comm', 'await using comm'])('one that exits with 0 and leaves th
   );
 });
 
-it('one that aborts, with its reason, also at the others', async () => {
+it('the verdict and the failures of the peers contain the reason of an abort', async () => {
   const path = await program(
     'aborts',
     "comm.abort('loss is NaN'); await new Promise((resolve) => setTimeout(resolve, 60_000));",
@@ -47,7 +47,7 @@ it('one that aborts, with its reason, also at the others', async () => {
   expect(outcome.stderr).toMatch(/NcclError: .*rank 1 .*loss is NaN/);
 });
 
-it('one that aborts and exits with a status of its own, which is then the job’s', async () => {
+it('the job exits with the exit status of a rank that aborted and exited', async () => {
   const path = await program(
     'aborts-and-exits',
     "process.on('SIGTERM', () => {}); comm.abort('enough'); process.exit(7);",
@@ -56,7 +56,7 @@ it('one that aborts and exits with a status of its own, which is then the job’
   expect({ exitCode, failures: [failures[0]] }).toMatchObject({ exitCode: 7, failures: [{ rank: 1 }] });
 });
 
-it('one that aborts and takes a moment to exit, when the others have failed for it: it is let', async () => {
+it('the launcher waits for the exit status of a rank that aborted and exits shortly after', async () => {
   const path = await program(
     'aborts-and-exits-later',
     "comm.abort('enough'); setTimeout(() => process.exit(7), 60); await new Promise(() => {});",
@@ -65,7 +65,7 @@ it('one that aborts and takes a moment to exit, when the others have failed for 
   expect({ exitCode, failures: [failures[0]] }).toMatchObject({ exitCode: 7, failures: [{ rank: 1 }] });
 });
 
-it('nobody, when the others cope with an abort', async () => {
+it('the job ends with status 0 when the other ranks handle an abort', async () => {
   const path = join(directory, 'copes.ts');
   const text = `import { init } from 'ncclrun';
 const comm = await init();

@@ -20,7 +20,7 @@ describe('ncclrun bundle', () => {
       environment: { XDG_CACHE_HOME: join(repository, 'build/test-cache') },
     });
 
-  it('writes an archive of at most 64 MiB that runs wherever it is unpacked', async () => {
+  it('ncclrun bundle writes an archive of at most 64 MiB that runs from any directory', async () => {
     const { status, stderr } = await bundle();
     expect(status).toBe(0);
     const [file = ''] = await readdir(directory);
@@ -46,7 +46,7 @@ describe('ncclrun bundle', () => {
     expect(alone).toMatchObject({ status: 0, stdout: 'ok 0\n', stderr: '' });
   });
 
-  it('writes it to stdout with -o -', async () => {
+  it('ncclrun bundle -o - writes the archive to stdout', async () => {
     const script = `"$0" bundle -o - | tar -tzf - | grep -c ncclrun-guardian`;
     const argv = ['-c', script, join(repository, 'bin/ncclrun')];
     const environment = { XDG_CACHE_HOME: join(repository, 'build/test-cache') };
@@ -61,7 +61,7 @@ describe('ncclrun bundle', () => {
     [['-o', '/nowhere/bundle.tar.gz'], /\/nowhere\/bundle\.tar\.gz cannot be written/],
     [['--ouput', 'x'], /did you mean --output/],
     [['now'], /now/],
-  ])('refuses %j', async (argv, text) => {
+  ])('ncclrun bundle rejects the arguments %j', async (argv, text) => {
     const { status, stderr, stdout } = await bundle(...argv);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(text);

@@ -9,7 +9,7 @@ import { Steering } from '../rig/steering.ts';
 
 describe('examples', () => {
   const examples = readdirSync(join(repository, 'examples')).filter((name) => name.endsWith('.ts'));
-  it.each(examples)('%s runs', async (name) => {
+  it.each(examples)('the example %s runs without an error', async (name) => {
     const { status, stdout, stderr } = await Command.run(['-n', '4', join(repository, 'examples', name)]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).not.toBe('');
@@ -17,7 +17,7 @@ describe('examples', () => {
 });
 
 describe('a communicator of all ranks', () => {
-  it('reduces, sends, receives and passes barriers', async () => {
+  it('the communicator reduces, sends, receives and passes barriers', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-n', '4', ...steering.options, steering.program]);
     const ranks = await steering.ranks(4);
@@ -38,7 +38,7 @@ describe('a communicator of all ranks', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('tells waiting ranks within a second who died', async () => {
+  it('waiting ranks fail within a second and name the rank that died', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-n', '3', '--grace', '20', ...steering.options, steering.program]);
     const ranks = await steering.ranks(3);
@@ -58,7 +58,7 @@ describe('a communicator of all ranks', () => {
     expect((await command.outcome).status).toBe(137);
   });
 
-  it('fails everywhere, naming the rank, when one ends without joining', async () => {
+  it('ncclCommInitRank fails on all ranks and names the rank that exits without joining', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--json', '-n', '3', '--grace', '20', ...steering.options, steering.program]);
     const ranks = await steering.ranks(3);
@@ -78,7 +78,7 @@ describe('a communicator of all ranks', () => {
     expect(stderr).toMatch(/rank 2\b/);
   });
 
-  it('abort reaches the others', async () => {
+  it('an abort reaches the other rank', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
     const ranks = await steering.ranks(2);
@@ -114,7 +114,7 @@ describe('perf', () => {
     '--check',
   ];
 
-  it('prints JSON rows whose every element was right', async () => {
+  it('ncclrun perf --json prints a row without wrong elements for each size', async () => {
     const { status, stdout } = await Command.run([...measure, '--json']);
     expect(status).toBe(0);
     const document: { rows: Record<string, unknown>[] } = JSON.parse(stdout);
@@ -132,7 +132,7 @@ describe('perf', () => {
     }
   });
 
-  it.each(collectives)('measures %s with every type and operator, and every element is right', async (collective) => {
+  it.each(collectives)('ncclrun perf measures %s without a wrong element', async (collective) => {
     const sizes = ['-b', '0', '-e', '100003', '-f', '313'];
     const repeats = ['-r', '1', '--iters', '2', '--warmup', '1', '--check', '--json'];
     const argv = ['perf', collective, '--device', 'host', '-n', '3', ...sizes, '-d', 'all', '-o', 'all', ...repeats];
@@ -151,7 +151,7 @@ describe('perf', () => {
     expect(new Set(rows.map((row) => row['root']))).toEqual(new Set([hasRoot ? 1 : -1]));
   });
 
-  it('takes ordinary memory by itself where there is no GPU for each rank, and says so where it is to take GPUs', async () => {
+  it('ncclrun perf selects the host device where GPUs are missing, and --device cuda then fails', async () => {
     // CUDA hides all GPUs from who asks for none.
     const argv = ['perf', 'all_reduce', '-n', '2', '-x', 'CUDA_VISIBLE_DEVICES=', '-e', '8', '--json'];
     const { status, stdout } = await Command.run(argv);
@@ -162,13 +162,13 @@ describe('perf', () => {
     expect(stderr).toMatch(/ncclrun-perf: .*; without GPUs: --device host/);
   });
 
-  it('refuses a root that is no rank', async () => {
+  it('ncclrun perf rejects a root that is not a rank', async () => {
     const { status, stderr } = await Command.run(['perf', 'reduce', '-n', '2', '-r', '2', '-e', '8']);
     expect(status, stderr).toBe(2);
     expect(stderr).toContain('the root is 2; there are ranks 0 to 1');
   });
 
-  it('prints a table for people', async () => {
+  it('ncclrun perf prints a table by default', async () => {
     const { status, stdout } = await Command.run(measure);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^\s+262144\s+65536\s+float\s+sum\s+-1\s/m);

@@ -25,7 +25,7 @@ async function output(argv: readonly string[], environment: NodeJS.ProcessEnv = 
 }
 
 describe('help', () => {
-  it('begins with two examples and names every command', async () => {
+  it('the help begins with two examples and lists every command', async () => {
     const help = await output(['--help']);
     expect(help.split('\n', 4).map((line) => line.slice(0, 10))).toEqual([
       '  ncclrun ',
@@ -38,20 +38,20 @@ describe('help', () => {
     expect(await output(['-h'])).toBe(help);
   });
 
-  it.each(commandNames)('of %s begins with two examples', async (name) => {
+  it.each(commandNames)('the help of %s begins with two examples', async (name) => {
     const help = await output(['help', name]);
     expect(help).toMatch(/^ {2}\S.*\n {2}\S.*\n\nusage: ncclrun /u);
     if (name !== 'help') expect(await output([name, '--help'])).toBe(help);
   });
 
-  it('runs the first example as it stands', async () => {
+  it('the first example of the help runs unchanged', async () => {
     const [line = ''] = (await output(['--help'])).split('\n', 1);
     const { status } = await run(line.trim().split(' ').slice(1));
     expect(status).toBe(0);
   });
 });
 
-describe('what is not known', () => {
+describe('unknown words', () => {
   it.each([
     [['help', 'cofnig'], 'unknown command "cofnig"', 'did you mean config?'],
     [['completion', 'bsh'], 'unknown shell "bsh"', 'did you mean bash?'],
@@ -63,14 +63,14 @@ describe('what is not known', () => {
     [['config', '--explian'], 'unknown option --explian', 'did you mean --explain?'],
     [['--bind-to', 'nuna', 'true'], '--bind-to is "nuna"', 'did you mean numa?'],
     [['--on-failure', 'shrnk', 'true'], '--on-failure is "shrnk"', 'did you mean shrink?'],
-  ])('%j', async (argv, sentence, remedy) => {
+  ])('ncclrun %j fails with a suggestion', async (argv, sentence, remedy) => {
     const { status, stdout, stderr } = await run(argv);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(sentence);
     expect(stderr).toContain(remedy);
   });
 
-  it('a command is guessed only where there is no such program', async () => {
+  it('the launcher suggests a command only where no such program exists', async () => {
     const wrong = await run(['confg']);
     expect(wrong.status).toBe(127);
     expect(wrong.stderr).toContain('did you mean: ncclrun config?');
@@ -85,7 +85,7 @@ describe('what is not known', () => {
     expect((await run(['nothing-like-a-command'])).stderr).not.toContain('did you mean');
   });
 
-  it('a file of the working directory is started only with a path, and the answer says so', async () => {
+  it('the launcher runs a file of the working directory only by its path, and suggests that path', async () => {
     writeFileSync(join(directory, 'train.py'), '');
     const { status, stderr } = await run(['train.py']);
     expect(status).toBe(127);
@@ -121,7 +121,7 @@ describe('settings', () => {
   mkdirSync(join(directory, 'config/ncclrun'), { recursive: true });
   const here = join(directory, 'ncclrun.json');
 
-  it('come from the strongest place that has one', async () => {
+  it('a setting comes from the source with the highest precedence', async () => {
     write(user, { np: 1, grace: 11, timeout: 111, wdir: '/usr' });
     write(here, { np: 2, grace: 22, timeout: 222 });
     const setting = await explain(['-np', '4'], { NCCLRUN_NP: '3', NCCLRUN_GRACE: '33' });
@@ -143,13 +143,13 @@ describe('settings', () => {
     expect(setting('hostfile')).toMatchObject({ values: [], place: null, source: null });
   });
 
-  it('are all told of', async () => {
+  it('ncclrun config lists every setting', async () => {
     const setting = await explain([]);
     const names = runCommandLine.options.filter(({ environment }) => environment.length > 0).map(({ name }) => name);
     expect(names.filter((name) => setting(name) === undefined)).toEqual([]);
   });
 
-  it('are printed for people', async () => {
+  it('ncclrun config --explain prints a table of settings and sources', async () => {
     write(here, { np: 2 });
     rmSync(user);
     const table = await output(['config', '--explain', '--timeout', '9']);
@@ -159,7 +159,7 @@ describe('settings', () => {
     expect(await output(['config'])).toMatch(/^np +2$/mu);
   });
 
-  it('that a project file must not set are told of with the reason', async () => {
+  it('ncclrun config explains why it ignores a setting of a project file', async () => {
     write(here, { np: 2, rsh: './ssh', export: ['A=1', 'LD_PRELOAD=./x.so'] });
     const told = v.parse(explained, JSON.parse(await output(['config', '--json'])));
     expect(told.files).toEqual([
@@ -189,7 +189,7 @@ describe('settings', () => {
     );
   });
 
-  it('in a file that others can change are told of with the reason', async () => {
+  it('ncclrun config explains why it ignores a settings file that others may change', async () => {
     write(here, { np: 7 });
     chmodSync(here, 0o666);
     const told = v.parse(explained, JSON.parse(await output(['config', '--json'])));
@@ -200,7 +200,7 @@ describe('settings', () => {
     rmSync(here);
   });
 
-  it('that are not obeyed are told of in the events of a job, too', async () => {
+  it('the events of a job contain a notice about ignored settings', async () => {
     write(here, { rsh: './ssh', np: 2 });
     const { status, stderr } = await run(['--events', 'events', '-n', '1', '/bin/true']);
     expect(status).toBe(0);
@@ -209,7 +209,7 @@ describe('settings', () => {
     expect(JSON.parse(first)).toMatchObject({ type: 'notice', message });
   });
 
-  it('that are not obeyed are told of once by every command that reads settings', async () => {
+  it('every command that reads settings reports the ignored ones once', async () => {
     write(here, { rsh: './ssh', np: 2 });
     const commands = [
       ['--dry-run', '/bin/true'],
@@ -231,14 +231,14 @@ describe('settings', () => {
     expect(told).toEqual(commands.map((argv) => ({ argv, lines: 1 })));
   });
 
-  it('are what a job has', async () => {
+  it('a job uses the settings of files and environment', async () => {
     write(here, { np: 3, 'tag-output': 'none' });
     expect(await output(['/bin/echo', 'x'])).toBe('x\nx\nx\n');
     expect(await output(['/bin/echo', 'x'], { NCCLRUN_NP: '2' })).toBe('x\nx\n');
     expect(await output(['-n', '1', '/bin/echo', 'x'], { NCCLRUN_NP: '2' })).toBe('x\n');
   });
 
-  it('point at the mistake in a file', async () => {
+  it('the launcher shows the position of an error in a settings file', async () => {
     writeFileSync(here, '{\n  "np": 2,\n  "hotsfile": "hosts"\n}\n');
     const { status, stderr } = await run(['/bin/true']);
     expect(status).toBe(2);
@@ -250,7 +250,7 @@ describe('settings', () => {
     rmSync(here);
   });
 
-  it('tell of a variable that is misspelt', async () => {
+  it('the launcher suggests the right spelling of an unknown NCCLRUN variable', async () => {
     const { status, stderr } = await run(['config'], { NCCLRUN_HOSTFIL: 'x' });
     expect(status).toBe(0);
     expect(stderr).toContain('NCCLRUN_HOSTFIL is set but has no meaning\n  next: did you mean NCCLRUN_HOSTFILE?');
@@ -261,7 +261,7 @@ const noGroff = findProgram('groff') === null ? 'groff is not installed' : null;
 describeIf(noGroff, 'the manual page', () => {
   const page = join(directory, 'ncclrun.1');
 
-  it('is faultless to groff', async () => {
+  it('groff formats the manual page without warnings', async () => {
     writeFileSync(page, await output(['man']));
     const said = execFileSync('sh', ['-c', `groff -man -ww -b -z -Tutf8 ${page} 2>&1`], { encoding: 'utf8' });
     expect(said).toBe('');
@@ -272,7 +272,7 @@ describeIf(noGroff, 'the manual page', () => {
     expect(text).toContain("'w0@w1:0,2'");
   });
 
-  it('is the one that the build wrote', async () => {
+  it('ncclrun man prints the manual page that the build wrote', async () => {
     const built = readFileSync(join(import.meta.dirname, '../../dist/man/ncclrun.1'), 'utf8');
     expect(await output(['man'])).toBe(built);
   });
@@ -289,8 +289,8 @@ async function bundlesOf(argv: readonly string[]): Promise<string[]> {
   return scripts.map(({ url }) => basename(url)).filter((name) => name.endsWith('.bundle.cjs'));
 }
 
-describe('a start', () => {
-  it('loads no package and no part of Node that it does not need', async () => {
+describe('the modules that the launcher loads at the start', () => {
+  it('a job loads no package and no Node module that it does not need', async () => {
     expect(await bundlesOf(['-n', '2', '/bin/true'])).toEqual(['main.bundle.cjs']);
 
     const probe = join(directory, 'probe.cjs');
@@ -306,7 +306,7 @@ describe('a start', () => {
     expect(modules.filter((name) => heavy.some((word) => name === `NativeModule ${word}`))).toEqual([]);
   });
 
-  it('of a command that starts no job loads yargs', async () => {
+  it('a command that starts no job loads yargs', async () => {
     expect((await bundlesOf(['man'])).toSorted()).toEqual(['main.bundle.cjs', 'yargs.bundle.cjs']);
   });
 });

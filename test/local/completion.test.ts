@@ -49,21 +49,21 @@ const fish: Offers = (line) => {
 };
 
 function behaves(offers: Offers): void {
-  it('offers commands and options first', () => {
+  it('the shell offers commands and options first', () => {
     expect(offers('ncclrun conf')).toContain('config');
     expect(offers('ncclrun tune --coll')).toEqual(['--collective']);
     expect(offers('ncclrun --hostf')).toEqual(['--hostfile']);
     expect(offers('ncclrun -n 4 --tim').toSorted()).toEqual(['--timeout', '--timestamp-output']);
   });
 
-  it('offers the values of an option', () => {
+  it('the shell offers the values of an option', () => {
     expect(offers('ncclrun --bind-to ')).toEqual(['none', 'core', 'numa', 'gpu']);
     expect(offers('ncclrun -n 2 --rank-by n')).toEqual(['node', 'numa']);
     expect(offers('ncclrun --hostfile ho')).toEqual(['hosts.txt']);
     expect(offers('ncclrun -f hos')).toEqual(['hosts.txt']);
   });
 
-  it('offers what a command of ours takes', () => {
+  it('the shell offers the arguments of a command', () => {
     expect(offers('ncclrun completion ')).toEqual(['bash', 'zsh', 'fish']);
     expect(offers('ncclrun perf ')).toContain('all_reduce');
     expect(offers('ncclrun perf all_reduce --minb')).toEqual(['--minbytes']);
@@ -71,7 +71,7 @@ function behaves(offers: Offers): void {
     expect(offers('ncclrun config --expl')).toEqual(['--explain']);
   });
 
-  it('leaves the program and its arguments alone', () => {
+  it('the shell offers no ncclrun options after the program', () => {
     expect(offers('ncclrun -n 4 cat --hostf')).not.toContain('--hostfile');
     expect(offers('ncclrun -genv A 1 cat --hostf')).not.toContain('--hostfile');
     expect(offers('ncclrun -H a:2,b:2 -x A=1 cat --hostf')).not.toContain('--hostfile');
@@ -85,7 +85,7 @@ const missing = (shell: string) => (findProgram(shell) === null ? `${shell} is n
 describeIf(missing('bash'), 'bash', () => {
   behaves(bash);
 
-  it('completes behind = and : as bash splits words', () => {
+  it('bash completes after = and : although it splits words there', () => {
     expect(bash('ncclrun --tag-output=h')).toEqual(['host']);
     expect(bash('ncclrun --tag-output=')).toEqual(['auto', 'rank', 'host', 'none']);
     expect(bash('ncclrun -n=4 --hostfile=hos')).toEqual(['hosts.txt']);
@@ -94,7 +94,7 @@ describeIf(missing('bash'), 'bash', () => {
 
 describeIf(missing('fish'), 'fish', () => {
   behaves((line) => fish(line).toSorted((a, b) => order(line, a) - order(line, b)));
-  it('completes behind =', () => {
+  it('fish completes after =', () => {
     expect(fish('ncclrun --tag-output=h')).toEqual(['--tag-output=host']);
   });
 });
@@ -136,7 +136,7 @@ describeIf(missing('zsh'), 'zsh', () => {
     ['ncclrun config --expl', 'ncclrun config --explain '],
     ['ncclrun -n 4 cat ho', 'ncclrun -n 4 cat hosts.txt '],
     ['ncclrun -n 4 nosuchprogram --hostf', 'ncclrun -n 4 nosuchprogram --hostf'],
-  ])('%s', (line, whole) => {
+  ])('zsh completes "%s"', (line, whole) => {
     expect(inZsh(line).trimEnd()).toBe(whole.trimEnd());
   });
 });

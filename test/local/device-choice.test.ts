@@ -53,27 +53,27 @@ async function say(words: string, environment: Readonly<Record<string, string>>)
 describeIf(noCompiler, 'an engine without kernels', () => {
   const gpus = preload(copies.none);
 
-  it('says so on a machine with GPUs instead of taking the host device', async () => {
+  it('ncclCommInitRank fails on a machine with GPUs instead of selecting the host device', async () => {
     expect(await say('join', gpus)).toBe(
       `5 ncclCommInitRank: this machine has 4 GPUs, but there are no kernels for GPUs in ${copies.none}/kernels. Where nvcc is, ` +
         'ncclrun build --kernels makes them. NCCLRUN_DEVICE=host takes the host device, for buffers in ordinary memory',
     );
   });
 
-  it('says so where the program asks for the CUDA device', async () => {
+  it('ncclCommInitRank fails where NCCLRUN_DEVICE=cuda selects the GPUs', async () => {
     const said = await say('join', { ...gpus, NCCLRUN_DEVICE: 'cuda' });
     expect(said).toMatch(/^5 ncclCommInitRank: NCCLRUN_DEVICE=cuda, but there are no kernels for GPUs in /);
   });
 
-  it('takes the host device where NCCLRUN_DEVICE names it', async () => {
+  it('the engine uses the host device where NCCLRUN_DEVICE selects it', async () => {
     expect(await say('join', { ...gpus, NCCLRUN_DEVICE: 'host' })).toBe('-1');
   });
 
-  it('takes the host device where the driver shows no GPU', async () => {
+  it('the engine uses the host device where the driver reports no GPU', async () => {
     expect(await say('join', { ...gpus, NCCLRUN_STAND_IN_GPUS: '0' })).toBe('-1');
   });
 
-  it('takes the host device on a machine without a driver', async () => {
+  it('the engine uses the host device on a machine without a driver', async () => {
     expect(await say('join', { ...gpus, LD_LIBRARY_PATH: '' })).toBe('-1');
   });
 });
@@ -86,14 +86,14 @@ describeIf(noCompiler, 'buffers in GPU memory on the host device', () => {
     ['allReduceReceive', 'ncclAllReduce: recvbuff'],
     ['send', 'ncclSend: sendbuff'],
     ['scalar', 'ncclRedOpCreatePreMulSum: scalar'],
-  ])('%s is refused, naming the argument and the GPU', async (call, subject) => {
+  ])('%s fails and names the argument and the GPU', async (call, subject) => {
     expect((await say(call, host)).replace(/0x[0-9a-f]+/, 'ADDRESS')).toBe(
       `4 ${subject} is ADDRESS, memory of GPU 0, but the communicator is on the host device, which takes buffers in ordinary memory. ` +
         'Unset NCCLRUN_DEVICE or set it to cuda to use the GPU',
     );
   });
 
-  it('a call that moves no element takes any pointer', async () => {
+  it('a call of zero elements accepts any pointer', async () => {
     expect(await say('none', host)).toBe('0');
   });
 });
@@ -110,7 +110,7 @@ describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
   beforeEach(() => writeFile(bytes, fatbin(0)));
   afterEach(() => rm(bytes, { force: true }));
 
-  it('of other architectures are named, and what would make some for it', async () => {
+  it('ncclCommInitRank names kernels of other architectures and the command that builds the right ones', async () => {
     expect(await say('join', { ...others, NCCLRUN_STAND_IN_CAPABILITY: '75' })).toBe(
       `5 ncclCommInitRank: this machine has 4 GPUs, but GPU 0 has compute capability 7.5, and the kernels in ${otherKernels} are for ` +
         '8.0 and 9.0, and as PTX for 8.0 and newer. Where nvcc is, ncclrun build --kernels 75 makes kernels for it. ' +
@@ -118,13 +118,13 @@ describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
     );
   });
 
-  it('as the driver finds are named by their file', async () => {
+  it('ncclCommInitRank names the kernel file that the driver rejects', async () => {
     const said = await say('join', others);
     expect(said).toContain(`the kernels in ${bytes} cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU`);
     expect(said).toContain('ncclrun build --kernels 90 makes kernels for it');
   });
 
-  it('as PTX alone are compiled type by type: none holds up a communicator but those that move', async () => {
+  it('the driver compiles PTX kernels of one type at a time, and the communicator needs only the copy kernels', async () => {
     await writeFile(bytes, fatbin(6, 'bytes\0'));
     const newer = await joins('120');
     expect(newer.stdout).toBe('0\n');
@@ -139,19 +139,19 @@ describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
     ['cut short', fatbin(1)],
     ['empty', Buffer.alloc(0)],
     ['something else', Buffer.alloc(100)],
-  ])('because their file is %s never reach the driver', async (_, content) => {
+  ])('ncclCommInitRank rejects a kernel file that is %s before the driver sees it', async (_, content) => {
     await writeFile(bytes, content);
     expect(await say('join', others)).toContain(`the kernels in ${bytes} are not whole`);
   });
 
-  it('because they are gone are missed by name', async () => {
+  it('ncclCommInitRank names a missing kernel file', async () => {
     await rm(bytes);
     expect(await say('join', others)).toContain(
       `there are no kernels in ${bytes}: No such file or directory. Build or install`,
     );
   });
 
-  it('of a newer architecture are no hindrance', async () => {
+  it('ncclCommInitRank succeeds on a GPU of a newer architecture', async () => {
     const newer = { ...standInEnvironment, ...ownKernels, NCCLRUN_STAND_IN_CAPABILITY: '120' };
     expect(await say('join', newer)).toBe('0');
   });
@@ -161,7 +161,7 @@ describeIf(
   noCompiler ?? (process.getuid?.() === 0 ? null : 'needs root, to give a file away'),
   'kernels of another user',
   () => {
-    it('are not loaded', async () => {
+    it('ncclCommInitRank does not load a kernel file of another user', async () => {
       const bytes = join(otherKernels, 'bytes.fatbin');
       await writeFile(bytes, fatbin(0));
       await chown(bytes, 65_534, 65_534);

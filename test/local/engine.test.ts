@@ -23,13 +23,13 @@ async function sum(...options: readonly string[]) {
   return Command.run([...options, '-n', '3', '--tag-output=none', program, 'sum', ids]);
 }
 
-it.each([[[]], [['--engine', 'none']]])('%j leaves a program the library that it comes with', async (options) => {
+it.each([[[]], [['--engine', 'none']]])('the options %j leave a program its own library', async (options) => {
   const { status, stderr } = await sum(...options);
   expect(status).toBe(1);
   expect(stderr).toMatch(/ncclGetUniqueId\(id\) = 3: the program's own library was called/);
 });
 
-it('gives every rank ours instead', async () => {
+it('--engine ncclrun preloads our library into every rank', async () => {
   const { status, stdout, stderr } = await sum('--engine', 'ncclrun');
   expect({ status, lines: stdout.trim().split('\n').toSorted(), stderr }).toEqual({
     status: 0,
@@ -38,7 +38,7 @@ it('gives every rank ours instead', async () => {
   });
 });
 
-it('keeps what else is preloaded, after ours', async () => {
+it('--engine ncclrun keeps other preloaded libraries after ours', async () => {
   const argv = ['--engine', 'ncclrun', '-n', '1'];
   expect(await environments(argv)).toMatchObject([{ LD_PRELOAD: engine }]);
   const given = { environment: { LD_PRELOAD: other } };
@@ -50,14 +50,14 @@ it('keeps what else is preloaded, after ours', async () => {
   expect(plain).not.toHaveProperty('LD_PRELOAD');
 });
 
-it('programs of one job each keep their own', async () => {
+it('each program of a job keeps its own preloaded libraries', async () => {
   const argv = ['--engine', 'ncclrun', '--tag-output=none', '-n', '1', '-x', `LD_PRELOAD=${other}`];
   const print = ['sh', '-c', 'echo $RANK $LD_PRELOAD'];
   const { stdout } = await Command.run([...argv, ...print, ':', '-n', '1', ...print]);
   expect(stdout.trim().split('\n').toSorted()).toEqual([`0 ${engine}:${other}`, `1 ${engine}`]);
 });
 
-it('is shown by --dry-run, and a mistyped one is answered with what it may have been', async () => {
+it('--dry-run shows the engine, and a misspelt engine gets a suggestion', async () => {
   const { stdout } = await Command.run(['--engine', 'ncclrun', '-n', '1', '--dry-run', 'true']);
   expect(stdout).toMatch(/^command {2}ncclrun -n 1 --engine ncclrun true$/m);
   const { status, stderr } = await Command.run(['--engine', 'nclrun', '-n', '1', 'true']);
@@ -70,7 +70,7 @@ it('is shown by --dry-run, and a mistyped one is answered with what it may have 
 const runOf = (home: string) =>
   Command.run(['--engine', 'ncclrun', '-n', '1', 'true'], { program: join(home, 'bin/ncclrun') });
 
-describe('an installation whose library no rank could be given', () => {
+describe('an installation whose library cannot be preloaded', () => {
   const build = ['libnccl.so.2', 'ncclrun.node', 'ncclrun-guardian'].map((name) => `build/${name}`);
   const copy = async (name: string) => {
     const home = join(directory, name);
@@ -79,14 +79,14 @@ describe('an installation whose library no rank could be given', () => {
     expect(await Command.run(argv, { program: 'sh' })).toMatchObject({ status: 0, stderr: '' });
     return home;
   };
-  it('is named where its path has a space', async () => {
+  it('the launcher rejects an installation path that contains a space', async () => {
     const { status, stderr } = await runOf(await copy('a b'));
     expect(status).toBe(125);
     expect(stderr).toMatch(/LD_PRELOAD cannot name \/.*\/a b\/build\/libnccl\.so\.2: its path has a space/);
     expect(stderr).toMatch(/next: install ncclrun in a directory without them/);
   });
 
-  it('is named where there is none', async () => {
+  it('the launcher names an installation without the library', async () => {
     const home = await copy('without');
     await rm(join(home, 'build/libnccl.so.2'));
     const { status, stderr } = await runOf(home);

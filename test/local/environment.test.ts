@@ -6,7 +6,7 @@ import { environments, printer, promised } from '../rig/rank-environment.ts';
 const port = (environment: Readonly<Record<string, string>> | undefined) => Number(environment?.['MASTER_PORT']);
 
 describe('the environment of ranks on one host', () => {
-  it('has every promised variable, with the right value', async () => {
+  it('every rank has the documented environment variables with the right values', async () => {
     const ranks = await environments(['-n', '1', ...printer, ':', '-n', '2']);
     expect(ranks).toHaveLength(3);
     for (const [rank, found] of ranks.entries()) {
@@ -46,26 +46,26 @@ describe('the environment of ranks on one host', () => {
       expect(new Set(ranks.map((found) => found[name])).size, name).toBe(1);
   });
 
-  it('differs between two jobs at once', async () => {
+  it('two simultaneous jobs get different values', async () => {
     const [[one], [two]] = await Promise.all([environments(['-n', '1']), environments(['-n', '1'])]);
     for (const name of ['MASTER_PORT', 'NCCL_RAS_ADDR', 'NCCLRUN_JOB_ID', 'NCCLRUN_AGENT', 'NCCLRUN_UNIQUE_ID'])
       expect(one?.[name], name).not.toBe(two?.[name]);
   });
 });
 
-describe('what the user says of the environment', () => {
-  it('-x MASTER_ADDR, MASTER_PORT and NCCL_RAS_ADDR stand above ours', async () => {
+describe('variables that the user sets', () => {
+  it('-x MASTER_ADDR, MASTER_PORT and NCCL_RAS_ADDR override our values', async () => {
     const options = ['-x', 'MASTER_ADDR=10.1.2.3', '-x', 'MASTER_PORT=29500', '-x', 'NCCL_RAS_ADDR=localhost:5'];
     const [found] = await environments(['-n', '1', ...options]);
     expect(found).toMatchObject({ MASTER_ADDR: '10.1.2.3', MASTER_PORT: '29500', NCCL_RAS_ADDR: 'localhost:5' });
   });
 
-  it('NCCL_RAS_ADDR that is set here stays', async () => {
+  it("NCCL_RAS_ADDR of the launcher's environment reaches the ranks", async () => {
     const [found] = await environments(['-n', '1'], { environment: { NCCL_RAS_ADDR: 'localhost:6' } });
     expect(found).toMatchObject({ NCCL_RAS_ADDR: 'localhost:6' });
   });
 
-  it('who a rank is cannot be said otherwise', async () => {
+  it('-x cannot override the variables that identify a rank', async () => {
     const surrounding = { OMPI_COMM_WORLD_RANK: '7', OMPI_COMM_WORLD_SIZE: '8', RANK: '7', OMPI_OTHER: 'kept' };
     const ranks = await environments(['-n', '2', '-x', 'OMPI_*', '-x', 'RANK', '-x', 'WORLD_SIZE=9'], {
       environment: surrounding,
@@ -81,20 +81,20 @@ describe('what the user says of the environment', () => {
     }
   });
 
-  it('-genv NAME VALUE sets a variable, -x with a list in the environment does too', async () => {
+  it('-genv and NCCLRUN_EXPORT set variables of the ranks', async () => {
     expect(await environments(['-n', '1', '-genv', 'A', 'x y=z'])).toMatchObject([{ A: 'x y=z' }]);
     const environment = { NCCLRUN_EXPORT: 'A=1,B', B: 'b' };
     expect(await environments(['-n', '1'], { environment })).toMatchObject([{ A: '1', B: 'b' }]);
   });
 
-  it('-x of a name that is not set is told once, whatever the number of programs', async () => {
+  it('the launcher reports an unset -x variable once for all programs', async () => {
     const argv = ['-x', 'NOT_SET_HERE', 'true', ':', '-n', '1', '-x', 'NOT_SET_HERE', 'true'];
     const { status, stderr } = await Command.run(['-n', '1', ...argv]);
     expect(status).toBe(0);
     expect(stderr).toBe('ncclrun: -x NOT_SET_HERE: it is not set here, so the ranks do not get it\n');
   });
 
-  it('SLURM_* that is set here reaches the ranks as it is', async () => {
+  it("SLURM_* of the launcher's environment reaches the ranks unchanged", async () => {
     const environment = { SLURM_JOB_ID: '12', SLURM_PROCID: '0', SLURM_NTASKS: '1' };
     const ranks = await environments(['-n', '2'], { environment });
     for (const found of ranks) expect(found).toMatchObject(environment);

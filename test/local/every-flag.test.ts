@@ -166,24 +166,25 @@ async function run(words: readonly string[], { beside = [], script, prints, stat
 
 const options = runCommandLine.options.flatMap((option) => option.flags.map((flag) => [flag, option.name] as const));
 
-describe('in a job', () => {
-  it.each(options.filter(([, name]) => name in jobs))('%s', async (flag, name) => {
+describe('options in a job', () => {
+  it.each(options.filter(([, name]) => name in jobs))('the option %s has its effect on a job', async (flag, name) => {
     for (const job of [jobs[name] ?? []].flat()) await run(job.value === null ? [flag] : [flag, job.value], job);
   });
 
-  it('-genv', () =>
+  it('-genv sets a variable of the ranks', () =>
     run(['-genv', 'COLOUR', 'blue'], { value: null, beside: ['-n', '1'], script: 'echo $COLOUR', prints: ['blue'] }));
 
-  it('MPIEXEC_TIMEOUT', async () => {
+  it('MPIEXEC_TIMEOUT ends the job with 124', async () => {
     const environment = { MPIEXEC_TIMEOUT: '0.3' };
     expect(await Command.run(['-n', '1', 'sleep', '1000'], { environment })).toMatchObject({ status: 124 });
   });
 
-  it("':'", () => run(['-n', '1', 'sh', '-c', 'echo $RANK', ':', '-n', '2'], { value: null, prints: ranks(3) }));
+  it('":" separates two programs of one job', () =>
+    run(['-n', '1', 'sh', '-c', 'echo $RANK', ':', '-n', '2'], { value: null, prints: ranks(3) }));
 });
 
-describe('in a test of its own', () => {
-  it.each(options.filter(([, name]) => !(name in jobs)))('%s', (flag, name) => {
+describe('options that other tests cover', () => {
+  it.each(options.filter(([, name]) => !(name in jobs)))('the test file of the option %s uses it', (flag, name) => {
     expect(elsewhere).toHaveProperty(name);
     expect(readFileSync(join(repository, 'test', elsewhere[name] ?? ''), 'utf8')).toMatch(new RegExp(`'${flag}['=]`));
   });

@@ -29,19 +29,19 @@ const noPython = findProgram('python3') === null ? 'python3 is not installed' : 
 const noCompiler = findProgram('cc') === null ? 'no C compiler (cc) is installed' : null;
 
 describe('examples', () => {
-  it('are all listed', () => {
+  it('examples/README.md lists every example', () => {
     const page = readFileSync(join(repository, 'examples/README.md'), 'utf8');
     for (const name of readdirSync(join(repository, 'examples'))) {
       if (name !== 'README.md') expect(page).toContain(`](${name})`);
     }
   });
 
-  it('hello.sh', async () => {
+  it('hello.sh greets from every rank', async () => {
     const expected = [0, 1, 2].map((rank) => `[${rank}] hello from rank ${rank} of 3, number ${rank} of 3 on ${here}`);
     expect(await lines(['-n', '3', 'examples/hello.sh'])).toEqual(expected);
   });
 
-  it('hello.ts', async () => {
+  it('hello.ts greets from every rank after a barrier', async () => {
     expect(await lines(['-n', '2', 'examples/hello.ts'])).toEqual([
       '[0] all 2 are there',
       `[0] hello from rank 0 of 2, number 0 on localhost`,
@@ -49,30 +49,30 @@ describe('examples', () => {
     ]);
   });
 
-  it('all-reduce.ts', async () => {
+  it('all-reduce.ts prints the right sum', async () => {
     expect((await lines(['-n', '4', 'examples/all-reduce.ts'])).join()).toContain('every element is 10, as it must be');
   });
 
-  it('gpu-all-reduce.ts', async () => {
+  it('gpu-all-reduce.ts prints the right sum and its duration', async () => {
     const output = (await lines(['-n', '2', 'examples/gpu-all-reduce.ts'])).join('\n');
     expect(output).toMatch(/^\[0\] 2 (GPUs|ranks of the host device) summed 1048576 floats in [\d.]+ ms$/m);
     expect(output).toContain('every element is 6, as it must be');
   });
 
-  it('ring.ts', async () => {
+  it('ring.ts passes a word through all ranks', async () => {
     expect(await lines(['-n', '4', 'examples/ring.ts'])).toEqual([
       '[0] the word came back from rank 3 having seen ranks 0, 1, 2, 3',
     ]);
   });
 
-  it('halo.ts', async () => {
+  it('halo.ts computes the same result as one piece', async () => {
     expect(await lines(['-n', '3', 'examples/halo.ts'])).toEqual([
       '[0] 500 steps on 3 pieces of 100 cells: the hottest cell has 25.225 degrees',
       '[0] every cell is as in a rod of one piece',
     ]);
   });
 
-  it('fault.ts', async () => {
+  it('fault.ts continues without the rank that aborts', async () => {
     expect(await lines(['-n', '3', 'examples/fault.ts'])).toEqual([
       expect.stringMatching(/^\[0\] 2 ranks went on from step [45] and did all 10$/),
       expect.stringMatching(/^\[0\] rank 1 \(.*\) aborted the communicator: step 5 gave NaN$/),
@@ -97,7 +97,7 @@ describe('examples', () => {
     }
   });
 
-  it('hostfile-job.sh', async () => {
+  it('hostfile-job.sh runs its job and reports status 0', async () => {
     const { status, stdout, stderr } = await script('hostfile-job.sh');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     for (const rank of [0, 1, 2, 3]) {
@@ -107,7 +107,7 @@ describe('examples', () => {
     expect(stdout.trimEnd().split('\n').at(-1)).toBe('the job ended with status 0 (ok)');
   });
 
-  it('hostfile-job.sh with a hostfile that is not there', async () => {
+  it('hostfile-job.sh fails with 2 when the hostfile does not exist', async () => {
     const { status, stderr } = await script('hostfile-job.sh', 'no-such-file');
     expect(status).toBe(2);
     expect(stderr).toContain('no-such-file');
@@ -115,17 +115,17 @@ describe('examples', () => {
 });
 
 describeIf(noPython, 'examples in Python', () => {
-  it('hello.py', async () => {
+  it('hello.py greets from every rank', async () => {
     const expected = [0, 1].map((rank) => `[${rank}] hello from rank ${rank} of 2, number ${rank} of 2 on ${here}`);
     expect(await lines(['-n', '2', 'examples/hello.py'])).toEqual(expected);
   });
 
-  it('train.py', async () => {
+  it('train.py reaches the expected loss', async () => {
     const output = await lines(['-n', '3', 'examples/train.py', '--steps', '100']);
     expect(output.join('\n')).toMatch(/^\[0\] step 100: loss 0\.01\d*, y = (2\.9\d|3\.0\d)x -(0\.9\d|1\.0\d)$/m);
   });
 
-  it('mpmd.sh', async () => {
+  it('mpmd.sh runs three programs in one job', async () => {
     const { status, stdout, stderr } = await script('mpmd.sh');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const greetings = stdout.trimEnd().split('\n').toSorted();
@@ -139,14 +139,14 @@ describeIf(noPython, 'examples in Python', () => {
 });
 
 describeIf(noCompiler, 'examples in C', () => {
-  it('shrink.c', async () => {
+  it('shrink.c continues with three ranks after a failure', async () => {
     const program = await compileWithEngine('examples/shrink.c', directory);
     const { status, stdout, stderr } = await Command.run(['--on-failure', 'shrink', '-n', '4', program]);
     const expected = [0, 1, 2].map((rank) => `[${rank}] rank ${rank}: 1000 steps done, 3 ranks are left`);
     expect({ status, lines: stdout.trimEnd().split('\n').toSorted() }, stderr).toEqual({ status: 0, lines: expected });
   });
 
-  it('hello.c', async () => {
+  it('hello.c greets from every rank after a barrier', async () => {
     const program = await compileWithEngine('examples/hello.c', directory);
     expect(await lines(['-n', '2', program])).toEqual([
       '[0] all 2 are there',

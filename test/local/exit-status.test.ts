@@ -12,21 +12,21 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-describe('a job without trouble', () => {
-  it('has a rank for every core where nobody says how many', async () => {
+describe('a successful job', () => {
+  it('the launcher starts a rank per core when no option gives a number', async () => {
     const result = await Command.result(['/bin/true']);
     expect(result).toMatchObject({ ok: true, exitCode: 0 });
     expect(result.ranks).toHaveLength(availableParallelism());
   });
 
-  it('ends with 0', async () => {
+  it('the launcher exits with 0 and prints nothing', async () => {
     const { status, stdout, stderr } = await Command.run(['-n', '4', '/bin/true']);
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
   });
 });
 
 describe('a rank that fails', () => {
-  it('gives its own status, is named, and the others are ended', async () => {
+  it("the launcher exits with the rank's exit status, names the rank and ends the others", async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--json', '-n', '3', ...steering.options, steering.program]);
     const [, second] = await steering.ranks(3);
@@ -49,7 +49,7 @@ describe('a rank that fails', () => {
     await command.nothingLeft(0);
   });
 
-  it('gives 128 + signal, and the signal by name', async () => {
+  it('the launcher exits with 128 plus the signal number and names the signal', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--json', '-n', '2', ...steering.options, steering.program]);
     const [first] = await steering.ranks(2);
@@ -62,7 +62,7 @@ describe('a rank that fails', () => {
     });
   });
 
-  it('is told from those that fail because of it', async () => {
+  it('the result separates the failing rank from the ranks that the launcher ended', async () => {
     // The others answer SIGTERM with a status of their own; the first one's counts.
     const script = 'if [ "$RANK" = 2 ]; then exit 7; fi; trap "exit 9" TERM INT; while :; do sleep 0.01; done';
     const result = await Command.result(['-n', '4', 'sh', '-c', script]);
@@ -70,7 +70,7 @@ describe('a rank that fails', () => {
     expect(result.ranks.filter((rank) => rank.endedByUs).map((rank) => rank.rank)).toEqual([0, 1, 3]);
   });
 
-  it('is killed after --grace where it ignores what it is told', async () => {
+  it('the launcher kills a rank that ignores SIGTERM after --grace', async () => {
     const script =
       'if [ "$RANK" = 1 ]; then exit 5; fi; trap "" TERM INT HUP; echo there; while :; do sleep 0.05; done';
     const started = performance.now();
@@ -79,7 +79,7 @@ describe('a rank that fails', () => {
     expect(performance.now() - started).toBeLessThan(4000);
   });
 
-  it('ends well when only some ranks are done early', async () => {
+  it('a job ends with 0 when one rank exits before the others', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
     const [first, second] = await steering.ranks(2);
@@ -91,7 +91,7 @@ describe('a rank that fails', () => {
 });
 
 describe('a program that cannot be started', () => {
-  it('gives 127 where there is none, with host and rank', async () => {
+  it('the launcher exits with 127 and names host and rank when the program does not exist', async () => {
     const { exitCode, reason, failures, outcome, hosts } = await Command.result(['-n', '2', 'no-such-program-here']);
     expect({ exitCode, reason, status: outcome.status }).toEqual({ exitCode: 127, reason: 'spawn', status: 127 });
     expect(failures[0]).toMatchObject({ type: 'spawn', rank: 0, cause: 'not-found', errno: 'ENOENT' });
@@ -99,7 +99,7 @@ describe('a program that cannot be started', () => {
     expect(outcome.stderr).toContain(hosts[0]?.name);
   });
 
-  it('gives 126 where it is not executable', async () => {
+  it('the launcher exits with 126 when the program is not executable', async () => {
     const file = join(directory, 'not-executable');
     await writeFile(file, '#!/bin/sh\n');
     await chmod(file, 0o644);
@@ -108,7 +108,7 @@ describe('a program that cannot be started', () => {
     expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'not-executable', errno: 'EACCES' });
   });
 
-  it('names a working directory that is not there', async () => {
+  it('the launcher names a working directory that does not exist', async () => {
     const { failures, outcome } = await Command.result(['-n', '1', '--wdir', '/no/such/directory', '/bin/true']);
     expect(failures[0]).toMatchObject({ type: 'spawn', cause: 'working-directory' });
     expect(outcome.stderr).toContain('/no/such/directory');
@@ -116,12 +116,12 @@ describe('a program that cannot be started', () => {
 });
 
 describe('limits and signals', () => {
-  it('takes MPIEXEC_TIMEOUT for --timeout', async () => {
+  it('MPIEXEC_TIMEOUT has the effect of --timeout', async () => {
     const { status } = await Command.run(['-n', '1', 'sleep', '1000'], { environment: { MPIEXEC_TIMEOUT: '0.3' } });
     expect(status).toBe(124);
   });
 
-  it('gives 124 after --timeout', async () => {
+  it('the launcher exits with 124 after --timeout', async () => {
     await using steering = await Steering.open();
     await using command = Command.start([
       '--json',
@@ -141,7 +141,7 @@ describe('limits and signals', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('gives %s its status %i after a clean teardown', async (signal, expected) => {
+  ] as const)('%s ends the job with exit status %i and leaves no process', async (signal, expected) => {
     await using steering = await Steering.open();
     await using command = Command.start(['--json', '-n', '3', ...steering.options, steering.program]);
     await steering.ranks(3);
@@ -152,7 +152,7 @@ describe('limits and signals', () => {
     await command.nothingLeft(0);
   });
 
-  it('passes SIGINT on first, and kills only after the second', async () => {
+  it('the launcher forwards the first SIGINT and kills the ranks only after the second', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--grace', '0.2', '-n', '1', ...steering.options, steering.program]);
     const rank = await steering.rank(0);
@@ -166,7 +166,7 @@ describe('limits and signals', () => {
     await command.nothingLeft(0);
   });
 
-  it('forwards SIGUSR1 and goes on', async () => {
+  it('the launcher forwards SIGUSR2 and the job continues', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-n', '1', ...steering.options, steering.program]);
     const rank = await steering.rank(0);

@@ -115,27 +115,30 @@ async function dryRun({ argv, environment, file }: Place, beside: readonly strin
 }
 
 describe('every option has a sample', () => {
-  it.each(runCommandLine.options.map((option) => option.name))('%s', (name) => {
+  it.each(runCommandLine.options.map((option) => option.name))('this file covers the option %s', (name) => {
     expect(name in samples || noPartOfTheJob.includes(name)).toBe(true);
   });
 });
 
-describe('all places of an option mean the same', () => {
+describe('every spelling of an option', () => {
   const options = runCommandLine.options.filter(({ name }) => name in samples);
-  it.each(options.map((option) => [option.name, option] as const))('%s', async (name, option) => {
-    const { value, beside = [] } = samples[name] ?? { value: null };
-    const [first, ...others] = await Promise.all(
-      places(option, value).map(async (place) => ({ place: place.name, dry: await dryRun(place, beside) })),
-    );
-    const words = option.kind.type === 'optional-choice' ? [`${option.flags[0]}=${value}`] : [option.flags[0], value];
-    const text = JSON.stringify(words.filter((word) => word !== null)).slice(1, -1);
-    expect(JSON.stringify(first?.dry)).toContain(text);
-    expect(JSON.stringify(first?.dry)).toContain(`${JSON.stringify(program).slice(1, -1)}]`);
-    for (const other of others) expect(other).toEqual({ place: other.place, dry: first?.dry });
-  });
+  it.each(options.map((option) => [option.name, option] as const))(
+    'every spelling and source of the option %s gives the same job',
+    async (name, option) => {
+      const { value, beside = [] } = samples[name] ?? { value: null };
+      const [first, ...others] = await Promise.all(
+        places(option, value).map(async (place) => ({ place: place.name, dry: await dryRun(place, beside) })),
+      );
+      const words = option.kind.type === 'optional-choice' ? [`${option.flags[0]}=${value}`] : [option.flags[0], value];
+      const text = JSON.stringify(words.filter((word) => word !== null)).slice(1, -1);
+      expect(JSON.stringify(first?.dry)).toContain(text);
+      expect(JSON.stringify(first?.dry)).toContain(`${JSON.stringify(program).slice(1, -1)}]`);
+      for (const other of others) expect(other).toEqual({ place: other.place, dry: first?.dry });
+    },
+  );
 });
 
-describe('the flags that the documentation promises', () => {
+describe('the flags that the documentation lists', () => {
   const page = readFileSync(join(repository, 'docs/command.md'), 'utf8');
   const rows = page.split('\n').filter((row) => row.startsWith('| `-'));
   const promised = rows.flatMap((row) => {
@@ -144,15 +147,15 @@ describe('the flags that the documentation promises', () => {
   });
   const known = runCommandLine.options.flatMap(({ flags, pairFlags = [] }) => [...flags, ...pairFlags]);
 
-  it('are many', () => {
+  it('docs/command.md lists more than forty flags', () => {
     expect(promised.length).toBeGreaterThan(40);
   });
 
-  it.each(promised)('%s', (flag) => {
+  it.each(promised)('the documented flag %s exists', (flag) => {
     expect(known).toContain(flag);
   });
 
-  it.each(known.filter((flag) => flag !== '--help' && flag !== '-h'))('%s is in the table', (flag) => {
+  it.each(known.filter((flag) => flag !== '--help' && flag !== '-h'))('the table lists the flag %s', (flag) => {
     expect(promised).toContain(flag);
   });
 });

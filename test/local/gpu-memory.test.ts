@@ -8,7 +8,7 @@ import type { Command } from '../rig/command.ts';
 import { compileLibrary } from '../rig/compile.ts';
 import { FakeMachine, machineUnavailable } from '../rig/machine.ts';
 
-describeIf(machineUnavailable(), 'memory of GPUs', () => {
+describeIf(machineUnavailable(), 'GPU memory', () => {
   let directory: string;
   let machine: FakeMachine;
   let environment: Record<string, string>;
@@ -28,7 +28,7 @@ describeIf(machineUnavailable(), 'memory of GPUs', () => {
   const free = (mebibytes: number, holder = ''): Promise<void> =>
     writeFile(join(directory, 'memory'), `20480 143360\n${mebibytes} 143360 ${holder}\n`);
 
-  it('that others have is told of', async () => {
+  it('the launcher reports GPUs whose memory other processes hold', async () => {
     await free(143_000, `${process.pid} 360`);
     await using command = machine.start(['-n', '1', 'cat'], { environment, stdin: 'pipe' });
     expect(await command.line('stderr', /GPU/u)).toBe(
@@ -38,7 +38,7 @@ describeIf(machineUnavailable(), 'memory of GPUs', () => {
     expect(await command.outcome).toMatchObject({ status: 0 });
   });
 
-  it('that no rank is to have does not matter', async () => {
+  it('the launcher ignores the memory of a GPU that no rank uses', async () => {
     await free(500, `${process.pid} 142000`);
     await using command = machine.start(['-n', '1', 'cat'], { environment, stdin: 'pipe' });
     expect(await command.line('stderr', /GPU/u)).toMatch(/20 of 140 GiB on GPU 0 /u);
@@ -62,8 +62,8 @@ describeIf(machineUnavailable(), 'memory of GPUs', () => {
   const waits =
     /^ncclrun: localhost: the ranks wait for memory: GPU 1 has 20 of 140 GiB free \(held by pid (\d+) \S.*\)$/u;
 
-  describe('of ranks that have ended', () => {
-    it('is waited for', async () => {
+  describe('the memory of ended ranks', () => {
+    it('a restart waits until the memory of ended ranks is free', async () => {
       await using command = await restarting();
       const [, pid] = waits.exec(await command.line('stderr', /wait for memory/u)) ?? [];
       expect(pid).toBe(String(process.pid));
@@ -72,7 +72,7 @@ describeIf(machineUnavailable(), 'memory of GPUs', () => {
       expect({ status, ranks: stdout.match(/again/gu)?.length }).toEqual({ status: 0, ranks: 2 });
     });
 
-    it('is not waited for when the user wants the end', async () => {
+    it('SIGINT ends the wait for memory', async () => {
       await using command = await restarting();
       await command.line('stderr', waits);
       command.signal('SIGINT');

@@ -4,7 +4,7 @@ import { describeIf } from '../rig/capability.ts';
 import { gpuPrograms, noCompiler } from '../rig/gpu-programs.ts';
 import { sample } from '../rig/whole.ts';
 
-describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
+describeIf(noCompiler, 'GPU test programs on the host device', () => {
   const programs = gpuPrograms();
 
   it.each(
@@ -50,5 +50,7 @@ describeIf(noCompiler, 'programs for GPUs, on the host device', () => {
       ],
       2,
     ),
-  )('%s', (line, says) => programs.expectLast(line, says, { ...process.env, NCCLRUN_DEVICE: 'host' }));
+  )('the program %s succeeds on the host device', (line, says) =>
+    programs.expectLast(line, says, { ...process.env, NCCLRUN_DEVICE: 'host' }),
+  );
 });

@@ -57,7 +57,7 @@ describeIf(notRoot, 'a process that has become root', () => {
     chmodSync(setuid, 0o4755);
   });
 
-  it('is named, and the guardian answers heartbeats until it leaves in order', async () => {
+  it('the guardian reports a process that it cannot kill, and answers heartbeats until it exits with 0', async () => {
     const file = fresh();
     await using guardian = new GuardianDriver([], USER);
     guardian.start([rankOf(0, setuid, 'root', file)], { leaseMs: LEASE_MS });
@@ -78,7 +78,7 @@ describeIf(notRoot, 'a process that has become root', () => {
     }
   });
 
-  it('is taken for killed where it is a rank', async () => {
+  it('the guardian reports a rank that became root as killed', async () => {
     const file = fresh();
     await using guardian = new GuardianDriver([], USER);
     guardian.start([rankOf(0, setuid, 'rank', file)]);
@@ -93,7 +93,7 @@ describeIf(notRoot, 'a process that has become root', () => {
     }
   });
 
-  it('does not change the status of a job, and is named to the user', async () => {
+  it('the job keeps its exit status, and the launcher names the surviving process', async () => {
     const file = fresh();
     const words = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups'];
     const job = [join(repository, 'bin/ncclrun'), '-n', '2', 'sh', '-c', `[ $RANK = 1 ] || ${setuid} root ${file}`];
@@ -115,7 +115,7 @@ describeIf(notRoot, 'a process that has become root', () => {
 });
 
 describe('a process whose first thread has ended', () => {
-  it('is killed with the job when guardian and warden were killed', async () => {
+  it('such a process dies with the job after guardian and warden were killed', async () => {
     const file = fresh();
     await using command = Command.start(['-n', '1', 'sh', '-c', `${linger} thread ${file}; exec sleep 1000`]);
     await until('the process is so far', () => existsSync(file), 20_000);
@@ -132,7 +132,7 @@ describe('a process whose first thread has ended', () => {
 });
 
 describe('a runtime directory', () => {
-  it('that is 500 levels deep is removed, with heartbeats answered meanwhile', async () => {
+  it('the guardian removes a runtime directory of 500 levels within its lease', async () => {
     const runtime = mkdtempSync(join(directory, 'runtime-'));
     await using guardian = new GuardianDriver([runtime]);
     guardian.start([{ ...rankOf(0, deep, '500'), workingDirectory: runtime }], {
@@ -146,7 +146,7 @@ describe('a runtime directory', () => {
     expect(existsSync(runtime)).toBe(false);
   });
 
-  it.skipIf(notRoot !== null)('with a directory that its owner has locked is removed', async () => {
+  it.skipIf(notRoot !== null)('the guardian removes a runtime directory that contains a locked directory', async () => {
     const runtime = mkdtempSync(join(directory, 'runtime-'));
     chownSync(runtime, USER, USER);
     await using guardian = new GuardianDriver([runtime], USER);
@@ -158,7 +158,7 @@ describe('a runtime directory', () => {
   });
 
   it.skipIf(notRoot !== null)(
-    "with another user's file that cannot be removed is named, and the guardian leaves in order",
+    'the guardian reports a file of another user that it cannot remove, and exits with 0',
     async () => {
       const runtime = mkdtempSync(join(directory, 'runtime-'));
       const inner = mkdtempSync(join(runtime, 'roots-'));
@@ -187,8 +187,8 @@ async function started(
   return { guardian, ward: wardOf(guardian.process.pid ?? 0), left: () => withEnvironment(`MARK=${value}`).length };
 }
 
-describe('two faults at once', () => {
-  it('leave nothing when guardian and agent are killed', async () => {
+describe('two simultaneous faults', () => {
+  it('no process remains when guardian and agent are killed', async () => {
     const { guardian, ward, left } = await started();
     killHard(ward);
     guardian.vanish();
@@ -196,7 +196,7 @@ describe('two faults at once', () => {
     await guardian.closed();
   });
 
-  it('leave nothing when warden and agent are killed', async () => {
+  it('no process remains when warden and agent are killed', async () => {
     const { guardian, left } = await started();
     guardian.process.kill('SIGKILL');
     guardian.vanish();
@@ -204,7 +204,7 @@ describe('two faults at once', () => {
     await guardian.closed();
   });
 
-  it('leave nothing when the guardian is stopped and the agent killed', async () => {
+  it('no process remains when the guardian is stopped and the agent is killed', async () => {
     const { guardian, ward, left } = await started();
     process.kill(ward, 'SIGSTOP');
     guardian.vanish();
@@ -212,7 +212,7 @@ describe('two faults at once', () => {
     await guardian.closed();
   });
 
-  it('leave nothing when the guardian is stopped and the agent silent', async () => {
+  it('no process remains when the guardian is stopped and the agent is silent', async () => {
     const { guardian, ward, left } = await started();
     process.kill(ward, 'SIGSTOP');
     await until('nothing left', () => left() === 0 && !alive(ward), GONE_MS);
@@ -221,8 +221,8 @@ describe('two faults at once', () => {
   });
 });
 
-describe('launcher and guardian killed at once', () => {
-  it('leave no hidden process and no directory', async () => {
+describe('launcher and guardian that are killed together', () => {
+  it('neither hidden processes nor the runtime directory remain', async () => {
     const file = fresh();
     await using command = Command.start(['-n', '1', 'sh', '-c', `${linger} plain ${file}; exec sleep 1000`]);
     await until('the hidden process is there', () => existsSync(file), 20_000);

@@ -23,8 +23,8 @@ function commandOf(pid: string): string {
   return processEntry(Number(pid))?.argv[0] ?? '';
 }
 
-describe('starting', () => {
-  it('gives each rank its arguments, directory and environment, as typed', async () => {
+describe('start of ranks', () => {
+  it('the guardian gives each rank its arguments, directory and environment unchanged', async () => {
     await using guardian = new GuardianDriver();
     const script = 'echo "$PWD|$0|$1|$2|$SHARED|$OWN"';
     const rank = {
@@ -40,7 +40,7 @@ describe('starting', () => {
     expect(guardian.frames.at(-1)?.kind).toBe(FrameKind.ended);
   });
 
-  it('starts each rank in a session of its own, with signals as a login shell leaves them', async () => {
+  it('the guardian starts each rank in its own session with default signal handling', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([shell(0, 'grep -E "^Sig(Blk|Ign)" /proc/self/status; cut -d" " -f5,6 /proc/self/stat; echo $$')]);
     await guardian.allExited(1);
@@ -50,7 +50,7 @@ describe('starting', () => {
     expect(group).toBe(`${pid} ${pid}`);
   });
 
-  it('leaks no descriptor into a rank', async () => {
+  it('a rank inherits no descriptor of the guardian', async () => {
     await using guardian = new GuardianDriver();
     const list = ['/bin/ls', '/proc/self/fd'];
     guardian.start(Array.from({ length: 8 }, (_, rank) => ({ ...rankOf(rank, ...list), stdinPipe: rank === 0 })));
@@ -59,7 +59,7 @@ describe('starting', () => {
     for (let rank = 0; rank < 8; ++rank) expect(guardian.output(rank)).toBe('0\n1\n2\n3\n');
   });
 
-  it("shows the beginning of an interactive rank's line when its end is late", async () => {
+  it('the guardian sends the unfinished line of an interactive rank', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([
       { ...shell(0, 'printf "name? "; read name; echo "hello $name"'), stdinPipe: true, interactive: true },
@@ -74,7 +74,7 @@ describe('starting', () => {
     expect(guardian.output(1)).toBe('never whole\n');
   });
 
-  it('binds a rank to its CPUs, and names the step when that cannot be', async () => {
+  it('the guardian binds a rank to its CPUs, and the binding step fails for a missing CPU', async () => {
     await using guardian = new GuardianDriver();
     const rank = rankOf(0, 'grep', 'Cpus_allowed_list', '/proc/self/status');
     guardian.start([
@@ -90,7 +90,7 @@ describe('starting', () => {
     });
   });
 
-  it('says exactly why a program does not start, and starts the others', async () => {
+  it('the guardian reports the errno and step of each failed start and starts the other ranks', async () => {
     await using guardian = new GuardianDriver();
     const directory = mkdtempSync(join(tmpdir(), 'guardian-'));
     const plain = join(directory, 'plain');
@@ -120,7 +120,7 @@ describe('starting', () => {
     expect(guardian.exit(6)).toMatchObject({ exitCode: 0 });
   });
 
-  it('gives a script without #! to the shell', async () => {
+  it('the guardian runs a script without #! with the shell', async () => {
     await using guardian = new GuardianDriver();
     const script = join(mkdtempSync(join(tmpdir(), 'guardian-')), 'script');
     writeFileSync(script, 'echo "$0 $1"\n', { mode: 0o755 });
@@ -129,7 +129,7 @@ describe('starting', () => {
     expect(guardian.output(0)).toBe(`${script} argument\n`);
   });
 
-  it('starts 32 programs again and again without ever hanging', async () => {
+  it('the guardian starts 32 programs forty times without a hang', async () => {
     for (let turn = 0; turn < 40; ++turn) {
       await using guardian = new GuardianDriver();
       guardian.start(Array.from({ length: 32 }, (_, rank) => rankOf(rank, '/bin/true')));
@@ -139,8 +139,8 @@ describe('starting', () => {
   });
 });
 
-describe('output', () => {
-  it('hands on 100000 short lines whole and in order', async () => {
+describe('output of ranks', () => {
+  it('the guardian sends 100000 short lines complete and in order', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([rankOf(0, 'seq', '100000'), shell(1, 'seq 100000 >&2')]);
     await guardian.allExited(2);
@@ -150,7 +150,7 @@ describe('output', () => {
     expect(guardian.of(FrameKind.output, 0).some(({ flags }) => (flags & OUTPUT_PARTIAL) !== 0)).toBe(false);
   });
 
-  it('hands on a line of 3 MB without an end in pieces', async () => {
+  it('the guardian sends a line of 3 MB in pieces', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([shell(0, 'head -c 3000000 /dev/zero | tr "\\0" x')]);
     await guardian.allExited(1);
@@ -160,7 +160,7 @@ describe('output', () => {
     ).toBeGreaterThan(3);
   });
 
-  it('keeps a line together that comes in pieces, and sends what has no newline at the end', async () => {
+  it('the guardian joins the pieces of a line and sends an unfinished last line', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([shell(0, 'for i in 1 2 3; do printf $i; sleep 0.02; done; echo; printf end')]);
     await guardian.allExited(1);
@@ -170,7 +170,7 @@ describe('output', () => {
     await guardian.until(() => guardian.outputEnded(0));
   });
 
-  it('stops the rank when the credit is spent, and loses nothing', async () => {
+  it('output stops when the credit is used up, and no byte is lost', async () => {
     await using guardian = new GuardianDriver();
     const total = 2_000_000;
     guardian.start([shell(0, `head -c ${total} /dev/zero | tr "\\0" "\\n"; echo done >&2`)], { outputCredit: 100_000 });
@@ -195,7 +195,7 @@ describe('output', () => {
     expect(guardian.output(0, 'stderr')).toBe('done\n');
   });
 
-  it('heeds no signal: a resource manager that ends a job sends them to every process', async () => {
+  it('signals to the guardian itself have no effect', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([shell(0, "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done")]);
     await guardian.until(() => guardian.output(0) === 'ready\n');
@@ -205,7 +205,7 @@ describe('output', () => {
     expect(await guardian.end()).toBe(0);
   });
 
-  it('answers signals, deaths and heartbeats while nobody takes output', async () => {
+  it('the guardian handles signals, exits and heartbeats while nobody reads the output', async () => {
     await using guardian = new GuardianDriver();
     const silent = [1, 2].map((rank) => rankOf(rank, 'sleep', '1000'));
     guardian.start([rankOf(0, 'yes'), ...silent], { outputCredit: 200_000 });
@@ -227,7 +227,7 @@ describe('output', () => {
     expect(await guardian.end()).toBe(0);
   });
 
-  it('reports an exit although a grandchild holds the pipe, and hands on what that one writes later', async () => {
+  it('the guardian reports an exit while a grandchild holds the pipe, and sends its later output', async () => {
     await using guardian = new GuardianDriver();
     const fifo = join(mkdtempSync(join(tmpdir(), 'guardian-')), 'go');
     guardian.start([
@@ -242,8 +242,8 @@ describe('output', () => {
   });
 });
 
-describe('input', () => {
-  it('feeds rank 0 and gives credit as it is taken', async () => {
+describe('input of ranks', () => {
+  it('the guardian writes stdin to rank 0 and grants credit for the bytes written', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([{ ...rankOf(0, 'wc', '-c'), stdinPipe: true }, rankOf(1, 'wc', '-c')]);
     const chunk = Buffer.alloc(300_000, 'x');
@@ -256,7 +256,7 @@ describe('input', () => {
     expect(credit).toBe(1_200_000);
   });
 
-  it('takes input for ever from who writes to a rank that does not read', async () => {
+  it('the guardian grants credit for the input of a rank that closed its stdin', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([{ ...shell(0, 'exec <&-; sleep 1000'), stdinPipe: true }]);
     const credited = () =>
@@ -269,11 +269,11 @@ describe('input', () => {
   });
 });
 
-describe('the end', () => {
+describe('end of ranks', () => {
   const hardToKill =
     "trap '' TERM INT HUP; (setsid sleep 1000 &) ; setsid sh -c 'setsid sleep 1000 & sleep 1000' & (sh -c '(sleep 1000 &) ; exit' ) ; echo ready; sleep 1000; sleep 1000";
 
-  it('kills sessions, double forks and ranks that ignore signals', async () => {
+  it('the guardian kills sessions, double forks and ranks that ignore signals', async () => {
     await using guardian = new GuardianDriver();
     const { environment, survivors } = mark();
     guardian.start(
@@ -290,7 +290,7 @@ describe('the end', () => {
     expect(guardian.frames.at(-1)?.kind).toBe(FrameKind.ended);
   });
 
-  it('leaves nothing behind when the agent vanishes', async () => {
+  it('no process remains when the agent disappears', async () => {
     const guardian = new GuardianDriver();
     const { environment, survivors } = mark();
     guardian.start(
@@ -304,7 +304,7 @@ describe('the end', () => {
     expect(survivors()).toBe(0);
   });
 
-  it('takes its ranks along when its warden is killed, and does not pass that for their own ends', async () => {
+  it('ranks die with a killed warden, and the guardian does not report their exits', async () => {
     const guardian = new GuardianDriver();
     guardian.start([rankOf(0, 'sleep', '1000'), rankOf(1, 'sleep', '1000')]);
     await guardian.until(() => guardian.of(FrameKind.spawned).length === 2);
@@ -316,7 +316,7 @@ describe('the end', () => {
     await expect.poll(() => pids.filter(alive)).toEqual([]);
   });
 
-  it('ends the ranks when the agent is silent for longer than the lease, not before, and not while it is suspended', async () => {
+  it('the guardian ends the ranks when the lease expires, and not while the lease is suspended', async () => {
     const guardian = new GuardianDriver();
     const { environment, survivors } = mark();
     guardian.start([shell(0, hardToKill)], { leaseMs: 300 }, environment);
@@ -337,7 +337,7 @@ describe('the end', () => {
     expect(survivors()).toBe(0);
   });
 
-  it('signals one rank, or all, with their process groups', async () => {
+  it('the guardian signals the process group of one rank or of all ranks', async () => {
     await using guardian = new GuardianDriver();
     const script = 'trap "echo got" USR1; echo ready; while :; do sleep 0.01; done';
     guardian.start([shell(0, script), shell(1, script)]);
@@ -351,7 +351,7 @@ describe('the end', () => {
     expect(await guardian.end()).toBe(0);
   });
 
-  it('delivers what was written before the end, however late the credit comes', async () => {
+  it('the guardian sends the output written before the end when the credit arrives late', async () => {
     await using guardian = new GuardianDriver();
     guardian.start([shell(0, 'seq 100; echo written >&2; sleep 1000')], { outputCredit: 0 });
     await guardian.until(() => guardian.of(FrameKind.spawned).length === 1);
@@ -370,7 +370,7 @@ describe('the end', () => {
     expect(guardian.exit(0)).toMatchObject({ signalNumber: SIGKILL });
   });
 
-  it('removes the runtime directory, and follows no link out of it', async () => {
+  it('the guardian removes the runtime directory without following symbolic links', async () => {
     const outside = mkdtempSync(join(tmpdir(), 'guardian-outside-'));
     writeFileSync(join(outside, 'keep'), '');
     const directory = mkdtempSync(join(tmpdir(), 'guardian-'));
@@ -388,15 +388,15 @@ describe('the end', () => {
   });
 });
 
-describe('nonsense', () => {
+describe('invalid frames', () => {
   const cases: readonly [string, (guardian: GuardianDriver) => void][] = [
-    ['bytes that are no frame', (guardian) => guardian.raw(Buffer.alloc(64, 0xee))],
-    ['a frame of a kind that is not for it', (guardian) => guardian.send(FrameKind.hello)],
+    ['a byte sequence that is no frame', (guardian) => guardian.raw(Buffer.alloc(64, 0xee))],
+    ['a frame of an unexpected kind', (guardian) => guardian.send(FrameKind.hello)],
     ['a payload of the wrong size', (guardian) => guardian.send(FrameKind.signal, { payload: Buffer.alloc(3) })],
-    ['an order that is cut short', (guardian) => guardian.send(FrameKind.spawn, { payload: Buffer.alloc(10) })],
+    ['a truncated order', (guardian) => guardian.send(FrameKind.spawn, { payload: Buffer.alloc(10) })],
     ['a second order', (guardian) => guardian.start([rankOf(5, '/bin/true')])],
   ];
-  it.each(cases)('%s ends the ranks, with a sentence', async (_name, offend) => {
+  it.each(cases)('%s makes the guardian end the ranks and print an error', async (_name, offend) => {
     const guardian = new GuardianDriver();
     const { environment, survivors } = mark();
     guardian.start([rankOf(0, 'sleep', '1000')], {}, environment);

@@ -17,7 +17,7 @@ async function hang(steering: Steering) {
   return { second, third, waiting: [first.allReduce(1, 2), third.allReduce(1, 2)], all: ranks };
 }
 
-it('names the rank that has not come, and lets it come', async () => {
+it('the hang report names the missing rank, and the job continues when it arrives', async () => {
   await using steering = await Steering.open();
   await using command = Command.start([...after, '-n', '3', ...steering.options, steering.program]);
   const { second, waiting, all } = await hang(steering);
@@ -34,7 +34,7 @@ it('names the rank that has not come, and lets it come', async () => {
   expect({ status, lines: stderr.match(/no progress/g)?.length }).toEqual({ status: 0, lines: 1 });
 });
 
-it('names a rank whose process is stopped', async () => {
+it('the hang report names a rank whose process is stopped', async () => {
   await using steering = await Steering.open();
   await using command = Command.start([...after, '-n', '3', ...steering.options, steering.program]);
   const { second, waiting } = await hang(steering);
@@ -46,7 +46,7 @@ it('names a rank whose process is stopped', async () => {
   await Promise.allSettled(waiting);
 });
 
-it('ends the job with --on-hang abort', async () => {
+it('--on-hang abort ends the job with 124', async () => {
   await using steering = await Steering.open();
   const options = ['--json', '--on-hang', 'abort', ...after];
   await using command = Command.start([...options, '-n', '3', ...steering.options, steering.program]);
@@ -61,7 +61,7 @@ it('ends the job with --on-hang abort', async () => {
   });
 });
 
-it('is silent with --on-hang ignore', async () => {
+it('--on-hang ignore suppresses the hang report', async () => {
   await using steering = await Steering.open();
   await using command = Command.start([
     ...after,

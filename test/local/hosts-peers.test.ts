@@ -37,12 +37,12 @@ describeIf(
   missing('pdsh'),
   'pdsh',
   () => {
-    it('names the same hosts', () => {
+    it('pdsh reads the same hosts from a list as ncclrun', () => {
       for (const list of lists) expect(namedByPdsh(list).toSorted(), list).toEqual(ours(list).toSorted());
       expect(ours('n[08-11],m[98-101]')).toEqual(namedByPdsh('n[08-11],m[98-101]'));
     });
 
-    it('reads what we write for it', async () => {
+    it('pdsh reads the lists that ncclrun hosts --to pdsh writes', async () => {
       for (const list of lists.slice(0, 5)) {
         expect(namedByPdsh(await written(list, 'pdsh')).toSorted(), list).toEqual(ours(list).toSorted());
       }
@@ -65,14 +65,14 @@ describeIf(
         .trim()
         .split('\n');
 
-    it('names the same hosts, in the same order', () => {
+    it('scontrol reads the same hosts in the same order as ncclrun', () => {
       const atTheEnd = lists.filter((list) => !/\][^,[]/u.test(list));
       for (const list of [...atTheEnd, 'a[01-04,07]', 'r[1-2]n[08-11]', 'm[98-101],b']) {
         expect(ours(list), list).toEqual(theirs(list));
       }
     });
 
-    it('reads what we write for it, whatever the names', async () => {
+    it('scontrol reads the lists that ncclrun hosts --to slurm writes', async () => {
       for (const list of [...lists.slice(0, 5), 'b[1-2]c,10.0.0.[1-3]']) {
         expect(theirs(await written(list, 'slurm')), list).toEqual(ours(list));
       }

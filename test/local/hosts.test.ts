@@ -28,7 +28,7 @@ async function refused(...argv: string[]): Promise<string> {
 }
 
 describe('ncclrun hosts', () => {
-  it('shows who has how many slots, and why', async () => {
+  it('ncclrun hosts shows the slots of each host and their source', async () => {
     const { stdout } = await succeeds('hosts', 'hosts');
     expect(stdout.split('\n')).toEqual([
       'node[01-02,04]   8 slots each           hosts:1, one of node[01-04]',
@@ -46,21 +46,21 @@ describe('ncclrun hosts', () => {
     ['horovod', 'node01:8,node02:8,node04:8,big:16\n', 'users: big'],
     ['slurm', 'node[01-02,04],big TASKS_PER_NODE=8(x3),16\n', 'users: big'],
     ['pdsh', 'node[01-02,04],alice@big\n', 'numbers of slots: node[01-02,04], big'],
-  ])('writes %s', async (grammar, text, lost) => {
+  ])('ncclrun hosts writes the %s grammar and reports what it lacks', async (grammar, text, lost) => {
     const { stdout, stderr } = await succeeds('hosts', 'hosts', '--to', grammar);
     expect(stdout).toBe(text);
     if (lost === '') expect(stderr).toBe('');
     else expect(stderr).toContain(`ncclrun: not written, ${grammar} has no ${lost}`);
   });
 
-  it('writes JSON', async () => {
+  it('ncclrun hosts --json writes JSON', async () => {
     const { stdout } = await succeeds('hosts', 'hosts', '--json');
     const host = { user: 'alice', name: 'big', slots: 16, maxSlots: 32, port: null, devices: null, local: false };
     expect(JSON.parse(stdout)).toMatchObject({ schemaVersion: 1, hosts: [{}, {}, {}, host] });
     expect((await succeeds('hosts', 'hosts', '--to', 'json')).stdout).toBe(stdout);
   });
 
-  it('counts', async () => {
+  it('--count prints the number of hosts or slots', async () => {
     expect((await succeeds('hosts', 'hosts', '--count')).stdout).toBe('4\n');
     expect((await succeeds('hosts', 'hosts', '--count=slots')).stdout).toBe('40\n');
     const partly = await succeeds('hosts', 'a:2,b', '--count=slots');
@@ -69,7 +69,7 @@ describe('ncclrun hosts', () => {
     expect((await succeeds('hosts', 'a:2,b', '--slots', '8', '--count=slots')).stdout).toBe('10\n');
   });
 
-  it('takes a list, standard input, and the options of a run', async () => {
+  it('ncclrun hosts reads a list, standard input and the options of a job', async () => {
     expect((await succeeds('hosts', 'n[08-11]:2', '--to', 'mpich')).stdout).toBe('n08:2\nn09:2\nn10:2\nn11:2\n');
     expect((await succeeds('hosts', '-H', 'n1', '--to', 'mpich')).stdout).toBe('n1\n');
     expect((await succeeds('hosts', 'hosts', '-H', '+n0,+e:1', '--to', 'mpich')).stdout).toBe('node01:8\nnode02:8\n');
@@ -81,7 +81,7 @@ describe('ncclrun hosts', () => {
     expect(await command.outcome).toMatchObject({ status: 0, stdout: 'n[1-2]\n' });
   });
 
-  it('prints every sample, and what it prints reads the same', async () => {
+  it('every sample hostfile survives printing and reading again', async () => {
     for (const grammar of ['openmpi', 'mpich', 'deepspeed', 'horovod', 'slurm', 'pdsh']) {
       const sample = join(repository, 'hostfiles', grammar);
       const printed = await succeeds('hosts', sample, '--to', grammar);
@@ -92,7 +92,7 @@ describe('ncclrun hosts', () => {
     }
   });
 
-  it('does not take a mistyped file for a host', async () => {
+  it('ncclrun hosts does not mistake a misspelt file name for a host', async () => {
     expect(await refused('hosts', 'hostz')).toMatch(/there is no hostfile hostz[\s\S]*-H hostz/);
     expect(await refused('hosts', './a,b')).toContain('there is no hostfile ./a,b');
     expect(await refused('hosts', 'hosts', 'hosts')).toContain('one too many');
@@ -101,7 +101,7 @@ describe('ncclrun hosts', () => {
     expect(await refused('hosts', 'hosts', '--to', 'openmp')).toContain('openmpi');
   });
 
-  it('points at what is wrong, and refuses what would fill the memory', async () => {
+  it('ncclrun hosts shows the position of an error and rejects lists that exceed the limits', async () => {
     await writeFile(join(directory, 'wrong'), 'node1 slots=8\nnode[1-3 slots=8\n');
     expect(await refused('hosts', 'wrong')).toMatch(
       /wrong:2:5: the "\[" of a range[\s\S]*\n {4}node\[1-3 slots=8\n {8}~/,
@@ -114,14 +114,14 @@ describe('ncclrun hosts', () => {
 
 const dry = async (...argv: string[]) => (await succeeds('--dry-run', ...argv, 'true')).stdout;
 
-describe('a run', () => {
-  it('maps ranges, tasks per node and relative hosts', async () => {
+describe('the mapping of a job', () => {
+  it('a job maps ranges, slots per host and relative hosts', async () => {
     expect(await dry('-w', 'n[08-09]:2')).toMatch(/n08 {2}.*ranks 0-1[\s\S]*n09 {2}.*ranks 2-3/);
     expect(await dry('--hostfile', 'hosts', '-H', '+n1,+e:1')).toMatch(/node02 .*ranks 0-7[\s\S]*node01 .*ranks 8-15/);
     expect(await dry('-w', '^hosts', '-n', '9')).toMatch(/node01 .*ranks 0-7[\s\S]*node02 .*rank 8/);
   });
 
-  it('--include and --exclude choose hosts and slots', async () => {
+  it('--include and --exclude select hosts and slots', async () => {
     expect(await dry('-f', 'hosts', '--include', 'node02:0,5@node01')).toMatch(
       /node01 .*0-7[\s\S]*node02 .*8-9 .*\(0,5\)/,
     );
@@ -135,7 +135,7 @@ describe('a run', () => {
     );
   });
 
-  it('knows of this machine what its agent would say, without starting it', async () => {
+  it('--dry-run knows the slots of this machine without an agent', async () => {
     expect(await dry('-H', 'localhost')).toMatch(
       /^host {5}localhost {3}ranks? 0.* slots? \(localhost has \d+ (GPUs|cores and no GPU)\)$/m,
     );
@@ -147,7 +147,7 @@ describe('a run', () => {
     expect(await dry('-n', '2', '--map-by', 'numa')).toContain('ranks 0-1');
   });
 
-  it('reads the variables as it reads the flags', async () => {
+  it('environment variables select hosts like the options', async () => {
     const environment = {
       NCCLRUN_HOSTFILE: 'hosts',
       NCCLRUN_INCLUDE: 'node01:0,2@node02',
@@ -157,7 +157,7 @@ describe('a run', () => {
     expect(stdout).toMatch(/node01 .*0-1 .*\(0,2\)[\s\S]*node02 .*2-9/);
   });
 
-  it('takes its hostfile from standard input or a pipe', async () => {
+  it('a job reads its hostfile from standard input or a pipe', async () => {
     await using command = Command.start(['--hostfile', '-', '-l', 'echo', 'here'], { directory, stdin: 'pipe' });
     command.process.stdin?.end('localhost slots=2\n');
     const { status, stdout } = await command.outcome;
@@ -195,7 +195,7 @@ describe('a run', () => {
 });
 
 describe('--explain', () => {
-  it('says where hosts and slots come from, and starts nothing', async () => {
+  it('--explain shows the source of hosts and slots and starts nothing', async () => {
     const { stdout } = await succeeds('-f', 'hosts', '-H', 'node01:2,big', '-n', '4', '--explain', 'false');
     expect(stdout.split('\n')).toEqual([
       expect.stringMatching(/^command {2}ncclrun .*false$/),
@@ -212,14 +212,14 @@ describe('--explain', () => {
     ]);
   });
 
-  it('needs no program', async () => {
+  it('--explain works without a program', async () => {
     expect((await succeeds('-H', 'a:2,b', '--explain')).stdout).toMatch(
       /^a {3}2 slots.*-H\nb {3}a slot per GPU, else per core +-H$/m,
     );
     expect((await succeeds('--explain')).stdout).toContain('no hosts given: this machine');
   });
 
-  it('is in the JSON of a dry run too', async () => {
+  it('the JSON of a dry run contains the explanation', async () => {
     const { stdout } = await succeeds('-f', 'hosts', '-H', 'big', '--explain', '--json', 'true');
     expect(JSON.parse(stdout)).toMatchObject({
       hosts: [{ name: 'big', origin: { host: 'hosts:2; picked by -H', text: 'stated at hosts:2' } }],

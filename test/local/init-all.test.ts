@@ -15,13 +15,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each(['1', '2'])('in %s processes: ranks of one thread and of a thread each', async (processes) => {
+it.each(['1', '2'])('ncclCommInitAll and one thread per rank work in %s processes of a job', async (processes) => {
   const { status, stdout, stderr } = await Command.run(['-n', processes, program]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout.match(/ok\n/g)).toHaveLength(Number(processes));
 });
 
-it('outside a job, with a private agent', () => {
+it('ncclCommInitAll works outside a job with a private agent', () => {
   const { status, stdout, stderr } = spawnSync(program, { encoding: 'utf8' });
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n/), stderr: '' });
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it('names the rank that did not join the communicator of the job, and ends the job with 124', async () => {
+it('--init-timeout ends the job with 124 and names the rank that did not join', async () => {
   const result = await Command.result(['-n', '3', '--init-timeout', '0.7', program, 'job']);
   expect(result).toMatchObject({ ok: false, exitCode: 124, reason: 'init-timeout' });
   expect(result.failures).toMatchObject([
@@ -25,7 +25,7 @@ it('names the rank that did not join the communicator of the job, and ends the j
   );
 });
 
-it('tells the last words of the missing rank', async () => {
+it('the failure contains the last stderr lines of the missing rank', async () => {
   const script = `if [ $RANK = 2 ]; then echo "out of licences" >&2; exec sleep 1000; fi; exec ${program} job`;
   const { failures, outcome } = await Command.result(['-n', '3', '--init-timeout', '0.7', 'sh', '-c', script]);
   expect(failures).toMatchObject([{ type: 'init-timeout', stderr: { rank: 2, tail: ['out of licences'] } }]);
@@ -37,7 +37,7 @@ it('tells the last words of the missing rank', async () => {
   );
 });
 
-it('holds for every communicator, and may come from the environment', async () => {
+it('NCCLRUN_INIT_TIMEOUT applies to every communicator', async () => {
   const environment = { NCCLRUN_INIT_TIMEOUT: '0.7' };
   const { exitCode, failures } = await Command.result(['-n', '3', program], { environment });
   expect({ exitCode, failures }).toMatchObject({
@@ -46,7 +46,7 @@ it('holds for every communicator, and may come from the environment', async () =
   });
 });
 
-it('does not concern a communicator whose ranks have come', async () => {
+it('--init-timeout does not affect a communicator whose ranks have joined', async () => {
   const text =
     'const { init } = await import("ncclrun"); const comm = await init(); await comm.barrier(); await comm.close();';
   const options = ['-n', '2', '--init-timeout', '30', process.execPath, '--input-type=module', '-e', text];

@@ -15,39 +15,39 @@ const cases = readdirSync(topics).flatMap((file) =>
 const ending = 'terminatedWhileJoining';
 
 describe('a communicator', () => {
-  it.each(cases.filter((name) => name !== ending))('%s', async (name) => {
+  it.each(cases.filter((name) => name !== ending))('three ranks pass the case "%s"', async (name) => {
     const { status, stderr } = await Command.run(['-n', '3', program, name]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('that is still being joined does not take the process along when its worker thread ends', async () => {
+  it('the process survives when a worker thread ends while its communicator joins', async () => {
     const { status, stderr } = await Command.run(['-n', '1', program, ending]);
     // The rank itself ended well; that it left a communicator half joined may be held against the job.
     expect(stderr).not.toMatch(/died of/);
     expect([0, 125]).toContain(status);
   });
 
-  it('works alone', async () => {
+  it('a communicator of one rank works', async () => {
     for (const name of [
-      'describes',
-      'reduces',
-      'gathers, scatters, broadcasts and reduces to one',
-      'averages, and multiplies before it sums',
-      'exchanges',
+      'the communicator describes itself',
+      'reductions give exact results',
+      'gather, scatter, broadcast and reduce are exact',
+      'averages and pre-multiplied sums are exact',
+      'ranks exchange messages',
     ]) {
       const { status, stderr } = await Command.run(['-n', '1', program, name]);
       expect({ name, status, stderr }).toEqual({ name, status: 0, stderr: '' });
     }
   });
 
-  it('writes what crosses into native code, where NCCLRUN_TRACE_NATIVE asks for it', async () => {
+  it('NCCLRUN_TRACE_NATIVE logs every call into native code', async () => {
     const { status, stderr } = await Command.run([
       '-n',
       '1',
       '-x',
       'NCCLRUN_TRACE_NATIVE=1',
       program,
-      'may end without closing',
+      'a program may end without closing',
     ]);
     expect(status).toBe(0);
     expect(stderr).toMatch(/^ncclrun native \[\d+\] commInit\(Uint8Array\(128 bytes\), 1, 0, null\) took [\d.]+ us$/m);
@@ -56,8 +56,8 @@ describe('a communicator', () => {
     );
   });
 
-  it('cannot be made outside a job, and says how to start', () => {
-    const { status, stderr } = spawnSync(process.execPath, [program, 'describes'], {
+  it('init() fails outside a job and names the ncclrun command', () => {
+    const { status, stderr } = spawnSync(process.execPath, [program, 'the communicator describes itself'], {
       env: { PATH: process.env['PATH'] },
       encoding: 'utf8',
     });

@@ -14,11 +14,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each([...callsOnLeft, 'nodeBarrier'])('%s with a rank that has left in order is told so', async (call) => {
+it.each([...callsOnLeft, 'nodeBarrier'])('%s reports ncclInvalidUsage for the rank that left', async (call) => {
   await callLeft(program, call, 'before', 2, ['-n', '2'], null);
 });
 
 it.each(['receive', 'send', 'allReduce', 'broadcast', 'nodeBarrier'])(
-  '%s of three ranks, of which one has left in order, is told so',
+  '%s on three ranks reports ncclInvalidUsage after one rank left',
   async (call) => callLeft(program, call, 'before', 3, ['-n', '3'], null),
 );

@@ -30,8 +30,8 @@ async function runtimeDirectoryOf(rank: SteerableRank): Promise<string> {
   return directory;
 }
 
-describe('children, daemons and setsid grandchildren are gone', () => {
-  it('after a rank failed', async () => {
+describe('children, daemons and setsid grandchildren of ranks', () => {
+  it('no process remains after a rank failed', async () => {
     await withHiddenProcesses(2, async (command, steering) => {
       const directory = await runtimeDirectoryOf(await steering.rank(0));
       await (await steering.rank(1)).exit(1);
@@ -41,7 +41,7 @@ describe('children, daemons and setsid grandchildren are gone', () => {
     });
   });
 
-  it('after every rank ended well', async () => {
+  it('no process remains after every rank exited with 0', async () => {
     await withHiddenProcesses(2, async (command, steering) => {
       for (const rank of await steering.ranks(2)) await rank.exit(0);
       expect((await command.outcome).status).toBe(0);
@@ -49,7 +49,7 @@ describe('children, daemons and setsid grandchildren are gone', () => {
     });
   });
 
-  it('after ^C', async () => {
+  it('no process remains after ^C', async () => {
     await withHiddenProcesses(2, async (command) => {
       command.signal('SIGINT');
       expect((await command.outcome).status).toBe(130);
@@ -57,7 +57,7 @@ describe('children, daemons and setsid grandchildren are gone', () => {
     });
   });
 
-  it('after kill -9 of the launcher', async () => {
+  it('no process remains after kill -9 of the launcher', async () => {
     await withHiddenProcesses(3, async (command, steering) => {
       const directory = await runtimeDirectoryOf(await steering.rank(0));
       killHard(command.pid);
@@ -66,7 +66,7 @@ describe('children, daemons and setsid grandchildren are gone', () => {
     });
   });
 
-  it('after kill -9 of the guardian, which is named', async () => {
+  it('no process remains after kill -9 of the guardian, which the launcher reports', async () => {
     await withHiddenProcesses(3, async (command) => {
       killHard(localGuardian(command));
       const { status, stderr } = await command.outcome;
@@ -76,7 +76,7 @@ describe('children, daemons and setsid grandchildren are gone', () => {
     });
   });
 
-  it('after kill -9 of launcher and guardian at once', async () => {
+  it('no process remains after kill -9 of launcher and guardian', async () => {
     await withHiddenProcesses(2, async (command, steering) => {
       const guardian = localGuardian(command);
       const ranks = await steering.ranks(2);
@@ -88,8 +88,8 @@ describe('children, daemons and setsid grandchildren are gone', () => {
   });
 });
 
-describe('the directory of a job whose launcher, warden and guardian were killed at once', () => {
-  it('is removed by a later job that lasts, that of a living job is not', async () => {
+describe('the runtime directory of a job whose launcher, warden and guardian were killed', () => {
+  it('a later job removes the directory and keeps that of a running job', async () => {
     await using doomed = await Steering.open();
     await using lasting = await Steering.open();
     await using killed = Command.start(['-n', '1', ...doomed.options, doomed.program]);
@@ -117,7 +117,7 @@ describe('the directory of a job whose launcher, warden and guardian were killed
 });
 
 describe('two jobs at once', () => {
-  it('do not disturb each other, whichever ends first and however', async () => {
+  it('two jobs at once do not disturb each other when one crashes', async () => {
     await using first = await Steering.open();
     await using second = await Steering.open();
     await using one = Command.start(['-n', '2', ...first.options, first.program]);
@@ -139,7 +139,7 @@ describe('two jobs at once', () => {
 
 const times = Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 40);
 // A job that hangs ends by its own --timeout and is told of; the limit of the whole is for a busy machine.
-it('never hangs over ranks that exit at once', { timeout: times * 1000 + 30_000 }, async () => {
+it('a job of 32 ranks that exit at once never hangs', { timeout: times * 1000 + 30_000 }, async () => {
   for (let round = 0; round < times; round++) {
     const { status, stderr } = await Command.run(['-n', '32', '--timeout', '20', '/bin/true']);
     expect({ round, status, stderr }).toEqual({ round, status: 0, stderr: '' });

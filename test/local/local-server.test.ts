@@ -106,7 +106,7 @@ function exitOf(child: ChildProcess): Promise<number | string | null> {
 }
 
 describe('frames', () => {
-  it('travel both ways, in order, with every field', async () => {
+  it('frames arrive in both directions, in order and with every field', async () => {
     const server = open();
     const { socket, frames, until } = client(server);
     const payload = Buffer.from('hello');
@@ -137,7 +137,7 @@ describe('frames', () => {
     expect(server.of('closed')).toEqual([{ type: 'closed', connection: 1, reason: '' }]);
   });
 
-  it('to a peer that reads nothing do not block anybody', async () => {
+  it('a peer that does not read does not block other connections', async () => {
     const server = open();
     const stuck = client(server);
     stuck.socket.pause();
@@ -153,7 +153,7 @@ describe('frames', () => {
     other.socket.destroy();
   });
 
-  it('are all kept, and the sender slowed, while the event loop is busy', async () => {
+  it('no frame is lost and memory stays bounded while the event loop is busy', async () => {
     const server = open(8 << 20);
     const script = `
       import { connect } from 'node:net';
@@ -173,21 +173,21 @@ describe('frames', () => {
   });
 });
 
-describe('bytes that are no frames', () => {
+describe('invalid frames', () => {
   const cases: readonly [string, Buffer, RegExp][] = [
-    ['of another version', Buffer.alloc(16, 9), /no frame: version 9, ours is 1/],
+    ['a frame of another version', Buffer.alloc(16, 9), /no frame: version 9, ours is 1/],
     [
-      'too large',
+      'a frame that is too large',
       encodeFrame(makeFrame(FrameKind.gather, { payload: Buffer.alloc(1025) })),
       /1025 bytes; 1024 is the most/,
     ],
     [
-      'cut short',
+      'a truncated frame',
       encodeFrame(makeFrame(FrameKind.gather, { payload: Buffer.alloc(10) })).subarray(0, 20),
       /inside a frame, after 20/,
     ],
   ];
-  it.each(cases)('%s close that connection with a reason, and no other', async (_name, bytes, reason) => {
+  it.each(cases)('%s closes only its own connection', async (_name, bytes, reason) => {
     const server = open(1024);
     const other = client(server);
     await server.until(() => server.of('connected').length === 1);
@@ -201,8 +201,8 @@ describe('bytes that are no frames', () => {
   });
 });
 
-describe('who is there', () => {
-  it('tells of the death of a process whose child still holds its socket', async () => {
+describe('connected processes', () => {
+  it('the server reports the death of a process whose child still holds the socket', async () => {
     const server = open();
     const script = `
       import { connect } from 'node:net';
@@ -224,7 +224,7 @@ describe('who is there', () => {
     expect(server.events.map(({ type }) => type)).toEqual(['connected', 'died', 'closed']);
   });
 
-  it('tells of a death after a clean end too', async () => {
+  it('the server reports the death of a process that disconnected before', async () => {
     const server = open();
     const child = node(
       `import { connect } from 'node:net';
@@ -238,7 +238,7 @@ describe('who is there', () => {
     await server.until(() => server.of('died').length === 1);
   });
 
-  it.runIf(process.getuid?.() === 0)('admits no other user, even where the file would', async () => {
+  it.runIf(process.getuid?.() === 0)('the server rejects another user despite mode 0666', async () => {
     const server = open();
     expect(statSync(server.path).mode & 0o777).toBe(0o600);
     chmodSync(server.path, 0o666);
@@ -268,7 +268,7 @@ describe('who is there', () => {
 });
 
 describe('the server', () => {
-  it('disconnects after what was sent, and hears no more of it', async () => {
+  it('a disconnect sends what was queued and reports no further event', async () => {
     const server = open();
     const { socket, frames, until } = client(server);
     await server.until(() => server.of('connected').length === 1);
@@ -279,7 +279,7 @@ describe('the server', () => {
     expect(server.of('closed')).toEqual([]);
   });
 
-  it('closes once, removes its file, and names later use', async () => {
+  it('a server closes once, removes its file and rejects later use', async () => {
     const server = open();
     const { socket, until } = client(server);
     await server.until(() => server.of('connected').length === 1);
@@ -291,7 +291,7 @@ describe('the server', () => {
     expect(() => server.send(1, 1)).toThrow(expect.objectContaining(closed));
   });
 
-  it('refuses what it cannot do, with the reason', () => {
+  it('the server rejects invalid paths, descriptors and arguments with the reason', () => {
     const server = open();
     const listen = (path: string) => () => native.localServerOpen(path, 1024, () => undefined);
     expect(listen(server.path)).toThrow(
@@ -309,7 +309,7 @@ describe('the server', () => {
     native.close(handle);
   });
 
-  it('does not lose exceptions of the function that it calls', async () => {
+  it('an exception of the event callback reaches the process', async () => {
     const script = `
       const { loadNative } = await import(${JSON.stringify(LOAD)});
       import { connect } from 'node:net';
@@ -321,11 +321,11 @@ describe('the server', () => {
   });
 
   const ends: readonly [string, string][] = [
-    ['by itself, since an open server keeps nobody alive', ''],
-    ['by process.exit', 'process.exit(0);'],
-    ['with a garbage collection', 'globalThis.gc?.();'],
+    ['when nothing else keeps it alive', ''],
+    ['with process.exit', 'process.exit(0);'],
+    ['after a garbage collection', 'globalThis.gc?.();'],
   ];
-  it.each(ends)('lets a process end %s', async (_name, end) => {
+  it.each(ends)('an open server lets its process end %s', async (_name, end) => {
     const script = `
       import { connect } from 'node:net';
       const { loadNative } = await import(${JSON.stringify(LOAD)});
@@ -338,7 +338,7 @@ describe('the server', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  it('ends with its worker thread', async () => {
+  it('the server ends with its worker thread', async () => {
     const path = join(mkdtempSync(join(tmpdir(), 'server-')), 'socket');
     const script = `
       import { Worker } from 'node:worker_threads';
@@ -362,7 +362,7 @@ describe('the server', () => {
 });
 
 describe('shared memory', () => {
-  it('raises the abort word once', () => {
+  it('segmentAbort raises the abort flag once', () => {
     const segment = native.segmentCreate(65536);
     const raise = (offset: number) => native.segmentAbort(segment, offset, 1024, 4, 2, 6, 'rank 2 died');
     expect(raise(0)).toBe(true);
@@ -374,7 +374,7 @@ describe('shared memory', () => {
     expect(() => native.close(segment)).toThrow('handle was closed before');
   });
 
-  it('keeps a telemetry page readable after its handle', () => {
+  it('a telemetry page stays readable after its handle is closed', () => {
     const { handle, view } = native.telemetryCreate();
     expect(view.length).toBe(8192);
     native.close(handle);
@@ -382,7 +382,7 @@ describe('shared memory', () => {
     expect(view[17]).toBe(4);
   });
 
-  it('refuses what is no memory', () => {
+  it('segmentCreate and sealedMemory reject invalid arguments', () => {
     expect(() => native.segmentCreate(2 ** 60)).toThrow(/bytes is not a whole number in range/);
     expect(() => callWith('sealedMemory', null)).toThrow('bytes is not a typed array or DataView');
   });

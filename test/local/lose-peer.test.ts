@@ -15,6 +15,6 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each(dyingStates)('%s: the others are told who died, and build a communicator of their own', (state) =>
+it.each(dyingStates)('the survivors learn who died and form a new communicator (%s)', (state) =>
   losePeer(program, state, ['-n', '3'], `(?:localhost|${hostname()})`, null),
 );

@@ -34,20 +34,20 @@ async function rings(ranks: number, variables: Readonly<Record<string, string>>)
 }
 
 describe('ranks on a topology file', () => {
-  it('go round by its NVLinks, on as many channels as are asked for', async () => {
+  it('rings follow the NVLinks on the requested number of channels', async () => {
     expect(await rings(4, {})).toEqual(new Map([[0, [0, 1, 2, 3]]]));
     const around = await rings(4, { NCCL_TOPO_FILE: topology, NCCL_MIN_NCHANNELS: '4' });
     expect(new Set(around.keys())).toEqual(new Set([0, 1, 2, 3]));
     for (const ring of around.values()) expect(['0,2,1,3', '0,3,1,2']).toContain(ring.join());
   });
 
-  it('use its first GPUs, and lie in order where it has too few', async () => {
+  it('ranks use the first GPUs, and stay in rank order when there are too few GPUs', async () => {
     const few = await rings(3, { NCCL_TOPO_FILE: topology });
     expect(few.get(0)).toHaveLength(3);
     expect(await rings(5, { NCCL_TOPO_FILE: topology })).toEqual(new Map([[0, [0, 1, 2, 3, 4]]]));
   });
 
-  it('stand for parts of GPUs, and for GPUs of which the file says nothing', async () => {
+  it('ranks may share parts of a GPU or use GPUs that the file does not describe', async () => {
     const parts = join(directory, 'parts.xml');
     await writeFile(parts, PARTS);
     expect((await rings(4, { NCCL_TOPO_FILE: parts })).get(0)?.toSorted()).toEqual([0, 1, 2, 3]);
@@ -56,7 +56,7 @@ describe('ranks on a topology file', () => {
     expect((await rings(2, { NCCL_TOPO_FILE: template })).get(0)).toEqual([0, 1]);
   });
 
-  it('reduce along its tree', async () => {
+  it('the tree algorithm reduces along the tree of the file', async () => {
     const { status, stdout } = await run(4, { NCCL_TOPO_FILE: topology, NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' });
     expect(status).toBe(0);
     const used = (parseEdges(stdout).get(SIZE) ?? []).filter(({ sends, bytes }) => sends && bytes > 0);
@@ -67,7 +67,7 @@ describe('ranks on a topology file', () => {
       expect(['02', '20', '21', '12', '13', '31', '30', '03']).toContain(`${rank}${peer}`);
   });
 
-  it('write down the graphs, and take them from a file', async () => {
+  it('NCCL_GRAPH_DUMP_FILE writes the graphs and NCCL_GRAPH_FILE reads them', async () => {
     const dump = join(directory, 'graphs.xml');
     const found = await rings(4, { NCCL_TOPO_FILE: topology, NCCL_GRAPH_DUMP_FILE: dump });
     const written = await readFile(dump, 'utf8');
@@ -79,7 +79,7 @@ describe('ranks on a topology file', () => {
     expect(given).toEqual(other);
   });
 
-  it('are told of wrong files and values', async () => {
+  it('a job rejects invalid graph files and variable values', async () => {
     const graphs = await run(4, { NCCL_TOPO_FILE: topology, NCCL_GRAPH_FILE: join(directory, 'none.xml') });
     expect(graphs.status).toBe(125);
     expect(graphs.stderr).toContain('NCCL_GRAPH_FILE: ');

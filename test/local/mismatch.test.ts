@@ -14,11 +14,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each(mismatches)('%s', async (...mismatch) => {
+it.each(mismatches)('every rank names the rank whose call differs (%s)', async (...mismatch) => {
   await runMismatch(program, mismatch, ['-n', '3'], null);
 });
 
-it.each(['split', 'sum'] as const)('%s, where another rank finalizes', async (what) => {
+it.each(['split', 'sum'] as const)('a pending %s names the rank that called ncclCommFinalize', async (what) => {
   const finalizer = await compileWithEngine('test/rig/programs/finalize.c', directory);
   for (const line of await runFinalize(finalizer, what, ['-n', '3'], null))
     expect(line).toMatch(

@@ -18,15 +18,15 @@ async function expectOk(...argv: readonly string[]): Promise<void> {
   expect(stdout.match(/ok$/gm)).toHaveLength(2);
 }
 
-it.each(['after', 'before'])('forks %s the engine was used', async (when) => {
+it.each(['after', 'before'])('a process may fork %s it used the engine', async (when) => {
   await expectOk('-n', '2', await compileWithEngine('test/rig/programs/fork.c', directory), when);
 });
 
-it('threads with a communicator each, and two that take turns on one', async () => {
+it('threads may have a communicator each or take turns on one', async () => {
   await expectOk('-n', '2', await compileWithEngine('test/rig/programs/threads.c', directory));
 });
 
-it('dlclose and dlopen, with and without a communicator', async () => {
+it('dlclose and dlopen succeed with and without a communicator', async () => {
   const program = await compile('test/rig/programs/dlclose.c', directory);
   await expectOk('-n', '2', program, join(repository, 'build/libnccl.so.2'));
 });
@@ -35,21 +35,21 @@ it.each(['after', 'before'])('pthread_exit of the main thread %s the last destro
   await expectOk('-n', '2', await compileWithEngine('test/rig/programs/pthread-exit.c', directory), when);
 });
 
-it('a group that fails after a split or shrink counts none of them', async () => {
+it('a split or shrink in a failed group does not count', async () => {
   await expectOk('-n', '2', await compileWithEngine('test/rig/programs/failed-split.c', directory));
 });
 
-it('a full queue', async () => {
+it('a call on a full queue waits, or returns ncclInProgress without blocking', async () => {
   await expectOk('-n', '2', await compileWithEngine('test/rig/programs/queue.c', directory), directory);
 });
 
-describe('without ncclCommDestroy', () => {
+describe('a rank without ncclCommDestroy', () => {
   let program = '';
   beforeAll(async () => {
     program = await compileWithEngine('test/rig/programs/leave.c', directory);
   });
 
-  it.each(['return', 'exit', 'quick_exit', '_exit', 'handler'])('%s ends the rank, and well', async (way) => {
+  it.each(['return', 'exit', 'quick_exit', '_exit', 'handler'])('a rank that ends by %s exits with 0', async (way) => {
     const { status, stderr } = await Command.run([
       '-n',
       '3',
@@ -62,7 +62,7 @@ describe('without ncclCommDestroy', () => {
   });
 
   it.each(['return', 'exit', 'quick_exit', '_exit', 'handler', 'busy'])(
-    '%s where others wait: they are told',
+    'the waiting ranks fail when a rank ends by %s',
     async (way) => {
       const { stdout } = await Command.run([
         '-n',

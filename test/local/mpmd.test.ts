@@ -18,7 +18,7 @@ const say = [
 ];
 const sorted = (text: string) => text.trim().split('\n').toSorted();
 
-it('ranks go on counting; options before a program are its own', async () => {
+it('rank numbers continue across programs, and options apply to their own program', async () => {
   const second = ['-n', '2', '-x', 'WORD=b', '--wdir', directory, ...say, 'second'];
   const { status, stdout } = await Command.run(
     ['--tag-output=none', '-n', '1', '-x', 'WORD=a', ...say, 'first', ':', ...second, ':', '-n', '1', ...say, 'third'],
@@ -33,7 +33,7 @@ it('ranks go on counting; options before a program are its own', async () => {
   ]);
 });
 
-it('-genv is for all programs, NCCLRUN_EXPORT for those without an -x', async () => {
+it('-genv applies to all programs, and NCCLRUN_EXPORT to those without -x', async () => {
   const programs = ['-n', '1', ...say, 'first', ':', '-n', '1', '-x', 'OTHER=1', ...say, 'second'];
   const everywhere = await Command.run(['--tag-output=none', '-genv', 'WORD', 'g', ...programs]);
   expect(sorted(everywhere.stdout).map((line) => line.split(' ')[4])).toEqual(['g', 'g']);
@@ -42,7 +42,7 @@ it('-genv is for all programs, NCCLRUN_EXPORT for those without an -x', async ()
   expect(sorted(some.stdout).map((line) => line.split(' ')[4])).toEqual(['e', 'none']);
 });
 
-it("hands ':' to the last program after --", async () => {
+it('the last program receives a ":" that follows --', async () => {
   const { stdout } = await Command.run([
     '--tag-output=none',
     '-n',
@@ -60,13 +60,13 @@ it("hands ':' to the last program after --", async () => {
   expect(stdout).toBe('a : b\n');
 });
 
-it('programs of different kinds run in one job', async () => {
+it('programs of different languages run in one job', async () => {
   const typescript = join(import.meta.dirname, '../../examples/all-reduce.ts');
   const { status, stderr } = await Command.run(['-n', '1', typescript, ':', '-n', '2', 'node', typescript]);
   expect({ status, stderr }).toMatchObject({ status: 0 });
 });
 
-it('--dry-run prints every program as understood', async () => {
+it('--dry-run prints every program', async () => {
   const argv = ['--dry-run', '-H', 'a:2,b:2', '-np', '1', 'first', ':', '-np', '2', '-wd', '/d', 'second', 'x'];
   const { stdout } = await Command.run(argv);
   expect(stdout).toContain('ncclrun -n 1 -H a:2,b:2 first : -n 2 --wdir /d second x\n');
@@ -93,23 +93,48 @@ describe('-H of each program', () => {
 
   it.each<readonly [string, string, string | null, string[]]>([
     [
-      '+e: without ranks of the programs before',
+      '+e selects hosts without ranks of earlier programs',
       '-H +n0 A : -H +e:1 B : -H +e C',
       four,
       ['0 h1', '1 h2', '2 h3', '2 h4'],
     ],
-    ['+e: after a program for any host', '-n 2 A : -H +e B', four, ['0 h1', '0 h2', '1 h3', '1 h4']],
-    ['+e: named, and without a rank', '-n 1 -H +n0,+n1 A : -H +e:2 B', four, ['0 h1', '1 h2', '1 h3']],
-    ['+e: and named beside it', '-n 1 -H +n3 A : -H +n0,+e:1 B', four, ['0 h4', '1 h1', '1 h2']],
-    ['slots of a host in a hostfile', '-H h1:1 A : -H h1:2,h2:1 B', 'h1:4\nh2:4\n', ['0 h1', '1 h1', '1 h1', '1 h2']],
-    ['as many as there are, for each', '-n 1 -H h1:2 A : -n 1 -H h1:2 B', 'h1:2\n', ['0 h1', '1 h1']],
-    ['slots of a host in no file', '-H h1:1 A : -H h1:1,h2:1 B', null, ['0 h1', '1 h1', '1 h2']],
-    ['slots that the hostfile leaves open', '-H h1:3 A : -H h2:1 B', 'h1\nh2\n', ['0 h1', '0 h1', '0 h1', '1 h2']],
-  ])('%s', async (_name, argv, hostfile, expected) => {
+    ['+e skips the hosts that a program without -H filled', '-n 2 A : -H +e B', four, ['0 h1', '0 h2', '1 h3', '1 h4']],
+    [
+      '+e selects a host that an earlier -H names but does not use',
+      '-n 1 -H +n0,+n1 A : -H +e:2 B',
+      four,
+      ['0 h1', '1 h2', '1 h3'],
+    ],
+    ['+e may stand beside a named host', '-n 1 -H +n3 A : -H +n0,+e:1 B', four, ['0 h4', '1 h1', '1 h2']],
+    [
+      'programs share the slots of a host in a hostfile',
+      '-H h1:1 A : -H h1:2,h2:1 B',
+      'h1:4\nh2:4\n',
+      ['0 h1', '1 h1', '1 h1', '1 h2'],
+    ],
+    [
+      'each program may use as many slots as the host has',
+      '-n 1 -H h1:2 A : -n 1 -H h1:2 B',
+      'h1:2\n',
+      ['0 h1', '1 h1'],
+    ],
+    [
+      'programs add their slots of a host without a hostfile',
+      '-H h1:1 A : -H h1:1,h2:1 B',
+      null,
+      ['0 h1', '1 h1', '1 h2'],
+    ],
+    [
+      '-H sets the slots that the hostfile leaves open',
+      '-H h1:3 A : -H h2:1 B',
+      'h1\nh2\n',
+      ['0 h1', '0 h1', '0 h1', '1 h2'],
+    ],
+  ])('the hosts of each program follow its -H: %s', async (_name, argv, hostfile, expected) => {
     expect(await placed(hostfile, argv.split(' '))).toEqual(expected);
   });
 
-  it('no host is empty: the programs before are named as the reason', async () => {
+  it('the launcher explains that earlier programs used all hosts', async () => {
     const file = join(directory, 'hosts');
     await writeFile(file, four);
     const argv = ['--dry-run', '--hostfile', file, 'A', ':', '-H', '+e', 'B'];
@@ -120,7 +145,7 @@ describe('-H of each program', () => {
   });
 });
 
-it('a program that cannot be started is named', async () => {
+it('the launcher names a program that cannot be started', async () => {
   const { status, stderr } = await Command.run([
     '-n',
     '1',
@@ -138,7 +163,7 @@ it('a program that cannot be started is named', async () => {
   expect(lost.stderr).toMatch(new RegExp(`make ${directory}/none on`));
 });
 
-it('what cannot be meant is refused', async () => {
+it('the launcher rejects contradictory programs', async () => {
   for (const [argv, message] of [
     [['true', ':'], "no program after the ':'"],
     [[':', 'true'], "no program before the ':'"],

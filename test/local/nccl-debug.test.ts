@@ -12,7 +12,7 @@ import { noCompiler } from '../rig/gpu-programs.ts';
 
 const MISTAKE = 'NCCL WARN ncclAllReduce: datatype 99 does not exist';
 
-describeIf(noCompiler, 'NCCL’s variables', () => {
+describeIf(noCompiler, "NCCL's environment variables", () => {
   let directory = '';
   let program = '';
   let home = '';
@@ -32,22 +32,22 @@ describeIf(noCompiler, 'NCCL’s variables', () => {
     return outcome;
   }
 
-  it('nothing is written without NCCL_DEBUG', async () => {
+  it('the engine writes nothing without NCCL_DEBUG', async () => {
     expect((await run({})).stderr).toBe('');
   });
 
-  it('NCCL_DEBUG=VERSION writes the version once, by rank 0', async () => {
+  it('NCCL_DEBUG=VERSION makes rank 0 write the version once', async () => {
     expect((await run({ NCCL_DEBUG: 'VERSION' })).stderr).toMatch(/^NCCL version 2\.28\.9 \(ncclrun \S+\)\n$/);
   });
 
-  it('NCCL_DEBUG=WARN writes the sentence of every error, and nothing of what went well', async () => {
+  it('NCCL_DEBUG=WARN writes every error and no success', async () => {
     const lines = (await run({ NCCL_DEBUG: 'warn' })).stderr.trimEnd().split('\n');
     expect(lines.filter((line) => line.includes(MISTAKE))).toHaveLength(2);
     expect(lines).toHaveLength(3);
     expect(lines.find((line) => line.includes(MISTAKE))).toMatch(new RegExp(`^${hostname()}:\\d+:\\d+ NCCL WARN `));
   });
 
-  it('NCCL_DEBUG=INFO says what was chosen and why, also on the host device', async () => {
+  it('NCCL_DEBUG=INFO writes the device, the transports and the algorithms', async () => {
     const { stderr } = await run({ NCCL_DEBUG: 'INFO', NCCL_ALGO: 'ring' });
     expect(stderr).toContain('NCCL INFO NCCL_ALGO=ring, as the environment says');
     for (const rank of [0, 1]) {
@@ -68,17 +68,17 @@ describeIf(noCompiler, 'NCCL’s variables', () => {
     ['TUNING', /all_reduce: /, / is on the host device/],
     ['^TUNING', / is on the host device/, /all_reduce: /],
     ['init,env', / is on the host device/, /all_reduce: |by shared memory/],
-  ])('NCCL_DEBUG_SUBSYS=%s chooses what INFO is about', async (subsystems, has, lacks) => {
+  ])('NCCL_DEBUG_SUBSYS=%s filters the lines of INFO', async (subsystems, has, lacks) => {
     const { stderr } = await run({ NCCL_DEBUG: 'INFO', NCCL_DEBUG_SUBSYS: subsystems });
     expect(stderr).toMatch(has);
     expect(stderr).not.toMatch(lacks);
   });
 
-  it('NCCL_DEBUG=TRACE writes the program’s calls', async () => {
+  it('NCCL_DEBUG=TRACE writes the calls of the program', async () => {
     expect((await run({ NCCL_DEBUG: 'TRACE' })).stderr).toMatch(/NCCL CALL ncclAllReduce\(0x\w+,0x\w+,1,2,0,0x\w+,/);
   });
 
-  it('NCCL_DEBUG_FILE takes the lines, a file for each host and process', async () => {
+  it('NCCL_DEBUG_FILE creates a file per host and process', async () => {
     const logs = join(directory, 'logs');
     mkdirSync(logs);
     const { stderr } = await run({ NCCL_DEBUG: 'WARN', NCCL_DEBUG_FILE: join(logs, '100%%-%h-%p.%x') });
@@ -91,13 +91,13 @@ describeIf(noCompiler, 'NCCL’s variables', () => {
     }
   });
 
-  it('an NCCL_DEBUG_FILE that cannot be written to is named, and the lines go to stderr', async () => {
+  it('the engine reports an NCCL_DEBUG_FILE that it cannot write, and writes to stderr', async () => {
     const { stderr } = await run({ NCCL_DEBUG: 'WARN', NCCL_DEBUG_FILE: join(directory, 'none/log') });
     expect(stderr).toMatch(/NCCL WARN NCCL_DEBUG_FILE=.*: cannot write to .*none\/log: No such file or directory/);
     expect(stderr).toContain(MISTAKE);
   });
 
-  it('NCCL_CONF_FILE sets what the environment lacks, for planner and engine', async () => {
+  it('NCCL_CONF_FILE sets variables that the environment lacks, for planner and engine', async () => {
     const file = join(directory, 'nccl.conf');
     writeFileSync(file, '# of the cluster\nNCCL_DEBUG=INFO\nNCCL_ALGO=ring\nNCCL_PROTO=ll\nLD_PRELOAD=/nowhere.so\n');
     const { stderr } = await run({ NCCL_CONF_FILE: file, NCCL_PROTO: 'simple' });
@@ -105,7 +105,7 @@ describeIf(noCompiler, 'NCCL’s variables', () => {
     expect(stderr).not.toContain('nowhere');
   });
 
-  it('~/.nccl.conf is read, but not where NCCL_CONF_FILE names another file', async () => {
+  it('the engine reads ~/.nccl.conf unless NCCL_CONF_FILE names another file', async () => {
     writeFileSync(join(home, '.nccl.conf'), 'NCCL_DEBUG=VERSION\n');
     expect((await run({})).stderr).toContain('NCCL version');
     const other = join(directory, 'empty.conf');
@@ -113,7 +113,7 @@ describeIf(noCompiler, 'NCCL’s variables', () => {
     expect((await run({ NCCL_CONF_FILE: other })).stderr).toBe('');
   });
 
-  it('a ~/.nccl.conf that others may write to is not obeyed, with a sentence', async () => {
+  it('the engine ignores a ~/.nccl.conf that others may write to, and reports it', async () => {
     writeFileSync(join(home, '.nccl.conf'), 'NCCL_DEBUG=VERSION\n');
     chmodSync(join(home, '.nccl.conf'), 0o666);
     const { stderr } = await run({});
@@ -125,7 +125,7 @@ describeIf(noCompiler, 'NCCL’s variables', () => {
   it.each([
     ['0', '7\n7\n'],
     ['1', '0\n0\n'],
-  ])('NCCL_COMM_BLOCKING=%s decides whether ncclCommInitRank waits', async (blocking, returned) => {
+  ])('NCCL_COMM_BLOCKING=%s determines whether ncclCommInitRank waits', async (blocking, returned) => {
     expect((await run({ NCCL_COMM_BLOCKING: blocking }, 'begin')).stdout).toBe(returned);
   });
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it('init and a collective return, abort ends both, without the peer', async () => {
+it('init and a collective return without the peer, and abort ends both', async () => {
   const { status, stdout, stderr } = await Command.run(['-n', '2', program, directory, '3']);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout.match(/^\[0\](?: \d+\.\d{3}){5} ?$/gm), stdout).toHaveLength(3);

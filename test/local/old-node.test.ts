@@ -22,32 +22,32 @@ function runBy(version: string, bundle: string): { status: number | null; stderr
 }
 
 describe.each(['main.cjs', 'agent.cjs'])('%s', (bundle) => {
-  it.each(['12.22.12', '20.20.2', '22.17.1'])('on Node %s says what is needed', (version) => {
+  it.each(['12.22.12', '20.20.2', '22.17.1'])('the bundle rejects Node %s and names the required one', (version) => {
     const { status, stdout, stderr } = runBy(version, bundle);
     expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
     expect(stderr).toMatch(/^ncclrun: \/.* is Node [\d.]+, and Node 22\.18 or newer is needed\n {2}next: .*\n$/);
   });
 });
 
-it.each(['22.18.0', '23.0.0', '24.21.0'])('Node %s is taken', (version) => {
+it.each(['22.18.0', '23.0.0', '24.21.0'])('the launcher accepts Node %s', (version) => {
   const { status, stdout, stderr } = runBy(version, 'main.cjs');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(/^ncclrun \d/);
   expect(() => refuseOldNode(version)).not.toThrow();
 });
 
-it.each(['18.20.8', '22.17.1'])('init() in a program on Node %s says so', (version) => {
+it.each(['18.20.8', '22.17.1'])('init() throws on Node %s and names the required version', (version) => {
   expect(() => refuseOldNode(version)).toThrow(
     `this program runs on Node ${version}, and ncclrun needs Node 22.18 or newer`,
   );
 });
 
-it('the words for an old Node are such that it can read them', () => {
+it('start.cjs contains no syntax that an old Node cannot read', () => {
   const text = readFileSync(join(repository, 'scripts/start.cjs'), 'utf8');
   expect(text).not.toMatch(/\?\.|\?\?|\|\|=|#private/); // Node 12 and older
 });
 
-it('where there is no glibc, the command says so instead of a shell that does not find Node', () => {
+it('the start script names the missing glibc instead of failing to find Node', () => {
   const script = readFileSync(join(repository, 'bin/start-node.sh'), 'utf8').replaceAll(
     /\/lib(64)?\/ld-linux/g,
     '/nowhere/ld-linux',

@@ -7,7 +7,7 @@ import { Steering } from '../rig/steering.ts';
 const shrink = (steering: Steering, ...options: readonly string[]): Command =>
   Command.start(['-n', '3', '--on-failure', 'shrink', ...options, ...steering.options, steering.program]);
 
-it('who fails is told of, and the job ends well when the others do', async () => {
+it('the launcher reports the failed rank, and the job ends with 0 when the others do', async () => {
   await using steering = await Steering.open();
   await using command = shrink(steering, '--json');
   const [first, second, third] = await steering.ranks(3);
@@ -25,7 +25,7 @@ it('who fails is told of, and the job ends well when the others do', async () =>
   ]);
 });
 
-it('where nobody is left to go on, the first failure decides', async () => {
+it('the first failure determines the exit status when no rank is left', async () => {
   await using steering = await Steering.open();
   await using command = shrink(steering, '--json');
   const [first, second, third] = await steering.ranks(3);
@@ -39,7 +39,7 @@ it('where nobody is left to go on, the first failure decides', async () => {
   expect(parseResult(stdout).failures).toMatchObject([{ rank: 1 }, { rank: 2 }, { rank: 0 }]);
 });
 
-it('--timeout ends it as ever', async () => {
+it('the timeout of --timeout still ends the job', async () => {
   await using steering = await Steering.open();
   await using command = shrink(steering, '--timeout', '2');
   const [, second] = await steering.ranks(3);

@@ -21,25 +21,25 @@ it.each<[string, string[], string[]]>([
     ['-n', '2', 'true'],
     ['job-started', 'host-up', 'rank-started', 'rank-exited', 'host-ended'],
   ],
-  ['bindings', ['-n', '1', '--report-bindings', 'true'], ['binding']],
-  ['a rank that fails', ['-n', '2', 'sh', '-c', 'exit $RANK'], ['failure', 'rank-exited']],
-  ['a program that is missing', ['-n', '1', './nowhere'], ['failure']],
-  ['a timeout', ['-n', '1', '--timeout', '0.2', 'sleep', '9'], ['failure', 'rank-exited']],
-  ['a host that cannot be reached', ['-H', 'host.invalid:1', 'true'], ['host-connecting', 'host-step', 'failure']],
-  ['several programs', ['-n', '1', 'true', ':', '-n', '1', 'true'], ['job-started']],
-])('%s', async (_name, argv, expected) => {
+  ['a job with bindings', ['-n', '1', '--report-bindings', 'true'], ['binding']],
+  ['a job with a failing rank', ['-n', '2', 'sh', '-c', 'exit $RANK'], ['failure', 'rank-exited']],
+  ['a job without its program', ['-n', '1', './nowhere'], ['failure']],
+  ['a job that times out', ['-n', '1', '--timeout', '0.2', 'sleep', '9'], ['failure', 'rank-exited']],
+  ['a job with an unreachable host', ['-H', 'host.invalid:1', 'true'], ['host-connecting', 'host-step', 'failure']],
+  ['a job of several programs', ['-n', '1', 'true', ':', '-n', '1', 'true'], ['job-started']],
+])('the events of %s end with job-ended and match the schema', async (_name, argv, expected) => {
   await Command.run(['--events', file(), ...argv]);
   const types = readEvents(file());
   expect(types.at(-1)).toBe('job-ended');
   expect(types).toEqual(expect.arrayContaining(expected));
 });
 
-it('a command that is wrong from the start has a failure alone', async () => {
+it('a rejected command line writes a single failure event', async () => {
   await Command.run(['--events', file(), '-n', '2', '-H', 'localhost:1', 'true']);
   expect(readEvents(file())).toEqual(['failure']);
 });
 
-it('an interrupted job', async () => {
+it('an interrupted job writes signal, notice, failure and job-ended events', async () => {
   await using steering = await Steering.open();
   await using command = Command.start(['--events', file(), '-n', '2', ...steering.options, steering.program]);
   await steering.ranks(2);

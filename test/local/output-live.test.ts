@@ -18,8 +18,8 @@ async function shown(job: string, environment: NodeJS.ProcessEnv = {}): Promise<
   return stdout;
 }
 
-describeIf(noScript, 'at a terminal', () => {
-  it('ranks that run are counted, and the line is gone at the end', async () => {
+describeIf(noScript, 'the live line at a terminal', () => {
+  it('the live line counts the running ranks and disappears at the end', async () => {
     const text = await shown("-n 2 sh -c 'sleep 1; echo done'");
     expect(text).toContain(`${erase}2 ranks running, 0 s`);
     const screen = text.split(/\r\n/u).map((line) => line.slice(line.lastIndexOf(erase) + 1).replace('\u001B[K', ''));
@@ -30,19 +30,19 @@ describeIf(noScript, 'at a terminal', () => {
     ['--live never', '--live never', {}],
     ['TERM=dumb', '', { TERM: 'dumb' }],
     ['--json', '--json', {}],
-    ['stderr in a pipe', '2>&1 >/dev/null | cat; :', {}],
-  ])('%s: no line', async (_name, options, environment) => {
+    ['a pipe at stderr', '2>&1 >/dev/null | cat; :', {}],
+  ])('%s suppresses the live line', async (_name, options, environment) => {
     const job = options.startsWith('2') ? `-n 2 sleep 1 ${options}` : `${options} -n 2 sleep 1`;
     expect(await shown(job, environment)).not.toContain('running');
   });
 
-  it('the tags are dim, unless colours are not wanted', async () => {
+  it('rank tags are dim unless NO_COLOR is set', async () => {
     expect(await shown('-n 2 echo x', { NO_COLOR: '' })).toContain('\u001B[2m[1]\u001B[22m x');
     expect(await shown('-n 2 echo x')).toContain('[1] x');
   });
 });
 
-it('tags in a pipe are plain, unless FORCE_COLOR says otherwise', async () => {
+it('rank tags in a pipe are plain unless FORCE_COLOR is set', async () => {
   expect((await Command.run(['-n', '2', 'echo', 'x'])).stdout).toContain('[1] x');
   const { stdout } = await Command.run(['-n', '2', 'echo', 'x'], { environment: { FORCE_COLOR: '1' } });
   expect(stdout).toContain('\u001B[2m[1]\u001B[22m x');

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it('bears the rank before each line where there are several, else nothing', async () => {
+it('each line has a rank tag if there are several ranks', async () => {
   expect((await Command.run(['-n', '1', 'echo', 'one'])).stdout).toBe('one\n');
   const { stdout } = await Command.run(['-n', '2', 'echo', 'two']);
   expect(stdout.split('\n').toSorted()).toEqual(['', '[0] two', '[1] two']);
@@ -26,12 +26,12 @@ it('bears the rank before each line where there are several, else nothing', asyn
   expect(tagged.outcome.stderr).toContain(`[1@${tagged.hosts[0]?.name ?? ''}] three\n`);
 });
 
-it('keeps the two streams apart', async () => {
+it('stdout and stderr stay separate', async () => {
   const { stdout, stderr } = await Command.run(['-n', '1', 'sh', '-c', 'echo out; echo err >&2']);
   expect({ stdout, stderr }).toEqual({ stdout: 'out\n', stderr: 'err\n' });
 });
 
-it('never mixes lines, though they come in pieces', async () => {
+it('lines of two ranks never mix when they arrive in pieces', async () => {
   await using steering = await Steering.open();
   await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
   const [first, second] = await steering.ranks(2);
@@ -45,7 +45,7 @@ it('never mixes lines, though they come in pieces', async () => {
   expect(stdout.split('\n').toSorted()).toEqual(['', '[0] begin', '[0] no newline at the end', '[1] one whole line']);
 });
 
-it('shows a line as soon as it is written', async () => {
+it('a line appears as soon as the rank writes it', async () => {
   await using steering = await Steering.open();
   await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
   const rank = await steering.rank(1);
@@ -53,7 +53,7 @@ it('shows a line as soon as it is written', async () => {
   expect(await command.line('stdout', /now/)).toBe('[1] now');
 });
 
-it('carries any bytes, and lines longer than every buffer', async () => {
+it('arbitrary bytes and lines longer than any buffer arrive unchanged', async () => {
   const script = 'head -c 3000000 /dev/zero | tr "\\0" x; printf "\\377\\376\\n"';
   const { stdout } = await promisify(execFile)(join(repository, 'bin/ncclrun'), ['-n', '1', 'sh', '-c', script], {
     encoding: 'buffer',
@@ -65,14 +65,14 @@ it('carries any bytes, and lines longer than every buffer', async () => {
 
 const repeats = Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 1) - 1;
 
-it('loses and cuts no line of 80 MB from 4 ranks', { repeats }, async () => {
+it('80 MB of lines from 4 ranks arrive complete', { repeats }, async () => {
   const script = '"$1" -n 4 "$2/lines_write" 20000000 | "$2/lines_check" 4 20000000';
   const argv = ['-c', script, 'sh', join(repository, 'bin/ncclrun'), directory];
   const { status, stdout } = await Command.run(argv, { program: '/bin/sh' });
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'ok 800000\n' });
 });
 
-it('waits for a slow reader instead of filling memory', async () => {
+it('the launcher waits for a slow reader with bounded memory', async () => {
   // The reader takes nothing until the writers have long filled every buffer on the way; then everything arrives.
   await using command = Command.start(['-n', '2', join(directory, 'lines_write'), '30000000'], { stdin: 'ignore' });
   const { stdout } = command.process;
@@ -86,7 +86,7 @@ it('waits for a slow reader instead of filling memory', async () => {
   expect(outcome.stdout.split('\n').length).toBe(600_001);
 });
 
-it('ends quietly when its reader leaves', async () => {
+it('the launcher ends silently when its reader exits', async () => {
   const script = '"$1" -n 2 yes 2>"$2/stderr" | head -n 1; cat "$2/stderr"';
   const argv = ['-c', script, 'sh', join(repository, 'bin/ncclrun'), directory];
   await using command = Command.start(argv, { program: '/bin/sh' });
@@ -97,14 +97,14 @@ it('ends quietly when its reader leaves', async () => {
 
 const stamp = String.raw`\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{3}`;
 
-it('begins lines with the time at which the rank wrote them', async () => {
+it('--timestamp-output puts the time of writing before each line', async () => {
   const one = await Command.run(['-n', '1', '--timestamp-output', 'echo', 'one']);
   expect(one.stdout).toMatch(new RegExp(`^${stamp} one\n$`, 'u'));
   const two = await Command.run(['-n', '2', '--timestamp-output', 'echo', 'two']);
   expect(two.stdout).toMatch(new RegExp(`^(${stamp} \\[[01]\\] two\n){2}$`, 'u'));
 });
 
-it('takes the time where the rank wrote, not where a slow reader gets it', async () => {
+it('the timestamp is the time of writing even if the reader is slow', async () => {
   await using steering = await Steering.open();
   await using command = Command.start(['-n', '1', '--timestamp-output', ...steering.options, steering.program], {
     environment: { TZ: 'UTC' },
@@ -123,7 +123,7 @@ it('takes the time where the rank wrote, not where a slow reader gets it', async
   expect(time).toBeLessThan(written + 250);
 });
 
-it('shows the output of some ranks only', async () => {
+it('--output-ranks shows only the selected ranks', async () => {
   const { stdout } = await Command.run(['-n', '4', '--output-ranks', '0,2-3', 'sh', '-c', 'echo $RANK']);
   expect(stdout.split('\n').toSorted()).toEqual(['', '[0] 0', '[2] 2', '[3] 3']);
   const beyond = await Command.run(['-n', '2', '--output-ranks', '1-2', 'true']);
@@ -131,7 +131,7 @@ it('shows the output of some ranks only', async () => {
   expect(beyond.stderr).toContain('--output-ranks names rank 2; this job has ranks 0 to 1');
 });
 
-it('merges stderr into stdout in the order in which it was written', async () => {
+it('--merge-stderr-to-stdout keeps the order of writing', async () => {
   const script = 'for i in 1 2 3; do echo out$i; echo err$i >&2; done';
   const { stdout, stderr } = await Command.run(['-n', '1', '--merge-stderr-to-stdout', 'sh', '-c', script]);
   expect({ stdout, stderr }).toEqual({ stdout: 'out1\nerr1\nout2\nerr2\nout3\nerr3\n', stderr: '' });
@@ -139,10 +139,10 @@ it('merges stderr into stdout in the order in which it was written', async () =>
 
 const read = (name: string) => readFile(join(directory, name), 'utf8');
 
-describe('files', () => {
+describe('output files', () => {
   const script = 'echo out; echo err >&2';
 
-  it('one for each rank and stream, beside what is shown', async () => {
+  it('--output dir= writes a file per rank and stream beside the terminal output', async () => {
     const { stdout } = await Command.run(['-n', '2', '--output', 'dir=each/of', 'sh', '-c', script], { directory });
     expect(stdout.split('\n').toSorted()).toEqual(['', '[0] out', '[1] out']);
     expect((await readdir(join(directory, 'each/of'))).toSorted()).toEqual([
@@ -154,7 +154,7 @@ describe('files', () => {
     expect([await read('each/of/rank.1.stdout'), await read('each/of/rank.0.stderr')]).toEqual(['out\n', 'err\n']);
   });
 
-  it('by pattern, several at once, instead of what is shown', async () => {
+  it('--output file= writes files by pattern, and nocopy suppresses the terminal output', async () => {
     const options = ['--output', 'file=%n.%t:nocopy', '--output', 'file=100%%.%h.%r'];
     const { stdout, stderr } = await Command.run(['-n', '2', ...options, 'sh', '-c', script], { directory });
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
@@ -162,7 +162,7 @@ describe('files', () => {
     expect((await read('100%.localhost.1')).split('\n').toSorted()).toEqual(['', 'err', 'out']);
   });
 
-  it('as Open MPI lays them out, and spells it', async () => {
+  it('--output-filename creates the directory layout of Open MPI', async () => {
     const options = ['--output-filename', 'tree', '--output', 'tag,timestamp'];
     const { stdout } = await Command.run(['-n', '11', ...options, 'sh', '-c', script], { directory });
     expect(stdout).toMatch(new RegExp(`^(${stamp} \\[\\d+\\] out\n){11}$`, 'u'));
@@ -170,13 +170,13 @@ describe('files', () => {
     expect((await readdir(join(directory, 'tree/1'))).length).toBe(11);
   });
 
-  it('are emptied at the start', async () => {
+  it('the launcher truncates an existing output file at the start', async () => {
     await writeFile(join(directory, 'old'), 'of another job\n');
     await Command.run(['-n', '1', '--output', 'file=old', 'true'], { directory });
     expect(await read('old')).toBe('');
   });
 
-  it('more of them than may be open at a time', async () => {
+  it('a job may have more output files than descriptors', async () => {
     const script = 'for i in 1 2 3; do echo $i; echo $i >&2; done';
     const options = ['-n', '150', '--oversubscribe', '--output', 'dir=many:nocopy'];
     expect((await Command.run([...options, 'sh', '-c', script], { directory })).status).toBe(0);
@@ -190,7 +190,7 @@ describe('files', () => {
     ['file=x.%z', '"%z" has no meaning'],
     ['file=', 'names no file'],
     ['fil=x', '--output is "fil=x"'],
-  ])('%s is refused before anything starts', async (output, complaint) => {
+  ])('the launcher rejects --output %s before anything starts', async (output, complaint) => {
     const marker = join(directory, 'started');
     const { status, stderr } = await Command.run(['-n', '2', '--output', output, 'touch', marker], { directory });
     expect(status).toBe(2);
@@ -198,7 +198,7 @@ describe('files', () => {
     await expect(readFile(marker)).rejects.toThrow('ENOENT');
   });
 
-  it('that take no more end the job, named', async () => {
+  it('an output file on a full disk ends the job with 125 and is named', async () => {
     const program = ['sh', '-c', 'echo x; exec tail -f /dev/null'];
     const { status, stderr } = await Command.run(['-n', '1', '--output', 'file=/dev/full', ...program], { directory });
     expect(status).toBe(125);
@@ -209,7 +209,7 @@ describe('files', () => {
     );
   });
 
-  it('that take no more are closed, however much the job still has to say', async () => {
+  it('the launcher stops writing to a full disk while the ranks keep writing', async () => {
     const script = '"$1" -n 2 --grace 1 --output file=/dev/full sh -c "trap : TERM; yes" | tail -n 1';
     const argv = ['-c', script, 'sh', join(repository, 'bin/ncclrun')];
     const { stderr } = await Command.run(argv, { program: 'sh' });
@@ -218,7 +218,7 @@ describe('files', () => {
   });
 });
 
-it('shows equal lines of several ranks once with --fold', async () => {
+it('--fold shows equal lines of several ranks once', async () => {
   const script = 'echo start; if [ $RANK = 2 ]; then echo loss nan; else echo loss 2.31; fi; echo warn >&2';
   const { stdout, stderr } = await Command.run(['-n', '5', '--fold', 'sh', '-c', script]);
   const lines = stdout.split('\n');

@@ -69,8 +69,8 @@ async function planned(...argv: string[]): Promise<v.InferOutput<typeof view>> {
   return v.parse(view, JSON.parse(await prints(...argv, '--format', 'json')));
 }
 
-describe('a plan', () => {
-  it('as text', async () => {
+describe('ncclrun plan', () => {
+  it('ncclrun plan prints the plan as text', async () => {
     const text = await prints('--topo', switches, '--nodes', '2');
     expect(text).toContain('6 ranks on 2 hosts');
     expect(text).toMatch(/^ring +\d+ /mu);
@@ -78,7 +78,7 @@ describe('a plan', () => {
     expect(text).toMatch(/^ring: the fullest link is \S.* → \S.*, [\d.]+ of [\d.]+ GB\/s, and \d+ more as full$/mu);
   });
 
-  it('as JSON, with fields that add up', async () => {
+  it('ncclrun plan --format json prints consistent fields', async () => {
     const { nodes, ranks, nChannels, ring, tuning } = await planned(
       '--topo',
       switches,
@@ -102,7 +102,7 @@ describe('a plan', () => {
     }
   });
 
-  it('with the memory that a communicator takes of each GPU', async () => {
+  it('ncclrun plan shows the GPU memory of a communicator', async () => {
     const { memory } = await planned('--topo', switches);
     const { total = 0, ...parts } = memory ?? {};
     expect(Object.values(parts).reduce((sum, bytes) => sum + bytes, 0)).toBe(total);
@@ -111,19 +111,19 @@ describe('a plan', () => {
     expect((await planned('--topo', switches, '--nodes', '2')).memory).toBeNull();
   });
 
-  it('with the orders over all ranks', async () => {
+  it('--full prints the rings over all ranks', async () => {
     const { rings, nChannels } = await planned('--topo', switches, '--nodes', '5', '--full');
     expect(rings).toHaveLength(nChannels);
     for (const ring of rings ?? []) expect(ring.toSorted((one, other) => one - other)).toEqual([...Array(15).keys()]);
   });
 
-  it('of hosts that differ', async () => {
+  it('ncclrun plan accepts hosts of different shapes', async () => {
     const { nodes, shapes } = await planned('--topo', `${switches}:2`, '--topo', `${superchips}:3`);
     expect({ nodes, hosts: shapes.map(({ hosts }) => hosts) }).toEqual({ nodes: 5, hosts: [2, 3] });
     expect(await prints('--topo', `${switches}:2`, '--topo', superchips, '--explain')).toMatch(/^minimum +3 +ring/mu);
   });
 
-  it('of fewer ranks than GPUs, spread evenly', async () => {
+  it('--ranks distributes fewer ranks than GPUs evenly over the hosts', async () => {
     const { ranks, shapes } = await planned('--topo', switches, '--nodes', '3', '--ranks', '7');
     expect({ ranks, shapes }).toMatchObject({
       ranks: 7,
@@ -134,12 +134,12 @@ describe('a plan', () => {
     });
   });
 
-  it('as NCCL’s graphs', async () => {
+  it("--format nccl-xml prints NCCL's graphs", async () => {
     const { root } = readXml(await prints('--topo', switches, '--format', 'nccl-xml'), 'graphs');
     expect({ name: root.name, graphs: root.children.length }).toEqual({ name: 'graphs', graphs: 5 });
   });
 
-  it('as the engines’ plan, which a job takes', async () => {
+  it('a job runs the plan that --format engine prints', async () => {
     const written = await prints('--topo', switches, '--format', 'engine');
     const plan = planFromJson(written, 'plan.json');
     expect(plan.device).toBe('cuda');
@@ -154,13 +154,13 @@ describe('a plan', () => {
     expect({ device: several.device, hosts: several.hosts.length }).toEqual({ device: 'host', hosts: 2 });
   });
 
-  it('as a picture', async () => {
+  it('--format svg draws a picture', async () => {
     expect(shapesOf(await prints('--topo', superchips, '--nodes', '2', '--format', 'svg'))[0]).toMatchObject({
       name: 'svg',
     });
   });
 
-  it('of every collective', async () => {
+  it('--collective all predicts every collective and variant', async () => {
     const { tuning } = await planned('--topo', switches, '--collective', 'all', '--bytes', '1M');
     expect(tuning.map(({ collective }) => collective)).toContain('allToAll');
     for (const { predictedMicroseconds, others } of tuning) {
@@ -187,19 +187,19 @@ const narrow = write(
 `,
 );
 
-describe('what is put on links', () => {
-  it.each([switches, superchips, narrow])('of %s is no more than they carry', async (file) => {
+describe('the load of links', () => {
+  it.each([switches, superchips, narrow])('the channels on %s load no link beyond its bandwidth', async (file) => {
     expect(await prints('--topo', file, '--nodes', '2', '--verify')).toContain('No link has more than it carries.');
   });
 });
 
-describe('two plans', () => {
-  it('that are equal', async () => {
+describe('ncclrun plan --diff', () => {
+  it('ncclrun plan --diff reports equal plans', async () => {
     const one = write('one.json', await prints('--topo', switches, '--format', 'json'));
     expect(await prints('--diff', one, one)).toBe('The plans are equal.\n');
   });
 
-  it('that differ', async () => {
+  it('ncclrun plan --diff lists differences and exits with 1', async () => {
     const one = write('one.json', await prints('--topo', switches, '--format', 'json'));
     const other = write('other.json', await prints('--topo', superchips, '--format', 'json'));
     const { status, stdout } = await Command.run(['plan', '--diff', one, other]);
@@ -208,11 +208,11 @@ describe('two plans', () => {
   });
 });
 
-describe('variables', () => {
+describe('environment variables of the plan', () => {
   const heeding = (environment: NodeJS.ProcessEnv) =>
     Command.run(['plan', '--topo', switches, '--bytes', '1M..1M'], { environment });
 
-  it('are heeded, and the plan says so', async () => {
+  it('ncclrun plan obeys NCCL_GRAPH_FILE and NCCL_ALGO and lists them', async () => {
     const graphs = write('graphs.xml', await prints('--topo', switches, '--format', 'nccl-xml'));
     const usual = await prints('--topo', switches, '--bytes', '1M..1M');
     const { status, stdout } = await heeding({ NCCL_GRAPH_FILE: graphs, NCCL_ALGO: 'allreduce:tree' });
@@ -231,7 +231,7 @@ describe('variables', () => {
     [{ NCCL_GRAPH_FILE: oneGpu }, /NCCL_GRAPH_FILE: \S+one-gpu\.xml:3:5: <channel>: has 1 GPUs, expected each of/],
     [{ NCCL_ALGO: 'allreduce:star' }, /NCCL_ALGO=allreduce:star: 'star' is unknown/],
     [{ NCCL_CROSS_NIC: '7' }, /NCCL_CROSS_NIC/],
-  ])('that mean nothing: %j', async (environment, sentence) => {
+  ])('ncclrun plan rejects the environment %j', async (environment, sentence) => {
     const { status, stdout, stderr } = await heeding(environment);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(sentence);
@@ -239,7 +239,7 @@ describe('variables', () => {
   });
 });
 
-describe('words that cannot be meant', () => {
+describe('invalid arguments', () => {
   const bad = write('bad.xml', '<system version="1">\n  <cpu numaid="0" arch="x86_64"\n</system>\n');
   it.each<[string[], RegExp]>([
     [['--topo', 'nix.xml'], /there is no file nix\.xml/],
@@ -256,7 +256,7 @@ describe('words that cannot be meant', () => {
     [['--topo', `${switches}:2`, '--nodes', '3'], /switches\.xml:2 and --nodes 3 both say how many hosts there are/],
     [['--diff', switches], /takes two files/],
     [['--diff', switches, switches], /is no JSON/],
-  ])('%j', async (argv, sentence) => {
+  ])('ncclrun plan rejects the arguments %j', async (argv, sentence) => {
     const { status, stdout, stderr } = await Command.run(['plan', ...argv]);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(sentence);

@@ -73,7 +73,7 @@ const summary = (moved: readonly Moved[]): string[] =>
   moved.map((edge) => `${edge.channel === -1 ? 'pair' : edge.channel} ${edge.peer}: ${edge.bytes}`).toSorted();
 const sum = (moved: readonly Moved[]): number => moved.reduce((total, edge) => total + edge.bytes, 0);
 
-it('another algorithm for each size', async () => {
+it("the engine uses the plan's algorithm for each size", async () => {
   const [oneShot, twoShot, ring] = [800, 48_000, 4_800_000];
   const bySize = await carriedOut(oneShot, twoShot, ring);
   for (let rank = 0; rank < RANKS; rank++) {
@@ -93,7 +93,7 @@ it('another algorithm for each size', async () => {
   }
 });
 
-it('its rings in their order, and as many channels as it says', async () => {
+it("the engine uses the plan's rings in their order and its number of channels", async () => {
   const [two, three] = [900_000, 3_000_000];
   const bySize = await carriedOut(two, three);
   for (const [size, channels] of [
@@ -119,7 +119,7 @@ it('its rings in their order, and as many channels as it says', async () => {
   }
 });
 
-it('is refused, with the place, where it is wrong', async () => {
+it('the launcher rejects an invalid plan and names the file', async () => {
   const broken = join(directory, 'broken.json');
   await writeFile(broken, planToJson({ ...plan, channels: [{ ring: [0, 0, 1, 2], tree: null }] }));
   const { status, stderr } = await Command.run(['-n', String(RANKS), '--plan', broken, program, '100']);
@@ -128,7 +128,7 @@ it('is refused, with the place, where it is wrong', async () => {
   expect(stderr).toMatch(/ring/);
 });
 
-it('is refused before anything starts where it wants what its device does not have', async () => {
+it('the launcher rejects a plan with features that its device lacks before anything starts', async () => {
   const [first, ...rows] = plan.tuning;
   const cases: readonly (readonly [Partial<WrittenPlan>, string])[] = [
     [
@@ -155,7 +155,7 @@ it('is refused before anything starts where it wants what its device does not ha
   }
 });
 
-it('is refused by every rank where it is for the other device', async () => {
+it('every rank rejects a plan for the other device', async () => {
   const gpus = join(directory, 'gpus.json');
   await writeFile(gpus, planToJson(gpuPlan(RANKS)));
   const { status, stdout, stderr } = await Command.run(['-n', String(RANKS), '--plan', gpus, program, '100']);
@@ -164,7 +164,7 @@ it('is refused by every rank where it is for the other device', async () => {
   expect(stderr).toContain(`the plan in ${gpus} is for the cuda device, rank 0 (`);
 });
 
-it('is refused before anything starts where it is for another number of ranks', async () => {
+it('the launcher rejects a plan for another number of ranks before anything starts', async () => {
   const cores = availableParallelism(); // without -n a rank for each, which is known once the host has answered
   const cases: readonly (readonly [number, readonly string[]])[] = [
     [2, ['-n', '2']],

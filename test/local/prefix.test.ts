@@ -34,7 +34,7 @@ async function prefix(): Promise<string> {
 }
 
 describeIf(noCompiler, 'ncclrun prefix', () => {
-  it('is what a program is compiled with, and found by when it runs', async () => {
+  it('a program compiles against the prefix and finds the library at run time', async () => {
     const nccl = await prefix();
     writeFileSync(join(directory, 'one.c'), program);
     const argv = [
@@ -54,7 +54,7 @@ describeIf(noCompiler, 'ncclrun prefix', () => {
     expect(stdout.trim().split('\n').toSorted()).toEqual(['0 of 2', '1 of 2']);
   });
 
-  it('has the library of this installation, and stays where it is', async () => {
+  it('the prefix links to the library of this installation and keeps its path', async () => {
     const nccl = await prefix();
     expect(await prefix()).toBe(nccl);
     for (const name of ['libnccl.so', 'libnccl.so.2'])
@@ -62,13 +62,13 @@ describeIf(noCompiler, 'ncclrun prefix', () => {
     expect(readlinkSync(join(nccl, 'include/nccl.h'))).toBe(join(repository, 'native/include/nccl.h'));
   });
 
-  it('has the command and its manual page where man looks for one beside PATH', async () => {
+  it('the prefix contains the command and its manual page', async () => {
     const nccl = await prefix();
     expect(execFileSync(join(nccl, 'bin/ncclrun'), ['version'], { encoding: 'utf8' })).toMatch(/^ncclrun \d/);
     expect(readFileSync(join(nccl, 'share/man/man1/ncclrun.1'), 'utf8')).toMatch(/^\.TH /m);
   });
 
-  it('is made anew where it is damaged', async () => {
+  it('ncclrun prefix repairs a damaged prefix', async () => {
     const nccl = await prefix();
     rmSync(join(nccl, 'lib/libnccl.so'));
     expect(await prefix()).toBe(nccl);

@@ -50,19 +50,19 @@ async function holding(command: Command, ids: string, count: number): Promise<re
   return Array.from({ length: count }, (_, rank) => pids.find(([, , of]) => of === rank)?.[1] ?? 0);
 }
 
-describe('a plain shell starts ranks', () => {
-  it('that join communicators, split them, and make more', async () => {
+describe('ranks that a plain shell starts', () => {
+  it('ranks of a shell join, split and create communicators', async () => {
     const outcome = await Command.run(shell(4, program, 'sum', await meeting()), { program: 'sh' });
     expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
   });
 
-  it('alone, and with nothing open', async () => {
+  it('a single rank works with all standard streams closed', async () => {
     const closed = ['-c', 'exec "$0" sum "$1" <&- >&- 2>&-', program, await meeting()];
     const environment = { RANK: '0', WORLD_SIZE: '1' };
     expect(await Command.run(closed, { program: 'sh', environment })).toMatchObject({ status: 0 });
   });
 
-  it('whose own library ours is preloaded over', async () => {
+  it('ranks with a preloaded engine use it instead of their own library', async () => {
     const other = await compileWithLibrary(
       'test/rig/programs/plain.c',
       await compileOtherNccl(directory),
@@ -76,15 +76,18 @@ describe('a plain shell starts ranks', () => {
   });
 
   it.each([
-    ['one NCCLRUN_SESSION', (): NodeJS.ProcessEnv => ({ NCCLRUN_SESSION: directory })],
-    ["torch's variables", (): NodeJS.ProcessEnv => ({ MASTER_ADDR: '127.0.0.1', MASTER_PORT: `of ${directory}` })],
-  ])('whose first communicators have makers of their own, under %s', async (_, environment) => {
+    ['a common NCCLRUN_SESSION', (): NodeJS.ProcessEnv => ({ NCCLRUN_SESSION: directory })],
+    [
+      'a common MASTER_ADDR and MASTER_PORT',
+      (): NodeJS.ProcessEnv => ({ MASTER_ADDR: '127.0.0.1', MASTER_PORT: `of ${directory}` }),
+    ],
+  ])('%s lets different ranks create the first communicators', async (_, environment) => {
     const argv = shell(4, program, 'pairs', await meeting());
     const outcome = await Command.run(argv, { program: 'sh', environment: environment() });
     expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
   });
 
-  it('and names that limit without it', async () => {
+  it('ranks without a common session fail and name NCCLRUN_SESSION', async () => {
     await using command = Command.start(shell(4, program, 'pairs', await meeting()), { program: 'sh' });
     const sentence = await command.line('stderr', /is of session/);
     expect(sentence).toMatch(
@@ -95,8 +98,8 @@ describe('a plain shell starts ranks', () => {
   });
 });
 
-describe('an end', () => {
-  it('by kill -9 is told to the others, and nothing is left', async () => {
+describe('the end of ranks and private agent', () => {
+  it('the other ranks learn of kill -9 of a rank, and no process remains', async () => {
     const ids = await meeting();
     await using command = Command.start(shell(3, program, 'hold', ids), { program: 'sh' });
     const pids = await holding(command, ids, 3);
@@ -109,7 +112,7 @@ describe('an end', () => {
     expect(socketLines().filter((line) => line.endsWith(socket))).toEqual([]);
   });
 
-  it('of all at once by kill -9 leaves nothing', async () => {
+  it('no process remains after kill -9 of all ranks', async () => {
     const ids = await meeting();
     await using command = Command.start(shell(3, program, 'hold', ids), { program: 'sh' });
     await holding(command, ids, 3);
@@ -119,7 +122,7 @@ describe('an end', () => {
     await command.nothingLeft();
   });
 
-  it('of the agent by kill -9 leaves nothing but the ranks, which end as ever', async () => {
+  it('ranks end on SIGTERM after kill -9 of their agent', async () => {
     const ids = await meeting();
     await using command = Command.start(shell(3, program, 'hold', ids), { program: 'sh' });
     await holding(command, ids, 3);
@@ -131,7 +134,7 @@ describe('an end', () => {
     await command.nothingLeft();
   });
 
-  it('of one job does not touch another', async () => {
+  it('a finished job does not affect the private agent of another one', async () => {
     const ids = await meeting();
     await using held = Command.start(shell(2, program, 'hold', ids), { program: 'sh' });
     await holding(held, ids, 2);
@@ -146,7 +149,7 @@ describe('an end', () => {
   });
 });
 
-it.each([['of their own'], ['that is the same']])('six jobs at once, with a session %s', async (how) => {
+it.each([['of their own'], ['in common']])('six simultaneous jobs succeed with a session %s', async (how) => {
   const environment = how === 'of their own' ? {} : { NCCLRUN_SESSION: await meeting() };
   const all = `for ids in "$@"; do sh -c '${ranks}' 2 "$0" sum "$ids" & done; wait`;
   const meetings = await Promise.all(Array.from({ length: 6 }, meeting));
@@ -155,22 +158,22 @@ it.each([['of their own'], ['that is the same']])('six jobs at once, with a sess
   expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: expected });
 });
 
-it('one job after the other in one session: an agent that ends is no one’s hindrance', async () => {
+it('eight consecutive jobs succeed in one session', async () => {
   const one = `for turn in 1 2 3 4 5 6 7 8; do RANK=0 WORLD_SIZE=1 "$0" sum "$1" || exit; rm "$1"/*; done`;
   const environment = { NCCLRUN_SESSION: await meeting() };
   const outcome = await Command.run(['-c', one, program, await meeting()], { program: 'sh', environment });
   expect(outcome).toMatchObject({ status: 0, stderr: '', stdout: 'ok 0\n'.repeat(8) });
 });
 
-it('a program that starts itself for each rank', async () => {
+it('a program that starts itself once per rank succeeds', async () => {
   const argv = ['--disable-warning=ExperimentalWarning', 'test/rig/programs/spawns.ts', await meeting()];
   const outcome = await Command.run(argv, { program: process.execPath });
   expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, stderr: '', lines: oks(4) });
 });
 
-describeIf(findProgram('mpirun') === null ? 'mpirun is not installed' : null, 'mpirun starts ranks', () => {
+describeIf(findProgram('mpirun') === null ? 'mpirun is not installed' : null, 'ranks that mpirun starts', () => {
   const mpirun = ['--allow-run-as-root', '--oversubscribe', '--bind-to', 'core:overload-allowed', '-n', '4'];
-  it.each(['sum', 'pairs'])('that do %s', async (mode) => {
+  it.each(['sum', 'pairs'])('ranks that mpirun starts complete the program mode %s', async (mode) => {
     const outcome = await Command.run([...mpirun, program, mode, await meeting()], { program: 'mpirun' });
     expect({ ...outcome, lines: lines(outcome) }).toMatchObject({ status: 0, lines: oks(4) });
   });
@@ -184,14 +187,14 @@ const alone = async (environment: NodeJS.ProcessEnv): Promise<string> => {
   return stderr;
 };
 
-describe('an agent that cannot be started is named with what was looked for', () => {
-  it('NCCLRUN_NODE that is no program', async () => {
+describe('a private agent that cannot be started', () => {
+  it('the engine names a NCCLRUN_NODE that does not exist', async () => {
     expect(await alone({ NCCLRUN_NODE: '/nowhere/node' })).toMatch(
       / = 2: .*NCCLRUN_NODE=\/nowhere\/node: there is no program.*Node 22\.18 or newer.*ncclrun -n N PROGRAM/,
     );
   });
 
-  it('NCCLRUN_NODE that is another program', async () => {
+  it('the engine shows the error of a NCCLRUN_NODE that is another program', async () => {
     const old = join(directory, 'old-node');
     await writeFile(old, '#!/bin/sh\necho "$0: bad option: $1" >&2; exit 9\n', { mode: 0o755 });
     expect(await alone({ NCCLRUN_NODE: old })).toMatch(
@@ -199,7 +202,7 @@ describe('an agent that cannot be started is named with what was looked for', ()
     );
   });
 
-  it.skipIf(process.getuid?.() !== 0)('NCCLRUN_NODE that is another user’s, which is not executed', async () => {
+  it.skipIf(process.getuid?.() !== 0)('the engine does not execute a NCCLRUN_NODE of another user', async () => {
     const planted = join(directory, 'planted-node');
     const evidence = join(directory, 'executed');
     await writeFile(planted, `#!/bin/sh\ntouch ${evidence}\n`, { mode: 0o755 });
@@ -210,7 +213,7 @@ describe('an agent that cannot be started is named with what was looked for', ()
     expect(existsSync(evidence)).toBe(false);
   });
 
-  it.skipIf(process.getuid?.() !== 0)('an agent that others may have written, which is not executed', async () => {
+  it.skipIf(process.getuid?.() !== 0)('the engine does not execute an agent that others may write to', async () => {
     const root = join(await meeting(), 'root');
     await mkdir(join(root, 'build'), { recursive: true });
     await copyFile(engine, join(root, 'build/libnccl.so.2'));
@@ -225,7 +228,7 @@ describe('an agent that cannot be started is named with what was looked for', ()
     expect(await Command.run(['sum', await meeting()], { program, environment: whole })).toMatchObject({ status: 0 });
   });
 
-  it('a library that was taken from its installation', async () => {
+  it('the engine names the missing agent of a library outside its installation', async () => {
     const copy = join(await meeting(), 'libnccl.so.2');
     await copyFile(engine, copy);
     const stderr = await alone({ LD_PRELOAD: copy });

@@ -41,7 +41,7 @@ const links = (peer: string) =>
   );
 
 describe('NVML', () => {
-  it('tells GPUs with their NVLinks and C2C', async () => {
+  it('nvmlGpus lists GPUs with their NVLinks and C2C', async () => {
     const NCCLRUN_LIBNVIDIA_ML = await library('stand-in-nvml');
     expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML })).toEqual([
       { busId: '00000000:1B:00.0', index: 0, computeCapability: 90, links: links('0000:2B:00.0'), c2c: null },
@@ -55,7 +55,7 @@ describe('NVML', () => {
     ]);
   });
 
-  it('tells how much memory is free, and who has the rest', async () => {
+  it('gpuMemory lists free memory and the processes that hold the rest', async () => {
     const NCCLRUN_LIBNVIDIA_ML = await library('stand-in-nvml');
     const NCCLRUN_STAND_IN_MEMORY = join(directory, 'memory');
     await writeFile(NCCLRUN_STAND_IN_MEMORY, '143000 143771\n20000 143771 4711 120000 4712 -\n');
@@ -75,7 +75,7 @@ describe('NVML', () => {
     expect(await probe('gpuMemory', { NCCLRUN_LIBNVIDIA_ML })).toEqual([]);
   });
 
-  it('says why there is none', async () => {
+  it('nvmlGpus returns the reason when NVML is unavailable', async () => {
     const missing = join(directory, 'missing.so');
     expect(await probe('nvmlGpus', { NCCLRUN_LIBNVIDIA_ML: missing })).toBe(
       `${missing}: cannot open shared object file: No such file or directory`,
@@ -90,7 +90,7 @@ describe('NVML', () => {
 });
 
 describe('verbs', () => {
-  it('tells the ports of cards', async () => {
+  it('verbsPorts lists the ports of the cards', async () => {
     const NCCLRUN_LIBIBVERBS = await library('stand-in-verbs');
     const shared = {
       name: 'mlx5_0',
@@ -105,7 +105,7 @@ describe('verbs', () => {
     ]);
   });
 
-  it('says why there are none', async () => {
+  it('verbsPorts returns the reason when libibverbs is unavailable', async () => {
     const missing = join(directory, 'missing.so');
     expect(await probe('verbsPorts', { NCCLRUN_LIBIBVERBS: missing })).toContain('cannot open shared object file');
     const other = await library('stand-in-nvml');
@@ -113,7 +113,7 @@ describe('verbs', () => {
   });
 });
 
-it('CUDA tells GPUs or says why there are none', async () => {
+it('cudaGpus returns GPUs or the reason why there are none', async () => {
   const answer = await probe('cudaGpus', {});
   expect(Array.isArray(answer) || (typeof answer === 'string' && answer !== '')).toBe(true);
 });

@@ -23,7 +23,7 @@ it.each([
     (command: Command, rank: { exit(code: number): Promise<void> }) => rank.exit(0).then(() => command.outcome),
   ],
   ['was killed', (command: Command) => (command.process.kill('SIGKILL'), command.outcome)],
-])('lists a job until it %s', async (_, end) => {
+])('ncclrun ps lists a job until it %s', async (_, end) => {
   await using steering = await Steering.open();
   const mark = steering.path;
   await using command = Command.start(['-n', '1', ...steering.options, steering.program, mark]);
@@ -36,7 +36,7 @@ it.each([
   expect(await listed(mark)).toBeUndefined();
 });
 
-it('takes no words', async () => {
+it('ncclrun ps rejects arguments', async () => {
   const { status, stderr } = await Command.run(['ps', 'all']);
   expect({ status, said: stderr.includes('"all"') }).toEqual({ status: 2, said: true });
 });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it('gets its arguments as they were typed', async () => {
+it('a rank receives its arguments unchanged', async () => {
   const typed = [
     '--lr',
     '007',
@@ -34,7 +34,7 @@ it('gets its arguments as they were typed', async () => {
   expect(stdout.split('\0').slice(0, -1)).toEqual(typed);
 });
 
-it('runs TypeScript and JavaScript on Node, and knows its arguments', async () => {
+it('TypeScript and JavaScript programs run on Node with their arguments', async () => {
   for (const extension of ['ts', 'mts', 'js', 'mjs']) {
     const file = join(directory, `program.${extension}`);
     const typed = extension.endsWith('ts') ? ': string' : '';
@@ -43,8 +43,8 @@ it('runs TypeScript and JavaScript on Node, and knows its arguments', async () =
   }
 });
 
-describe('the environment', () => {
-  it('has the variables that programs of torchrun and Open MPI look for', async () => {
+describe('the environment of a rank', () => {
+  it('a rank has the variables that torchrun and Open MPI programs read', async () => {
     const names = [
       'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE',
       'OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_SIZE OMPI_COMM_WORLD_LOCAL_RANK',
@@ -62,7 +62,7 @@ describe('the environment', () => {
     ).toEqual(expected);
   });
 
-  it('names one master for all, on a port that was free', async () => {
+  it('all ranks have the same MASTER_ADDR and MASTER_PORT', async () => {
     const { stdout } = await Command.run([
       '-n',
       '3',
@@ -76,7 +76,7 @@ describe('the environment', () => {
     expect(Number(lines[0]?.split(' ')[1])).toBeGreaterThan(1023);
   });
 
-  it('takes -x VAR, VAR=value and PREFIX*', async () => {
+  it('-x accepts VAR, VAR=value and PREFIX*', async () => {
     const environment = { PLAIN_WORD: 'from here', GROUP_A: 'a', GROUP_B: 'b c' };
     const script = 'printf "%s|" "$PLAIN_WORD" "$GROUP_A" "$GROUP_B" "$GIVEN"; echo';
     const options = ['-x', 'PLAIN_WORD', '-x', 'GROUP_*', '-x', 'GIVEN=1=2 3'];
@@ -84,13 +84,13 @@ describe('the environment', () => {
     expect(stdout).toBe('from here|a|b c|1=2 3|\n');
   });
 
-  it('leaves no descriptor of ours open in a rank', async () => {
+  it('a rank inherits no descriptor of ours', async () => {
     const { stdout } = await Command.run(['-n', '1', 'sh', '-c', 'exec 9</proc/self/fd; ls /proc/$$/fd']);
     expect(stdout.trim().split('\n')).toEqual(['0', '1', '2', '9']);
   });
 });
 
-it('starts in this directory, or the one of --wdir', async () => {
+it('a rank starts in the current directory or that of --wdir', async () => {
   expect((await Command.run(['-n', '1', 'pwd'], { directory })).stdout).toBe(`${directory}\n`);
   expect((await Command.run(['-n', '1', '--wdir', directory, 'pwd'])).stdout).toBe(`${directory}\n`);
   const { stdout } = await Command.run(['-n', '1', '--wdir', directory, 'printenv', 'PWD']);
@@ -98,7 +98,7 @@ it('starts in this directory, or the one of --wdir', async () => {
 });
 
 describe('standard input', () => {
-  it('goes to rank 0; the others get end of file', async () => {
+  it('rank 0 reads standard input, and the others get end of file', async () => {
     await using steering = await Steering.open();
     const options = { stdin: 'pipe' } as const;
     await using command = Command.start(['-n', '3', ...steering.options, steering.program], options);
@@ -111,7 +111,7 @@ describe('standard input', () => {
     expect(others).toEqual(['', '']);
   });
 
-  it('does not disturb a rank that never reads it', async () => {
+  it('unread standard input does not disturb a rank', async () => {
     await using command = Command.start(['-n', '1', '/bin/true'], { stdin: 'pipe' });
     command.process.stdin?.on('error', () => {}); // it may be closed under our hands
     command.process.stdin?.write('x'.repeat(1 << 20));

@@ -10,7 +10,7 @@ const flaky = (times: number, how = 'exit 3') =>
   `[ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt ${times} ] && ${how}; echo $RANK $TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS; `;
 const sh = (script: string) => ['sh', '-c', script];
 
-it('starts all ranks again, with their numbers and the attempt', async () => {
+it('a restart starts all ranks with their numbers and the attempt number', async () => {
   const run = await Command.run([
     '-n',
     '3',
@@ -25,7 +25,7 @@ it('starts all ranks again, with their numbers and the attempt', async () => {
   expect(run.stderr).toContain('all ranks are started again (2 of at most 5)');
 });
 
-it('gives up after so many times, and says so in the result', async () => {
+it('the launcher gives up after --max-restarts and reports the number', async () => {
   const { outcome, ...result } = await Command.result([
     '-n',
     '2',
@@ -39,13 +39,13 @@ it('gives up after so many times, and says so in the result', async () => {
   expect(outcome.status).toBe(3);
 });
 
-it('joins a communicator of its own in each attempt', async () => {
+it('each attempt joins its own communicator', async () => {
   const all = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${join(repository, 'examples/all-reduce.ts')}`;
   const run = await Command.run(['-n', '3', '--max-restarts', '1', ...sh(`${flaky(1, 'kill -9 $$')}${all}`)]);
   expect({ status: run.status, right: run.stdout.includes('every element is 6') }).toEqual({ status: 0, right: true });
 });
 
-it('is not started again where the user ends it, nor where nothing else could follow', async () => {
+it('neither an interrupted job nor a missing program is restarted', async () => {
   await using command = Command.start([
     '-n',
     '2',
@@ -62,7 +62,7 @@ it('is not started again where the user ends it, nor where nothing else could fo
   expect(missing).toMatchObject({ reason: 'spawn', restarts: 0, exitCode: 127 });
 });
 
-it('counts --timeout from the first start', async () => {
+it('the time of --timeout counts from the first start', async () => {
   const { outcome, ...result } = await Command.result([
     '-n',
     '1',
@@ -77,7 +77,7 @@ it('counts --timeout from the first start', async () => {
   expect(outcome.stderr).toContain('did not end within 1 s');
 });
 
-it('heeds a --timeout that comes while an attempt ends for another reason', async () => {
+it('a --timeout that expires while an attempt ends still applies', async () => {
   const deaf = 'trap "" TERM; [ $RANK = 1 ] && exit 1; while :; do sleep 0.05; done';
   const options = ['-n', '2', '--max-restarts', '1000', '--timeout', '0.5', '--grace', '1.5'];
   const { outcome, ...result } = await Command.result([...options, ...sh(deaf)]);
@@ -85,13 +85,13 @@ it('heeds a --timeout that comes while an attempt ends for another reason', asyn
   expect(outcome.stderr).toMatch(/rank 1 .* exited with status 1\n[^]*did not end within 0.5 s/);
 });
 
-it('breaks off a line that an attempt has left open', async () => {
+it('the output of an attempt ends with a newline', async () => {
   const script = 'printf "half a line $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ]';
   const { status, stdout } = await Command.run(['-n', '1', '--max-restarts', '1', ...sh(script)]);
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'half a line 0\nhalf a line 1' });
 });
 
-it('starts again what hangs, with --on-hang restart', async () => {
+it('--on-hang restart restarts a job that hangs', async () => {
   const program = `import { init } from 'ncclrun'; const comm = await init(); const first = process.env.TORCHELASTIC_RESTART_COUNT === '0';
     if (first && comm.rank === 1) await new Promise(() => setInterval(() => {}, 1000));
     await comm.barrier(); console.log('through'); await comm[Symbol.asyncDispose]();`;

@@ -32,7 +32,7 @@ function run(restrictions: string, ...words: readonly string[]): Promise<Outcome
   return Command.run(argv, { program: restrict, environment: { NCCLRUN_DEVICE: 'host' } });
 }
 
-describeIf(noCompiler, 'a job', () => {
+describeIf(noCompiler, 'a job under restrictions', () => {
   it.each([
     ['memfd_create=EPERM'],
     ['memfd_create=ENOSYS'],
@@ -40,13 +40,13 @@ describeIf(noCompiler, 'a job', () => {
     ['pidfd_open=ENOSYS peerpidfd=ENOSYS'],
     ['signalfd=EPERM'],
     ['signalfd=ENOSYS pidfd_open=ENOSYS peerpidfd=ENOSYS memfd_create=ENOSYS close_range=ENOSYS'],
-  ])('runs and ends under %s', async (refused) => {
+  ])('a job runs and ends with 0 under %s', async (refused) => {
     const { status, stderr } = await run(refused, '-n', '3', sum);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
   it.each([['pidfd_open=EPERM peerpidfd=ENOSYS'], ['signalfd=EPERM']])(
-    'ends with the status of a rank that fails under %s',
+    "a job exits with the failing rank's exit status under %s",
     async (refused) => {
       const { status, stderr } = await run(refused, '-n', '2', 'sh', '-c', '[ $RANK = 0 ] && exit 3; sleep 600');
       expect(status).toBe(3);
@@ -54,14 +54,14 @@ describeIf(noCompiler, 'a job', () => {
     },
   );
 
-  it('names the rank that was killed under pidfd_open=EPERM', async () => {
+  it('the launcher names the killed rank under pidfd_open=EPERM', async () => {
     const script = '[ $RANK = 1 ] && kill -9 $$; sleep 600';
     const { status, stderr } = await run('pidfd_open=EPERM peerpidfd=ENOSYS', '-n', '2', 'sh', '-c', script);
     expect(status).toBe(137);
     expect(stderr).toMatch(/rank 1 on localhost .* died of SIGKILL/);
   });
 
-  it('that may open too few files names the limit and what raises it', async () => {
+  it('the launcher names the limit of open files and the command that raises it', async () => {
     const { status, stderr } = await run('open-files=22', '-n', '2', 'true');
     expect(status).toBe(125);
     expect(stderr).toMatch(/too many open files.*this process may open 22 files/i);
@@ -70,8 +70,8 @@ describeIf(noCompiler, 'a job', () => {
   });
 });
 
-describeIf(noCompiler ?? notRoot, 'a user', () => {
-  it('who may have too few processes is told of the limit', async () => {
+describeIf(noCompiler ?? notRoot, 'a user with a process limit', () => {
+  it('the launcher names the process limit of the user', async () => {
     const { status, stderr } = await run(`user=${USER} processes=8`, '-n', '2', 'true');
     expect(status).toBe(125);
     expect(stderr).toMatch(/this user may have 8 processes and threads; raise it with ulimit -u/);

@@ -12,13 +12,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it('is all that stdout gets with --json; the ranks’ stdout goes to stderr', async () => {
+it("--json prints only the result to stdout and the ranks' stdout to stderr", async () => {
   const result = await Command.result(['-n', '2', 'sh', '-c', 'echo said by $RANK']);
   expect(result).toMatchObject({ ok: true, reason: 'ok', exitCode: 0, failures: [] });
   expect(result.outcome.stderr.split('\n').toSorted()).toEqual(['', '[0] said by 0', '[1] said by 1']);
 });
 
-it('tells of every rank: host, pid, status, times', async () => {
+it('the result contains host, pid, exit status and times of every rank', async () => {
   const before = Date.now();
   const result = await Command.result(['-n', '3', '/bin/true']);
   const after = Date.now();
@@ -34,7 +34,7 @@ it('tells of every rank: host, pid, status, times', async () => {
   expect(result.hosts).toEqual([{ name: result.hosts[0]?.name, ranks: [0, 1, 2], state: 'ok' }]);
 });
 
-it('is written to --report as well, while people read text', async () => {
+it('--report writes the result to a file beside the text output', async () => {
   const file = join(directory, 'report.json');
   const { status, stdout } = await Command.run(['-n', '2', '--report', file, 'sh', '-c', 'echo out; exit 4']);
   expect(status).toBe(4);
@@ -42,7 +42,7 @@ it('is written to --report as well, while people read text', async () => {
   expect(parseResult(await readFile(file, 'utf8'))).toMatchObject({ exitCode: 4, reason: 'rank-exit' });
 });
 
-it('has a jobId of its own for every job', async () => {
+it('each job has a jobId of its own', async () => {
   const [first, second] = await Promise.all([
     Command.result(['-n', '1', '/bin/true']),
     Command.result(['-n', '1', '/bin/true']),
@@ -50,7 +50,7 @@ it('has a jobId of its own for every job', async () => {
   expect(first.jobId).not.toBe(second.jobId);
 });
 
-it('comes also for what is refused', async () => {
+it('--json prints a result for a rejected allocation', async () => {
   const result = await Command.result(['-H', 'localhost:1', '-n', '2', '/bin/true']);
   expect(result).toMatchObject({ ok: false, reason: 'allocation', exitCode: 2 });
 });
@@ -62,7 +62,7 @@ it.each([
   [['--json', '-n', '2', '/bin/true', ':']],
   [['--json']],
   [['perf', 'all_reduce', '-d', 'nosuch', '--json']],
-])('comes also for a command line that is wrong: %j', async (argv) => {
+])('--json prints a result for the invalid command line %j', async (argv) => {
   const { status, stdout, stderr } = await Command.run(argv);
   const result: unknown = JSON.parse(stdout);
   expect(result).toMatchObject({ schemaVersion: 1, ok: false, reason: 'usage', exitCode: 2 });
@@ -72,14 +72,14 @@ it.each([
   expect(stderr).toMatch(/^ncclrun: /);
 });
 
-it('comes also for settings that are wrong, and only when it was asked for', async () => {
+it('--json prints a result for invalid settings only if it precedes the program', async () => {
   await writeFile(join(directory, 'ncclrun.json'), '{"nq": 4}');
   const wrong = await Command.run(['--json', '/bin/true'], { directory });
   expect(parseResult(wrong.stdout)).toMatchObject({ reason: 'usage', exitCode: 2, phases: { run: 0 } });
   expect(await Command.run(['/bin/true', '--json'], { directory })).toMatchObject({ status: 2, stdout: '' });
 });
 
-it('is told as it happens in --events, a line of JSON each', async () => {
+it('--events writes a line of JSON per event', async () => {
   const file = join(directory, 'events.jsonl');
   await Command.run(['-n', '2', '--events', file, 'sh', '-c', 'exit $RANK']);
   const text = await readFile(file, 'utf8');
@@ -100,7 +100,7 @@ it.each([
   ['--events', 3, 3],
   ['--report', 0, 125],
   ['--report', 3, 3],
-])('%s into a full disk: the job has its result, and the user is told (%i)', async (flag, own, status) => {
+])('%s on a full disk leaves the result intact and reports the error (rank status %i)', async (flag, own, status) => {
   const outcome = await Command.run(['--json', flag, '/dev/full', '-n', '1', 'sh', '-c', `exit ${own}`]);
   expect(parseResult(outcome.stdout)).toMatchObject({ exitCode: own });
   expect(outcome.stderr).toContain(`ncclrun: cannot write the output: ${flag} /dev/full: ENOSPC`);

@@ -18,14 +18,14 @@ function shell(name: string, script: string): string {
 /** Words of the line that starts an agent. */
 const ours = /n_start|n_cache|printf|trap|dlopen|createHash/;
 
-describe('a command that repeats what it was given, and fails', () => {
+describe('an rsh command that prints its command line and fails', () => {
   it.each([
-    ['as it is', 'echo "would run on $1: $2"'],
+    ['unchanged', 'echo "would run on $1: $2"'],
     ['quoted', 'printf "would run on $1: %q\\n" "$2"'],
-    ['in lines', 'echo "would run on $1:"; fold -w 70 <<<"$2"'],
+    ['in several lines', 'echo "would run on $1:"; fold -w 70 <<<"$2"'],
     ['as JSON', 'echo "would run on $1: {\\"command\\": \\"${2//\\"/\\\\\\"}\\"}"'],
-    ['traced', 'echo "would run on $1:"; set -x; : "$@"'],
-  ])('%s', async (name, script) => {
+    ['with set -x', 'echo "would run on $1:"; set -x; : "$@"'],
+  ])('the launcher hides its own command when the rsh command prints it %s', async (name, script) => {
     const command = shell(name.replaceAll(' ', '-'), `{ ${script}; echo "no such pod: $1"; } >&2; exit 4`);
     const { failures, outcome } = await Command.result(['--rsh', command, '-H', 'pod7:1', 'true']);
     expect(failures).toMatchObject([{ type: 'host-unreachable', host: 'pod7' }]);
@@ -37,7 +37,7 @@ describe('a command that repeats what it was given, and fails', () => {
   });
 });
 
-it('a command that speaks on stdout is told that nothing else may come there', async () => {
+it('the launcher reports an rsh command that writes to stdout', async () => {
   const command = shell('talker', 'echo "entering $1 now"; shift; exec sh -c "$*"');
   const { failures, outcome } = await Command.result(['--rsh', command, '-H', 'ann@pod7:1', 'true']);
   expect(failures).toMatchObject([{ type: 'agent', host: 'pod7' }]);
@@ -45,13 +45,13 @@ it('a command that speaks on stdout is told that nothing else may come there', a
   expect(outcome.stderr).toContain(`this must print nothing to stdout: ${command} ann@pod7 true`);
 });
 
-it('a command that repeats it on stderr and does it is as good as any', async () => {
+it('an rsh command that traces itself on stderr works', async () => {
   const command = shell('tracer', 'set -x; host=$1; shift; exec sh -c "$*"');
   const { status, stdout, stderr } = await Command.run(['--rsh', command, '-H', 'pod7:1', 'echo', 'done']);
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'done\n', stderr: '' });
 });
 
-it('a port is refused, with what can be told of one', async () => {
+it('the launcher rejects a port with an rsh command and names the alternatives', async () => {
   const command = shell('portless', 'exit 1');
   writeFileSync(join(directory, 'hosts'), 'pod7 slots=1 port=2222\n');
   const hosts = ['--hostfile', join(directory, 'hosts')];
@@ -61,7 +61,7 @@ it('a port is refused, with what can be told of one', async () => {
   expect(status).toBe(125);
 });
 
-it('a command that does not exist is named', async () => {
+it('the launcher names an rsh command that does not exist', async () => {
   const { status, stderr } = await Command.run(['--rsh', '/nonexistent/shell -x', '-H', 'pod7:1', 'true']);
   expect(stderr).toMatch(/cannot start \/nonexistent\/shell: .*\n {2}next: check the command given to --rsh/);
   expect(status).toBe(125);

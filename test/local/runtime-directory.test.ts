@@ -25,7 +25,7 @@ function shellScript(name: string, ...lines: readonly string[]): string {
   return path;
 }
 
-it('is removed when the guardian cannot be started', async () => {
+it('the agent removes its runtime directory when the guardian cannot be started', async () => {
   const installation = join(directory, 'without-guardian');
   for (const part of ['bin', 'dist', 'package.json', 'build/ncclrun.node', 'build/libnccl.so.2']) {
     mkdirSync(dirname(join(installation, part)), { recursive: true });
@@ -47,8 +47,8 @@ it('is removed when the guardian cannot be started', async () => {
   }
 });
 
-describeIf(notRoot, 'a host', () => {
-  it('without a home directory or an entry for the user starts ranks in /, and nothing is left', async () => {
+describeIf(notRoot, 'a host with a restricted file system', () => {
+  it('ranks start in / when the user has neither a home directory nor a passwd entry', async () => {
     const own = join(directory, 'gone');
     mkdirSync(own);
     const rsh = shellScript(
@@ -67,14 +67,14 @@ describeIf(notRoot, 'a host', () => {
   });
 
   it.each([
-    ['serves another directory', ['/tmp'], 0, /^\/dev\/shm\//],
+    ['uses another directory', ['/tmp'], 0, /^\/dev\/shm\//],
     [
-      'none, a sentence says so',
+      'reports that no directory is writable',
       ['/tmp', '/dev/shm', '/var/tmp'],
       125,
       /no directory can be made for the agent's socket: .*EROFS/,
     ],
-  ])('whose /tmp is read-only: %s', async (_, readOnly, wanted, said) => {
+  ])('the agent on a read-only /tmp %s', async (_, readOnly, wanted, said) => {
     const mounts = readOnly.map((path) => `mount -t tmpfs -o ro tmpfs ${path}`);
     const script = ['mount --make-rprivate /', ...mounts, 'exec "$@"'].join(' && ');
     const job = [join(repository, 'bin/ncclrun'), '-n', '1', 'sh', '-c', 'echo $NCCLRUN_AGENT'];

@@ -107,32 +107,33 @@ const sampled = (attacks: readonly Attack[]): Attack[] =>
 const some = (kind: FrameKind): Attack[] => framesOf(kind).filter((_, index) => index === 4 || index === 7);
 
 describe('an agent that waits for its order', () => {
-  it.each(sample(frameKinds, 4))('is told %s', async (_name, kind) => {
+  it.each(sample(frameKinds, 4))('the agent survives or rejects a frame of kind %s', async (_name, kind) => {
     for (const attack of some(kind).slice(0, 1)) await survives(attack, false);
   });
 
-  it.each(noFrames)('is told $name', (attack) => survives(attack, false));
+  it.each(noFrames)('the agent survives or rejects $name', (attack) => survives(attack, false));
 
   it.each([...framesOf(FrameKind.order), ...sampled(cuts(orderFrame)), ...sampled(lengths(orderFrame)).slice(0, -1)])(
-    'is given an order of $name',
+    'the agent survives or rejects an order of $name',
     (attack) => survives(attack, false),
   );
 });
 
 describe('an agent with a rank', () => {
-  it.each(sample(frameKinds, 4))('is told %s', async (_name, kind) => {
+  it.each(sample(frameKinds, 4))('the agent survives or rejects frames of kind %s', async (_name, kind) => {
     for (const attack of some(kind)) await survives(attack, true);
   });
 
-  it.each(noFrames)('is told $name', (attack) => survives(attack, true));
+  it.each(noFrames)('the agent survives or rejects $name', (attack) => survives(attack, true));
 
-  it('is given its order again', () => survives({ name: 'order', bytes: orderFrame }, true));
+  it('the agent survives or rejects a second order', () => survives({ name: 'order', bytes: orderFrame }, true));
 
-  it('is told to start again', () => survives({ name: 'start', bytes: start }, true));
+  it('the agent survives or rejects a second start', () => survives({ name: 'start', bytes: start }, true));
 });
 
 describe('an agent that waits for an invitation', () => {
-  it.each([...some(FrameKind.order), ...framesOf(FrameKind.invitation), ...noFrames])('is told $name', (attack) =>
-    survives(attack, false, 'invited'),
+  it.each([...some(FrameKind.order), ...framesOf(FrameKind.invitation), ...noFrames])(
+    'the agent survives or rejects $name',
+    (attack) => survives(attack, false, 'invited'),
   );
 });

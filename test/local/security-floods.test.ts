@@ -51,9 +51,9 @@ const harmless: readonly string[] = ['output in small frames', 'calls'];
 /** By then a flood without bounds would have filled the memory. */
 const BUSY_MS = 2000;
 
-describe('a host that floods the launcher is cut off and named', () => {
+describe('a host that floods the launcher beyond a bound', () => {
   it.each(Object.keys(floods).filter((what) => !harmless.includes(what)))(
-    '%s',
+    'the launcher disconnects and names a host that sends endless %s',
     async (what) => {
       await using command = Command.start(['--rsh', shell(what), '-H', 'far:1', '/bin/true']);
       const { status, stderr, mostBytes } = await watched(command);
@@ -67,9 +67,9 @@ describe('a host that floods the launcher is cut off and named', () => {
   );
 });
 
-describe('a flood that breaks no bound leaves the launcher its memory, and it hears signals', () => {
+describe('a host that floods the launcher within the bounds', () => {
   it.each(sample(harmless, 2))(
-    '%s',
+    'the launcher keeps its memory bounded and ends on SIGTERM during endless %s',
     async (what) => {
       await using command = Command.start(['--rsh', shell(what), '-H', 'far:1', '--grace', '1', '/bin/true']);
       const watching = watched(command);

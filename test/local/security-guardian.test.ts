@@ -37,11 +37,11 @@ describe.each([
   ['before its order', false],
   ['with a rank', true],
 ])('the guardian %s', (_, hasRank) => {
-  it.each(sample(frameKinds, 4))('is told %s', async (_name, kind) => {
+  it.each(sample(frameKinds, 4))('the guardian survives or rejects frames of kind %s', async (_name, kind) => {
     for (const attack of framesOf(kind)) await survives(attack, hasRank);
   });
 
-  it.each(noFrames)('is told $name', (attack) => survives(attack, hasRank));
+  it.each(noFrames)('the guardian survives or rejects $name', (attack) => survives(attack, hasRank));
 });
 
 const order = encodeFrame(
@@ -53,14 +53,15 @@ const order = encodeFrame(
   }),
 );
 
-describe('the guardian’s order', () => {
-  it('is cut at every byte', async () => {
+describe('the order of the guardian', () => {
+  it('the guardian survives or rejects an order that is truncated at any byte', async () => {
     for (const attack of cuts(order)) await survives(attack, false);
   });
 
-  it('has every other length', async () => {
+  it('the guardian survives or rejects an order with any wrong length', async () => {
     for (const attack of lengths(order)) await survives(attack, false);
   });
 
-  it('comes once more while its rank runs', () => survives({ name: 'twice', bytes: order }, true));
+  it('the guardian survives or rejects a second order while its rank runs', () =>
+    survives({ name: 'twice', bytes: order }, true));
 });

@@ -76,10 +76,14 @@ async function privateAgentStands(environment: NodeJS.ProcessEnv): Promise<void>
 describe.each([
   ['the Node that npm installed', () => repository, () => ({})],
   ["the PATH's node", () => nodeless, () => ({ NCCLRUN_NODE: process.execPath })],
-])('SIGUSR1 at every moment of a start opens nothing and ends nobody, with %s', (_, root, environment) => {
-  it.each(STARTS)('in the launcher, start %i', () => launcherStands(root()));
-  it.each(STARTS)('in an agent of a remote shell, start %i', () => remoteAgentStands(root()));
-  it.each(STARTS)('in a private agent, start %i', () => privateAgentStands(environment()));
+])('SIGUSR1 during a start, with %s', (_, root, environment) => {
+  it.each(STARTS)('the launcher ignores SIGUSR1 and opens no debugger (start %i)', () => launcherStands(root()));
+  it.each(STARTS)('an agent of a remote shell ignores SIGUSR1 and opens no debugger (start %i)', () =>
+    remoteAgentStands(root()),
+  );
+  it.each(STARTS)('a private agent ignores SIGUSR1 and opens no debugger (start %i)', () =>
+    privateAgentStands(environment()),
+  );
 });
 
 const asked = (): Record<string, string> => ({
@@ -98,12 +102,12 @@ const ofNode = (stdout: string): string[] =>
 
 const nothingLoaded = (): void => expect([loaded(), join(directory, 'compiled')].filter(existsSync)).toEqual([]);
 
-describe('what the environment tells Node', () => {
+describe('environment variables that configure Node', () => {
   beforeAll(() =>
     writeFile(join(directory, 'probe.cjs'), `require('node:fs').writeFileSync(${JSON.stringify(loaded())}, '')`),
   );
 
-  it('is given to the ranks unchanged, and not heeded by the launcher', async () => {
+  it('the launcher passes them to the ranks unchanged and does not obey them', async () => {
     const options = ['-n', '1', '--tag-output=none', 'env'];
     const { status, stdout, stderr } = await Command.run(options, { environment: asked() });
     expect({ status, stderr, printed: ofNode(stdout).toSorted() }).toEqual({
@@ -114,7 +118,7 @@ describe('what the environment tells Node', () => {
     nothingLoaded();
   });
 
-  it('is given to the ranks of another host unchanged, and not heeded by its agent', async () => {
+  it('an agent passes them to its ranks unchanged and does not obey them', async () => {
     const shell = join(directory, 'shell');
     const exports = printed().map((assignment) => `export '${assignment}'`);
     await writeFile(shell, `#!/bin/sh\n${exports.join('\n')}\nshift\nexec sh -c "$*"\n`, { mode: 0o755 });
@@ -128,12 +132,12 @@ describe('what the environment tells Node', () => {
     nothingLoaded();
   });
 
-  it('is not heeded by a private agent', async () => {
+  it('a private agent does not obey them', async () => {
     await privateAgentStands(asked());
     nothingLoaded();
   });
 
-  it('opens no debugger while a job runs', async () => {
+  it('no process of a running job listens for a debugger', async () => {
     await using command = Command.start(['-n', '1', 'sh', '-c', 'echo runs; sleep 60'], { environment: asked() });
     await command.line('stdout', /runs/);
     expect([command.pid, ...command.survivors().map(({ pid }) => pid)].flatMap(loopbackListeners)).toEqual([]);

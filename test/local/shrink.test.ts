@@ -17,13 +17,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each(['3', '5'])('%s ranks that live: shrinks, disagrees, ends operations, revokes', async (ranks) => {
+it.each(['3', '5'])('the shrink program succeeds on %s living ranks', async (ranks) => {
   const { status, stdout, stderr } = await Command.run(['-n', ranks, alive]);
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n$/), stderr: '' });
 });
 
-it.each(shrinkingStates)('kill -9 of a rank, %s: the others shrink the communicator and go on', (state) =>
+it.each(shrinkingStates)('the survivors shrink after kill -9 of a rank (state %s)', (state) =>
   shrinkWithoutDead(dead, state, ['-n', '4'], state === 'part' ? 2 : 3, null),
 );
 
-it('a shrink that needs a dead rank fails and names it', () => shrinkWithDead(dead, ['-n', '4'], 2, null));
+it('a shrink that needs a dead rank fails and names the rank', () => shrinkWithDead(dead, ['-n', '4'], 2, null));

@@ -11,7 +11,7 @@ describe('--forward-signals', () => {
     ['SIGUSR1', ['--forward-signals', 'usr1']],
     ['SIGWINCH', ['--forward-signals', 'SIGUSR1,WINCH']],
     ['SIGALRM', ['--forward-signals', '14']],
-  ] as const)('%s with %j reaches every rank, and the job goes on', async (signal, options) => {
+  ] as const)('%s with %j reaches every rank, and the job continues', async (signal, options) => {
     await using steering = await Steering.open();
     await using command = Command.start([...options, '-n', '2', ...steering.options, steering.program]);
     const ranks = await steering.ranks(2);
@@ -23,7 +23,7 @@ describe('--forward-signals', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it.each(['SIGUSR1', 'SIGUSR2'] as const)('none: %s is told and goes no further', async (signal) => {
+  it.each(['SIGUSR1', 'SIGUSR2'] as const)('--forward-signals none keeps %s from the ranks', async (signal) => {
     await using steering = await Steering.open();
     const argv = ['--forward-signals', 'none', '-n', '1', ...steering.options, steering.program];
     await using command = Command.start(argv);
@@ -43,7 +43,7 @@ describe('--forward-signals', () => {
     ['9', 'SIGKILL cannot be passed on: no program can see it coming'],
     ['CHLD', 'it speaks of ncclrun’s own process'],
     ['USR1,', 'there is no signal ""'],
-  ])('%s is refused', async (list, words) => {
+  ])('--forward-signals rejects %s', async (list, words) => {
     const { status, stdout, stderr } = await Command.run(['--forward-signals', list, 'echo', 'started']);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(words);
@@ -51,7 +51,7 @@ describe('--forward-signals', () => {
 });
 
 describe('^C', () => {
-  it('each says what the next one does; what ignores everything is killed after --grace', async () => {
+  it('each ^C announces the effect of the next one, and ranks that ignore signals are killed after --grace', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--grace', '0.2', '-n', '1', ...steering.options, steering.program]);
     const rank = await steering.rank(0);
@@ -67,7 +67,7 @@ describe('^C', () => {
     await command.nothingLeft(0);
   });
 
-  it('a third time leaves at once, and nothing is left', async () => {
+  it('the launcher exits at the third ^C, and no process remains', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--grace', '1000', '-n', '2', ...steering.options, steering.program]);
     const ranks = await steering.ranks(2);
@@ -80,7 +80,7 @@ describe('^C', () => {
     await command.nothingLeft();
   });
 
-  it('a third time leaves also where nobody reads the output', async () => {
+  it('the launcher exits at the third ^C although nobody reads its output', async () => {
     await using command = Command.start(['--grace', '1000', '-n', '2', 'sh', '-c', 'trap "" INT TERM; yes']);
     await command.line('stdout', /y/);
     command.process.stdout?.pause();
@@ -94,7 +94,7 @@ describe('^C', () => {
     await command.nothingLeft();
   });
 
-  it('does not give ranks that are ended for a failure more time', async () => {
+  it('^C does not prolong the grace period after a failure', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--grace', '1', '-n', '2', ...steering.options, steering.program]);
     const [first, second] = await steering.ranks(2);
@@ -108,7 +108,7 @@ describe('^C', () => {
 });
 
 describe('^Z', () => {
-  it('stops the ranks and then ncclrun; CONT lets all go on', async () => {
+  it('SIGTSTP suspends the ranks and the launcher, and SIGCONT resumes them', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
     const ranks = await steering.ranks(2);
@@ -121,7 +121,7 @@ describe('^Z', () => {
     expect((await command.outcome).status).toBe(0);
   });
 
-  it('stops ncclrun alone where TSTP is not forwarded', async () => {
+  it('SIGTSTP suspends only the launcher if TSTP is not forwarded', async () => {
     await using steering = await Steering.open();
     const argv = ['--forward-signals', 'none', '-n', '1', ...steering.options, steering.program];
     await using command = Command.start(argv);
@@ -136,7 +136,7 @@ describe('^Z', () => {
 });
 
 describe('SIGHUP', () => {
-  it('ends the job with 129', async () => {
+  it('SIGHUP ends the job with 129', async () => {
     await using steering = await Steering.open();
     await using command = Command.start(['--json', '-n', '2', ...steering.options, steering.program]);
     await steering.ranks(2);
@@ -147,7 +147,7 @@ describe('SIGHUP', () => {
     await command.nothingLeft(0);
   });
 
-  it('does nothing under nohup, and the ranks know nothing of it', async () => {
+  it('SIGHUP has no effect under nohup, and the ranks see no trace of it', async () => {
     await using steering = await Steering.open();
     const argv = ['bin/ncclrun', '-n', '1', ...steering.options, steering.program];
     await using command = Command.start(argv, { program: 'nohup' });
@@ -159,11 +159,11 @@ describe('SIGHUP', () => {
   });
 });
 
-describe('a reader that goes away', () => {
+describe('a reader that closes its pipe', () => {
   it.each([
     ['stdout', 'yes', '| head -1'],
     ['stderr', 'yes >&2', '2>&1 >/dev/null | head -1'],
-  ])('of %s ends the job quietly with 141', async (_, program, pipe) => {
+  ])('a closed %s ends the job silently with 141', async (_, program, pipe) => {
     const script = `bin/ncclrun -n 2 sh -c '${program}' ${pipe}; echo "\${PIPESTATUS[0]}"`;
     const { stdout, stderr } = await Command.run(['-c', script], { program: 'bash' });
     expect(stdout).toMatch(/^\[[01]\] y\n141\n$/);
@@ -171,7 +171,7 @@ describe('a reader that goes away', () => {
   });
 
   it.each(['>&-', '2>&-', '>&- 2>&- <&-', '>/dev/full 2>&-'])(
-    'streams closed with %s crash nothing',
+    'streams redirected with %s do not crash the launcher',
     async (redirection) => {
       const script = `bin/ncclrun -n 2 sh -c 'exit $((3 * RANK))' ${redirection}; echo $? >&3`;
       const { stdout } = await Command.run(['-c', `exec 3>&1; ${script}`], { program: 'bash' });

@@ -8,7 +8,7 @@ import { compileWithEngine } from '../rig/compile.ts';
 
 const operations = 20_000 * Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 1);
 
-it(`${operations} operations of all kinds`, { timeout: 600_000 }, async () => {
+it(`memory stays flat over ${operations} operations of all kinds`, { timeout: 600_000 }, async () => {
   const directory = await mkdtemp(join(repository, 'build/test-soak-'));
   try {
     const program = await compileWithEngine('test/rig/programs/soak.c', directory);

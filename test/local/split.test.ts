@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-it.each(['1', '2', '5'])('%s ranks: parts, parts of parts, no colour, in groups and without waiting', async (ranks) => {
+it.each(['1', '2', '5'])('ncclCommSplit divides %s ranks into the right parts', async (ranks) => {
   const { status, stdout, stderr } = await Command.run(['-n', ranks, program]);
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/ok\n$/), stderr: '' });
 });

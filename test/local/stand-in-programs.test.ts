@@ -9,7 +9,7 @@ const environment = { ...process.env, ...standInEnvironment, ...ownKernels };
 /** Some ranks come too late. */
 const COPIES = { ...copiesAlways, NCCLRUN_COPY_TIMEOUT_US: '20000' };
 
-describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
+describeIf(noCompiler, 'GPU test programs on the stand-in driver', () => {
   beforeAll(buildStandIn, 900_000);
   const programs = gpuPrograms();
 
@@ -43,7 +43,7 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     ['leave 2', 'leave: 2 ranks: who needed it was told, and nobody else'],
     ['leave 4', 'leave: 4 ranks: who needed it was told, and nobody else'],
     ...inFull([['lose_peer 3 all', 'lose_peer: 3 ranks: each was told, and went on']]), // killed in nineteen states
-  ])('%s', (line, says) => programs.expectLast(line, says, environment), 240_000);
+  ])('the program %s succeeds on the stand-in', (line, says) => programs.expectLast(line, says, environment), 240_000);
 
   it.each([
     ['two_streams 3 60 64 messages', 'two_streams: 3 ranks, 60 rounds of messages: right'],
@@ -56,10 +56,12 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     ['kept_graphs 3 5 40000', 'kept_graphs: 3 ranks, 5 replays: right'],
     ['freed 3 12 100000', 'freed: 3 ranks, 12 buffers: right'],
     ...inFull([['lose_peer 3 large moving gather group', 'lose_peer: 3 ranks: each was told, and went on']]),
-  ])('%s, by copy engines', (line, says) => programs.expectLast(line, says, { ...environment, ...COPIES }));
+  ])('the program %s succeeds with copy engines', (line, says) =>
+    programs.expectLast(line, says, { ...environment, ...COPIES }),
+  );
 
   // Ranks call their communicators in opposite orders. (The stand-in's own queues would hold up kernels, too.)
-  it('in the only queue of a GPU no communicator waits by copies where there is another', async () => {
+  it('the engine uses no copy engines when the GPU has a single queue', async () => {
     const env = { ...environment, ...COPIES, NCCLRUN_COPY_TIMEOUT_US: '100000', NCCL_DEBUG: 'INFO' };
     const copied = async (more: Record<string, string>): Promise<boolean> => {
       const { stderr } = await programs.run('two_streams 2 6 8 collectives', { ...env, ...more });
@@ -78,14 +80,14 @@ describeIf(noCompiler, 'programs for GPUs, on those of a stand-in', () => {
     });
   });
 
-  it('a process ends while the driver does not free what its communicator had', async () => {
+  it('a process ends while the driver delays the release of its memory', async () => {
     const began = Date.now();
     const env = { ...environment, NCCLRUN_STAND_IN_FREE_MS: '60000' };
     await programs.expectLast('abort_alone 2', 'abort_alone: 2 ranks: those who did not wait went on', env);
     expect(Date.now() - began).toBeLessThan(30_000);
   });
 
-  it('ranks of one thread agree on copies in a group', async () => {
+  it('ranks of one thread agree on copy engines in a group', async () => {
     const env = { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' };
     const { stderr } = await programs.run('one_thread 4 100000', env);
     expect(stderr.match(/allGather of 400000 bytes, and what follows it, by copy engines/g)).toHaveLength(4);

@@ -13,7 +13,7 @@ const PART = 5;
 /** Some ranks come too late. */
 const COPIES = { ...copiesAlways, NCCLRUN_COPY_TIMEOUT_US: '20000' };
 
-describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
+describeIf(noCompiler, 'jobs on the GPUs of the stand-in driver', () => {
   beforeAll(() => {
     buildMatrix();
     buildStandIn();
@@ -23,20 +23,20 @@ describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
     sample<[string, number, Record<string, string>]>(
       [
         ['by default', 4, {}],
-        ['for a rank alone', 1, {}],
-        ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
-        ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
-        ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
-        ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
-        ['through memory of the host', 3, { NCCL_P2P_DISABLE: '1' }],
-        ['copy engines', 2, COPIES],
-        ['copy engines', 4, COPIES],
-        ['copy engines, of which ranks often come too late', 4, { ...COPIES, NCCLRUN_COPY_TIMEOUT_US: '30' }],
-        ['copy engines, all streams in one queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
+        ['for a single rank', 1, {}],
+        ['with direct LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
+        ['with direct LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
+        ['with ring Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
+        ['with tree Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+        ['through host memory', 3, { NCCL_P2P_DISABLE: '1' }],
+        ['with copy engines', 2, COPIES],
+        ['with copy engines', 4, COPIES],
+        ['with copy engines and late ranks', 4, { ...COPIES, NCCLRUN_COPY_TIMEOUT_US: '30' }],
+        ['with copy engines and a single queue', 3, { ...COPIES, NCCLRUN_STAND_IN_CHANNELS: '1' }],
       ],
       3,
     ),
-  )('all collectives are exact %s, on %i ranks', (_, ranks, wishes) =>
+  )('every collective is exact %s on %i ranks', (_, ranks, wishes) =>
     runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
       seed: ranks,
       part: PART,
@@ -44,7 +44,7 @@ describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
     }),
   );
 
-  it.each(['reduce', 'reduce_scatter'])('%s is cut alike on channels with large and with small slots', async (name) => {
+  it.each(['reduce', 'reduce_scatter'])('%s gives right results with large and with small slots', async (name) => {
     const words = `perf ${name} -n 4 --device cuda -b 33001232 -e 33001232 --iters 1 --check`.split(' ');
     const wishes = { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' };
     const run = await Command.run(words, { environment: { ...environment, ...wishes } });
@@ -55,7 +55,7 @@ describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
     ['all_gather', 'allGather'],
     ['reduce_scatter', 'reduceScatter'],
     ['all_reduce', 'allReduce'],
-  ])('copy engines carry what they are to carry of %s', async (name, called) => {
+  ])('copy engines take part in %s, and its results are exact', async (name, called) => {
     const words = `perf ${name} -n 3 --device cuda -b 1M -e 1M --check --iters 5`.split(' ');
     const run = await Command.run(words, { environment: { ...environment, ...copiesAlways, NCCL_DEBUG: 'INFO' } });
     expect(run.status).toBe(0);
@@ -69,9 +69,9 @@ describeIf(noCompiler, 'jobs on GPUs of a stand-in', () => {
   it.each([
     ['two rows and 13 bytes', 'alltoall', 2, 524301],
     ['three rows and a byte', 'all_gather', 3, 786433],
-    ['rows alone', 'alltoall', 3, 1048576],
+    ['whole rows', 'alltoall', 3, 1048576],
     ['less than two rows', 'all_gather', 2, 524287],
-  ])('copy engines move a rank’s own part, %s, %s of %i ranks', async (_, name, ranks, bytes) => {
+  ])("copy engines move a rank's own part of %s in %s of %i ranks", async (_, name, ranks, bytes) => {
     const size = String(ranks * bytes);
     const words = ['perf', name, '-n', String(ranks), '--device', 'cuda', '-b', size, '-e', size, '-d', 'int8'];
     const run = await Command.run([...words, '--check', '--iters', '2'], {

@@ -25,7 +25,7 @@ async function output(environment: NodeJS.ProcessEnv = {}): Promise<string> {
   return stdout.trim();
 }
 
-it('runs the bundle the same without recorded code, with it, and with a file that is none', async () => {
+it('the bundle runs the same without recorded code, with it and with an invalid file', async () => {
   const expected = 'main.bundle.cjs function -n';
   expect(await output()).toBe(expected);
   expect(existsSync(recorded)).toBe(false);
@@ -36,7 +36,7 @@ it('runs the bundle the same without recorded code, with it, and with a file tha
   expect(await output()).toBe(expected);
 });
 
-it('gives the bundle what the start has kept from Node', async () => {
+it('the bundle receives the variables that the start kept from Node', async () => {
   writeFileSync(
     join(directory, 'main.bundle.cjs'),
     `(function () {

@@ -17,7 +17,7 @@ async function fed(argv: readonly string[], text: string): Promise<readonly stri
   return stdout.slice(0, -1).split('\n').toSorted();
 }
 
-describe('who reads', () => {
+describe('ranks that read stdin', () => {
   it.each([
     [[], ['0: a b ', '1: ', '2: ']],
     [
@@ -32,22 +32,22 @@ describe('who reads', () => {
       ['--stdin', 'none'],
       ['0: ', '1: ', '2: '],
     ],
-  ])('with %j', async (options, lines) => {
+  ])('the options %j give stdin to the expected ranks', async (options, lines) => {
     expect(await fed([...options, '-n', '3', ...cat], 'a\nb\n')).toEqual(lines);
   });
 
   it.each([
     ['3', 'there is none'],
     ['0-x', 'all, none, or ranks'],
-  ])('--stdin %s is refused, and nothing starts', async (list, words) => {
+  ])('the launcher rejects --stdin %s and starts nothing', async (list, words) => {
     const { status, stdout, stderr } = await Command.run(['-n', '3', '--stdin', list, 'echo', 'started']);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(words);
   });
 });
 
-describe('how much', () => {
-  it('a big pipe reaches every rank whole, and one that stops reading stops nobody', async () => {
+describe('large input', () => {
+  it('every reading rank receives all input, and a rank that stops reading blocks none', async () => {
     const bytes = randomBytes(8 * 1024 * 1024, seededRandom(1));
     const script = 'case $RANK in 0) head -c 1 >/dev/null;; 1) exec <&-; sleep 0.1;; *) md5sum;; esac';
     await using command = Command.start(['--tag-output=none', '-n', '4', '--stdin', 'all', 'sh', '-c', script], {
@@ -58,7 +58,7 @@ describe('how much', () => {
     expect(await command.outcome).toMatchObject({ status: 0, stdout: `${sum}  -\n${sum}  -\n` });
   });
 
-  it('a rank that does not read slows us, it does not fill our memory', async () => {
+  it('a rank that does not read blocks the writer within bounded memory', async () => {
     await using steering = await Steering.open();
     const argv = ['-n', '2', '--stdin', 'all', ...steering.options, steering.program];
     await using command = Command.start(argv, { stdin: 'pipe' });
@@ -77,13 +77,13 @@ describe('how much', () => {
   });
 });
 
-describe('a stdin that is none', () => {
-  it.each(['<&-', '</dev/null'])('%s is the end of file, at once', async (redirection) => {
+describe('redirected input', () => {
+  it.each(['<&-', '</dev/null'])('ranks read end of file with %s', async (redirection) => {
     const script = `bin/ncclrun -n 1 --stdin all sh -c 'cat; echo done' ${redirection}`;
     expect(await Command.run(['-c', script], { program: 'sh' })).toMatchObject({ status: 0, stdout: 'done\n' });
   });
 
-  it('a file is read to its end', async () => {
+  it('ranks read a file to its end', async () => {
     const script =
       'bin/ncclrun -n 2 --tag-output=none --stdin all md5sum < package-lock.json | uniq | wc -l; md5sum < package-lock.json | wc -l';
     expect(await Command.run(['-c', script], { program: 'sh' })).toMatchObject({ status: 0, stdout: '1\n1\n' });

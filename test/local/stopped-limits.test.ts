@@ -24,7 +24,7 @@ async function stopForLong(command: Command): Promise<void> {
   await until('ncclrun goes on', () => processEntry(command.pid)?.state !== 'T');
 }
 
-it('--timeout', async () => {
+it('suspended time does not count toward --timeout', async () => {
   await using steering = await Steering.open();
   const argv = ['--timeout', `${LIMIT_SECONDS}`, '-n', '1', ...steering.options, steering.program];
   await using command = Command.start(argv);
@@ -35,7 +35,7 @@ it('--timeout', async () => {
   expect((await command.outcome).status).toBe(7);
 });
 
-it('--grace', async () => {
+it('suspended time does not count toward --grace', async () => {
   await using steering = await Steering.open();
   const argv = ['--json', '--grace', `${LIMIT_SECONDS}`, '-n', '1', ...steering.options, steering.program];
   await using command = Command.start(argv);
@@ -50,7 +50,7 @@ it('--grace', async () => {
   expect(ranks).toMatchObject([{ exitCode: 7, signal: null }]);
 });
 
-it('--spawn-timeout', async () => {
+it('suspended time does not count toward --spawn-timeout', async () => {
   const [shell, called, go] = ['shell', 'called', 'go'].map((name) => join(directory, name));
   const script = `#!/bin/sh\n: >${called}\nuntil [ -e ${go} ]; do sleep 0.05; done\nshift\nexec sh -c "$*"\n`;
   writeFileSync(shell ?? '', script, { mode: 0o755 });
@@ -62,7 +62,7 @@ it('--spawn-timeout', async () => {
   expect((await command.outcome).status).toBe(7);
 });
 
-it('--init-timeout', async () => {
+it('suspended time does not count toward --init-timeout', async () => {
   await using steering = await Steering.open();
   const argv = ['--init-timeout', `${LIMIT_SECONDS}`, '-n', '2', ...steering.options, steering.program];
   await using command = Command.start(argv);

@@ -47,7 +47,7 @@ async function sumsStillRight(ranks: readonly SteerableRank[]): Promise<void> {
   ]);
 }
 
-it('cut, oversized, foreign and random frames on the agent’s socket', async () => {
+it("ranks continue after truncated, oversized, foreign and random frames on the agent's socket", async () => {
   await using steering = await Steering.open();
   await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
   const ranks = await steering.ranks(2);
@@ -77,7 +77,7 @@ it('cut, oversized, foreign and random frames on the agent’s socket', async ()
   expect(await command.outcome).toMatchObject({ status: 0, stderr: '' });
 });
 
-it('a hello for another job is refused by name', async () => {
+it('the agent refuses a hello of another job and names that job', async () => {
   await using steering = await Steering.open();
   await using command = Command.start(['-n', '2', ...steering.options, steering.program]);
   const ranks = await steering.ranks(2);

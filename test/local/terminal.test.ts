@@ -21,8 +21,8 @@ function launcherAt(terminal: Terminal): number {
   return found.pid;
 }
 
-describeIf(terminalUnavailable(), 'at a terminal', () => {
-  it('the line after a prompt has its prefix: the newline that was typed ended the prompt', async () => {
+describeIf(terminalUnavailable(), 'a job at a terminal', () => {
+  it('the line after a prompt has its tag because the typed newline ended the prompt', async () => {
     const job = `${ncclrun} -n 2 sh -c 'if [ $RANK = 0 ]; then printf "name? "; read x; echo hello $x; fi'`;
     await using command = Command.start(['-qec', job, '/dev/null'], {
       program: 'script',
@@ -42,7 +42,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
     expect(status).toBe(0);
   });
 
-  it('^C ends the ranks, and the shell goes on with 130', async () => {
+  it('^C ends the ranks, and the shell sees status 130', async () => {
     await using terminal = await Terminal.open();
     terminal.type(`${ncclrun} -n 2 sh -c 'echo up $RANK; sleep 1000'; echo status $?\n`);
     await terminal.shows('] up ');
@@ -52,7 +52,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
     await terminal.shows('status 130');
   });
 
-  it('^Z stops ranks and launcher, fg lets all go on', async () => {
+  it('^Z suspends ranks and launcher, and fg resumes them', async () => {
     await using steering = await Steering.open();
     await using terminal = await Terminal.open();
     terminal.type(`${ncclrun} -n 2 ${steering.options.join(' ')} ${steering.program}; echo status $?\n`);
@@ -69,7 +69,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
     await terminal.shows('with status 7');
   });
 
-  it('a job in the background leaves the terminal alone until fg', async () => {
+  it('a background job does not read the terminal until fg', async () => {
     await using terminal = await Terminal.open();
     terminal.type(`${ncclrun} -n 1 sh -c 'echo be\\gun; read line; echo got $line' &\n`);
     await terminal.shows('begun');
@@ -82,7 +82,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
     await terminal.shows('got for the rank');
   });
 
-  it('a job that read the terminal leaves it alone after ^Z and bg', async () => {
+  it('a job that read the terminal does not read it after ^Z and bg', async () => {
     await using terminal = await Terminal.open();
     terminal.type(`${ncclrun} -n 1 sh -c 'read a; echo first $a; read b; echo second $b'\n`);
     terminal.type('one\n');
@@ -99,7 +99,7 @@ describeIf(terminalUnavailable(), 'at a terminal', () => {
     await terminal.shows('second two');
   });
 
-  it('a closed terminal ends the job, and nothing is left', async () => {
+  it('a closed terminal ends the job, and no process remains', async () => {
     await using steering = await Steering.open();
     await using terminal = await Terminal.open();
     terminal.type(`${ncclrun} -n 2 ${steering.options.join(' ')} ${steering.program}\n`);

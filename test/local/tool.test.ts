@@ -24,8 +24,8 @@ function tool(command: string, changes: readonly string[] = []) {
   return { link, frames, ends, died };
 }
 
-describe('a tool whose streams are a link', () => {
-  it('gets all that was sent before the link was closed, and tells how it ended and what it complained of', async () => {
+describe('a child process whose streams are a link', () => {
+  it('the child receives all frames sent before the close, and its exit status and stderr are reported', async () => {
     const { link, frames, ends, died } = tool('wc -c >&2; exit 7');
     const payload = new Uint8Array(3 << 20).map((_, i) => i % 251);
     link.send(makeFrame(FrameKind.stdin, { subject: 5, payload }));
@@ -37,7 +37,7 @@ describe('a tool whose streams are a link', () => {
     expect(frames.length + ends.length).toBe(0);
   });
 
-  it('echoes frames while it runs', async () => {
+  it('the child returns frames while it runs', async () => {
     const { link, frames, ends, died } = tool('head -c 48; echo done >&2');
     link.send(makeFrame(FrameKind.lease, { request: 1, payload: new Uint8Array(8) }));
     link.send(makeFrame(FrameKind.lease, { request: 2, payload: new Uint8Array(8) }));
@@ -46,7 +46,7 @@ describe('a tool whose streams are a link', () => {
     expect(ends).toEqual([null]);
   });
 
-  it('keeps the end of a long complaint, and is killed when told', async () => {
+  it('the link keeps the end of a long stderr and kills the child on request', async () => {
     const { link, frames, ends, died } = tool('seq 1 20000 >&2; head -c 16 /dev/zero | tr "\\0" "x"; sleep 1000');
     const closed = new Promise<void>((resolve) => {
       link.open({ frame: () => undefined, closed: (problem) => resolve(void ends.push(problem)) });
@@ -61,7 +61,7 @@ describe('a tool whose streams are a link', () => {
     expect(frames).toEqual([]);
   });
 
-  it('is killed with what it started', async () => {
+  it('kill() ends the child together with its descendants', async () => {
     const { link, died } = tool('sleep 1000 & echo $! >&2; head -c 16 /dev/zero | tr "\\0" "x"; wait');
     await new Promise<void>((resolve) => link.open({ frame: () => undefined, closed: () => resolve() }));
     link.kill();
@@ -70,19 +70,19 @@ describe('a tool whose streams are a link', () => {
     await until('its child is gone', () => !alive(child));
   });
 
-  it('ends by itself when it is let go', async () => {
+  it('a released child ends by itself', async () => {
     const { link, died } = tool('cat; sleep 0.2; echo farewell >&2; exit 3');
     link.letGo();
     expect(await died).toMatchObject({ waitStatus: 3 << 8, remarks: 'farewell\n' });
   });
 
-  it('is killed when it is let go and does not end', async () => {
+  it('a released child that does not end is killed', async () => {
     const { link, died } = tool('cat; exec sleep 1000');
     link.letGo();
     expect(await died).toMatchObject({ waitStatus: 9 });
   });
 
-  it('is killed without what it started, which ends by itself when its stdin does', async () => {
+  it('killAlone() spares the descendants of the child', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'ncclrun-tool-'));
     const script = `{ cat; touch ${directory}/left; } <&0 >/dev/null 2>&1 & head -c 16 /dev/zero | tr "\\0" "x"; wait`;
     const { link, died } = tool(script);
@@ -93,21 +93,21 @@ describe('a tool whose streams are a link', () => {
     rmSync(directory, { recursive: true });
   });
 
-  it('has the environment of this process, but for changes', async () => {
+  it('the child has the environment of this process with the given changes', async () => {
     const { died } = tool('echo $SHELL:$NCCLRUN_TEST_NEW:$PATH >&2', ['SHELL=/changed', 'NCCLRUN_TEST_NEW=a=b']);
     expect((await died).remarks).toBe(`/changed:a=b:${process.env.PATH}\n`);
     expect(process.env.SHELL).not.toBe('/changed');
   });
 
-  it('that is not there is an error with its name', () => {
+  it('toolStart names a missing program', () => {
     expect(() => native.toolStart(['no-such-tool'], [], () => undefined)).toThrow(
       /cannot start no-such-tool: No such file or directory/,
     );
   });
 });
 
-describe('a process that ends now', () => {
-  it('runs nothing of Node any more, but sends what its servers were given', async () => {
+describe('exitNow()', () => {
+  it('exitNow() runs no exit handlers but sends queued data', async () => {
     const program = `
       const { loadNative } = await import(${JSON.stringify(new URL('../../worker/engine/load.ts', import.meta.url).href)});
       const native = loadNative();
@@ -123,19 +123,19 @@ describe('a process that ends now', () => {
   });
 });
 
-describe('a tool that runs to its end', () => {
-  it('gives what it said on both streams, and its status', async () => {
+describe('a child process that runs to its end', () => {
+  it('toolRun returns the output of both streams and the wait status', async () => {
     expect(await native.toolRun(['sh', '-c', 'echo one; echo two >&2; exit 3'])).toEqual({
       waitStatus: 3 << 8,
       said: 'one\ntwo\n',
     });
   });
 
-  it('reads nothing of ours', async () => {
+  it('the child of toolRun reads nothing from our stdin', async () => {
     expect(await native.toolRun(['cat'])).toEqual({ waitStatus: 0, said: '' });
   });
 
-  it('that is not there is an error with its name', async () => {
+  it('toolRun names a missing program', async () => {
     await expect(native.toolRun(['no-such-tool'])).rejects.toThrow(/cannot start no-such-tool: No such file/);
   });
 });

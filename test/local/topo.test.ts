@@ -19,33 +19,33 @@ async function prints(...argv: string[]): Promise<string> {
 }
 
 describe('a topology file', () => {
-  it('as text', async () => {
+  it('ncclrun topo prints a file as text', async () => {
     expect(await prints('--from', file)).toContain(
       '│  ├─ GPU 0  0000:18:00.0  sm 90                PCIe 5 x16     48\n',
     );
   });
 
-  it('with colours only where they are wanted', async () => {
+  it('ncclrun topo uses colours only with FORCE_COLOR in a pipe', async () => {
     expect(await prints('--from', file)).not.toContain('\u{1b}');
     const { stdout } = await Command.run(['topo', '--from', file], { environment: { FORCE_COLOR: '1' } });
     expect(stdout).toContain('\u{1b}[1mGPU 0\u{1b}[22m');
   });
 
-  it('as XML, byte by byte', async () => {
+  it('--format xml reproduces the file byte by byte', async () => {
     expect(await prints('--from', file, '--format', 'xml')).toBe(await readFile(file, 'utf8'));
   });
 
-  it('as JSON', async () => {
+  it('--json prints the topology as JSON', async () => {
     const json = await prints('--from', file, '--json');
     expect(JSON.parse(json)).toMatchObject({ schemaVersion: 1, source: 'switches.xml', gpus: [{}, {}, {}, {}] });
     expect(await prints('--from', file, '--format', 'json')).toBe(json);
   });
 
-  it('as a picture', async () => {
+  it('--format svg draws a picture', async () => {
     expect(shapesOf(await prints('--from', file, '--format', 'svg'))[0]).toMatchObject({ name: 'svg' });
   });
 
-  it('from standard input', async () => {
+  it('ncclrun topo reads standard input', async () => {
     await using command = Command.start(['topo', '--from', '-', '--format', 'xml'], { stdin: 'pipe' });
     const text = await readFile(file, 'utf8');
     command.process.stdin?.end(text);
@@ -53,14 +53,14 @@ describe('a topology file', () => {
   });
 });
 
-describe('a host', () => {
-  it('this one', async () => {
+describe('the topology of a host', () => {
+  it('ncclrun topo shows this host by default', async () => {
     const found: unknown = JSON.parse(await prints('--json'));
     expect(found).toMatchObject({ schemaVersion: 1, system: { name: 'system' }, cpus: expect.any(Array) });
     expect(found).toHaveProperty('cpus.0.numa');
   });
 
-  it('another, by any way to it', async () => {
+  it('--host shows another host through the remote shell', async () => {
     const shell = join(directory, 'shell');
     writeFileSync(shell, '#!/bin/sh\necho "$1" >>"$0.called"\nshift\nexec sh -c "$*"\n', { mode: 0o755 });
     const here = await prints('--format', 'xml');
@@ -70,7 +70,7 @@ describe('a host', () => {
     expect(await prints(...argv)).toMatch(/^elsewhere: \d+ (NUMA node|CPU)/u);
   });
 
-  it('one that cannot be reached', async () => {
+  it('ncclrun topo fails with 125 when the host is unreachable', async () => {
     const shell = join(directory, 'broken');
     writeFileSync(shell, '#!/bin/sh\necho "no way there" >&2\nexit 255\n', { mode: 0o755 });
     const { status, stdout, stderr } = await Command.run(['topo', '--host', 'elsewhere', '--rsh', shell]);
@@ -112,8 +112,8 @@ async function refused(...argv: string[]): Promise<string> {
   return stderr;
 }
 
-describe('what is no topology', () => {
-  it.each(wrong)('%s', async (name, content, said) => {
+describe('invalid topology files', () => {
+  it.each(wrong)('ncclrun topo rejects an invalid file with its position (%s)', async (name, content, said) => {
     writeFileSync(join(directory, `${name}.xml`), content);
     for (const format of ['text', 'xml']) {
       const told = await refused('--from', `${name}.xml`, '--format', format);
@@ -122,14 +122,14 @@ describe('what is no topology', () => {
     }
   });
 
-  it('is not there, is a directory, has no end', async () => {
+  it('ncclrun topo rejects a missing file, a directory and an endless file', async () => {
     expect(await refused('--from', 'missing.xml')).toContain('there is no file missing.xml');
     expect(await refused('--from', '.')).toContain('. is a directory');
     expect(await refused('--from', '/dev/zero')).toContain('/dev/zero is no topology: it is too large');
   });
 });
 
-test('more GPUs than a host can have are refused by every command that reads the file', async () => {
+test('every command rejects a file with more GPUs than a host can have', async () => {
   const gpus = Array.from({ length: 3000 }, (_, gpu) => {
     return `<pci busid="${gpu.toString(16).padStart(4, '0')}:00:00.0" class="0x030200"><gpu dev="${gpu}" sm="90" rank="${gpu}"/></pci>`;
   });
@@ -145,7 +145,7 @@ test('more GPUs than a host can have are refused by every command that reads the
   expect([plan.status, job.status]).toEqual([2, 125]);
 });
 
-test('words that cannot be meant', async () => {
+test('ncclrun topo rejects invalid arguments', async () => {
   expect(await refused('--from', file, '--host', 'node1')).toContain('--from and --host both say which machine');
   expect(await refused('--host', 'node1,node2')).toContain('one host at a time');
   expect(await refused('--format', 'pdf')).toContain('one of text, json, xml, svg is wanted');

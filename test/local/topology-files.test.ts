@@ -28,7 +28,7 @@ const shortJobs = async (series: number): Promise<void> => {
 };
 
 describe('NCCL_TOPO_DUMP_FILE', () => {
-  it('gets this host, once', async () => {
+  it('NCCL_TOPO_DUMP_FILE receives the topology of this host in one file', async () => {
     const { status, stdout } = await run({ NCCL_TOPO_DUMP_FILE: 'dump.xml', NCCL_SOCKET_IFNAME: 'lo' });
     expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(/started\n.*started\n/u) });
     const { root } = readXml(await readFile(join(directory, 'dump.xml'), 'utf8'), 'dump.xml');
@@ -36,7 +36,7 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
     expect(await readdir(directory)).toEqual(['dump.xml']);
   });
 
-  it('has what NCCL_TOPO_FILE says, given by -x', async () => {
+  it('the dump contains the topology of a NCCL_TOPO_FILE given by -x', async () => {
     const file = join(directory, 'machine.xml');
     await writeFile(
       file,
@@ -48,11 +48,11 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
     expect(await readFile(dump, 'utf8')).toContain('vendor="Mine"');
   });
 
-  it('is there when the job is over, however short that is', async () => {
+  it('the dump exists after a job that ends at once', async () => {
     await Promise.all([1, 2, 3, 4, 5, 6].map(shortJobs));
   });
 
-  it('that cannot be written is told, and the job runs', async () => {
+  it('the launcher reports a dump that it cannot write, and the job runs', async () => {
     const { status, stderr } = await run({ NCCL_TOPO_DUMP_FILE: 'none/dump.xml' });
     expect(status).toBe(0);
     expect(stderr).toContain(
@@ -61,7 +61,7 @@ describe('NCCL_TOPO_DUMP_FILE', () => {
   });
 });
 
-it('every host writes its own', async () => {
+it('every host reads and writes its own topology files', async () => {
   // A host that is this machine, by an agent of its own.
   const shell = join(directory, 'shell');
   await writeFile(shell, '#!/bin/sh\nNCCL_HOSTID=$1; export NCCL_HOSTID; shift; exec sh -c "$*"\n', { mode: 0o755 });
@@ -77,13 +77,13 @@ it('every host writes its own', async () => {
 
 describe('NCCL_TOPO_FILE', () => {
   it.each<[string, string, string]>([
-    ['broken', '<system version="1">\n  <cpu', 'bad.xml:2:7: '],
+    ['with broken XML', '<system version="1">\n  <cpu', 'bad.xml:2:7: '],
     [
-      'with a value that is none',
+      'with an invalid value',
       '<system version="1">\n<cpu numaid="a"/></system>',
       'bad.xml:2:1: <cpu>: numaid="a", expected',
     ],
-  ])('%s ends the job before it starts', async (_name, content, message) => {
+  ])('a topology file %s ends the job before it starts', async (_name, content, message) => {
     await writeFile(join(directory, 'bad.xml'), content);
     const { status, stdout, stderr } = await run({ NCCL_TOPO_FILE: 'bad.xml' });
     expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
@@ -92,7 +92,7 @@ describe('NCCL_TOPO_FILE', () => {
     expect(stderr).toContain('next: correct the file, or unset NCCL_TOPO_FILE');
   });
 
-  it('that is missing too', async () => {
+  it('a missing topology file ends the job before it starts', async () => {
     const { status, stdout, stderr } = await run({ NCCL_TOPO_FILE: '/nowhere/machine.xml' });
     expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
     expect(stderr).toContain('NCCL_TOPO_FILE: /nowhere/machine.xml: no such file or directory');

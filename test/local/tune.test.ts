@@ -91,7 +91,7 @@ describe('ncclrun tune', () => {
     }
   });
 
-  it('stores the times of every variant, for nobody else', () => {
+  it('ncclrun tune stores the times of every variant in a file of mode 0600', () => {
     expect(readdirSync(tablesIn('cache'))).toHaveLength(1);
     expect(file).toMatch(new RegExp(`^${tablesIn('cache')}/host-4-[0-9a-f]{16}\\.json$`, 'u'));
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -113,7 +113,7 @@ describe('ncclrun tune', () => {
     expect(allReduceVariants).toEqual(expect.arrayContaining(names));
   });
 
-  it('tells of each size what is fastest, and where the table went', async () => {
+  it('ncclrun tune prints the fastest variant of each size and the path of the table', async () => {
     const own = join(directory, 'own.json');
     const words = ['tune', '-n', '2', ...little, '--collective', 'broadcast,alltoall', '--output', own];
     const { status, stdout, stderr } = await run('elsewhere', words);
@@ -133,7 +133,7 @@ describe('ncclrun tune', () => {
     return run(cache, ['-n', RANKS, '--verbose', '--tag-output=none', program, String(BYTES)], variables);
   }
 
-  it('decides what a job takes', async () => {
+  it('a job uses the variants that the table measured as fastest', async () => {
     const ring: MeasuredVariant = {
       algorithm: 'ring',
       protocol: 'simple',
@@ -164,7 +164,7 @@ describe('ncclrun tune', () => {
     expect(unused.stdout).not.toMatch(/^allReduce .* ring /mu);
   });
 
-  it('is ignored with a sentence where it is broken, and jobs go on', async () => {
+  it('a job ignores a broken table, reports it once and continues', async () => {
     writeFileSync(file, printTable(table).slice(0, 500));
     const { status, stdout, stderr } = await job('cache');
     expect(status).toBe(0);
@@ -175,8 +175,8 @@ describe('ncclrun tune', () => {
   });
 });
 
-describe('what is no measurement', () => {
-  it('--dry-run: how many variants there are', async () => {
+describe('commands that measure nothing', () => {
+  it('--dry-run prints the number of variants per collective and measures nothing', async () => {
     const { status, stdout, stderr } = await run('nothing', ['tune', '-n', '3', '--device', 'host', '--dry-run']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout.split('\n').at(-2)).toBe(
@@ -189,20 +189,20 @@ describe('what is no measurement', () => {
     ['one rank', ['-n', '1'], 'one rank has nobody to talk to'],
     ['two hosts', ['-H', 'a:1,b:1'], 'inside one host'],
     ['no bytes', ['-n', '2', '-b', '0'], '-b 0'],
-    ['sizes that fall', ['-n', '2', '-b', '1M', '-e', '1K'], '-e 1024 is less than -b 1048576'],
+    ['decreasing sizes', ['-n', '2', '-b', '1M', '-e', '1K'], '-e 1024 is less than -b 1048576'],
     ['an unknown collective', ['-n', '2', '--collective', 'all_redeuce'], 'did you mean all_reduce?'],
     ['a word', ['all_reduce'], 'has no meaning'],
     ['a plan', ['-n', '2', '--plan', 'plan.json'], 'unknown option --plan'],
     ['no rounds', ['-n', '2', '--rounds', '0'], '--rounds is "0"'],
   ];
-  it.each(refused)('%s', async (_, words, sentence) => {
+  it.each(refused)('ncclrun tune rejects %s', async (_, words, sentence) => {
     const { status, stdout, stderr } = await run('nothing', ['tune', ...words]);
     expect(stdout).toBe('');
     expect(stderr).toContain(sentence);
     expect(status).toBe(2);
   });
 
-  it('a table that cannot be written', async () => {
+  it('ncclrun tune names a table that it cannot write', async () => {
     const words = ['tune', '-n', '2', ...little, '--collective', 'gather', '--output', '/proc/none/table.json'];
     const { status, stderr } = await run('nothing', words);
     expect(stderr).toContain('the table /proc/none/table.json cannot be written');
@@ -211,7 +211,7 @@ describe('what is no measurement', () => {
     expect(JSON.parse(refused.stdout)).toMatchObject({ ok: false, reason: 'usage', exitCode: 2, rows: [], file: null });
   });
 
-  it('a job where nothing was measured', async () => {
+  it('a job without a table says nothing about tables', async () => {
     const { status, stderr } = await run('nothing', [
       'perf',
       'broadcast',

@@ -72,7 +72,7 @@ describe('the unpacker', () => {
     return { status: child.exitCode, stderr, said, pieces: pieces.length };
   }
 
-  it('makes the files that were packed', async () => {
+  it('the unpacker creates the packed files with their modes', async () => {
     const { status, stderr, said, pieces } = await unpack({ archive: pack(tar) });
     expect({ status, stderr }).toEqual({ status: UnpackerStatus.unpacked, stderr: '' });
     expect(said[0]).toMatchObject({ flags: StagingWord.wanted, subject: ArchiveForm.zstd });
@@ -85,12 +85,12 @@ describe('the unpacker', () => {
   });
 
   it.each([
-    ['with another hash than promised', { archive: pack(tar), hash: '0'.repeat(64) }, UnpackerStatus.otherHash, /^$/],
-    ['that does not come whole', { archive: pack(tar), cutBefore: 3 }, UnpackerStatus.failed, /the launcher left/],
-    ['that was cut before it was packed', { archive: pack(tar.subarray(0, -1024)) }, UnpackerStatus.failed, /no end/],
-    ['that is none', { archive: Buffer.from('no zstd at all') }, UnpackerStatus.failed, /the archive: \w+/],
+    ['with an unexpected hash', { archive: pack(tar), hash: '0'.repeat(64) }, UnpackerStatus.otherHash, /^$/],
+    ['that ends early', { archive: pack(tar), cutBefore: 3 }, UnpackerStatus.failed, /the launcher left/],
+    ['whose content is truncated', { archive: pack(tar.subarray(0, -1024)) }, UnpackerStatus.failed, /no end/],
+    ['that is not zstd', { archive: Buffer.from('no zstd at all') }, UnpackerStatus.failed, /the archive: \w+/],
     [
-      'that reaches out of its directory',
+      'that leaves its directory',
       { archive: pack(Buffer.concat(tarPieces([{ path: '../x', mode: 0o644, content: Buffer.from('x') }]))) },
       UnpackerStatus.failed,
       /\.\.\/x: not a file of ours/,
@@ -101,13 +101,13 @@ describe('the unpacker', () => {
       UnpackerStatus.failed,
       /top\/one: File exists/,
     ],
-  ])('refuses an archive %s', async (_, given, status, text) => {
+  ])('the unpacker rejects an archive %s', async (_, given, status, text) => {
     const ended = await unpack(given);
     expect(ended.status).toBe(status);
     expect(ended.stderr).toMatch(text);
   });
 
-  it.each(['libzstd.so.1', 'libcrypto.so.3'])('says nothing where the host has no %s', async (library) => {
+  it.each(['libzstd.so.1', 'libcrypto.so.3'])('the unpacker stays silent on a host without %s', async (library) => {
     const libraries = join(directory, 'libraries');
     await mkdir(libraries);
     await writeFile(join(libraries, library), '');

@@ -19,11 +19,11 @@ async function refused(...argv: string[]): Promise<string> {
   return stderr;
 }
 
-it('says which option it does not know, and which it may have been', async () => {
+it('the launcher names an unknown option and suggests the right one', async () => {
   expect(await refused('--hostfle', 'x', '/bin/true')).toMatch(/--hostfle[\s\S]*--hostfile/);
 });
 
-it('wants a program and numbers where they belong', async () => {
+it('the launcher requires a program and valid numbers', async () => {
   expect(await refused('-n', '2')).toMatch(/program/);
   expect(await refused('-n', 'two', '/bin/true')).toMatch(/-n[\s\S]*two/);
   expect(await refused('-n', '0', '/bin/true')).toMatch(/-n/);
@@ -31,7 +31,7 @@ it('wants a program and numbers where they belong', async () => {
   expect(await refused('--timeout', '2200000', '/bin/true')).toMatch(/--timeout[\s\S]*at most 2147483/);
 });
 
-it('points at the place in a hostfile', async () => {
+it('the launcher shows the position of an error in a hostfile', async () => {
   const file = join(directory, 'hosts');
   await writeFile(file, '# two hosts\nlocalhost slots=2\nlocalhost slot=2\n');
   const stderr = await refused('--hostfile', file, '-n', '2', '/bin/true');
@@ -39,15 +39,15 @@ it('points at the place in a hostfile', async () => {
   expect(stderr).toMatch(/^ {4}localhost slot=2\n {14}~/m);
 });
 
-it('points at the place in a -H list', async () => {
+it('the launcher shows the position of an error in a -H list', async () => {
   expect(await refused('-H', 'localhost:two', '/bin/true')).toMatch(/-H:1:11[\s\S]*localhost:two/);
 });
 
-it('never takes a missing hostfile for the local machine', async () => {
+it('the launcher names a missing hostfile instead of using this machine', async () => {
   expect(await refused('--hostfile', join(directory, 'missing'), '/bin/true')).toContain(join(directory, 'missing'));
 });
 
-it('compares ranks and slots, with the way out', async () => {
+it('the launcher compares ranks with slots and suggests --oversubscribe', async () => {
   const stderr = await refused('-H', 'localhost:2', '-n', '3', '/bin/true');
   expect(stderr).toMatch(/\b3\b/);
   expect(stderr).toMatch(/\b2\b/);
@@ -56,11 +56,11 @@ it('compares ranks and slots, with the way out', async () => {
   expect(status).toBe(0);
 });
 
-it('runs any number of ranks on a localhost that nobody gave slots', async () => {
+it('localhost without a slot count runs any number of ranks', async () => {
   expect((await Command.run(['-n', '40', '/bin/true'])).status).toBe(0);
 });
 
-it('shows with --dry-run where each rank would run, and starts nothing', async () => {
+it('--dry-run shows the host of each rank and starts nothing', async () => {
   const { status, stdout } = await Command.run([
     '--dry-run',
     '-n',
@@ -73,7 +73,7 @@ it('shows with --dry-run where each rank would run, and starts nothing', async (
   expect(stdout).toMatch(/elsewhere/);
 });
 
-it('says that the directory it was started in is gone', async () => {
+it('the launcher reports that its working directory no longer exists', async () => {
   const script = 'mkdir "$2/gone" && cd "$2/gone" && rmdir "$2/gone" && exec "$1" -n 1 pwd';
   const argv = ['-c', script, 'sh', join(repository, 'bin/ncclrun'), directory];
   const { status, stderr } = await Command.run(argv, { program: 'sh' });

@@ -44,7 +44,7 @@ function start(program: string, mode = 'launched'): Started {
 
 describe('the watchdog', () => {
   it(
-    'ends a program that is stopped, and tells the launcher',
+    'the watchdog ends a stopped program and informs the launcher',
     async () => {
       const { child, words, watched, ended } = start('setTimeout(() => {}, 1e6)');
       await until('the watchdog is there', watched);
@@ -59,10 +59,10 @@ describe('the watchdog', () => {
   );
 
   it.each([
-    ['loops without an end', 'for (;;);', /used 1 s of processor time/],
-    ['waits for something that does not come', 'process.stdin.resume()', /waited for 5 s without reading anything/],
+    ['loops forever', 'for (;;);', /used 1 s of processor time/],
+    ['waits for input that never arrives', 'process.stdin.resume()', /waited for 5 s without reading anything/],
   ])(
-    'ends a program that %s',
+    'the watchdog ends a program that %s',
     async (_, program, complaint) => {
       const { signal, stderr } = await start(program).ended;
       expect(signal).toBe('SIGVTALRM');
@@ -72,7 +72,7 @@ describe('the watchdog', () => {
   );
 
   it(
-    'says nothing on the standard output of a program whose link is elsewhere',
+    'the watchdog writes nothing to the stdout of an invited agent',
     async () => {
       const { words, ended } = start('setTimeout(() => {}, 1e6)', 'invited');
       expect((await ended).signal).toBe('SIGVTALRM');
@@ -82,7 +82,7 @@ describe('the watchdog', () => {
   );
 
   it(
-    'leaves a program alone that gets on slowly, for longer than one may stand still',
+    'the watchdog spares a program that makes slow progress',
     async () => {
       const { child, ended } = start('process.stdin.on("data", () => {}).on("end", () => process.exit(7))');
       const bytes = setInterval(() => child.stdin?.write('x'), 1000);
@@ -93,7 +93,7 @@ describe('the watchdog', () => {
   );
 
   it(
-    'says nothing once the program has taken the token, and still ends it',
+    'the watchdog stays silent after the program took the token, and still ends it',
     async () => {
       const { child, words, ended } = start('fs.readSync(3, Buffer.alloc(1)); setTimeout(() => {}, 1e6)');
       const { signal, stderr } = await ended;
@@ -105,9 +105,9 @@ describe('the watchdog', () => {
   );
 
   it.each([
-    ['is told so', 'fs.writeSync(4, "."); process.stdin.resume()'],
+    ['the program writes to its pipe', 'fs.writeSync(4, "."); process.stdin.resume()'],
     ['the program closes its pipe', 'fs.closeSync(4); process.stdin.resume()'],
-  ])('leaves when %s', async (_, program) => {
+  ])('the watchdog exits when %s', async (_, program) => {
     const { child, watched, ended } = start(program);
     await until('the watchdog is there', watched);
     await until('the watchdog is gone', () => !watched());
@@ -116,13 +116,13 @@ describe('the watchdog', () => {
     expect(await ended).toEqual({ status: 0, signal: null, stderr: '' });
   });
 
-  it('leaves with the program', async () => {
+  it('the watchdog exits with the program', async () => {
     const { watched, ended } = start('process.exit(3)');
     expect(await ended).toEqual({ status: 3, signal: null, stderr: '' });
     await until('the watchdog is gone', () => !watched());
   });
 
-  it('says what keeps the program from being started', async () => {
+  it('the watchdog reports why the program cannot be started', async () => {
     const child = spawn(WATCHDOG, ['launched', '/nonexistent/node'], { stdio: ['ignore', 'ignore', 'pipe'] });
     const said: Buffer[] = [];
     child.stderr.on('data', (bytes: Buffer) => said.push(bytes));

@@ -16,8 +16,8 @@ const job = (...lines: readonly string[]) => {
   return ['-n', '2', 'sh', '-c', `if [ $RANK = 1 ]; then ${write}; exit 3; fi; sleep 1000`];
 };
 
-describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in the kernel’s log', () => {
-  it('is told at once, and in the verdict of the rank whose GPU it is', async () => {
+describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'a GPU error in the kernel log', () => {
+  it("the launcher reports the Xid at once and in the verdict of the GPU's rank", async () => {
     await using machine = await FakeMachine.make([[0], [1]], [0, 1]);
     const line = "NVRM: Xid (PCI:0000:2b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
     const { status, stdout, stderr } = await machine.run(['--json', ...job(line)]);
@@ -38,7 +38,7 @@ describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in
     expect(stderr).toContain('next: Xid 79 of GPU 1 on localhost: take that host out of use');
   });
 
-  it('belongs to the rank whose process it names, whatever its GPU', async () => {
+  it('an Xid belongs to the rank whose process it names', async () => {
     await using machine = await FakeMachine.make([[0], [1]], [0, 1]);
     const { stdout } = await machine.run([
       '--json',
@@ -47,7 +47,7 @@ describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in
     expect(parseResult(stdout).failures).toMatchObject([{ rank: 1, xids: [{ code: 31, gpu: 0, ranks: [1] }] }]);
   });
 
-  it('of a GPU that no rank has is none of ours', async () => {
+  it('an Xid of a GPU that no rank uses is ignored', async () => {
     await using machine = await FakeMachine.make([[0], [1]], [0, 1, 1]);
     const { stdout, stderr } = await machine.run([
       '--json',
@@ -58,8 +58,8 @@ describeIf(machineUnavailable() ?? kernelLogUnavailable(), 'an error of a GPU in
   });
 });
 
-describeIf(machineUnavailable(), 'an error of a GPU where the kernel’s log may not be read', () => {
-  it('is told by NVML', async () => {
+describeIf(machineUnavailable(), 'a GPU error without access to the kernel log', () => {
+  it('NVML reports the Xid', async () => {
     await using machine = await FakeMachine.make([[0], [1]], [0, 1]);
     await using steering = await Steering.open();
     const directory = await mkdtemp(join(tmpdir(), 'ncclrun-xids-'));

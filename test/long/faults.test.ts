@@ -15,15 +15,15 @@ const SEED = 1;
 const SHORT_MS = 6000;
 const PACE = { jobs: 2, endMs: PATIENCE_MS };
 
-describeIf(clusterUnavailable(), 'a job that is struck by a fault', () => {
-  it('ends as it should, and leaves nothing', { timeout: 900_000 }, async () => {
+describeIf(clusterUnavailable(), 'the fault campaign', () => {
+  it('every kind of fault ends its job as expected and leaves nothing behind', { timeout: 900_000 }, async () => {
     const draws = kinds.map((kind, index) => draw(SEED + index, [kind]));
     const results = await playAll(draws, PACE, () => {});
     expect(results.filter(({ wrongs }) => wrongs.length > 0).map(failureText)).toEqual([]);
     expect(results).toHaveLength(kinds.length);
   });
 
-  it('is not taken for clean where a fault of ours was planted', { timeout: 300_000 }, async () => {
+  it('the campaign detects every planted fault', { timeout: 300_000 }, async () => {
     const directory = await mkdtemp('/var/tmp/ncclrun-planted-');
     try {
       const planted = plantedFaults(await compile('test/rig/programs/planted.c', directory));

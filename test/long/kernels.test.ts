@@ -30,18 +30,18 @@ describeIf(
 
     it.each<[string, number, Record<string, string>]>([
       ['by default', 4, {}],
-      ['direct, LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
-      ['direct, LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
-      ['direct, LL128, of lanes apart', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128', ...APART }],
-      ['direct, Simple', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
-      ['ring, LL', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll' }],
-      ['ring, LL128', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll128' }],
-      ['ring, Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
-      ['tree, LL', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll' }],
-      ['tree, LL128', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll128' }],
-      ['tree, Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
-      ['copy engines and what reads for them', 3, copiesAlways],
-    ])('all collectives are exact %s, on %i ranks', (name, ranks, wishes) =>
+      ['with direct LL', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll' }],
+      ['with direct LL128', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128' }],
+      ['with direct LL128 and divergent lanes', 3, { NCCL_ALGO: 'direct', NCCL_PROTO: 'll128', ...APART }],
+      ['with direct Simple', 4, { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
+      ['with ring LL', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll' }],
+      ['with ring LL128', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'll128' }],
+      ['with ring Simple', 3, { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' }],
+      ['with tree LL', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll' }],
+      ['with tree LL128', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'll128' }],
+      ['with tree Simple', 4, { NCCL_ALGO: 'tree', NCCL_PROTO: 'simple' }],
+      ['with copy engines', 3, copiesAlways],
+    ])('every collective is exact %s on %i ranks', (name, ranks, wishes) =>
       runMatrix(ranks, ['-n', String(ranks), '--tag-output=none'], {
         seed: name.length + ranks,
         part: PART,
@@ -65,7 +65,7 @@ describeIf(
       ['sendrecv -n 2 -b 64K -e 1M', { NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' }],
       ['all_reduce -n 3 -b 96K -e 96K', copiesAlways],
       ['reduce_scatter -n 3 -b 96K -e 96K', copiesAlways],
-    ])('%s is exact, in place too: %o', async (line, wishes) => {
+    ])('%s is exact in place and out of place with %o', async (line, wishes) => {
       const words = `perf ${line} --device cuda --iters 2 --check`.split(' ');
       const run = await Command.run(words, { environment: { ...environment, ...wishes } });
       expect(run.stdout).toMatch(/Out of bounds values : 0 OK/);
@@ -86,9 +86,11 @@ describeIf(
       ['unlike_groups 4 262144', 'unlike_groups: 4 ranks, up to 262144 bytes: right'],
       ['many 4 500 16', 'many: 4 ranks, 500 operations in groups of 16: right'],
       ['graphs 3 10 65536', 'graphs: 3 ranks, 10 replays, up to 65536 bytes: right'],
-    ])('%s', (line, says) => programs.expectLast(line, says, environment));
+    ])('the program %s succeeds on the simulated kernels', (line, says) =>
+      programs.expectLast(line, says, environment),
+    );
 
-    it.each(['ll', 'll128'])('what goes one way by %s is told credit', (protocol) =>
+    it.each(['ll', 'll128'])('the receiver of one-way %s traffic sends credits', (protocol) =>
       programs.expectLast('one_way 4 6 2048', 'one_way: 4 ranks, 6 rounds, up to 2048 elements: right', {
         ...environment,
         NCCL_PROTO: protocol,
@@ -96,7 +98,7 @@ describeIf(
     );
 
     // All channels: a pair has fewest slots then, and an all-reduce of two steps takes half of them.
-    it.each(['ll', 'll128'])('what goes one way by %s, and all-reduces of two steps, of four slots', (protocol) =>
+    it.each(['ll', 'll128'])('one-way %s traffic and two-step all-reduces succeed with four slots', (protocol) =>
       programs.expectLast('one_way 4 2 8192', 'one_way: 4 ranks, 2 rounds, up to 8192 elements: right', {
         ...environment,
         NCCL_MAX_NCHANNELS: '64',
@@ -106,7 +108,7 @@ describeIf(
     );
 
     // Launches of one turn before those of a ring, whose ranks send as far ahead as four slots let them.
-    it('a ring knows what launches of one turn have read', () =>
+    it('a ring counts the slots that single-step launches have read', () =>
       programs.expectLast('one_way 2 40 8192', 'one_way: 2 ranks, 40 rounds, up to 8192 elements: right', {
         ...environment,
         NCCL_MAX_NCHANNELS: '1',

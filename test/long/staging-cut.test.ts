@@ -21,7 +21,7 @@ async function named(command: Command): Promise<void> {
   expect(parseResult(stdout).failures[0]).toMatchObject({ host: 'h1', phase: 'hello' });
 }
 
-describeIf(clusterUnavailable(), 'a copy that is cut short', () => {
+describeIf(clusterUnavailable(), 'a copy of ncclrun that is interrupted', () => {
   let cluster: Cluster;
   let host: ClusterHost;
   let cache: string;
@@ -79,7 +79,7 @@ describeIf(clusterUnavailable(), 'a copy that is cut short', () => {
     }
   }
 
-  it.each(['ssh2', 'openssh'])('by its cable, over %s', (rsh) =>
+  it.each(['ssh2', 'openssh'])('a cut cable leaves no process and no file on the host (%s)', (rsh) =>
     copying(async (command) => {
       await host.cut();
       await named(command);
@@ -89,7 +89,7 @@ describeIf(clusterUnavailable(), 'a copy that is cut short', () => {
   /** The first time an archive is made for them, which takes long on a busy machine. */
   const ARCHIVE_MS = 300_000;
   it(
-    'by its cable, where the tools of the host unpack',
+    'a cut cable leaves nothing on a host that unpacks with its own tools',
     () =>
       byTools(() =>
         copying(async (command) => {
@@ -100,33 +100,33 @@ describeIf(clusterUnavailable(), 'a copy that is cut short', () => {
     ARCHIVE_MS,
   );
 
-  it('by its cable, with the launcher killed at the same time', () =>
+  it('a cut cable leaves nothing when the launcher is killed at the same time', () =>
     copying(async (command) => {
       await host.cut();
       command.process.kill('SIGKILL');
       await command.outcome;
     }));
 
-  it('by kill -9 of the shell on the host', () =>
+  it("kill -9 of the host's shell leaves nothing behind", () =>
     copying(async (command) => {
       const { pid } = await until('the shell', shell);
       process.kill(pid, 'SIGKILL');
       await named(command);
     }));
 
-  it('by kill -9 of what unpacks it', () =>
+  it('kill -9 of the unpacking process leaves nothing behind', () =>
     copying(async (command) => {
       process.kill(reader()?.pid ?? 0, 'SIGKILL');
       await named(command);
     }));
 
-  it('by a stop of what unpacks it', () =>
+  it('a stopped unpacking process leaves nothing behind', () =>
     copying(async (command) => {
       process.kill(reader()?.pid ?? 0, 'SIGSTOP');
       await named(command);
     }));
 
-  it('by a stop of the shell on the host', () =>
+  it('a stopped shell on the host leaves nothing behind', () =>
     copying(async (command) => {
       const { pid } = await until('the shell', shell);
       process.kill(pid, 'SIGSTOP');
@@ -134,7 +134,7 @@ describeIf(clusterUnavailable(), 'a copy that is cut short', () => {
       await named(command);
     }));
 
-  it('by nobody, on a slow link with long delays: it comes to its end', async () => {
+  it('a copy over a slow link with long delays completes', async () => {
     await host.rate('16mbit');
     await host.delay(100, 10);
     try {

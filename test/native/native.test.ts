@@ -11,8 +11,8 @@ function builtTests(): string[] {
   return v.parse(listSchema, JSON.parse(listing.stdout)).tests.map((test) => test.name);
 }
 
-describe('native', () => {
-  it.each(builtTests())('%s', (name) => {
+describe('native tests', () => {
+  it.each(builtTests())('the native test %s passes', (name) => {
     const exact = `^${name.replaceAll(/[^\w]/g, '\\$&')}$`;
     expect(tool('ctest', '--test-dir', nativeTests, '--output-on-failure', '-R', exact).failed).toBeNull();
   });

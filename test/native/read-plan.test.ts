@@ -37,7 +37,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it('reads every plan as it was meant', () => {
+it('the engine reads every plan with the values that control/plan wrote', () => {
   const random = seededRandom(21);
   const gpus = [1, 2, 3, 4, 8, 16].map((ranks) => gpuPlan(ranks));
   const plans = [samplePlan(), ...gpus, ...Array.from({ length: PLANS }, () => randomPlan(random))];
@@ -49,7 +49,7 @@ it('reads every plan as it was meant', () => {
   }
 });
 
-it('refuses damaged plans with a sentence, and reads the rest like the TypeScript reader', () => {
+it('the engine rejects damaged plans with a message or reads them without crashing', () => {
   const random = seededRandom(22);
   const [path = ''] = writeHostPlans(samplePlan(), join(directory, 'damaged'));
   const whole = readFileSync(path);
@@ -63,7 +63,7 @@ it('refuses damaged plans with a sentence, and reads the rest like the TypeScrip
   }
 });
 
-it('has the variants and transports that plans are checked against', () => {
+it('the engine has the variants and transports that control/plan checks against', () => {
   const preconditions = [[], ['publishedAddresses']] as const;
   const expected = DEVICES.flatMap((device, number) => [
     ...COLLECTIVES.flatMap((collective, at) =>

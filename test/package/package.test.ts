@@ -29,7 +29,7 @@ console.log('sum', sum);
 `;
 
 describeIf(install(), 'the package', () => {
-  it('carries the command, types and native code, and no sources of ours', () => {
+  it('the package contains the command, types and native code but no sources of ours', () => {
     const files = readdirSync(join(directory, 'node_modules/ncclrun'), { recursive: true, encoding: 'utf8' });
     expect(files).toEqual(
       expect.arrayContaining(['bin/ncclrun', 'dist/worker/index.d.ts', 'build/ncclrun-guardian', 'build/libnccl.so.2']),
@@ -37,7 +37,7 @@ describeIf(install(), 'the package', () => {
     expect(files.filter((name) => /^(test|bench|launcher|worker|control)\//.test(name))).toEqual([]);
   });
 
-  it('carries what its README points to', () => {
+  it('the package contains every file that its README links to', () => {
     const root = join(directory, 'node_modules/ncclrun');
     const links = [...readFileSync(join(root, 'README.md'), 'utf8').matchAll(/\]\(([\w/.-]+)\)/g)].map(
       ([, to]) => to ?? '',
@@ -46,24 +46,24 @@ describeIf(install(), 'the package', () => {
     expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([]);
   });
 
-  it('runs its command', () => {
+  it('npx runs the command of the package', () => {
     const { status, stderr } = run('npx', ['ncclrun', '-n', '4', '/bin/true']);
     expect({ status, stderr: stderr.replaceAll(/^npm .*\n/gm, '') }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('brings its manual page, and commands that need a package of their own', () => {
+  it('the package contains the manual page', () => {
     const page = readFileSync(join(directory, 'node_modules/ncclrun/dist/man/ncclrun.1'), 'utf8');
     expect(run('node_modules/.bin/ncclrun', ['man'])).toMatchObject({ status: 0, stdout: page, stderr: '' });
   });
 
-  it('serves programs that import it', () => {
+  it('a program can import the package', () => {
     writeFileSync(join(directory, 'program.ts'), program);
     const { status, stdout } = run('node_modules/.bin/ncclrun', ['-n', '3', 'program.ts']);
     expect(status).toBe(0);
     expect(stdout.trim().split('\n').toSorted()).toEqual(['[0] sum 6', '[1] sum 6', '[2] sum 6']);
   });
 
-  it('brings declarations that TypeScript accepts', () => {
+  it('TypeScript accepts the declarations of the package', () => {
     const settings = {
       compilerOptions: {
         module: 'nodenext',

@@ -76,13 +76,13 @@ const sums = (stdout: string): string[] => stdout.trim().split('\n').toSorted();
 const threeSums = ['[0] sum 6', '[1] sum 6', '[2] sum 6'];
 
 describeIf(release(), 'a release', () => {
-  it('says what its archives hold', () => {
+  it('the release contains five files with matching checksums', () => {
     const names = readdirSync(packages);
     expect(names).toHaveLength(5);
     expect(run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: packages })).toMatchObject({ status: 0 });
   });
 
-  it('has no dependency that runs anything, and nothing but its own files', () => {
+  it('the npm package has no scripts, no dependencies and only its own files', () => {
     const list = run('tar', ['-tzf', tarball('ncclrun-0')]).stdout;
     expect(list).toContain('package/dist/worker/index.d.ts');
     expect(list).not.toMatch(/package\/(build|launcher|control|native|test|scripts)\//);
@@ -92,15 +92,15 @@ describeIf(release(), 'a release', () => {
     expect(manifest).toHaveProperty(['optionalDependencies', `@ncclrun/${machine}`]);
   });
 
-  describe('of npm', () => {
+  describe('the npm packages', () => {
     let place = '';
     const ncclrun = (...argv: string[]): Output => run(join(place, 'node_modules/.bin/ncclrun'), argv, { cwd: place });
 
-    it('is installed offline and without a compiler', () => {
+    it('npm installs the packages offline and without a compiler', () => {
       place = install('a place', [tarball('ncclrun-0'), tarball(`ncclrun-${machine}`)]);
     });
 
-    it('runs jobs, measures, and shows where the library is', () => {
+    it('the installed command runs jobs, measures and prints its prefix', () => {
       expect(ncclrun('-n', '2', '--tag-output=none', '/bin/echo', 'hi')).toEqual({
         status: 0,
         stdout: 'hi\nhi\n',
@@ -112,13 +112,13 @@ describeIf(release(), 'a release', () => {
       expect(ncclrun('man').stdout).toBe(readFileSync(join(place, 'node_modules/ncclrun/dist/man/ncclrun.1'), 'utf8'));
     });
 
-    it('serves programs that import it', () => {
+    it('a program can import the installed package', () => {
       const { status, stdout, stderr } = ncclrun('-n', '3', 'program.ts');
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
       expect(sums(stdout)).toEqual(threeSums);
     });
 
-    it('names the package that is missing where optional ones were left out', () => {
+    it('the command names the optional package that is missing', () => {
       const alone = install('alone', [tarball('ncclrun-0')]);
       const sentence = `the package @ncclrun/${machine} is missing, which has its native code; npm install --include=optional brings it`;
       const command = run(join(alone, 'node_modules/.bin/ncclrun'), ['-n', '1', '/bin/true'], { cwd: alone });
@@ -128,11 +128,11 @@ describeIf(release(), 'a release', () => {
     });
   });
 
-  describe('in one archive', () => {
+  describe('the single archive', () => {
     const home = join(directory, 'unpacked');
     const command = (): string => join(home, readdirSync(home)[0] ?? '', 'bin/ncclrun');
 
-    it('runs where it was unpacked, with its own Node, also programs that import it from elsewhere', () => {
+    it('the unpacked archive runs with its own Node, also for programs elsewhere', () => {
       mkdirSync(home);
       const archive = join(packages, readdirSync(packages).find((name) => name.endsWith(`${machine}.tar.zst`)) ?? '');
       expect(run('tar', ['-xf', archive, '-C', home])).toMatchObject({ status: 0, stderr: '' });
@@ -145,7 +145,7 @@ describeIf(release(), 'a release', () => {
       expect(sums(stdout)).toEqual(threeSums);
     });
 
-    it.skipIf(process.getuid?.() !== 0)('runs as nobody, who may write nowhere in it', () => {
+    it.skipIf(process.getuid?.() !== 0)('the unpacked archive runs as a user who may not write to it', () => {
       for (const path of [directory, home]) chmodSync(path, 0o755);
       const words = [
         '--reuid=65534',
@@ -162,7 +162,7 @@ describeIf(release(), 'a release', () => {
       expect(run('setpriv', words, { env })).toEqual({ status: 0, stdout: 'hi\nhi\n', stderr: '' });
     });
 
-    it('works when it is moved', () => {
+    it('the unpacked archive works after it was moved', () => {
       const moved = join(directory, 'moved');
       cpSync(home, moved, { recursive: true, verbatimSymlinks: true });
       rmSync(home, { recursive: true });

@@ -9,7 +9,7 @@ import { accountingUnavailable } from '../rig/slurm-accounting.ts';
 
 const ncclrun = join(repository, 'bin/ncclrun');
 
-describeIf(slurmUnavailable() ?? accountingUnavailable(), 'the accounting of Slurm', () => {
+describeIf(slurmUnavailable() ?? accountingUnavailable(), "Slurm's accounting", () => {
   let cluster: Cluster;
   let slurm: Slurm;
   let directory: string;
@@ -30,7 +30,7 @@ describeIf(slurmUnavailable() ?? accountingUnavailable(), 'the accounting of Slu
     ['exit $((RANK == 1 ? 5 : 0))', 5, 'FAILED|5:0', 'FAILED|5:0'],
     ['[ $RANK = 0 ] || kill -SEGV $$', 139, 'FAILED|11:0', 'FAILED|11:0'],
     ['[ $RANK = 0 ] || scancel $SLURM_JOB_ID; sleep 60', 143, 'CANCELLED by 0|0:0', 'FAILED|15:0'],
-  ])('has the status of a job whose ranks run: %s', async (script, expected, ofJob, ofScript) => {
+  ])('sacct shows the exit status of a job whose ranks run: %s', async (script, expected, ofJob, ofScript) => {
     const options = ['--nodes=2', '--ntasks-per-node=1', `--output=${directory}/output`];
     const { status, stdout } = await slurm.run([ncclrun, 'sbatch', '--wait', ...options, '--', 'sh', '-c', script]);
     const job = /Submitted batch job ([0-9]+)/.exec(stdout)?.[1] ?? '';

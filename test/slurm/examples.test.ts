@@ -31,19 +31,19 @@ describeIf(slurmUnavailable(), 'examples/slurm', () => {
   }
   const linesOf = async (file: string) => (await readFile(join(directory, file), 'utf8')).trim().split('\n').toSorted();
 
-  it('train', async () => {
+  it('train.sbatch runs a rank on each host', async () => {
     const { status } = await submit('train', ['--output=train.out'], ['sh', '-c', 'echo $RANK $(hostname)']);
     expect({ status, lines: await linesOf('train.out') }).toEqual({ status: 0, lines: ['[0] 0 h1', '[1] 1 h2'] });
   });
 
-  it('programs', async () => {
+  it('programs.sbatch runs a coordinator and three workers', async () => {
     const { status } = await submit('programs', ['--output=programs.out'], []);
     const workers = [1, 2, 3].map((rank) => `[${rank}] rank ${rank} of 4 is a worker`);
     const lines = ['[0] rank 0 of 4 is the coordinator', ...workers];
     expect({ status, lines: await linesOf('programs.out') }).toEqual({ status: 0, lines });
   });
 
-  it('requeue', async () => {
+  it('requeue.sbatch queues a failed job again', async () => {
     const program = join(directory, 'fails-once');
     await writeFile(program, '#!/bin/sh\n[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] && echo went on || exit 3\n');
     await chmod(program, 0o755);
@@ -58,7 +58,7 @@ describeIf(slurmUnavailable(), 'examples/slurm', () => {
     await slurm.run(['scancel', job]);
   });
 
-  it('array', async () => {
+  it('array.sbatch runs a job per array index', async () => {
     const { status } = await submit('array', [], ['sh', '-c', 'echo $LEARNING_RATE']);
     const outputs = await Promise.all(
       [0, 1, 2, 3].map((index) => readFile(join(directory, `sweep-${index}.out`), 'utf8')),

@@ -12,7 +12,7 @@ import { until } from '../rig/until.ts';
 
 const ncclrun = join(repository, 'bin/ncclrun');
 
-describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
+describeIf(slurmUnavailable(), 'a job in a Slurm allocation', () => {
   let cluster: Cluster;
   let slurm: Slurm;
   let directory: string;
@@ -32,13 +32,13 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
   it.each([
     ['tasks', ['--nodes=2', '--ntasks-per-node=2'], ['h1', 'h1', 'h2', 'h2']],
     ['GPUs', ['--nodes=3', '--gpus-per-node=2'], ['h1', 'h1', 'h2', 'h2', 'h3', 'h3']],
-    ['neither: one task each', ['--nodes=2'], ['h1', 'h2']],
-  ])('has its slots by %s', async (_, options, hosts) => {
+    ['hosts', ['--nodes=2'], ['h1', 'h2']],
+  ])('the job has as many slots as the allocation has %s', async (_, options, hosts) => {
     const { status, stdout, stderr } = await salloc(options, '--tag-output=none', 'hostname');
     expect({ status, stderr, hosts: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, stderr: '', hosts });
   });
 
-  it('has all that the job has of a host, whatever it asked for each task', async () => {
+  it('the job sees all GPUs of a host despite --gpus-per-task', async () => {
     const options = ['--nodes=2', '--ntasks-per-node=2', '--cpus-per-task=3', '--gpus-per-task=1'];
     const script = 'echo $(hostname) $CUDA_VISIBLE_DEVICES';
     const { status, stdout } = await salloc(options, '--tag-output=none', 'sh', '-c', script);
@@ -46,19 +46,19 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     expect({ status, lines: stdout.trim().split('\n').toSorted() }).toEqual({ status: 0, lines });
   });
 
-  it('joins its ranks into one communicator', async () => {
+  it('the ranks join one communicator', async () => {
     const { status, stdout } = await salloc(['--nodes=3'], '-N', '1', join(repository, 'examples/all-reduce.ts'));
     expect({ status, right: stdout.includes('every element is 6') }).toEqual({ status: 0, right: true });
   });
 
-  it('picks hosts of the allocation with -H, and no others', async () => {
+  it('-H selects hosts of the allocation and rejects others', async () => {
     const picked = await salloc(['--nodes=2', '--ntasks=4'], '-H', 'h2', '--tag-output=none', 'hostname');
     expect(picked).toMatchObject({ status: 0, stdout: 'h2\n' });
     const other = await salloc(['--nodelist=h1,h2', '--ntasks=4'], '-H', 'h3', 'hostname');
     expect(other).toMatchObject({ status: 2, stderr: expect.stringContaining('h3 is not in the Slurm allocation') });
   });
 
-  it('gives its status to the batch job', async () => {
+  it("the batch job exits with the job's exit status", async () => {
     const output = join(directory, 'status');
     const script = 'exit $((RANK == 2 ? 5 : 0))';
     const words = ['--nodes=2', '--ntasks-per-node=2', `--output=${output}`, '--', 'sh', '-c', script] as const;
@@ -69,7 +69,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     expect(await readFile(output, 'utf8')).toContain('rank 2 on h2');
   });
 
-  it('ends in order on scancel, and leaves nothing behind', async () => {
+  it('scancel ends the ranks in order and leaves nothing behind', async () => {
     const output = join(directory, 'cancel');
     const script = 'trap "echo rank $RANK ends; exit 0" TERM; echo up; while :; do sleep 0.05; done';
     const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
@@ -84,7 +84,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
   it.each([
     ['the step', []],
     ['the batch script', ['--batch']],
-  ])('passes SIGUSR1 for %s on to the ranks', async (_, whom) => {
+  ])('SIGUSR1 to %s reaches the ranks', async (_, whom) => {
     const output = join(directory, `usr1-${whom.length}`);
     const script = 'trap "echo rank $RANK got it" USR1; echo up; while :; do sleep 0.05; done';
     const job = await submitted(['--nodes=2', '--ntasks-per-node=1', `--output=${output}`], script);
@@ -96,7 +96,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await slurm.jobReaches(job, 'JobState', 'CANCELLED');
   });
 
-  it('names a host whose agent does not come up', async () => {
+  it('the launcher names a host whose agent does not start', async () => {
     const bundle = join(repository, 'dist/bundle/agent.cjs');
     const program = join(directory, 'stopped.cjs');
     await writeFile(program, 'process.kill(process.pid, "SIGSTOP")');
@@ -111,7 +111,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     }
   });
 
-  describe('with a host that lacks ncclrun', () => {
+  describe('a host without ncclrun', () => {
     // A step of Slurm has the HOME of whoever started it.
     const caches = join(homedir(), '.cache');
     let cache: string;
@@ -126,14 +126,14 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
       await cluster.host('h3').exec('umount', caches);
     });
 
-    it('says so where it may not be copied', async () => {
+    it('the launcher reports the missing installation with --stage never', async () => {
       const { status, stderr } = await salloc(['--nodelist=h1,h3'], '--stage', 'never', 'hostname');
       expect(status).toBe(125);
       expect(stderr).toMatch(/^ncclrun: h3: ncclrun was not found on h3: looked for .*ncclrun-agent/m);
       expect(stderr).not.toContain('h1:');
     });
 
-    it('says so of that host alone, however late srun ends', async () => {
+    it('the launcher names only that host even if srun ends late', async () => {
       const slow = join(directory, 'slow');
       await mkdir(slow);
       await writeFile(
@@ -151,7 +151,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
       expect(stderr).not.toContain('h1:');
     });
 
-    it('says why it cannot be copied', async () => {
+    it('the launcher reports why it cannot copy ncclrun', async () => {
       await cluster.host('h3').exec('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', caches);
       const { status, stderr } = await salloc(['--nodelist=h1,h3'], 'hostname');
       await cluster.host('h3').exec('umount', caches);
@@ -166,7 +166,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     it.each([
       ['SIGINT', 130],
       ['SIGTERM', 143],
-    ] as const)('ends on %s while it is copied', async (signal, expected) => {
+    ] as const)('%s ends the job during the copy', async (signal, expected) => {
       await cluster.host('h3').rate('4mbit');
       await using command = slurm.start(['salloc', '--quiet', '--nodelist=h1,h3', ncclrun, 'hostname']);
       await command.line('stderr', /copying it/);
@@ -178,7 +178,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
       expect((await readdir(cache, { recursive: true })).filter((name) => name !== 'ncclrun')).toEqual([]);
     });
 
-    it('brings it there, once', async () => {
+    it('the launcher copies ncclrun once', async () => {
       const runs = [];
       for (let run = 0; run < 2; run += 1)
         runs.push(await salloc(['--nodelist=h1,h3'], '--tag-output=none', 'hostname'));
@@ -197,7 +197,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     });
   });
 
-  it('names a host that falls silent', async () => {
+  it('the launcher names a host that becomes silent', async () => {
     await using command = slurm.start([
       'salloc',
       '--quiet',
@@ -215,7 +215,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await onlySlurm('h2');
   });
 
-  it('is started again by the agents that are there', async () => {
+  it('a restart reuses the running agents', async () => {
     const script =
       '[ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && exit 3; echo up $TORCHELASTIC_RESTART_COUNT';
     const run = await salloc(['--nodes=2', '--ntasks-per-node=1'], '--max-restarts', '2', 'sh', '-c', script);
@@ -223,7 +223,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     for (const name of ['h1', 'h2']) await onlySlurm(name);
   });
 
-  it('is started again on a host whose agent was lost, in a step of its own', async () => {
+  it('a restart replaces a lost agent in a separate step', async () => {
     const script = 'echo up $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000';
     const words = ['--nodelist=h1,h2', ncclrun, '--max-restarts', '1', 'sh', '-c', script];
     await using command = slurm.start(['salloc', '--quiet', ...words]);
@@ -238,7 +238,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     for (const name of ['h1', 'h2']) await onlySlurm(name);
   });
 
-  it('ends in order on ^C', async () => {
+  it('^C ends the ranks in order', async () => {
     const script = 'trap "echo rank $RANK ends; exit 0" INT; echo up; while :; do sleep 0.05; done';
     await using command = slurm.start(['salloc', '--quiet', '--nodelist=h1,h2', ncclrun, 'sh', '-c', script]);
     for (const rank of [0, 1]) await command.line('stdout', new RegExp(`^\\[${rank}\\] up`));
@@ -249,7 +249,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     for (const name of ['h1', 'h2']) await onlySlurm(name);
   });
 
-  it('leaves nothing behind when the launcher is killed', async () => {
+  it('no process remains when the launcher is killed', async () => {
     await using command = slurm.start([
       'salloc',
       '--quiet',
@@ -267,7 +267,7 @@ describeIf(slurmUnavailable(), 'a job in an allocation of Slurm', () => {
     await expect.poll(sruns, { timeout: 10_000 }).toEqual([]);
   });
 
-  it('refuses to be started once for each task', async () => {
+  it('ncclrun rejects a start as one task of many', async () => {
     const { status, stderr } = await slurm.run([
       'salloc',
       '--quiet',

@@ -16,8 +16,8 @@ const said = ({ name, user, port, slots, maxSlots }: HostSlots): SaidHost => ({ 
 /** Another one with NCCLRUN_TEST_SEED=N. */
 const firstSeed = Number(process.env['NCCLRUN_TEST_SEED'] ?? 20_000);
 
-describe('a thousand random hostfiles are read as meant, and survive being printed', () => {
-  test.each(hostfileGrammars)('%s', (grammar) => {
+describe('a thousand random hostfiles', () => {
+  test.each(hostfileGrammars)('random %s hostfiles keep their meaning when read and printed', (grammar) => {
     for (let seed = firstSeed; seed < firstSeed + 1000; seed += 1) {
       const { text, hosts } = randomHostfile(grammar, seededRandom(seed));
       const where = `seed ${seed}:\n${text}`;
@@ -31,7 +31,7 @@ describe('a thousand random hostfiles are read as meant, and survive being print
     }
   });
 
-  test('and any of them survives in any grammar that has words for it', () => {
+  test('a hostfile keeps its meaning in every grammar that can express it', () => {
     let compared = 0;
     for (let seed = firstSeed; seed < firstSeed + 200; seed += 1) {
       for (const from of hostfileGrammars) {
@@ -48,7 +48,7 @@ describe('a thousand random hostfiles are read as meant, and survive being print
   });
 });
 
-describe('names in ranges', () => {
+describe('host names as ranges', () => {
   test.each([
     ['a1 a2 a3', 'a[1-3]'],
     ['a1', 'a1'],
@@ -63,17 +63,17 @@ describe('names in ranges', () => {
     ['fe80::1 fe80::2', 'fe80::1 fe80::2'],
     ['a1x a2y', 'a1x a2y'],
     ['a1234567890123456 a1234567890123457', 'a1234567890123456 a1234567890123457'],
-  ])('%s', (names, folded) => {
+  ])('foldNames shortens %s', (names, folded) => {
     expect(foldNames(names.split(' ')).join(' ')).toBe(folded);
   });
 });
 
-test('Slurm has ranges only at the end of a name', () => {
+test('the Slurm grammar uses ranges only at the end of a name', () => {
   const hosts = read('n1x:2\nn2x:2\nr1-n1:1\nr1-n2:1\n10.0.0.1\n10.0.0.2');
   expect(printHosts(hosts, 'slurm').text).toBe('n1x,n2x,r1-n[1-2] TASKS_PER_NODE=2(x2),1(x2)\n10.0.0.[1-2]\n');
 });
 
-describe('what a grammar has no words for is told', () => {
+describe('what a grammar cannot express', () => {
   const { hosts } = allocate(
     { hostfile: 'hosts', hostList: null, include: 'n1@n2@n3@[fe80::1]' },
     fakeMachine({ hosts: 'alice@n1:4\nn2 slots=4 max_slots=8 port=23\nn3\n[fe80::1]:2\nn4:1' }),
@@ -102,7 +102,7 @@ describe('what a grammar has no words for is told', () => {
       ],
     ],
     ['json', []],
-  ] as const)('%s', (grammar, lost) => {
+  ] as const)('printHosts lists what the %s grammar cannot express', (grammar, lost) => {
     expect(printHosts(hosts, grammar).lost).toEqual(
       lost.map((words) => expect.stringContaining(`${grammar} ${words}`)),
     );

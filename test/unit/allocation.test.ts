@@ -32,8 +32,8 @@ function failureOf(content: string | null, wishes: Wishes = {}): HostfileFailure
 
 describe('ranges', () => {
   test.each([
-    ['Slurm', 'a[01-04,07],b[1-2]c', 'a01:? a02:? a03:? a04:? a07:? b1c:? b2c:?'],
-    ['pdsh', 'foo[0-10]', Array.from({ length: 11 }, (_, n) => `foo${n}:?`).join(' ')],
+    ['Slurm syntax', 'a[01-04,07],b[1-2]c', 'a01:? a02:? a03:? a04:? a07:? b1c:? b2c:?'],
+    ['pdsh syntax', 'foo[0-10]', Array.from({ length: 11 }, (_, n) => `foo${n}:?`).join(' ')],
     ['zero padding', 'n[08-11]', 'n08:? n09:? n10:? n11:?'],
     ['padding that the numbers outgrow', 'n[98-101]', 'n98:? n99:? n100:? n101:?'],
     ['several in a name, the last one fastest', 'r[1-2]n[1-2]', 'r1n1:? r1n2:? r2n1:? r2n2:?'],
@@ -51,7 +51,7 @@ describe('ranges', () => {
     ['exclusion within a list', 'n[1-3],^n2', 'n1:? n3:?'],
     ['a user as a setting', 'n1 slots=2 user=alice', 'alice@n1:2'],
     ['zero itself', 'n[0-1,00-01]', 'n0:? n1:? n00:? n01:?'],
-  ])('%s', (_name, content, hosts) => {
+  ])('a hostfile may use ranges: %s', (_name, content, hosts) => {
     expect(hostsOf(content)).toBe(hosts);
   });
 
@@ -91,14 +91,14 @@ describe('ranges', () => {
     ['+n0', 1, 3, '"+n0" is not a host name'],
     ['1:2:3:4', 1, 7, '"1:2:3:4" has more than one colon'],
     ['[1::2::3]', 2, 7, '"1::2::3" is not an IPv6 address'],
-  ])('%s', (content, column, length, message) => {
+  ])('the hostfile %s is rejected with its position', (content, column, length, message) => {
     const failure = failureOf(content);
     expect(failure.message).toBe(message);
     expect(failure.position).toEqual({ source: 'hosts', line: 1, column, length, text: content });
     expect(failure.remedy).toBeTruthy();
   });
 
-  test('many lines of many hosts are too many too', () => {
+  test('the limit of hosts and slots applies to the whole hostfile', () => {
     expect(hostsOf('a[1-131072]').split(' ')).toHaveLength(131_072);
     const failure = failureOf('a[1-100000]\nb[1-100000]\n');
     expect(failure.message).toBe('with b[1-100000] there are more than 131072 hosts');
@@ -117,12 +117,12 @@ describe('ranges', () => {
     ['a[7-3]', 'write 3-7'],
     ['a[1-03]', 'write 01-03 for names of one length, or 1-3 for names without zeros'],
     ['+n0', 'write --hostfile FILE -H +n0'],
-  ])('%s: says what to write', (content, remedy) => {
+  ])('the failure of "%s" says what to write', (content, remedy) => {
     expect(failureOf(content).remedy).toContain(remedy);
   });
 });
 
-describe('-H alone', () => {
+describe('-H without a hostfile', () => {
   test.each([
     ['h1:4,h2:2', 'h1:4 h2:2'],
     ['a[1-2],b', 'a1:? a2:? b:?'],
@@ -132,7 +132,7 @@ describe('-H alone', () => {
     ['a:1,^list,b:1', 'a:1 x:2 y:1 b:1'],
     ['^list,-x', 'y:1'],
     ['[fe80::1%eth0]:4,[::1:2]', 'fe80::1%eth0:4 ::1:2:?'],
-  ])('%s', (hostList, hosts) => {
+  ])('-H %s selects the expected hosts', (hostList, hosts) => {
     expect(hostsOf(null, { hostList, files: { list: 'x:2\ny slots=1' } })).toBe(hosts);
   });
 
@@ -145,20 +145,20 @@ describe('-H alone', () => {
     ['+x', 1, '"+x" is no relative host', '+n0'],
     ['a slots=4', 2, 'a blank after a, in a list without blanks', 'write a:4'],
     ['a:8 b:8', 4, 'a blank after a:8, in a list without blanks', 'write a:8,b:8'],
-  ])('%s', (hostList, column, message, remedy) => {
+  ])('-H %s is rejected with its position', (hostList, column, message, remedy) => {
     const failure = failureOf(null, { hostList });
     expect(failure.message).toBe(message);
     expect(failure.position?.column ?? null).toBe(column);
     expect(failure.remedy).toContain(remedy);
   });
 
-  test('an error in a file that a list names stands in that file', () => {
+  test('an error in a file that -H names has its position in that file', () => {
     const failure = failureOf(null, { hostList: 'a,^list', files: { list: 'x:2\ny:?' } });
     expect(failure.position).toMatchObject({ source: 'list', line: 2, column: 3 });
   });
 });
 
-test('mentions are in order, whatever they stand in', () => {
+test('mentions of hosts keep their order across lists and files', () => {
   const { hosts } = allocated(null, { hostList: 'z,^list,a[1-2],z', files: { list: '\n\n\nb\nz' } });
   expect(hosts.map(({ name, mentions }) => [name, mentions])).toEqual([
     ['z', [0, 2, 5]],
@@ -187,7 +187,7 @@ describe('-H beside a hostfile', () => {
     ['n[0-2],-n1', 'n0:4 alice@n2:4'],
     ['bob@n0', 'bob@n0:4'],
     ['^list', 'n3:4'],
-  ])('%s', (hostList, hosts) => {
+  ])('-H %s selects hosts of the hostfile', (hostList, hosts) => {
     expect(hostsOf(content, { hostList, files: { list: 'n3' } })).toBe(hosts);
   });
 
@@ -197,7 +197,7 @@ describe('-H beside a hostfile', () => {
     ['n[0-4],+e', 'some hosts beyond those named are asked for, none is left in hosts', 'fewer'],
     ['n9', 'n9 is not in hosts', 'did you mean n0?'],
     ['bob@n2', '-H says bob@n2, hosts says alice@n2', 'state one user'],
-  ])('%s', (hostList, message, remedy) => {
+  ])('-H %s is rejected beside the hostfile', (hostList, message, remedy) => {
     const failure = failureOf(content, { hostList });
     expect(failure.message).toBe(message);
     expect(failure.remedy).toContain(remedy);
@@ -218,7 +218,7 @@ describe('--include and --exclude', () => {
     ['w[0-1]:1', 'w0:1(1) w1:1(1)'],
     ['w0,w2', 'w0:4 w2:?'],
     ['[fe80::1]:1', 'fe80::1:1(1)'],
-  ])('--include %s', (include, hosts) => {
+  ])('--include %s keeps the expected slots', (include, hosts) => {
     expect(hostsOf(content, { include })).toBe(hosts);
   });
 
@@ -227,16 +227,16 @@ describe('--include and --exclude', () => {
     ['w0:0@w2', 'w0:3(1,2,3) w1:4 fe80::1:2'],
     ['w0:0-3@w1:1,2@w2', 'w1:2(0,3) fe80::1:2'],
     ['w[0-1],w2', 'fe80::1:2'],
-  ])('--exclude %s', (exclude, hosts) => {
+  ])('--exclude %s removes the expected slots', (exclude, hosts) => {
     expect(hostsOf(content, { exclude })).toBe(hosts);
   });
 
-  test('on this machine, without a hostfile', () => {
+  test('--include and --exclude apply without a hostfile', () => {
     expect(hostsOf(null, { include: 'localhost:0,2' })).toBe('localhost:2(0,2)');
     expect(hostsOf(null, { hostList: 'a:4,b:4', exclude: 'a:0' })).toBe('a:3(1,2,3) b:4');
   });
 
-  test('filter what -H has picked', () => {
+  test('--exclude filters the selection of -H', () => {
     expect(hostsOf(content, { hostList: 'w1,w0:2', exclude: 'w0:0' })).toBe('w1:4 w0:1(1)');
   });
 
@@ -251,20 +251,20 @@ describe('--include and --exclude', () => {
     [{ include: 'w0@@w1' }, 4, 'a host name is missing', 'letters'],
     [{ exclude: 'w2:0' }, 1, 'w2 states no number of slots, so single ones cannot be left out', 'state it (w2:8)'],
     [{ exclude: 'w[0-2]@[fe80::1]' }, null, 'no host is left to use', 'must leave one'],
-  ])('%j', (wishes, column, message, remedy) => {
+  ])('the options %j are rejected with their position', (wishes, column, message, remedy) => {
     const failure = failureOf(content, wishes);
     expect(failure.message).toBe(message);
     expect(failure.position?.column ?? null).toBe(column);
     expect(failure.remedy).toContain(remedy);
   });
 
-  test('a host that is left out already', () => {
+  test('--include rejects a host that the hostfile excludes', () => {
     const without = 'w0:1\nw1:1\nw2:1\n^w1';
     expect(hostsOf(without, { exclude: 'w[0-1]' })).toBe('w2:1');
     expect(failureOf(without, { include: 'w[0-1]' }).message).toBe('w1 is left out already: excluded at hosts:4');
   });
 
-  test('many hosts are not asked for many slots each', () => {
+  test('the limit of slots applies to --include', () => {
     const failure = failureOf('w[1-100000]', { include: 'w[1-100000]:0-60000' });
     expect(failure.message).toBe('this names 6000100000 slots');
     expect(hostsOf('w[1-100000]', { hostList: 'w[1-100000]', include: 'w[1-100000]:0' }).split(' ')).toHaveLength(
@@ -272,7 +272,7 @@ describe('--include and --exclude', () => {
     );
   });
 
-  test('not both', () => {
+  test('--include and --exclude cannot be combined', () => {
     const failure = failureFrom(() => hostsOf(content, { include: 'w0', exclude: 'w1' }));
     expect(failure).toMatchObject({ type: 'usage', message: '--include and --exclude cannot be given together' });
   });
@@ -281,7 +281,7 @@ describe('--include and --exclude', () => {
 const leftOf = (wishes: Wishes) =>
   allocated('n1:1\nn2:1\nn3:1\n^n3', wishes).leftOut.map(({ name, reason }) => `${name}: ${reason}`);
 
-describe('where everything comes from', () => {
+describe('the origin of hosts and slots', () => {
   const explain = (content: string | null, wishes: Wishes = {}) =>
     allocated(content, wishes).hosts.map(({ name, origin }) => `${name} | ${origin.host} | ${origin.text}`);
 
@@ -297,16 +297,16 @@ describe('where everything comes from', () => {
     ['n1:4', { hostList: '+n0' }, 'n1 | hosts:1; picked by -H | stated at hosts:1'],
     ['n1:4', { include: 'n1:0,1' }, 'n1 | hosts:1; kept by --include | 2 of 4 by --include'],
     ['n1:4', { exclude: 'n1:0' }, 'n1 | hosts:1 | 3 of 4 by --exclude'],
-  ])('%j %j', (content, wishes, text) => {
+  ])('the hostfile %j with the options %j explains its origin', (content, wishes, text) => {
     expect(explain(content, wishes)).toEqual([text]);
   });
 
-  test('many mentions are not all told', () => {
+  test('the explanation shortens many mentions', () => {
     const [line] = explain('n1\n'.repeat(9));
     expect(line).toContain('1 (no count) at hosts:4 + 5 more');
   });
 
-  test('hosts that are not used, with the reason', () => {
+  test('every unused host has a reason', () => {
     const excluded = 'n3: excluded at hosts:4';
     expect(leftOf({})).toEqual([excluded]);
     expect(leftOf({ hostList: 'n1' })).toEqual([excluded, 'n2: -H does not name it']);
@@ -315,7 +315,7 @@ describe('where everything comes from', () => {
     expect(leftOf({ exclude: 'n1' })).toEqual([excluded, 'n1: excluded by --exclude']);
   });
 
-  test('slots that a host turned out to have', () => {
+  test('detected slots have an explanation', () => {
     const known = withDetectedSlots(allocated('n1\nn2'), new Map([['n1', { cores: 64, gpus: 8 }]]));
     expect(known.hosts.map(({ slots, origin }) => [slots, origin.host, origin.text])).toEqual([
       [8, 'hosts:1', 'n1 has 8 GPUs'],

@@ -4,7 +4,7 @@ import { batchScript } from '../../launcher/slurm/script.ts';
 const script = (options: readonly string[], words: readonly string[] = ['./app']): string[] =>
   batchScript({ options, command: '/opt/ncclrun/bin/ncclrun', words, name: 'app' }).trimEnd().split('\n');
 
-it('writes each option of sbatch on a line, with its value', () => {
+it('the script contains each sbatch option on a line with its value', () => {
   expect(script(['--nodes', '4', '-N4', '--time=1:00', '--exclusive', '-p', 'long'])).toEqual([
     '#!/bin/bash',
     '#SBATCH --job-name=app',
@@ -21,19 +21,19 @@ it('writes each option of sbatch on a line, with its value', () => {
 });
 
 it.each([[['-J', 'mine']], [['-Jmine']], [['--job-name=mine']], [['--job-name', 'mine']]])(
-  'takes the name from %j',
+  'the script keeps the job name of %j',
   (options) => {
     expect(script(options).filter((line) => line.includes('job-name=app'))).toEqual([]);
   },
 );
 
-it('leaves --signal as it was given', () => {
+it('the script keeps the given --signal', () => {
   expect(script(['--signal=TERM@30']).filter((line) => line.includes('--signal'))).toEqual([
     '#SBATCH --signal=TERM@30',
   ]);
 });
 
-it('keeps words together that a shell, or sbatch, would part', () => {
+it('the script quotes words that a shell or sbatch would split', () => {
   const lines = script(['--comment', 'a "b" # c'], ['sh', '-c', "echo it's $RANK"]);
   expect(lines).toContain('#SBATCH --comment "a \\"b\\" # c"');
   expect(lines.at(-1)).toBe(`exec /opt/ncclrun/bin/ncclrun sh -c 'echo it'\\''s $RANK'`);

@@ -38,7 +38,7 @@ function bindings({ mapBy = 'slot', bindTo, ranks = 2, oversubscribe = false, to
   return map === null ? [] : bindRanks(map, { bindTo, oversubscribe }, topologies);
 }
 
-describe('bound to', () => {
+describe('bindRanks', () => {
   test.each<[string, Wish, string[]]>([
     ['nothing', { bindTo: 'none' }, ['', '']],
     ['a core each, with its threads', { bindTo: 'core', ranks: 4 }, ['0,4', '1,5', '2,6', '3,7']],
@@ -47,13 +47,13 @@ describe('bound to', () => {
     ['cores near the GPUs', { bindTo: 'core', mapBy: 'gpu', ranks: 3 }, ['2,6', '0,4', '1,5']],
     ['shared cores', { bindTo: 'core', ranks: 5, oversubscribe: true }, ['0,4', '1,5', '2,6', '3,7', '0,4']],
     ['NUMA nodes', { bindTo: 'numa', mapBy: 'numa', ranks: 3 }, ['0-1,4-5', '2-3,6-7', '0-1,4-5']],
-    ['NUMA nodes by halves', { bindTo: 'numa', ranks: 4 }, ['0-1,4-5', '0-1,4-5', '2-3,6-7', '2-3,6-7']],
-    ['what is near the GPUs', { bindTo: 'gpu', ranks: 4 }, ['2-3,6-7', '0-1,4-5', '0-7', '2-3,6-7']],
-  ])('%s', (_name, wish, expected) => {
+    ['NUMA nodes in equal parts', { bindTo: 'numa', ranks: 4 }, ['0-1,4-5', '0-1,4-5', '2-3,6-7', '2-3,6-7']],
+    ['cores or nodes near the GPUs', { bindTo: 'gpu', ranks: 4 }, ['2-3,6-7', '0-1,4-5', '0-7', '2-3,6-7']],
+  ])('bindRanks binds ranks to %s', (_name, wish, expected) => {
     expect(bindings(wish).map(({ cpus }) => ranges(cpus))).toEqual(expected);
   });
 
-  test('a GPU each, by local rank, and the NUMA node of its CPUs', () => {
+  test('bindRanks assigns a GPU by local rank and the NUMA node of its CPUs', () => {
     expect(bindings({ bindTo: 'gpu', ranks: 4 }).map(({ numa, gpu }) => [numa, gpu])).toEqual([
       [1, 0],
       [0, 1],
@@ -66,12 +66,12 @@ describe('bound to', () => {
 test.each<[string, Wish, RegExp]>([
   ['too few cores', { bindTo: 'core', ranks: 5 }, /rank 4 finds no core on a for itself: 4 cores/],
   [
-    'too few on the node',
+    'too few cores on a NUMA node',
     { bindTo: 'core', mapBy: 'ppr:3:numa', ranks: 6 },
     /rank 2 .* of NUMA node 0 on a .* 2 cores/,
   ],
   ['no GPU', { bindTo: 'gpu', topology: withoutGpus }, /a has no GPU to bind ranks to; use --bind-to core/],
-])('%s: refused', (_name, wish, message) => {
+])('bindRanks rejects %s', (_name, wish, message) => {
   const failure = failureFrom(() => bindings(wish));
   expect(failure.type === 'allocation' ? `${failure.message}; ${failure.remedy ?? ''}` : failure).toMatch(message);
 });

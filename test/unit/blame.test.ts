@@ -42,14 +42,14 @@ function policyOf(suspects: Readonly<Record<number, number>>, ...failures: reado
 const awaited = (policy: FailurePolicy, ...ended: readonly number[]): Awaited | null =>
   policy.awaits((rank) => ended.includes(rank));
 
-describe('the policy', () => {
-  test('waits for news while the earliest had lost a rank of which nothing is known', () => {
+describe('the failure policy', () => {
+  test('the policy waits for news about a rank that the earliest failed rank suspects', () => {
     expect(awaited(policyOf({ 1: 0 }, exitOf(1)))).toBe('news');
     expect(awaited(policyOf({ 1: 0, 2: 1 }, exitOf(2), exitOf(1)))).toBe('news');
     expect(policyOf({ 1: 0 }, exitOf(1)).decide()).toEqual(exitOf(1));
   });
 
-  test('waits for nothing where the earliest failed by itself, where nothing failed, or once it has decided', () => {
+  test('the policy does not wait for news after an independent failure, without a failure or after its decision', () => {
     expect(awaited(policyOf({ 1: 0 }, exitOf(2), exitOf(1)))).toBeNull();
     expect(awaited(policyOf({ 1: 0 }))).toBeNull();
     const decided = policyOf({ 1: 0 }, exitOf(1));
@@ -58,21 +58,29 @@ describe('the policy', () => {
   });
 
   test.each<[string, FailurePolicy, Failure]>([
-    ['the one that was lost', policyOf({ 1: 0 }, exitOf(1), exitOf(0)), exitOf(0)],
+    ['the lost rank', policyOf({ 1: 0 }, exitOf(1), exitOf(0)), exitOf(0)],
     ['the end of a chain', policyOf({ 3: 2, 2: 1 }, exitOf(3), exitOf(2), exitOf(1)), exitOf(1)],
-    ['the earliest of those that lost each other', policyOf({ 1: 0, 0: 1 }, exitOf(1), exitOf(0)), exitOf(1)],
-    ['the host that was lost', policyOf({ 1: 0 }, exitOf(1), lostHost), lostHost],
-    ['its own end before that others lacked it', policyOf({ 1: 0 }, exitOf(1), gone(0), exitOf(0)), exitOf(0)],
-    ['a rank that others lacked', policyOf({}, exitOf(1), gone(0), exitOf(0)), gone(0)],
-    ['whom one that others lacked had lost', policyOf({ 0: 2 }, exitOf(1), gone(0), exitOf(0), exitOf(2)), exitOf(2)],
-    ['the same one where it is the earliest', policyOf({ 0: 2 }, exitOf(2), exitOf(1), gone(0), exitOf(0)), exitOf(2)],
-  ])('blames %s', (_, policy, cause) => {
+    ['the earliest of two ranks that lost each other', policyOf({ 1: 0, 0: 1 }, exitOf(1), exitOf(0)), exitOf(1)],
+    ['the lost host', policyOf({ 1: 0 }, exitOf(1), lostHost), lostHost],
+    ["the rank's own exit rather than its absence", policyOf({ 1: 0 }, exitOf(1), gone(0), exitOf(0)), exitOf(0)],
+    ['a rank that others waited for', policyOf({}, exitOf(1), gone(0), exitOf(0)), gone(0)],
+    [
+      'the rank that the missing rank had lost',
+      policyOf({ 0: 2 }, exitOf(1), gone(0), exitOf(0), exitOf(2)),
+      exitOf(2),
+    ],
+    [
+      'that rank if its failure is the earliest',
+      policyOf({ 0: 2 }, exitOf(2), exitOf(1), gone(0), exitOf(0)),
+      exitOf(2),
+    ],
+  ])('the policy blames %s', (_, policy, cause) => {
     expect(awaited(policy, 0)).toBeNull();
     expect(policy.decide()).toEqual(cause);
     expect(policy.failures[0]).toEqual(cause);
   });
 
-  test('blames a rank that left without a failure of its own, and only if others failed for it', () => {
+  test('the policy blames a departed rank only if others failed because of it', () => {
     const policy = policyOf({ 1: 0 }, exitOf(1));
     policy.departed(gone(0));
     expect(awaited(policy, 0)).toBeNull();
@@ -83,7 +91,7 @@ describe('the policy', () => {
     expect(coped.decide()).toEqual(exitOf(1));
   });
 
-  test('waits for the end of a rank that is to blame and lives, and for news of whom that one had lost', () => {
+  test('the policy waits for the exit of a blamed rank that lives and for news about its suspect', () => {
     const left = policyOf({ 1: 0 }, exitOf(1));
     left.departed(gone(0));
     const lacked = policyOf({}, exitOf(1), gone(0));
@@ -97,13 +105,13 @@ describe('the policy', () => {
     expect(lacked.decide()).toEqual(gone(0));
   });
 
-  test('does not wait beyond what ends the job anyway', () => {
+  test('the policy does not wait after a failure that ends the job anyway', () => {
     expect(awaited(policyOf({ 1: 0 }, exitOf(1), { type: 'timeout', seconds: 1 }))).toBeNull();
   });
 });
 
 describe('the job', () => {
-  test('waits for the news of the other host, then blames whom they blame', async () => {
+  test("the job waits for the other host's news and then blames its rank", async () => {
     const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
     await up();
     job.suspect(1, 0);
@@ -116,7 +124,7 @@ describe('the job', () => {
     expect(await result()).toMatchObject({ exitCode: 139, failures: [{ type: 'rank-signal', rank: 0 }, { rank: 1 }] });
   });
 
-  test('ends the others as soon as a departed rank that is no more explains the failure', async () => {
+  test('the job ends the other ranks once the exit of a departed rank explains the failure', async () => {
     const { job, agents, up, result } = scriptedJob(['a', 'b', 'c'], 1);
     await up();
     job.suspect(1, 0);
@@ -144,10 +152,10 @@ describe('the job', () => {
         job.departed(0, 'aborted');
       },
     ],
-    ['lacked', (job) => job.missing(0, 'aborted')],
+    ['waited for', (job) => job.missing(0, 'aborted')],
   ];
 
-  test.each(blames)('lets a rank that aborted, and that another one %s, end with its own status', async (_, blame) => {
+  test.each(blames)('the job exits with the exit status of an aborted rank that another rank %s', async (_, blame) => {
     const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
     await up();
     blame(job);
@@ -161,50 +169,53 @@ describe('the job', () => {
     expect({ exitCode, first: failures[0] }).toMatchObject({ exitCode: 7, first: { rank: 0 } });
   });
 
-  test.each(blames)('blames whom a rank had lost that aborted, and that another one %s', async (_, blame) => {
-    const { job, agents, up, result } = scriptedJob(['a', 'b', 'c'], 1);
-    await up();
-    blame(job);
-    agents[1]?.exited(1, 0x100);
-    await turn();
-    job.suspect(0, 2);
-    agents[0]?.exited(0, 0x700, 50);
-    await turn();
-    expect(agents[2]?.asked).toEqual([]);
-    agents[2]?.exited(2, SEGV, 60);
-    await turn();
-    for (const agent of agents) agent.ended();
-    const { exitCode, failures } = await result();
-    expect({ exitCode, first: failures[0] }).toMatchObject({ exitCode: 139, first: { type: 'rank-signal', rank: 2 } });
-  });
-
   test.each(blames)(
-    'does not wait long for a rank that aborted, and that another one %s, but lives',
+    'the job blames the rank that an aborted rank had lost, when another rank %s the aborted one',
     async (_, blame) => {
-      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-      try {
-        const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
-        await up();
-        blame(job);
-        agents[1]?.exited(1, 0x100);
-        await turn();
-        vi.advanceTimersByTime(250);
-        expect(agents[0]?.asked).toEqual([]);
-        vi.advanceTimersByTime(100);
-        expect(agents[0]?.asked).toEqual([TERM, CONT]);
-        agents[0]?.exited(0, TERM);
-        for (const agent of agents) agent.ended();
-        expect(await result()).toMatchObject({
-          exitCode: 125,
-          failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }],
-        });
-      } finally {
-        vi.useRealTimers();
-      }
+      const { job, agents, up, result } = scriptedJob(['a', 'b', 'c'], 1);
+      await up();
+      blame(job);
+      agents[1]?.exited(1, 0x100);
+      await turn();
+      job.suspect(0, 2);
+      agents[0]?.exited(0, 0x700, 50);
+      await turn();
+      expect(agents[2]?.asked).toEqual([]);
+      agents[2]?.exited(2, SEGV, 60);
+      await turn();
+      for (const agent of agents) agent.ended();
+      const { exitCode, failures } = await result();
+      expect({ exitCode, first: failures[0] }).toMatchObject({
+        exitCode: 139,
+        first: { type: 'rank-signal', rank: 2 },
+      });
     },
   );
 
-  test('waits no longer for all that comes of one failure than for news of one rank', async () => {
+  test.each(blames)('the job ends a living aborted rank that another rank %s after a short wait', async (_, blame) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+      await up();
+      blame(job);
+      agents[1]?.exited(1, 0x100);
+      await turn();
+      vi.advanceTimersByTime(250);
+      expect(agents[0]?.asked).toEqual([]);
+      vi.advanceTimersByTime(100);
+      expect(agents[0]?.asked).toEqual([TERM, CONT]);
+      agents[0]?.exited(0, TERM);
+      for (const agent of agents) agent.ended();
+      expect(await result()).toMatchObject({
+        exitCode: 125,
+        failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }],
+      });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('the job waits for all consequences of one failure only as long as for one rank', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'hrtime'] });
     try {
       const { job, agents, up } = scriptedJob(['a', 'b', 'c'], 1);
@@ -230,7 +241,7 @@ describe('the job', () => {
     }
   });
 
-  test('ends a job whose lost rank lives, in bounded time', async () => {
+  test('the job ends in bounded time when the lost rank lives', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const { job, agents, up } = scriptedJob(['a', 'b'], 1);
@@ -249,7 +260,7 @@ describe('the job', () => {
     }
   });
 
-  test('does not wait when no rank is left, nor after ^C', async () => {
+  test('the job does not wait when no rank is left or after ^C', async () => {
     const alone = scriptedJob(['a', 'b'], 1);
     await alone.up();
     alone.job.suspect(1, 0);
@@ -290,7 +301,7 @@ const leftBy = (subject: number, key: Key, rank: number, how: LeftHow, flags = 0
   makeFrame(FrameKind.left, { subject, flags, payload: encodeLeft({ key, rank, how, reason: 'it went' }) });
 
 describe('the rendezvous', () => {
-  test('knows whom a rank suspects, also when the communicator broke before', () => {
+  test('the hub reports the suspicion of a rank even after the communicator broke', () => {
     const { hub, key, suspected } = wiredHub();
     hub.receive(0, leftBy(0, key, 1, LeftHow.suspected));
     hub.receive(1, leftBy(0xffff_ffff, key, 1, LeftHow.died));
@@ -305,7 +316,7 @@ describe('the rendezvous', () => {
     hub.close();
   });
 
-  test('says which rank left others in the lurch without a failure of its own', () => {
+  test('the hub reports which rank left others waiting', () => {
     const { hub, key, departed } = wiredHub();
     hub.receive(1, leftBy(2, key, 1, LeftHow.died, ENDED_CLEANLY));
     hub.receive(0, leftBy(0, key, 0, LeftHow.aborted));
@@ -317,7 +328,7 @@ describe('the rendezvous', () => {
     hub.close();
   });
 
-  test('says who is missing when ranks have waited for as long as they may', () => {
+  test('the hub reports the missing ranks after the init timeout', () => {
     vi.useFakeTimers();
     try {
       const late: unknown[] = [];

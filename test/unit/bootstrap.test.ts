@@ -15,8 +15,8 @@ import { newKey } from '../rig/rendezvous.ts';
 
 const kinds = (frames: readonly { kind: number }[]) => frames.map(({ kind }) => kind);
 
-describe('one host', () => {
-  test('answers a hello with who and where', async () => {
+describe('the bootstrap of one host', () => {
+  test('the agent answers a hello with host, rank, epoch and job', async () => {
     using agents = testAgents(1);
     const client = await EngineClient.connect(agents.sockets[0] ?? '');
     const reader = new ByteReader((await client.hello(1)).payload, 'welcome');
@@ -25,7 +25,7 @@ describe('one host', () => {
     client.close();
   });
 
-  test('plans a communicator of its own ranks without asking, and forgets it when they have left', async () => {
+  test('the agent plans a communicator of its own ranks alone, and forgets it when they have left', async () => {
     using agents = testAgents(1);
     const key = newKey();
     const clients = await agents.engines([1, 0]);
@@ -38,7 +38,7 @@ describe('one host', () => {
     await vi.waitFor(() => expect(agents.bootstraps[0]?.size).toBe(0));
   });
 
-  test('makes the same communicator again after it was left', async () => {
+  test('ranks create the same communicator again after they left it', async () => {
     using agents = testAgents(1);
     const key = newKey();
     const [zero, one] = await agents.engines([0, 1]);
@@ -50,7 +50,7 @@ describe('one host', () => {
     }
   });
 
-  test('gathers, and delivers messages whichever side comes first', async () => {
+  test('the agent gathers contributions and delivers messages in either order', async () => {
     using agents = testAgents(1);
     const [zero, one] = await agents.engines([0, 1]);
     if (zero === undefined || one === undefined) throw new Error('two engines are needed');
@@ -69,7 +69,7 @@ describe('one host', () => {
     expect(agents.bootstraps[0]?.size).toBe(0);
   });
 
-  test('refuses the process of another job, naming both, and another protocol', async () => {
+  test('the agent refuses another job, naming both jobs, and another protocol version', async () => {
     using agents = testAgents(1);
     const client = await EngineClient.connect(agents.sockets[0] ?? '');
     const other = refusal(await client.hello(0, 'job-b'));
@@ -82,7 +82,7 @@ describe('one host', () => {
     client.close();
   });
 
-  test('tells every rank when one rank is claimed twice', async () => {
+  test('every rank learns that two processes claim the same rank', async () => {
     using agents = testAgents(1);
     const [zero, one] = await agents.engines([0, 1]);
     const key = newKey();
@@ -98,7 +98,7 @@ describe('one host', () => {
     expect(agents.hub.hub.size).toBe(0);
   });
 
-  test('goes on undisturbed among strangers, garbage and damaged questions', async () => {
+  test('the agent survives strangers, garbage and damaged requests', async () => {
     using agents = testAgents(1);
     const random = seededRandom(9);
     const [zero, one] = await agents.engines([0, 1]);
@@ -123,8 +123,8 @@ describe('one host', () => {
   });
 });
 
-describe('several hosts', () => {
-  test('send one message each, and every rank gets its place', async () => {
+describe('the bootstrap of several hosts', () => {
+  test('each host sends one message per step, and every rank gets its local index', async () => {
     using agents = testAgents(3);
     const key = newKey();
     const ranks = [5, 2, 0, 3, 1, 4];
@@ -137,7 +137,7 @@ describe('several hosts', () => {
     expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0, 0]);
   });
 
-  test('gather, and exchange messages', async () => {
+  test('ranks of two hosts gather and exchange messages', async () => {
     using agents = testAgents(2);
     const [zero, one, two, three] = await agents.engines([0, 1, 2, 3]);
     if (zero === undefined || one === undefined || two === undefined || three === undefined) throw new Error('engines');
@@ -153,7 +153,7 @@ describe('several hosts', () => {
     expect(delivery(await one.fetch(key, 0, 1, 1))).toBe('inside');
   });
 
-  test('a communicator inside one of them is planned there', async () => {
+  test('the agent of a host plans a communicator inside it', async () => {
     using agents = testAgents(2);
     const [two, three] = await agents.engines([2, 3]);
     const key = newKey();
@@ -162,7 +162,7 @@ describe('several hosts', () => {
     expect(agents.up.filter(({ kind }) => kind === FrameKind.merged).length).toBeLessThanOrEqual(1);
   });
 
-  test('blame nobody in particular for a rank that gives up while it joins', async () => {
+  test('the agent blames no particular rank when a joining rank gives up', async () => {
     using agents = testAgents(2);
     const [third] = await agents.engines([3]);
     const key = newKey();
@@ -173,7 +173,7 @@ describe('several hosts', () => {
     expect(left.map(({ subject }) => subject)).toEqual([ALL_RANKS]);
   });
 
-  test('learn that a rank aborted, with its reason', async () => {
+  test('every other rank learns that a rank aborted, and why', async () => {
     using agents = testAgents(2);
     const clients = await agents.engines([0, 1, 2, 3]);
     const key = newKey();
@@ -193,8 +193,8 @@ describe('several hosts', () => {
   });
 });
 
-describe('ranks of a communicator that is set up', () => {
-  test('hear that another one aborted it, and are not ended; of other hosts only those that wait do', async () => {
+describe('a communicator that one rank leaves by ncclCommAbort', () => {
+  test('local ranks learn of the abort, remote ranks only when they wait, and no operation is ended', async () => {
     using agents = testAgents(2);
     const clients = await agents.engines([0, 1, 2, 3]);
     const key = newKey();
@@ -213,7 +213,7 @@ describe('ranks of a communicator that is set up', () => {
 });
 
 describe('a killed process', () => {
-  test('ends what its peers wait for on every host, and its page stays readable', async () => {
+  test('the operations of its peers end on every host, and its telemetry page stays readable', async () => {
     using agents = testAgents(2);
     const clients = await agents.engines([0, 1, 2]);
     const key = newKey();
@@ -236,7 +236,7 @@ describe('a killed process', () => {
     await vi.waitFor(() => expect(agents.bootstraps.map(({ size }) => size)).toEqual([0, 0]));
   });
 
-  test('that had joined fails the key for those who wait', async () => {
+  test('waiting ranks fail when a process dies after it joined', async () => {
     using agents = testAgents(2);
     const clients = await agents.engines([0, 2]);
     const key = newKey();
@@ -252,7 +252,7 @@ describe('a killed process', () => {
   });
 });
 
-test('a process killed while it joins leaves nobody waiting', async () => {
+test('no rank keeps waiting for a process that is killed while it joins', async () => {
   using agents = testAgents(2);
   const clients = await agents.engines([0, 1, 2]);
   for (let round = 0; round < 5; round++) {

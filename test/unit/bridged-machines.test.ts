@@ -41,7 +41,7 @@ it('two pairs on two sockets get two trees, one in each direction between the so
   expect([found(three.ring), found(three.tree)]).toEqual(['1 × 20', '1 × 20']);
 });
 
-it('trees use links whose way up differs from the way down', () => {
+it('trees use links whose two directions differ', () => {
   const { ring, tree } = shapeOf({
     modelid: SAPPHIRE_RAPIDS,
     sm: 90,
@@ -57,7 +57,7 @@ it('trees use links whose way up differs from the way down', () => {
   expect([found(ring), found(tree)]).toEqual(['2 × 20', '2 × 20']);
 });
 
-it('an attempt inside one host has all its steps', () => {
+it('the search inside one host has its full step budget', () => {
   const bridges = [0, 1, 2, 3].map((gpu) => [gpu, gpu + 4] as const);
   const { ring, tree } = shapeOf({ modelid: 85, sm: 70, sockets: 1, gpusPerSocket: 8, count: 1, bridges });
   expect([found(ring), found(tree)]).toEqual(['2 × 20', '2 × 20']);

@@ -39,7 +39,7 @@ function planned(name: string, hosts: number, reduces = false): PlannedCluster {
   return planCluster([{ system, hosts, ranksPerHost: null }]);
 }
 
-describeMachines('on known machines', () => {
+describeMachines('channels of known machines', () => {
   const names = machineNames().filter((name) => !NOT_COMPARABLE.includes(name));
   const answers = names.length === 0 ? {} : reference();
   const cases = names.flatMap((name) => [1, 2, 4, 16].map((hosts) => ({ name, hosts })));
@@ -65,7 +65,7 @@ describeMachines('on known machines', () => {
     expect(found(nets)).toEqual(expected(system.net_paths));
   });
 
-  it.each(cases)('$hosts × $name: rings and trees no worse than NCCL’s', ({ name, hosts }) => {
+  it.each(cases)("$hosts × $name has rings and trees no worse than NCCL's", ({ name, hosts }) => {
     const { cluster } = planned(name, hosts);
     const { ring, tree, final } = answer(name, hosts);
     const [shape] = cluster.shapes;
@@ -74,52 +74,46 @@ describeMachines('on known machines', () => {
     expect(cluster.channels).toBeGreaterThanOrEqual(final.nChannels);
   });
 
-  it.each(cases)('$hosts × $name: CollNet’s chains no worse than NCCL’s', ({ name, hosts }) => {
+  it.each(cases)("$hosts × $name has CollNet chains no worse than NCCL's", ({ name, hosts }) => {
     const theirs = answers[name]?.coll?.[`N${hosts}`]?.collnetChain;
     if (theirs === undefined) return; // it was not asked there
     const [shape] = planned(name, hosts, true).cluster.shapes;
     expectNoWorse(shape?.collnetChain ?? null, theirs, hosts);
   });
 
-  it.each(cases)(
-    '$hosts × $name: the same rings and trees over all ranks, where the channels are the same',
-    ({ name, hosts }) => {
-      if (differs(name, hosts)) return;
-      const { cluster } = planned(name, hosts);
-      const { final } = answer(name, hosts);
-      expect(cluster.channels).toBe(final.nChannels);
-      for (let channel = 0; channel < cluster.channels; channel++) {
-        const tree = final.trees_unique[final.tree_of_channel[channel] ?? -1];
-        const neighbours = Array.from({ length: cluster.ranks }, (_, rank) => cluster.treeNeighbours(rank, channel));
-        expect(neighbours.map(({ parent }) => parent?.rank ?? -1)).toEqual(tree?.up);
-        const order = cluster.ringOrder(channel);
-        const start = order.indexOf(0);
-        const fromZero = [...order.slice(start), ...order.slice(0, start)];
-        expect(fromZero).toEqual(final.rings_unique[final.ring_of_channel[channel] ?? -1]);
-      }
-    },
-  );
+  it.each(cases)("$hosts × $name has NCCL's rings and trees over all ranks", ({ name, hosts }) => {
+    if (differs(name, hosts)) return;
+    const { cluster } = planned(name, hosts);
+    const { final } = answer(name, hosts);
+    expect(cluster.channels).toBe(final.nChannels);
+    for (let channel = 0; channel < cluster.channels; channel++) {
+      const tree = final.trees_unique[final.tree_of_channel[channel] ?? -1];
+      const neighbours = Array.from({ length: cluster.ranks }, (_, rank) => cluster.treeNeighbours(rank, channel));
+      expect(neighbours.map(({ parent }) => parent?.rank ?? -1)).toEqual(tree?.up);
+      const order = cluster.ringOrder(channel);
+      const start = order.indexOf(0);
+      const fromZero = [...order.slice(start), ...order.slice(0, start)];
+      expect(fromZero).toEqual(final.rings_unique[final.ring_of_channel[channel] ?? -1]);
+    }
+  });
 
-  it.each(cases)(
-    '$hosts × $name: rings and trees are predicted to take as long as NCCL predicts',
-    ({ name, hosts }) => {
-      const { situation } = planned(name, hosts);
-      for (const [collective, forms] of Object.entries(answer(name, hosts).tuning.lat_us_bw_GBs)) {
-        for (const [form, [microseconds, gigabytes]] of Object.entries(forms)) {
-          const [algorithm, protocol] = form.toLowerCase().split('/');
-          if ((algorithm !== 'ring' && algorithm !== 'tree') || !isProtocol(protocol)) continue;
-          const prediction = predictNetwork(collectiveOf(collective), algorithm, protocol, situation);
-          const seen = [prediction?.microseconds ?? 0, (prediction?.bytesPerMicrosecond ?? 0) / 1000];
-          if (algorithm === 'tree' && differs(name, hosts)) continue;
-          if (gigabytes === 0) expect({ form, prediction }).toEqual({ form, prediction: null });
-          else expect({ form, close: isClose(seen, [microseconds, gigabytes]) }).toEqual({ form, close: true });
-        }
+  it.each(cases)("$hosts × $name has NCCL's predicted times of rings and trees", ({ name, hosts }) => {
+    const { situation } = planned(name, hosts);
+    for (const [collective, forms] of Object.entries(answer(name, hosts).tuning.lat_us_bw_GBs)) {
+      for (const [form, [microseconds, gigabytes]] of Object.entries(forms)) {
+        const [algorithm, protocol] = form.toLowerCase().split('/');
+        if ((algorithm !== 'ring' && algorithm !== 'tree') || !isProtocol(protocol)) continue;
+        const prediction = predictNetwork(collectiveOf(collective), algorithm, protocol, situation);
+        const seen = [prediction?.microseconds ?? 0, (prediction?.bytesPerMicrosecond ?? 0) / 1000];
+        if (algorithm === 'tree' && differs(name, hosts)) continue;
+        if (gigabytes === 0) expect({ form, prediction }).toEqual({ form, prediction: null });
+        else expect({ form, close: isClose(seen, [microseconds, gigabytes]) }).toEqual({ form, close: true });
       }
-    },
-  );
+    }
+  });
 
   it.each(machineNames().flatMap((name) => [1, 2].map((hosts) => ({ name, hosts }))))(
-    '$hosts × $name: no link has more than it carries',
+    '$hosts × $name loads no link beyond its bandwidth',
     ({ name, hosts }) => {
       for (const { routes, ring, tree, collnetChain, collnetDirect } of planned(name, hosts, true).cluster.shapes) {
         for (const graph of [ring, tree, collnetChain, collnetDirect]) {
@@ -129,7 +123,7 @@ describeMachines('on known machines', () => {
     },
   );
 
-  it.each(cases)('$hosts × $name: as many channels of messages', ({ name, hosts }) => {
+  it.each(cases)('$hosts × $name has as many point-to-point channels as NCCL', ({ name, hosts }) => {
     const { final } = answer(name, hosts);
     const { channels, perPeer } = pointToPoint(planned(name, hosts).cluster);
     expect({ channels, perPeer }).toEqual({ channels: final.p2pnChannels, perPeer: final.p2pnChannelsPerPeer });

@@ -18,7 +18,7 @@ const NO_PROMISE = 100;
 const CASES_PER_TEST = 50;
 const TESTS = Number(process.env['NCCLRUN_TEST_REPEAT'] ?? 40);
 
-it.each(Array.from({ length: TESTS }, (_, block) => block))('random clusters, block %i', (block) => {
+it.each(Array.from({ length: TESTS }, (_, block) => block))('random plans of block %i are valid', (block) => {
   for (let seed = block * CASES_PER_TEST; seed < (block + 1) * CASES_PER_TEST; seed++) expectValid(seed);
 });
 
@@ -151,7 +151,7 @@ function expectSameEdge(rank: number, there: Neighbour, back: Neighbour): void {
   expect(back).toEqual({ rank, ownNic: there.otherNic, otherNic: there.ownNic });
 }
 
-it('two trees over any number of hosts, in which no host but one of an odd number has children in both', () => {
+it('a host has children in both trees only if the number of hosts is odd', () => {
   for (let count = 1; count < 200; count++) {
     const inner = [0, 0];
     for (let place = 0; place < count; place++) {

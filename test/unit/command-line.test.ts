@@ -40,7 +40,7 @@ const usage = (run: () => unknown): string => {
   return `${place}${failure.message}; ${failure.remedy ?? ''}`;
 };
 
-describe('the program begins at the first word that is not ours', () => {
+describe('the boundary between options and program', () => {
   test.each<[string, string[], string[]]>([
     ['a program', ['prog'], ['prog']],
     ['its options', ['-n', '4', 'prog', '-n', '7', '--json'], ['prog', '-n', '7', '--json']],
@@ -61,11 +61,11 @@ describe('the program begins at the first word that is not ours', () => {
     ['an empty word', ['-n', '2', '', 'x'], ['', 'x']],
     ['a pair', ['-genv', 'A', '1', 'prog'], ['prog']],
     ['nothing', ['-n', '2'], []],
-  ])('%s', (_name, argv, words) => {
+  ])('splitCommandLine finds the program: %s', (_name, argv, words) => {
     expect(splitCommandLine(argv, runCommandLine).words).toEqual(words);
   });
 
-  test("programs are separated by ':', each with its options", () => {
+  test('":" separates programs with options of their own', () => {
     const { words, further } = splitCommandLine(
       ['-n', '2', 'a', 'x', ':', '-n', '3', '-x', 'A=1', 'b', '-n', ':', '--', 'c', ':', 'd'],
       runCommandLine,
@@ -87,17 +87,17 @@ describe('the program begins at the first word that is not ours', () => {
     [['true', ':', ':', 'true'], /no program after the ':'/],
     [[':', 'true'], /no program before the ':'.*ncclrun -- PROGRAM/],
     [['true', ':', '--timeout', '3', 'false'], /--timeout stands after a ':'.*move --timeout before the first program/],
-  ])('%j is refused', (argv, message) => {
+  ])('the command line %j is rejected', (argv, message) => {
     expect(usage(() => splitCommandLine(argv, runCommandLine))).toMatch(message);
   });
 
-  test('perf has words of its own, between its options', () => {
+  test('perf takes its collective between its options', () => {
     expect(splitCommandLine(['all_reduce', '-n', '4', '-b', '8'], perfCommandLine).words).toEqual(['all_reduce']);
     expect(splitCommandLine(['-n', '4', 'all_reduce', '-f', '2'], perfCommandLine).words).toEqual(['all_reduce']);
   });
 });
 
-describe('every spelling', () => {
+describe('the spellings of options', () => {
   test.each<[string[], Partial<ReturnType<typeof requestOf> & ProgramRequest>]>([
     [['-n', '4'], { ranks: 4 }],
     [['-np', '4'], { ranks: 4 }],
@@ -153,12 +153,12 @@ describe('every spelling', () => {
     [['--map-by', 'numa', '--rank-by=numa'], { mapBy: { by: 'numa' }, rankBy: 'numa' }],
     [['--bind-to', 'core'], { bindTo: 'core' }],
     [['-n', '4', '-n', '8'], { ranks: 8 }],
-  ])('%o', (argv, expected) => {
+  ])('the options %o set the expected values', (argv, expected) => {
     const { programs, ...ofJob } = requestOf([...argv, 'prog']);
     expect({ ...programs[0], ...ofJob }).toMatchObject({ ...expected, argv: ['prog'] });
   });
 
-  test('nothing given', () => {
+  test('the request has defaults without options', () => {
     expect(requestOf(['prog'])).toEqual({
       programs: [
         { argv: ['prog'], ranks: null, ranksPerHost: null, exports: [], workingDirectory: null, hostList: null },
@@ -214,7 +214,7 @@ describe('every spelling', () => {
   });
 });
 
-describe('command lines that cannot be meant', () => {
+describe('invalid command lines', () => {
   test.each<[string[], string]>([
     [['--hotsfile', 'f', 'prog'], 'unknown option --hotsfile; did you mean --hostfile?'],
     [['--time', '3', 'prog'], 'unknown option --time; '],
@@ -244,44 +244,44 @@ describe('command lines that cannot be meant', () => {
     [['-x', 'A*=1', 'prog'], '-x is "A*=1"'],
     [['-x', '', 'prog'], '-x is ""'],
     [['---n', '4', 'prog'], 'unknown option ---n'],
-  ])('%o', (argv, message) => {
+  ])('the command line %o is rejected with a suggestion', (argv, message) => {
     expect(usage(() => requestOf(argv))).toContain(message);
   });
 });
 
-describe('settings: the strongest place wins', () => {
+describe('precedence of settings', () => {
   const options = runCommandLine.options;
 
-  test('flag before environment before default', () => {
+  test('a flag overrides the environment, and the environment overrides the default', () => {
     expect(requestOf(['--grace', '1', 'p'], { NCCLRUN_GRACE: '2' }).graceSeconds).toBe(1);
     expect(requestOf(['p'], { NCCLRUN_GRACE: '2' }).graceSeconds).toBe(2);
     expect(requestOf(['p'], { NCCLRUN_GRACE: '' }).graceSeconds).toBe(5);
   });
 
-  test('NCCLRUN_TIMEOUT before MPIEXEC_TIMEOUT', () => {
+  test('NCCLRUN_TIMEOUT overrides MPIEXEC_TIMEOUT', () => {
     expect(requestOf(['p'], { MPIEXEC_TIMEOUT: '9' }).timeoutSeconds).toBe(9);
     expect(requestOf(['p'], { MPIEXEC_TIMEOUT: '9', NCCLRUN_TIMEOUT: '8' }).timeoutSeconds).toBe(8);
   });
 
-  test('lists in the environment are separated by commas', () => {
+  test('commas separate lists in the environment', () => {
     expect(requestOf(['p'], { NCCLRUN_EXPORT: 'A,B=1' }).programs[0]?.exports).toEqual(['A', 'B=1']);
     expect(requestOf(['p'], { NCCLRUN_HOST: 'a:2,b' }).hostList).toBe('a:2,b');
     expect(requestOf(['-x', 'C', 'p'], { NCCLRUN_EXPORT: 'A,B=1' }).programs[0]?.exports).toEqual(['C']);
   });
 
-  test('a wrong variable is named', () => {
+  test('the failure names an invalid variable', () => {
     expect(usage(() => requestOf(['p'], { NCCLRUN_NP: 'x' }))).toContain('NCCLRUN_NP is "x"');
     expect(usage(() => requestOf(['p'], { MPIEXEC_TIMEOUT: 'x' }))).toContain('MPIEXEC_TIMEOUT is "x"');
     expect(requestOf(['-n', '1', 'p'], { NCCLRUN_NP: 'x' }).programs[0]?.ranks).toBe(1);
   });
 
-  test('--help stands before settings that are wrong', () => {
+  test('--help works despite invalid settings', () => {
     expect(read(['--help'], { NCCLRUN_NP: 'x' }).asked).toBe('help');
     expect(read(['--version', 'p'], { NCCLRUN_NP: 'x' }).asked).toBe('version');
     expect(read(['p', '--help']).asked).toBeNull();
   });
 
-  test("the user's file", () => {
+  test("the user's settings file lies below XDG_CONFIG_HOME or HOME", () => {
     const home = mkdtempSync(join(tmpdir(), 'ncclrun-settings-'));
     const environment = { XDG_CONFIG_HOME: home };
     expect(paths(environment)).toEqual(['ncclrun.json', join(home, 'ncclrun', 'config.json')]);
@@ -329,7 +329,7 @@ describe('settings: the strongest place wins', () => {
     ['{"np": [1, 2]}', 'f:1:8: "np" is [1, 2]; a string, a number, true or false is wanted'],
     ['{"np": {}}', 'f:1:8: "np" is {}'],
     ['{"export": [{}]}', 'f:1:12: "export" is [{}]; a string or an array of strings'],
-  ])('%s', (content, message) => {
+  ])('the settings %s are rejected with their position', (content, message) => {
     expect(usage(() => layerOfJson(content, 'f', options, null))).toContain(message);
   });
 });
@@ -339,7 +339,7 @@ const normal = (argv: readonly string[], environment: Readonly<Record<string, st
   return shellLine(normalisedCommand(runCommandLine, settings, words, further));
 };
 
-describe('the command as understood', () => {
+describe('the normalised command', () => {
   test.each<[string[], string]>([
     [['-np', '4', 'prog', '-n', '7'], 'ncclrun -n 4 prog -n 7'],
     [['-hosts', 'a:2,b', '-ppn', '2', 'prog'], 'ncclrun -N 2 -H a:2,b prog'],
@@ -352,11 +352,11 @@ describe('the command as understood', () => {
     [['--', 'prog', ':'], 'ncclrun -- prog :'],
     [['-np', '1', 'a', ':', '-np', '2', '-wd', '/d', 'b', 'x'], 'ncclrun -n 1 a : -n 2 --wdir /d b x'],
     [['a', ':', '-genv', 'A', '1', 'b', ':', '--', 'c', ':'], 'ncclrun -x A=1 a : -x A=1 b : -x A=1 -- c :'],
-  ])('%o', (argv, line) => {
+  ])('the options %o are printed in their normal form', (argv, line) => {
     expect(normal(argv)).toBe(line);
   });
 
-  test('a program with hosts of its own makes every -H that of its program', () => {
+  test('-H of one program makes every -H apply to its own program', () => {
     const { hostList, programs } = requestOf(['-H', 'a', 'p', ':', '-H', 'b', 'q', ':', 'r']);
     expect([hostList, ...programs.map((program) => program.hostList)]).toEqual(['a,b', 'a', 'b', null]);
     const elsewhere = requestOf(['p', ':', '-H', 'b', 'q'], { NCCLRUN_HOST: 'a,b' });
@@ -370,15 +370,15 @@ describe('the command as understood', () => {
     [['--map-by', 'seq', 'p', ':', '-N', '3', 'q'], /-N 3 and --map-by seq both say/],
     [['--rank-by', 'numa', 'p'], /add --map-by numa/],
     [['-N', 'gpus', 'p'], /a whole number from 1 to 1000000 or gpu is wanted/],
-  ])('%j contradicts itself', (argv, message) => {
+  ])('the options %j contradict each other', (argv, message) => {
     expect(usage(() => requestOf(argv))).toMatch(message);
   });
 
-  test('the environment is written out', () => {
+  test('the normalised command contains settings from the environment', () => {
     expect(normal(['prog'], { NCCLRUN_NP: '3' })).toBe('ncclrun -n 3 prog');
   });
 
-  test('means the same again', () => {
+  test('the normalised command gives the same request', () => {
     const first = ['-np', '4', '-x', 'A', '-H', 'a', '-genv', 'B', '1 2', '-l', '--timeout=3', 'prog', ':'];
     const argv = [...first, '-H', 'b', 'second', ':', '--', '-third', ':', '-n'];
     const { settings, words, further } = read(argv);
@@ -387,7 +387,7 @@ describe('the command as understood', () => {
   });
 });
 
-test('perf: -f is the factor, -d the type, -o the operator', () => {
+test('perf reads -f as factor, -d as type and -o as operator', () => {
   const argv = [
     'all_reduce',
     '-n',
@@ -427,11 +427,11 @@ test.each([
   ['1e3', null],
   ['8 K', null],
   ['9999999999T', null],
-])('size %s is %s bytes', (text, bytes) => {
+])('parseBytes reads the size "%s" as %s bytes', (text, bytes) => {
   expect(parseBytes(text)).toBe(bytes);
 });
 
-test('edit distance counts swaps as one', () => {
+test('editDistance counts a swap as one edit', () => {
   expect(editDistance('hotsfile', 'hostfile')).toBe(1);
   expect(editDistance('', 'abc')).toBe(3);
   expect(editDistance('kitten', 'sitting')).toBe(3);
@@ -439,7 +439,7 @@ test('edit distance counts swaps as one', () => {
   expect(nearest('--nothing-like-it', ['--host', '--hostfile'])).toBeNull();
 });
 
-test('help names every flag and every variable, examples first', () => {
+test('the help names every flag and every variable after an example', () => {
   const text = helpText('run');
   for (const { flags, environment, help } of runCommandLine.options) {
     for (const word of [...flags, ...environment, help]) expect(text).toContain(word);
@@ -448,7 +448,7 @@ test('help names every flag and every variable, examples first', () => {
   expect(helpText('perf')).toContain('--minbytes');
 });
 
-test('help fits the terminal where words allow', () => {
+test('the help fits the width of the terminal', () => {
   const lines = helpText('run', 60).split('\n');
   // Examples and the table of commands stay as they are.
   const long = lines.filter((line) => line.length > 60 && line.trim().includes(' ') && !/^ {2}ncclrun/u.test(line));

@@ -12,18 +12,18 @@ const rows = Array.from(
   ([, since = '', name = '', state = '', remark = '']) => ({ since, name, state, remark }),
 );
 
-test('every name of the interface has a row, in its version', () => {
+test('docs/compatibility.md has a row with the version for every name of the interface', () => {
   const names = read('native/test/interface_names.txt').trim().split('\n');
   expect(rows.map(({ since, name }) => `${since} ${name}`)).toEqual(names);
 });
 
-test('the library shows these names and their twins, and of NCCL’s no others', () => {
+test('the library exports these names with their profiling twins, and no other name of NCCL', () => {
   const listing = execFileSync('nm', ['-D', '--defined-only', join(root, 'build/libnccl.so.2')], { encoding: 'utf8' });
   const shown = Array.from(listing.matchAll(/ (p?nccl[A-Z]\w*)$/gmu), ([, name = '']) => name);
   expect(shown.toSorted()).toEqual(rows.flatMap(({ name }) => [name, `p${name}`]).toSorted());
 });
 
-test('what is not there answers ncclInvalidUsage and says why', () => {
+test('the table marks the functions that return ncclInvalidUsage and says why', () => {
   const source = read('native/abi/unavailable.cc');
   const refused = new Set(
     Array.from(source.matchAll(/refuse\("(\w+)"|UNAVAILABLE\((nccl\w+)/gu), ([, one, two]) => one ?? two),

@@ -20,15 +20,15 @@ function detected(path: string) {
   return { file, system, xml: writeXml(system, comments) };
 }
 
-describe('the machine of', () => {
-  test.each(filesIn(own))('%s, in the order of its elements and attributes too', (name) => {
+describe('detection of the fixtures', () => {
+  test.each(filesIn(own))('%s is detected with its elements and attributes in order', (name) => {
     const path = join(own, name);
     expect(detected(path).xml).toBe(readFileSync(path, 'utf8'));
   });
 });
 
-describeMachines('element for element, the machine of', () => {
-  test.each(machineNames())('%s', (name) => {
+describeMachines('detection of known machines', () => {
+  test.each(machineNames())('%s is detected element for element', (name) => {
     const { file, system } = detected(machinePath(name));
     expect(canonical(system)).toBe(canonical(file));
   });

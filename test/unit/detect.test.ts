@@ -48,8 +48,8 @@ const tags = (system: Element, name: string) =>
     .filter((one) => one.name === name)
     .map((one) => Array.from(one.attributes, ([key, value]) => `${key}=${value}`).join(' '));
 
-describeMachines('a real virtual machine with four H200', () => {
-  test('is what NCCL wrote down on it', async () => {
+describeMachines('a virtual machine with four H200', () => {
+  test("the detected topology equals NCCL's dump", async () => {
     using sysfs = sysfsFromJson(sharedPath('h200x4_vm.sysfs.json'));
     sysfs.link('sys/class/net/eth0/device', 'sys/devices/pci0000:00/0000:00:03.0/virtio2');
     sysfs.link('sys/devices/pci0000:00/0000:00:03.0/virtio2/subsystem', 'sys/bus/virtio');
@@ -79,7 +79,7 @@ describeMachines('a real virtual machine with four H200', () => {
 });
 
 describe('a machine without GPUs', () => {
-  test('has its processors and nets, and says what is missing', async () => {
+  test('the topology contains processors and nets, and the notes say what is missing', async () => {
     using sysfs = new FakeSysfs();
     sysfs.write('sys/devices/system/node/node0/cpulist', '0-3');
     sysfs.write('sys/devices/system/node/node0/cpumap', 'f');
@@ -102,7 +102,7 @@ describe('a machine without GPUs', () => {
     ]);
   });
 
-  test('of which nothing is known is one processor', async () => {
+  test('a machine without any information has one processor', async () => {
     using sysfs = new FakeSysfs();
     const { system } = await detectTopology(nothing, { root: sysfs.root, environment: {}, architecture: 'arm64' });
     expect(attributes(system, 'cpu')).toEqual([expect.objectContaining({ numaid: '-1', arch: 'arm64' })]);
@@ -110,14 +110,14 @@ describe('a machine without GPUs', () => {
 });
 
 describe('GPUs', () => {
-  test('without NVML are those of CUDA, without NVLinks', async () => {
+  test('the GPUs of CUDA have no NVLinks without NVML', async () => {
     expect(await gpuFacts({ ...nothing, cudaGpus: () => [cudaGpu('0000:1B:00.0')] })).toEqual({
       facts: [{ busId: '0000:1b:00.0', index: 0, computeCapability: 90, gpuDirect: true, links: [], c2c: null }],
       notes: [`no NVLinks: ${noLibrary}; the GPUs are those that CUDA shows, in its order`],
     });
   });
 
-  test('that CUDA does not show have no GPUDirect, which is said', async () => {
+  test('GPUs that CUDA does not show have no GPUDirect, and a note says so', async () => {
     const seen = [nvmlGpu(1, '00000000:2B:00.0'), nvmlGpu(0, '00000000:1B:00.0')];
     const { facts, notes } = await gpuFacts({ nvmlGpus: () => seen, cudaGpus: () => [cudaGpu('0000:1b:00.0')] });
     expect(facts.map(({ index, gpuDirect }) => [index, gpuDirect])).toEqual([
@@ -134,12 +134,12 @@ describe('GPUs', () => {
     [80, 12],
     [90, 18],
     [100, 18],
-  ])('of generation %i have %i NVLinks', async (generation, count) => {
+  ])('a GPU of compute capability %i has %i NVLinks', async (generation, count) => {
     const nvmlGpus = () => [nvmlGpu(0, '00000000:1B:00.0', '00000000:2B:00.0', generation)];
     expect((await gpuFacts({ ...nothing, nvmlGpus })).facts[0]?.links).toHaveLength(count);
   });
 
-  test('keep a rank only if one uses them; links that are down do not count', async () => {
+  test('a GPU has a rank only if one uses it, and inactive links do not count', async () => {
     using sysfs = new FakeSysfs();
     sysfs.addPci('sys/devices/pci0000:00/0000:00:05.0', { class: '0x068000' });
     const gpu = nvmlGpu(0, '00000000:1B:00.0', '00000000:00:05.0');
@@ -203,17 +203,17 @@ describe('sockets', () => {
     ['^docker,lo', ['veth1', 'eth1', 'eth0']],
     ['^=eth1', ['lo', 'docker0', 'veth1', 'eth0']],
     ['eth2', []],
-  ])('with NCCL_SOCKET_IFNAME=%s', (chosen, names) => {
+  ])('NCCL_SOCKET_IFNAME=%s selects the expected interfaces', (chosen, names) => {
     using sysfs = withInterfaces(usual);
     expect(namesOf(sysfs, chosen)).toEqual(names);
   });
 
-  test('of a container with no device of its own are what is there', () => {
+  test('an interface without a device counts in a container', () => {
     using sysfs = withInterfaces({ lo: {}, eth0: {} });
     expect(namesOf(sysfs)).toEqual(['eth0']);
   });
 
-  test('that are bonded count as one, InfiniBand goes first', () => {
+  test('bonded interfaces count as one, and InfiniBand comes first', () => {
     const bonded = { bond0: { 'bonding/mode': '' }, eth0: { device: card, master: 'bond0' } };
     using sysfs = withInterfaces(bonded);
     expect(namesOf(sysfs)).toEqual(['bond0']);
@@ -221,7 +221,7 @@ describe('sockets', () => {
     expect(namesOf(more)).toEqual(['ib0']);
   });
 
-  test('stand below their card, or the first processor', async () => {
+  test('an interface stands below its card or below the first processor', async () => {
     using sysfs = withInterfaces(usual);
     sysfs.write('sys/devices/system/node/node0/cpulist', '0');
     const options = { root: sysfs.root, environment: {} };
@@ -237,15 +237,15 @@ describe('sockets', () => {
 
 describe('InfiniBand and RoCE', () => {
   test.each<[string, object, Record<string, string>, string[]]>([
-    ['goes before sockets', {}, {}, ['mlx5_0', 'mlx5_1']],
-    ['that is off', { active: false }, {}, ['eth1', 'eth0']],
-    ['switched off', {}, { NCCL_IB_DISABLE: '1' }, ['eth1', 'eth0']],
-    ['not switched off', {}, { NCCL_IB_DISABLE: '0' }, ['mlx5_0', 'mlx5_1']],
-    ['not wanted', {}, { NCCL_NET: 'Socket' }, ['eth1', 'eth0']],
-    ['chosen', {}, { NCCL_IB_HCA: 'mlx5_1:1' }, ['mlx5_1']],
-    ['chosen by another port', {}, { NCCL_IB_HCA: '=mlx5_1:2' }, ['eth1', 'eth0']],
-    ['excluded', {}, { NCCL_IB_HCA: '^mlx5_1' }, ['mlx5_0']],
-  ])('%s', (_name, more, environment, names) => {
+    ['InfiniBand precedes sockets', {}, {}, ['mlx5_0', 'mlx5_1']],
+    ['inactive ports do not count', { active: false }, {}, ['eth1', 'eth0']],
+    ['NCCL_IB_DISABLE=1 removes InfiniBand', {}, { NCCL_IB_DISABLE: '1' }, ['eth1', 'eth0']],
+    ['NCCL_IB_DISABLE=0 keeps InfiniBand', {}, { NCCL_IB_DISABLE: '0' }, ['mlx5_0', 'mlx5_1']],
+    ['NCCL_NET=Socket removes InfiniBand', {}, { NCCL_NET: 'Socket' }, ['eth1', 'eth0']],
+    ['NCCL_IB_HCA selects a port', {}, { NCCL_IB_HCA: 'mlx5_1:1' }, ['mlx5_1']],
+    ['NCCL_IB_HCA with another port selects nothing', {}, { NCCL_IB_HCA: '=mlx5_1:2' }, ['eth1', 'eth0']],
+    ['NCCL_IB_HCA with ^ excludes a card', {}, { NCCL_IB_HCA: '^mlx5_1' }, ['mlx5_0']],
+  ])('the selection of nets follows the ports and variables: %s', (_name, more, environment, names) => {
     using sysfs = withInterfaces(usual);
     const verbsPorts = () => [port('mlx5_0', 1, more), port('mlx5_1', 1, more)];
     const { facts, notes } = netFacts({ verbsPorts }, sysfs.root, environment);
@@ -253,7 +253,7 @@ describe('InfiniBand and RoCE', () => {
     expect(notes).toEqual(names[0] === 'eth1' ? [expect.stringMatching(/^no InfiniBand: /u)] : []);
   });
 
-  test('ports of one card share its device and are numbered through; the module says whether GPUDirect works', async () => {
+  test('ports of one card share its device, and nvidia_peermem enables GPUDirect', async () => {
     using sysfs = new FakeSysfs();
     for (const number of [0, 1]) {
       sysfs.addPci(`sys/devices/pci0000:80/0000:81:00.${number}`, { class: '0x020700', numa_node: '1' });
@@ -273,7 +273,7 @@ describe('InfiniBand and RoCE', () => {
     expect(attributes(system, 'pci').map(({ busid }) => busid)).toEqual(['0000:81:00.0']);
   });
 
-  test('that the kernel has and the library does not show is told', () => {
+  test('a note reports InfiniBand that the kernel has and the library does not show', () => {
     using sysfs = new FakeSysfs();
     sysfs.write('sys/class/infiniband/mlx5_0/x', '');
     expect(netFacts(nothing, sysfs.root, {}).notes[0]).toBe(
@@ -282,7 +282,7 @@ describe('InfiniBand and RoCE', () => {
   });
 });
 
-test('the host hash is of the host name and boot id', () => {
+test('hostHash hashes host name and boot id', () => {
   using sysfs = new FakeSysfs();
   sysfs.write('proc/sys/kernel/random/boot_id', 'a');
   expect(hostHash(sysfs.root, {}, '')).toBe('0x2b5c4');

@@ -8,7 +8,7 @@ import { listedPages, withLinks } from '../../scripts/docs-links.ts';
 const root = join(import.meta.dirname, '../..');
 const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
 
-test('every page is listed', () => {
+test('docs/README.md lists every page', () => {
   expect(listedPages().toSorted()).toEqual(pages.toSorted());
 });
 
@@ -16,13 +16,13 @@ test.each(listedPages())('docs/%s ends with links (npm run docs writes them)', (
   expect(readFileSync(join(root, 'docs', name), 'utf8')).toBe(withLinks(name));
 });
 
-test('docs/api.md says what the types say (npm run docs writes it)', () => {
+test('docs/api.md matches the types (npm run docs writes it)', () => {
   expect(readFileSync(join(root, 'docs/api.md'), 'utf8')).toBe(apiPage());
 });
 
 const designPages = readdirSync(join(root, 'docs/design')).map((name) => `docs/design/${name}`);
 
-test.each(['ARCHITECTURE.md', ...designPages])('the files that %s names are there', (page) => {
+test.each(['ARCHITECTURE.md', ...designPages])('the files that %s names exist', (page) => {
   const text = readFileSync(join(root, page), 'utf8');
   const named = text.matchAll(/`((?:launcher|control|worker|native|test|scripts|bin|bench)\/[\w./-]+)`/gu);
   const missing = Array.from(named, ([, path = '']) => path).filter(
@@ -31,7 +31,7 @@ test.each(['ARCHITECTURE.md', ...designPages])('the files that %s names are ther
   expect(missing).toEqual([]);
 });
 
-describe('links lead somewhere', () => {
+describe('the links of the documents', () => {
   const all = [
     'README.md',
     'ARCHITECTURE.md',
@@ -40,7 +40,7 @@ describe('links lead somewhere', () => {
     'docs/README.md',
     ...designPages,
   ];
-  test.each([...all, ...pages.map((name) => `docs/${name}`)])('%s', (name) => {
+  test.each([...all, ...pages.map((name) => `docs/${name}`)])('the links of %s lead to existing files', (name) => {
     const text = readFileSync(join(root, name), 'utf8');
     const targets = [...text.matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/gu)].map(([, target = '']) => target);
     expect(targets.filter((target) => !existsSync(join(root, dirname(name), target)))).toEqual([]);

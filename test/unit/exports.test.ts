@@ -35,7 +35,7 @@ function importedNames(): Map<string, Set<string>> {
   return found;
 }
 
-it('no export is without an import in another file', () => {
+it('every export has an import in another file', () => {
   const imported = importedNames();
   const unused: string[] = [];
   for (const [file, text] of sources) {

@@ -11,7 +11,7 @@ const spawn = { type: 'spawn', host: 'node1', rank: 0, program: './prog', errno:
 const unreachable = { type: 'host-unreachable', host: 'node1', phase: 'connect', remedy: 'try ssh node1' } as const;
 const position = { source: 'hosts', line: 3, column: 13, text: 'node1 slots=four', length: 4 };
 
-describe('every failure: its status, its sentence', () => {
+describe('the exit status and the message of every failure', () => {
   test.each<[Failure, number, string]>([
     [{ type: 'usage', message: 'm', remedy: 'r' }, 2, 'ncclrun: m\n  next: r\n'],
     [{ type: 'allocation', message: 'm', remedy: null }, 2, 'ncclrun: m\n'],
@@ -129,7 +129,7 @@ describe('every failure: its status, its sentence', () => {
     [{ type: 'output', message: 'no space' }, 125, 'cannot write the output: no space'],
     [{ type: 'system', message: 'm', remedy: 'r' }, 125, 'm'],
     [{ type: 'internal', message: 'm' }, 125, 'internal error: m'],
-  ])('%o', (failure, status, text) => {
+  ])('the failure %o has its exit status and message', (failure, status, text) => {
     expect(exitStatus(failure)).toBe(status);
     expect(failureBlock(failure, plain)).toContain(text);
   });
@@ -145,23 +145,23 @@ const squiggle = (text: string, column: number, length: number) => {
   return failureBlock(failure, plain).split('\n').slice(1, 3);
 };
 
-describe('the place in a file', () => {
-  test('tabs keep the squiggle in place', () => {
+describe('the position in a file', () => {
+  test('tabs keep the marker in its column', () => {
     expect(squiggle('\tnode1\tslots=x', 14, 1)).toEqual(['    \tnode1\tslots=x', '    \t     \t      ~']);
   });
 
-  test('only the neighbourhood of a long line is shown', () => {
+  test('a long line is shortened around the position', () => {
     const [shown = '', marks = ''] = squiggle(`${'a'.repeat(500)}!${'b'.repeat(500)}`, 501, 1);
     expect(shown.length).toBeLessThan(130);
     expect(shown[marks.indexOf('~')]).toBe('!');
   });
 
-  test('control characters are shown as escapes, and the squiggle stays in place', () => {
+  test('control characters appear as escapes, and the marker keeps its column', () => {
     expect(squiggle('\u001b[31mnode1 x', 12, 1)).toEqual([String.raw`    \x1b[31mnode1 x`, '                  ~']);
   });
 });
 
-test('colour only where it is wanted', () => {
+test('failures have colours only if the terminal has them and NO_COLOR is not set', () => {
   const failure: Failure = { type: 'usage', message: 'm', remedy: 'r' };
   expect(failureBlock(failure, makePaint(true, {}))).toContain('\u001b[');
   expect(failureBlock(failure, makePaint(true, { NO_COLOR: '1' }))).not.toContain('\u001b');

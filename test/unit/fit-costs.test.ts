@@ -16,8 +16,8 @@ const times = measuredTimes(text);
 const costs = fitCosts(times, H200_LINKS);
 const { situation } = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 2 }]);
 
-describe('constants fitted to the times of two H100', () => {
-  it('are as many as the planner has', () => {
+describe('costs fitted to the times of two H100', () => {
+  it('fitCosts finds as many constants as the planner has', () => {
     const known = Object.values(INTRA_HOST_COSTS).flatMap((ways) =>
       Object.values(ways).flatMap((one) => Object.values(one)),
     );
@@ -25,7 +25,7 @@ describe('constants fitted to the times of two H100', () => {
   });
 
   it.each(costs.map((cost) => [`${cost.pattern} ${cost.algorithm} ${cost.protocol}`, cost] as const))(
-    '%s: off by no more than the planner’s own',
+    "the fit of %s deviates no more than the planner's own constants",
     (_, { pattern, algorithm, protocol, worst }) => {
       const off = times
         .filter((time) => time.protocol === protocol && time.algorithm === algorithm)
@@ -40,7 +40,7 @@ describe('constants fitted to the times of two H100', () => {
     },
   );
 
-  it('are printed as the planner has them', () => {
+  it("costsText prints the constants in the planner's format", () => {
     const lines = costsText(costs).trimEnd().split('\n');
     expect(lines).toHaveLength(14);
     const quad = String.raw`\[[0-9.]+, 0\.[0-9]+, [0-9.]+, [0-9]+\]`;
@@ -48,7 +48,7 @@ describe('constants fitted to the times of two H100', () => {
       expect(line).toMatch(new RegExp(`^[a-zA-Z]+ [a-zA-Z]+: costs\\(${quad}, ${quad}, ${quad}\\),`, 'u'));
   });
 
-  it('are of each variant its best, whatever its channels, where a table has the times', () => {
+  it('fitCosts takes the best channels of each variant of a table', () => {
     const variant = { protocol: 'simple', channels: 1, threads: 512 } as const;
     const slow = times.map(({ bytes }) => bytes).filter((bytes, place, all) => all.indexOf(bytes) === place);
     const own = times.filter(

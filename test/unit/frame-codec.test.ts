@@ -45,7 +45,7 @@ function decodeAll(bytes: Uint8Array, cut: (left: number) => number): Frame[] {
 }
 
 describe('frames', () => {
-  test('survive any way of cutting the stream', () => {
+  test('frames survive any division of the stream', () => {
     const random = seededRandom(1);
     for (let round = 0; round < 200; round++) {
       const frames = Array.from({ length: 1 + random(10) }, () => randomFrame(random));
@@ -56,13 +56,13 @@ describe('frames', () => {
     }
   });
 
-  test('a payload in one chunk is a view of it', () => {
+  test('a payload inside one chunk is a view of it', () => {
     const chunk = encodeFrame(makeFrame(FrameKind.output, { payload: Buffer.from('line\n') }));
     const [frame] = decodeAll(chunk, (left) => left);
     expect(frame?.payload.buffer).toBe(chunk.buffer);
   });
 
-  test('another version, an unknown kind and too large a payload are refused, and the stream stays refused', () => {
+  test('the decoder rejects another version, an unknown kind and a large payload, and stays closed', () => {
     const good = encodeFrame(makeFrame(FrameKind.heartbeat));
     const cases: [(bytes: Buffer) => void, RegExp][] = [
       [(bytes) => bytes.writeUInt8(9, 4), /version is 9, ours is 1/],
@@ -82,7 +82,7 @@ describe('frames', () => {
     }
   });
 
-  test('an end inside a frame is told', () => {
+  test('the decoder reports an end inside a frame', () => {
     const decoder = new FrameDecoder(() => {});
     decoder.push(
       encodeFrame(makeFrame(FrameKind.output, { payload: randomBytes(10, seededRandom(1)) })).subarray(0, 20),
@@ -90,7 +90,7 @@ describe('frames', () => {
     expect(() => decoder.end()).toThrow(/inside a frame, after 20 of 26 bytes/);
   });
 
-  test('random bytes are refused or wait for more, never more', () => {
+  test('random bytes cause nothing but a ProtocolError', () => {
     const random = seededRandom(7);
     for (let round = 0; round < 2000; round++) {
       const decoder = new FrameDecoder(() => {}, 64);
@@ -102,7 +102,7 @@ describe('frames', () => {
     }
   });
 
-  test('nobody can be made to send an oversized frame', () => {
+  test('encodeHeader rejects an oversized frame', () => {
     const frame = makeFrame(FrameKind.output, { payload: new Uint8Array(MAX_PAYLOAD_BYTES + 1) });
     expect(() => encodeHeader(frame)).toThrow(ProtocolError);
   });
@@ -112,7 +112,7 @@ const exited = (status: number) => decodeExited(new ByteWriter().i32(status).u64
 const text = (value: unknown) => Buffer.from(JSON.stringify(value));
 
 describe('payloads', () => {
-  test('say what was put into them', () => {
+  test('payloads decode to the encoded values', () => {
     expect(decodeCredit(encodeCredit(123_456_789_012))).toBe(123_456_789_012);
     expect(decodeSignal(encodeSignal(15))).toBe(15);
     expect(decodeSpawnFailed(encodeSpawnFailed({ errno: 2, step: 6 }))).toEqual({ errno: 2, step: 6 });
@@ -120,13 +120,13 @@ describe('payloads', () => {
     expect(decodeSpawned(spawned)).toEqual({ pid: 4711, time: 1_700_000_000_123 });
   });
 
-  test('a wait status is an exit code or a signal', () => {
+  test('a wait status decodes to an exit code or a signal', () => {
     expect(exited(0x300)).toMatchObject({ exitCode: 3, signalNumber: null });
     expect(exited(9)).toMatchObject({ exitCode: null, signalNumber: 9 });
     expect(exited(0x80 | 11)).toMatchObject({ exitCode: null, signalNumber: 11 });
   });
 
-  test('cut, prolonged or random ones are refused with a named error', () => {
+  test('truncated, extended or random payloads cause a ProtocolError', () => {
     const random = seededRandom(11);
     const decoders = [decodeCredit, decodeSignal, decodeSpawnFailed, decodeSpawned, decodeExited];
     const json = [parseHello, parseOrder, parseStart, parseReport];
@@ -144,14 +144,14 @@ describe('payloads', () => {
     expect(() => decodeSpawned(new Uint8Array(5))).toThrow(/time needs 8 bytes, 1 are left/);
   });
 
-  test('JSON of the wrong shape names the place', () => {
+  test('the failure of malformed JSON names the field', () => {
     expect(() => parseStart(text({ placement: null }))).toThrow(/start: environment/);
     expect(() => parseReport(text({ type: 'nonsense' }))).toThrow(ProtocolError);
     expect(() => parseStart(Buffer.from('{'))).toThrow(/no JSON/);
   });
 });
 
-test('a spawn order is laid out as guardian.ts says', () => {
+test('a spawn order has the layout that guardian.ts describes', () => {
   const bytes = encodeSpawnOrder(
     {
       leaseMs: 6000,

@@ -38,21 +38,21 @@ const detected = `<system version="1">
 </system>
 `;
 
-describe('a file', () => {
-  test('that says nothing leaves all as it is detected', () => {
+describe('a topology file', () => {
+  test('an empty file leaves the detected topology unchanged', () => {
     expect(fused('<system version="1"/>', detected)).toBe(detected);
   });
 
   const machines = join(import.meta.dirname, 'fixtures');
   test.each(readdirSync(machines).filter((name) => name.endsWith('.xml')))(
-    'that says all, %s, stays as it is',
+    'a complete file, %s, stays unchanged',
     (name) => {
       const file = readFileSync(join(machines, name), 'utf8');
       expect(fused(file, file)).toBe(file);
     },
   );
 
-  test('says where devices stand, and attributes; what it lacks is detected', () => {
+  test('the file determines positions and attributes, and detection adds the rest', () => {
     const file = `<system version="1">
       <!-- of a virtual machine -->
       <cpu numaid="3" affinity="ff">
@@ -87,7 +87,7 @@ describe('a file', () => {
     );
   });
 
-  test('has a part of the machine; the others come in at their places', () => {
+  test('detected devices that the file lacks appear at their places', () => {
     const file = `<system version="1"><cpu numaid="0"><pci busid="0000:2a:00.0" link_width="4"/></cpu></system>`;
     expect(lines(fused(file, detected)).filter((line) => line.startsWith('<pci'))).toEqual([
       '<pci busid="0000:2a:00.0" link_width="4" class="0x060400" link_speed="32.0 GT/s PCIe">',
@@ -96,7 +96,7 @@ describe('a file', () => {
     ]);
   });
 
-  test('keeps GPUs that no rank uses without a rank, and nets that are not here without a device', () => {
+  test('an unused GPU keeps no rank, and a missing net keeps no device', () => {
     const file = `<system version="1"><cpu numaid="0">
       <pci busid="0000:3b:00.0" class="0x030200"><gpu dev="7" sm="80" rank="3"/></pci>
       <nic><net name="mlx5_9" dev="0" speed="100000"/><net name="eth0" dev="5" speed="25000" guid="0x9"/></nic>
@@ -107,7 +107,7 @@ describe('a file', () => {
     expect(all).toContainEqual(expect.objectContaining({ name: 'eth0', dev: '1', speed: '25000', guid: '0x9' }));
   });
 
-  test('stays as it is, as does what is detected', () => {
+  test('fuse changes neither of its arguments', () => {
     const [file, found] = [read('<system version="1"><cpu numaid="0"/></system>'), read(detected)];
     fuse(file, found);
     expect(writeXml(file)).toBe(writeXml(read('<system version="1"><cpu numaid="0"/></system>')));
@@ -115,7 +115,7 @@ describe('a file', () => {
   });
 });
 
-test('a width that nobody knows may be empty', () => {
+test('an unknown link width may be empty', () => {
   const system = read(
     '<system><cpu numaid="0" arch="arm64"><pci busid="1:0.0" link_speed="" link_width=""/></cpu></system>',
   );
@@ -123,7 +123,7 @@ test('a width that nobody knows may be empty', () => {
   expect(buildMachine(system).cpus).toHaveLength(1);
 });
 
-describe('what is no topology', () => {
+describe('invalid topologies', () => {
   test.each<[string, string]>([
     ['<graphs version="1"/>', '1:1: <graphs>: a topology begins with <system>'],
     ['<system version="2"/>', '1:1: <system>: version="2", expected 1'],
@@ -141,19 +141,19 @@ describe('what is no topology', () => {
     ],
     ['<system version="1"', '1:20: Unclosed start tag for element `system`'],
     ['<!DOCTYPE a>\n<system/>', '1:1: a document type is not read here: take <!DOCTYPE …> out'],
-  ])('%s', (xml, message) => {
+  ])('checkTopology rejects %s with its position', (xml, message) => {
     expect(() => checkTopology(read(xml))).toThrow(`machine.xml:${message}`);
   });
 });
 
 const missing = () => 'no library';
 
-describe('files', () => {
+describe('reading and writing files', () => {
   const directory = mkdtempSync(join(tmpdir(), 'ncclrun-topology-'));
   afterAll(() => rmSync(directory, { recursive: true }));
   const probes = { nvmlGpus: missing, cudaGpus: missing, verbsPorts: missing };
 
-  test('that cannot be read or written', () => {
+  test('the failure of an unreadable or unwritable file names the path', () => {
     const path = join(directory, 'none/machine.xml');
     expect(() => readTopologyFile(path)).toThrow(`${path}: no such file or directory`);
     expect(() => readTopologyFile(directory)).toThrow(`${directory}: illegal operation on a directory`);
@@ -161,7 +161,7 @@ describe('files', () => {
     expect(() => readTopologyFile(import.meta.filename)).toThrow(/fuse\.test\.ts:1:1: /u);
   });
 
-  test('are fused with what is detected', async () => {
+  test('a topology file is combined with the detected topology', async () => {
     const path = join(directory, 'machine.xml');
     writeFileSync(path, '<system version="1"><cpu numaid="4" arch="ppc64"/></system>');
     using sysfs = new FakeSysfs();
@@ -170,7 +170,7 @@ describe('files', () => {
     expect(cpus.map(({ attributes }) => [attributes.get('numaid'), attributes.get('arch')])).toEqual([['4', 'ppc64']]);
   });
 
-  test("NVIDIA's file about a virtual machine is one, unless another is named", async () => {
+  test("NVIDIA's virtualTopology.xml is read unless another file is named", async () => {
     using sysfs = new FakeSysfs();
     sysfs.write('var/run/nvidia-topologyd/virtualTopology.xml', '<system version="1"><cpu numaid="5"/></system>');
     const options = { root: sysfs.root, environment: {} };

@@ -56,7 +56,7 @@ function results(...texts: string[]): Results {
 }
 
 describe('results', () => {
-  test('of collectives, and of one library alone; the first file counts', () => {
+  test('Results merges collectives and single-library files, and the first file wins', () => {
     const both = results(LINES, TABLE);
     const theirs = { collective: 'all_reduce', timing: 'graph', library: 'theirs', buffers: 'plain' } as const;
     expect(both.curve(theirs).map(({ bytes, microseconds }) => [bytes, microseconds])).toEqual([
@@ -71,18 +71,18 @@ describe('results', () => {
     expect(both.about).toEqual(['ours: version 22900, 4 ranks', 'theirs: version 22809, 4 ranks', 'NCCL alone']);
   });
 
-  test('of older files have no stores and no number of ranks beside the machine', () => {
+  test('older results take stores from copies and the number of ranks from the first line', () => {
     const older = LINES.replace(',"stores_gbs":360,"ranks":4', '');
     expect(results(older).limits).toMatchObject({ ranks: 4, stores: 390 });
   });
 
-  test('that are none name the line', () => {
+  test('the failure of invalid results names the line', () => {
     expect(() => results('{"collective":"all_reduce","bytes":"many"}')).toThrow(/^file0:1: no line of collectives/);
     expect(() => results('{"what":"a table","collectives":3}')).toThrow(/^file0: /);
   });
 });
 
-test('the floor is the launch, or the bytes at the ceiling that applies', () => {
+test('the floor is the launch time or the bytes at the applicable bandwidth', () => {
   const limits = { ranks: 4, launch: { graph: 0.75, eager: 3 }, copies: 390, stores: 360 };
   expect(floorOf('all_reduce', 'graph', 8, limits)).toBe(0.75);
   expect(floorOf('all_reduce', 'graph', 360e6, limits)).toBeCloseTo(1500);
@@ -92,7 +92,7 @@ test('the floor is the launch, or the bytes at the ceiling that applies', () => 
   expect(floorOf('broadcast', 'graph', 390e6, { ...limits, copies: 0, stores: 0 })).toBe(0.75);
 });
 
-test('a table has ours, theirs and the floor, slower ones bold', () => {
+test('a table has columns for ours, NCCL and the floor, with slower times in bold', () => {
   const [head, , small, large] = tableOf(results(LINES), 'all_reduce', 'graph').split('\n');
   expect(head).toBe(
     '| bytes | ours, µs | NCCL, µs | ratio | ours, window, µs | NCCL, window, µs | ratio | GB/s | floor, µs | of the floor |',
@@ -101,16 +101,16 @@ test('a table has ours, theirs and the floor, slower ones bold', () => {
   expect(large).toBe('| 1 MiB | 20.0 | 18.0 | **1.11** | 12.0 | 16.0 | 0.75 | 52.4 | 4.4 | 0.22 |');
 });
 
-test('numbers are short', () => {
+test('sizes and times are printed with few digits', () => {
   expect([8, 1024, 1536, 2 ** 30].map(sizeText)).toEqual(['8 B', '1 KiB', '1.5 KiB', '1 GiB']);
   expect([0.75, 99.94, 123.4, 4534.38].map(timeText)).toEqual(['0.8', '99.9', '123', '4534']);
 });
 
-describe('a picture', () => {
+describe('a chart', () => {
   const curves = curvesOf(results(LINES), 'all_reduce', 'graph');
   const shapes = shapesOf(chartSvg('all_reduce, in a graph', curves));
 
-  test('has a line for each curve in each panel, inside the picture', () => {
+  test('the chart has a line inside the picture for each curve in each panel', () => {
     expect(curves.map(({ kind }) => kind)).toEqual(['floor', 'theirs', 'theirs-window', 'ours', 'ours-window']);
     const [picture] = shapes;
     const lines = shapes.filter(({ attributes }) => attributes['class']?.startsWith('curve') ?? false);
@@ -124,14 +124,14 @@ describe('a picture', () => {
     }
   });
 
-  test('says what it shows', () => {
+  test('the chart has labels for curves and axes', () => {
     const words = shapes.filter(({ name }) => name === 'text').map(({ text }) => text);
     for (const word of ['floor', 'NCCL', 'NCCL, window', 'ncclrun', 'microseconds', 'bus bandwidth, GB/s', '10', '100'])
       expect(words).toContain(word);
     expect(words.some((word) => word.endsWith('MiB'))).toBe(true);
   });
 
-  test('has ratios only of what both have measured', () => {
+  test('the chart has ratios only for sizes that both libraries measured', () => {
     const [equal, plain, window] = ratiosOf(curves);
     expect(equal?.places).toEqual([
       [8, 1],
@@ -143,7 +143,7 @@ describe('a picture', () => {
   });
 });
 
-test('one command writes all of it', () => {
+test('bench/gpu/charts.ts writes the tables and pictures', () => {
   const file = join(directory, 'results.jsonl');
   writeFileSync(file, LINES);
   const out = join(directory, 'charts');

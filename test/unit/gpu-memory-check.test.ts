@@ -17,8 +17,8 @@ describe('free memory', () => {
   const fine = [gpu(0, 139.2), gpu(1, 138.6)];
   const taken = [gpu(0, 139), gpu(3, 20.2, [bob])];
   test.each<[string, Record<string, readonly GpuMemory[]>, string | null]>([
-    ['alike', { a: fine, b: [gpu(0, 130)], c: [] }, null],
-    ['of small GPUs, with a screen', { a: [gpu(0, 6.2, [], 8)] }, null],
+    ['that is sufficient everywhere', { a: fine, b: [gpu(0, 130)], c: [] }, null],
+    ['of small GPUs that drive a screen', { a: [gpu(0, 6.2, [], 8)] }, null],
     [
       'of one GPU',
       { n1: fine, n2: fine, n3: fine, node7: taken, none: [] },
@@ -48,11 +48,11 @@ describe('free memory', () => {
       Object.fromEntries([1, 2, 3, 4, 5, 6].map((number) => [`x${number}`, taken])),
       `GPUs lack free memory: ${[1, 2, 3, 4].map((number) => `x${number}: 20 of 140 GiB on GPU 3 (held by pid 4711 python, user bob)`).join('; ')}; 2 more hosts likewise`,
     ],
-  ])('%s', (_name, said, sentence) => {
+  ])('memorySentence describes free memory %s', (_name, said, sentence) => {
     expect(memorySentence(new Map(Object.entries(said)))).toBe(sentence);
   });
 
-  it('is judged once, when all have said', () => {
+  it('the check reports once, after all hosts have answered', () => {
     const told: string[] = [];
     const check = new GpuMemoryCheck({ clock: steadyClock, tell: (sentence) => told.push(sentence) });
     check.heard('b', taken);
@@ -66,7 +66,7 @@ describe('free memory', () => {
   });
 });
 
-describe('memory that ranks had', () => {
+describe('the wait for memory of ended ranks', () => {
   const before = [gpu(0, 139), gpu(3, 139)];
   const wait = async (answers: readonly (readonly GpuMemory[])[], limitMs: number): Promise<[number, string[]]> => {
     const told: string[] = [];
@@ -82,23 +82,23 @@ describe('memory that ranks had', () => {
   };
   const left = [gpu(0, 139), gpu(3, 20, [bob])];
 
-  it('is waited for', async () => {
+  it('the wait lasts until the memory is free', async () => {
     expect(await wait([left, [gpu(0, 139), gpu(3, 137)]], 60_000)).toEqual([2, []]);
   });
 
-  it('is not waited for where it is there, nor where NVML has nothing to say', async () => {
+  it('the wait ends at once if the memory is free or NVML reports nothing', async () => {
     expect(await wait([before], 60_000)).toEqual([1, []]);
     expect(await wait([[]], 60_000)).toEqual([1, []]);
   });
 
-  it('is not waited for when nobody wants it any more', async () => {
+  it('the wait ends when the job no longer needs the memory', async () => {
     expect(await wait([left], 60_000)).toEqual([3, []]);
   });
 
   it.each<[string, (readonly GpuMemory[])[], string]>([
-    ['and who has it is told', [left], 'GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)'],
-    ['also where NVML does not answer', [], 'NVML has not said how much is free'],
-  ])('is waited for no longer than the limit, %s', async (_name, answers, what) => {
+    ['the process that holds the memory', [left], 'GPU 3 has 20 of 140 GiB free (held by pid 4711 python, user bob)'],
+    ['that NVML does not answer', [], 'NVML has not said how much is free'],
+  ])('the wait ends at the limit and reports %s', async (_name, answers, what) => {
     const told: string[] = [];
     let asked = 0;
     await memoryIsBack({

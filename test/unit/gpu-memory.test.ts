@@ -25,7 +25,7 @@ function memoryOf(plan: CommPlan): GpuMemory {
 }
 
 describe('the memory of a communicator', () => {
-  test('stays below its budget, whatever the number of ranks, channels and communicators', () => {
+  test('the memory stays below its budget for every number of ranks, channels and communicators', () => {
     for (const ranks of COUNTS) {
       for (const most of ['1', '4', '16', '64']) {
         for (const communicators of [0, 4]) {
@@ -37,20 +37,20 @@ describe('the memory of a communicator', () => {
     }
   });
 
-  test('of 4 ranks is below 100 MB, and 64 such communicators fit in 2 GB', () => {
+  test('the memory for 4 ranks is below 100 MB, and 64 such communicators fit in 2 GB', () => {
     const all = Array.from({ length: 64 }, (_, index) => memoryOf(planAfter(index, 4)).total);
     expect(Math.max(...all)).toBeLessThan(100e6);
     expect(all.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(2e9);
   });
 
-  test('is remembered with the shape', () => {
+  test('the planner keeps separate plans for first and later communicators', () => {
     const planner = new Planner(null);
     const [first, later] = [planAfter(0, 4, planner), planAfter(4, 4, planner)];
     expect(memoryOf(later).total).toBeLessThan(memoryOf(first).total);
     expect(planAfter(3, 4, planner).ringBuffer).toEqual(first.ringBuffer);
   });
 
-  test('leaves large slots to the rings, and to the pair of two ranks', () => {
+  test('rings have large slots, and so has the pair of two ranks', () => {
     for (const ranks of COUNTS.slice(1)) {
       const { ringBuffer, pairBuffer } = gpuPlan(ranks);
       expect((ranks > 2 ? ringBuffer : pairBuffer).stepBytes).toBe(256 * 1024);
@@ -59,7 +59,7 @@ describe('the memory of a communicator', () => {
     expect(memoryOf(gpuPlan(4)).rings).toBe(64 * MiB);
   });
 
-  test('adds up', () => {
+  test('the parts of the memory add up to the total', () => {
     for (const ranks of COUNTS) {
       const { total, ...parts } = memoryOf(gpuPlan(ranks));
       expect(Object.values(parts).reduce((sum, bytes) => sum + bytes, 0)).toBe(total);
@@ -67,7 +67,7 @@ describe('the memory of a communicator', () => {
   });
 });
 
-test('a plan for GPUs needs slots that the kernels can count with', () => {
+test('validatePlan rejects slots that the kernels cannot count with', () => {
   const plan = gpuPlan(4);
   const { gpuBuffers } = plan;
   if (gpuBuffers === null) throw new Error('a plan for GPUs');

@@ -14,18 +14,18 @@ const written = writeXml(graphsXml(routes.machine, shapeOf(routes, true)));
 const given = (text: string) => shapeOf(routes, true, { crossNic: 2, graphs: readXml(text, 'graphs.xml').root });
 
 describe('a file of graphs', () => {
-  it('is what it was written from', () => {
+  it('a graph file gives the graphs that it was written from', () => {
     expect(writeXml(graphsXml(routes.machine, given(written)))).toBe(written);
   });
 
-  it('decides the order', () => {
+  it('a graph file determines the order of GPUs', () => {
     const [first, second] = ['<gpu dev="0"/>', '<gpu dev="0x1"/>'];
     const swapped = written.replaceAll(first, '<>').replaceAll(second, first).replaceAll('<>', second);
     expect(swapped).not.toBe(written);
     expect(writeXml(graphsXml(routes.machine, given(swapped)))).toBe(swapped);
   });
 
-  it('may leave patterns to the search, which then finds as many trees as there are rings', () => {
+  it('the search completes missing patterns with as many trees as rings', () => {
     const ring = /<graph id="0"[\s\S]*?<\/graph>/u
       .exec(written)?.[0]
       .replace(/(?:<channel>[\s\S]*?<\/channel>\s*)$/u, '');
@@ -43,7 +43,7 @@ describe('a file of graphs', () => {
     ['a GPU that is not there', written.replace('<gpu dev="0x7"/>', '<gpu dev="0x9"/>'), /there is no GPU 9, but 0, 1/],
     ['a GPU twice', written.replace('<gpu dev="0x7"/>', '<gpu dev="0"/>'), /expected each of 0, 1, 2.* once/],
     ['no NIC', written.replaceAll(/<net dev="\w+"\/>\s*/gu, ''), /has no <net>/],
-  ])('with %s is refused', (_, text, reason) => {
+  ])('a graph file with %s is rejected', (_, text, reason) => {
     expect(() => given(text)).toThrow(TopologyError);
     expect(() => given(text)).toThrow(reason);
     expect(() => given(text)).toThrow(/^NCCL_GRAPH_FILE: graphs\.xml/u);

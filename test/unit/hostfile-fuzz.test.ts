@@ -93,14 +93,14 @@ function mutated(text: string, random: Random): string {
   return result;
 }
 
-test('random bytes', () => {
+test('random bytes give hosts or a diagnostic', () => {
   rounds(2000, (random) => {
     const bytes = () => Buffer.from(randomBytes(random(60), random)).toString(random(2) === 0 ? 'utf8' : 'latin1');
     return [bytes(), random(2) === 0 ? bytes() : null, null];
   });
 });
 
-test('words of the grammars in any order', () => {
+test('words of the grammars in any order give hosts or a diagnostic', () => {
   const words =
     'node1 node[1-3] : 4 slots = max_slots [ ] :: ::1 @ ^ # \n , \t \0 \u00e9 + +n0 +e - TASKS_PER_NODE 2(x3) port user [08-11] ^list 65537 ;'.split(
       ' ',
@@ -114,7 +114,7 @@ test('words of the grammars in any order', () => {
   ]);
 });
 
-test('samples and random hostfiles with errors in them', () => {
+test('mutated samples and hostfiles give hosts or a diagnostic', () => {
   rounds(4000, (random) => {
     const grammar = pick(hostfileGrammars, random) ?? 'mpich';
     const text = random(2) === 0 ? (pick(samples, random) ?? '') : randomHostfile(grammar, random).text;

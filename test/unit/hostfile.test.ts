@@ -22,7 +22,7 @@ function hostsOf(content: string, hostList: string | null = null): string[] {
   });
 }
 
-describe('hostfiles that mean something', () => {
+describe('valid hostfiles', () => {
   test.each([
     ['one host', 'node1', ['node1:?']],
     ['slots', 'node1 slots=4', ['node1:4']],
@@ -53,7 +53,7 @@ describe('hostfiles that mean something', () => {
     ['this machine', 'localhost:2', ['localhost:2 local']],
     ['this machine by its names', 'localhost:2\nhead:1\nhead.cluster:1\n127.0.0.1:1', ['localhost:5 local']],
     ['zero padding survives', 'n08:1\nn8:1', ['n08:1', 'n8:1']],
-  ])('%s', (_name, content, hosts) => {
+  ])('the parser reads a valid hostfile: %s', (_name, content, hosts) => {
     expect(hostsOf(content)).toEqual(hosts);
   });
 });
@@ -68,7 +68,7 @@ describe('-H', () => {
     ['me@localhost', ['localhost:? user=me local']],
     ['you@localhost', ['localhost:? user=you']],
     ['[::1]:4', ['::1:4 local']],
-  ])('%s', (hostList, hosts) => {
+  ])('-H %s gives the expected hosts', (hostList, hosts) => {
     const allocation = allocate({ hostfile: null, hostList }, fakeMachine());
     const seen = allocation.hosts.map((host) =>
       [`${host.name}:${host.slots ?? '?'}`, host.user && `user=${host.user}`, host.local && 'local']
@@ -78,13 +78,13 @@ describe('-H', () => {
     expect(seen).toEqual(hosts);
   });
 
-  test('filters a hostfile, in the order of -H', () => {
+  test('-H filters a hostfile and determines the order', () => {
     const content = 'node1 slots=4\nnode2 slots=4\nalice@node3 slots=4 port=22';
     expect(hostsOf(content, 'node3,node1')).toEqual(['node3:4 user=alice port=22', 'node1:4']);
     expect(hostsOf(content, 'node2:2')).toEqual(['node2:2']);
   });
 
-  test('cannot add to a hostfile', () => {
+  test('-H cannot add hosts or slots to a hostfile', () => {
     const failure = hostfileFailure(() => hostsOf('node1 slots=4', 'node1,node2'));
     expect(failure.message).toBe('node2 is not in hosts');
     expect(failure.position).toMatchObject({ source: '-H', line: 1, column: 7, length: 5 });
@@ -94,7 +94,7 @@ describe('-H', () => {
   });
 });
 
-describe('hostfiles that are wrong', () => {
+describe('invalid hostfiles', () => {
   test.each([
     ['node1 slots=four', 1, 13, 4, 'the number of slots is "four"'],
     ['node1 slots=0', 1, 13, 1, 'the number of slots is 0'],
@@ -124,14 +124,14 @@ describe('hostfiles that are wrong', () => {
     ['^node1 slots=4', 1, 1, 6, 'an excluded host has no settings'],
     ['= 4', 1, 1, 1, '"=" is not a host name'],
     ['# fine\nnode1:1\n  node2 slots=?', 3, 15, 1, 'the number of slots is "?"'],
-  ])('%s', (content, line, column, length, message) => {
+  ])('the hostfile %s is rejected with its position', (content, line, column, length, message) => {
     const failure = hostfileFailure(() => hostsOf(content));
     expect(failure.message).toBe(message);
     expect(failure.position).toEqual({ source: 'hosts', line, column, length, text: content.split('\n')[line - 1] });
     expect(failure.remedy).toBeTruthy();
   });
 
-  test('two users for one host', () => {
+  test('two users for one host are rejected', () => {
     const failure = hostfileFailure(() => hostsOf('alice@node1:1\nbob@node1:1'));
     expect(failure.message).toBe('node1 has two users: alice and bob');
     expect(failure.position?.line).toBe(2);
@@ -141,13 +141,13 @@ describe('hostfiles that are wrong', () => {
     ['a,,b', 3, 'a host name is missing'],
     ['', 1, 'a host name is missing'],
     ['a:2,b:x', 7, 'the number of slots is "x"'],
-  ])('-H %s', (hostList, column, message) => {
+  ])('-H "%s" is rejected with its position', (hostList, column, message) => {
     const failure = hostfileFailure(() => allocate({ hostfile: null, hostList }, fakeMachine()));
     expect(failure.message).toBe(message);
     expect(failure.position).toMatchObject({ source: '-H', line: 1, column });
   });
 
-  test('a hostfile that is missing, empty, or excludes all', () => {
+  test('a hostfile that is missing, empty or excludes all hosts is rejected', () => {
     const missing = hostfileFailure(() => allocate({ hostfile: 'nowhere', hostList: null }, fakeMachine()));
     expect(missing.message).toBe('cannot read the hostfile nowhere: there is no such file');
     expect(hostfileFailure(() => hostsOf('# nobody\n')).message).toBe('hosts names no host to use');
@@ -155,7 +155,7 @@ describe('hostfiles that are wrong', () => {
   });
 });
 
-test('no hosts given: this machine, without a limit', () => {
+test('this machine is used without a limit when no hosts are given', () => {
   const { hosts } = allocate({ hostfile: null, hostList: null }, fakeMachine());
   expect(hosts).toMatchObject([
     { name: 'localhost', local: true, slots: null, origin: { kind: 'localhost-unlimited' } },
@@ -176,11 +176,11 @@ describe('names of this machine', () => {
     ['header', false],
     ['128.0.0.1', false],
     ['node1', false],
-  ])('%s: %s', (name, local) => {
+  ])('isLocal("%s") is %s', (name, local) => {
     expect(isLocal(name, null, fakeMachine())).toBe(local);
   });
 
-  test('an address is not shortened at its dots', () => {
+  test('isLocal does not shorten an IP address at its dots', () => {
     expect(isLocal('10.0.0.1', null, fakeMachine({}, '10'))).toBe(false);
   });
 });
@@ -188,7 +188,7 @@ describe('names of this machine', () => {
 const sample = (name: string) => hostsOf(readFileSync(new URL(`../../hostfiles/${name}`, import.meta.url), 'utf8'));
 
 describe('the samples in hostfiles/', () => {
-  test('openmpi', () => {
+  test('the openmpi sample gives its hosts', () => {
     expect(sample('openmpi')).toEqual([
       'node1:10',
       'node2:8/16',
@@ -198,30 +198,30 @@ describe('the samples in hostfiles/', () => {
     ]);
   });
 
-  test('mpich', () => {
+  test('the mpich sample gives its hosts', () => {
     expect(sample('mpich')).toEqual(['node1:8', 'node2:10', 'node3:4 user=alice', 'node4:?', 'fe80::1:4']);
   });
 
-  test('deepspeed', () => {
+  test('the deepspeed sample gives its hosts', () => {
     expect(sample('deepspeed')).toEqual(['worker-0:8', 'worker-1:8', 'worker-2:4']);
   });
 
-  test('horovod', () => {
+  test('the horovod sample gives its hosts', () => {
     expect(sample('horovod')).toEqual(['gpu1:4', 'gpu2:4', 'gpu3:2']);
   });
 
-  test('slurm', () => {
+  test('the slurm sample gives its hosts', () => {
     const counted = ['n08:8', 'n09:8', 'n10:8', 'n11:4'];
     const racks = ['rack1-blade0', 'rack1-blade1', 'rack2-blade0', 'rack2-blade1', 'login'];
     expect(sample('slurm')).toEqual([...counted, ...racks.map((name) => `${name}:?`)]);
   });
 
-  test('pdsh', () => {
+  test('the pdsh sample gives its hosts', () => {
     const foo = [0, 1, 2, 3, 7, 10].map((number) => `foo${number}:?`);
     expect(sample('pdsh')).toEqual([...foo, 'bar01:? user=alice', 'bar02:? user=alice']);
   });
 
-  test('there is one for every grammar, and no other', () => {
+  test('every grammar has one sample', () => {
     const folder = new URL('../../hostfiles/', import.meta.url);
     expect(readdirSync(folder).toSorted()).toEqual(grammarNames.filter((name) => name !== 'json').toSorted());
   });

@@ -37,7 +37,7 @@ function importsBelow(folder: string, pattern = anyImport): Import[] {
   return found;
 }
 
-describe('imports point one way', () => {
+describe('imports of the TypeScript code', () => {
   for (const [folder, may] of Object.entries(allowed)) {
     it(`${folder} imports only ${may.join(', ')}`, () => {
       const imports = importsBelow(folder);
@@ -51,14 +51,14 @@ describe('imports point one way', () => {
     });
   }
 
-  it('worker and control need no launcher package', () => {
+  it('worker and control import no launcher package', () => {
     const wrong = [...importsBelow('worker'), ...importsBelow('control')].filter(({ target }) =>
       launcherOnly.includes(target),
     );
     expect(wrong).toEqual([]);
   });
 
-  it('no folders import each other in a circle, but for types', () => {
+  it('no folders import each other in a circle except for types', () => {
     const files = Object.keys(allowed).flatMap((folder) => importsBelow(folder, valueImport));
     const folders = new Map<string, Set<string>>();
     for (const { file, target } of files) {

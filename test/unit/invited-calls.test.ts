@@ -41,11 +41,11 @@ async function knocker(port: number, from: string): Promise<{ readonly made: () 
 
 const eight = Array.from({ length: 8 }, (_, index) => `h${index}`);
 
-describe('while strangers connect as fast as they can', () => {
+describe('calls while strangers flood the port', () => {
   it.each([
     ['other addresses', '127.0.0.9'],
-    ['the address of those who were invited', '127.0.0.1'],
-  ])('from %s, all who were invited get in', async (_name, from) => {
+    ['the address of the invited callers', '127.0.0.1'],
+  ])('all invited callers connect while strangers flood from %s', async (_name, from) => {
     const { callers, invitation } = await serve(eight);
     const strangers = await knocker(invitation.port, from);
     await Promise.all(eight.map((name) => admitted(invitation, name)));
@@ -80,7 +80,7 @@ async function dropping(target: number, drops: number): Promise<number> {
 }
 
 describe('a caller whose connection is closed before the handshake is done', () => {
-  it('says why and calls again, until it gets in', async () => {
+  it('the caller reports the reason and retries until it connects', async () => {
     const { callers, invitation } = await serve(['h1']);
     const port = await dropping(invitation.port, 2);
     const whys: string[] = [];
@@ -90,7 +90,7 @@ describe('a caller whose connection is closed before the handshake is done', () 
     expect(whys).toEqual([why, why]);
   });
 
-  it('says why it gives up', async () => {
+  it('the caller reports the reason when it gives up', async () => {
     const { invitation } = await serve(['h1']);
     const port = await dropping(invitation.port, Infinity);
     await expect(call({ ...invitation, port }, 'h1', { limitMs: 500 })).rejects.toThrow(
@@ -114,7 +114,7 @@ async function answerTo({ port }: Invitation, token: Buffer, key: Buffer, identi
   return { said, bytes };
 }
 
-it('a name that nobody has is answered like a wrong key', async () => {
+it('the port answers an unknown identity like a wrong key', async () => {
   const { invitation, secret } = await serve(['h1']);
   const token = tokenOf(secret);
   const wrongKey = await answerTo(invitation, token, randomBytes(32), 'h1');
@@ -125,7 +125,7 @@ it('a name that nobody has is answered like a wrong key', async () => {
   expect(bothWrong).toEqual(wrongKey);
 });
 
-it('who does not know the token is hung up on without a byte', async () => {
+it('the port closes a connection with a wrong token without sending a byte', async () => {
   const { invitation, secret } = await serve(['h1']);
   const socket = connect(invitation.port, '127.0.0.1');
   const token = tokenOf(secret);

@@ -30,7 +30,7 @@ const exitOf = (rank: number, exitCode = 1): Failure => ({
 const notByUs = () => false;
 
 describe('the failure policy', () => {
-  test('chooses the earliest, of equally early ones the lowest rank', () => {
+  test('the policy chooses the earliest failure, and the lowest rank among simultaneous ones', () => {
     const policy = new FailurePolicy();
     policy.record(exitOf(3), 1001);
     policy.record(exitOf(2), 1000);
@@ -39,7 +39,7 @@ describe('the failure policy', () => {
     expect(policy.failures).toEqual([exitOf(1), exitOf(3), exitOf(2)]);
   });
 
-  test('what comes after the choice never displaces it', () => {
+  test('the policy keeps its choice when earlier failures arrive later', () => {
     const policy = new FailurePolicy();
     policy.record(exitOf(5), 1000);
     policy.decide();
@@ -47,7 +47,7 @@ describe('the failure policy', () => {
     expect(policy.decide()).toEqual(exitOf(5));
   });
 
-  test('what is no rank goes before ranks of the same moment', () => {
+  test('the policy prefers a failure without a rank among simultaneous ones', () => {
     const policy = new FailurePolicy();
     const timeout: Failure = { type: 'timeout', seconds: 1 };
     policy.record(exitOf(0), 1000);
@@ -55,7 +55,7 @@ describe('the failure policy', () => {
     expect(policy.decide()).toBe(timeout);
   });
 
-  test('a rank that others lacked is the cause of their ends, but its own end tells more', () => {
+  test("the policy prefers a missing rank to its victims, and the rank's own exit to its absence", () => {
     const lacked: Failure = { type: 'rank-missing', host: 'h', rank: 1, message: 'm', stderrTail: [] };
     const policy = new FailurePolicy();
     policy.record(exitOf(0), 1000);
@@ -67,7 +67,7 @@ describe('the failure policy', () => {
     expect(own.decide()).toEqual(exitOf(1, 3));
   });
 
-  test('nothing is decided without a failure', () => {
+  test('the policy decides nothing without a failure', () => {
     const policy = new FailurePolicy();
     expect([policy.any, policy.decide(), policy.failures]).toEqual([false, null, []]);
   });
@@ -78,20 +78,20 @@ const ended = (exitCode: number | null, signalNumber: number | null) =>
   exit(running, { exitCode, signalNumber, time: 5 }, notByUs);
 
 describe('a rank', () => {
-  test('exits with a status, a signal, or a signal without a name', () => {
+  test('the state of an ended rank contains its exit status or signal', () => {
     expect(ended(3, null)).toMatchObject({ exitCode: 3, signal: null, endedAt: 5, endedByUs: false });
     expect(ended(null, 11)).toMatchObject({ exitCode: null, signal: 'SIGSEGV' });
     expect(ended(null, 40)).toMatchObject({ exitCode: 168, signal: null });
   });
 
-  test('is lost with its host unless it was over', () => {
+  test('a rank is lost with its host unless it has ended', () => {
     expect(lose(waiting)).toEqual({ name: 'lost', pid: null, startedAt: null });
     expect(lose(running)).toEqual({ name: 'lost', pid: 7, startedAt: 0 });
     const over = exit(running, { exitCode: 0, signalNumber: null, time: 5 }, notByUs);
     expect(lose(over)).toBe(over);
   });
 
-  test('is told in the result with times as ISO 8601', () => {
+  test('rankResult prints times as ISO 8601', () => {
     const over = exit(running, { exitCode: 0, signalNumber: null, time: 1500 }, () => true);
     expect(rankResult(2, 'h1', over)).toEqual({
       rank: 2,
@@ -108,7 +108,7 @@ describe('a rank', () => {
 });
 
 describe('the order', () => {
-  test('-x: a name takes our value, NAME=value states one, PFX* takes all with that beginning', () => {
+  test('-x exports NAME with our value, NAME=value and PFX*', () => {
     const ours = { A: '1', NCCL_X: 'x', NCCL_Y: 'y', EMPTY: '' };
     expect(exportedEnvironment(['A', 'B=2=3', 'NCCL_*', 'MISSING', 'EMPTY', 'C='], ours)).toEqual({
       A: '1',
@@ -120,11 +120,11 @@ describe('the order', () => {
     });
   });
 
-  test('-x of a name that is not set is noticed; a pattern may match nothing', () => {
+  test('missingExports reports an unset name but no pattern', () => {
     expect(missingExports(['A', 'B=2', 'NCCL_*', 'MISSING', 'EMPTY'], { A: '1', EMPTY: '' })).toEqual(['MISSING']);
   });
 
-  test('a placement has the host’s ranks by local rank; only rank 0 reads stdin', () => {
+  test('a placement lists ranks by local rank, and only rank 0 reads stdin', () => {
     const map: RankMap = {
       hosts: [hostNamed('a'), hostNamed('b')],
       ranks: [
@@ -149,7 +149,7 @@ describe('the order', () => {
     expect(master).toEqual({ MASTER_ADDR: '10.0.0.2', MASTER_PORT: '777' });
   });
 
-  test('a host is reached where ssh came in; ours where the others see us; a lone one on the loopback', () => {
+  test('hostAddresses prefers the ssh address, our own address as others see it, or loopback', () => {
     expect(hostAddresses(hostNamed('a'), ['10.0.0.1', '172.17.0.1'], '10.0.0.9', false)).toEqual([
       '10.0.0.1',
       '172.17.0.1',
@@ -164,14 +164,14 @@ describe('the order', () => {
     expect(hostAddresses(hostNamed('localhost', { local: true }), [], null, false)).toEqual(['127.0.0.1']);
   });
 
-  test('the hosts’ output windows together stay bounded, each large enough to go on', () => {
+  test('outputWindow divides a bounded total over the hosts', () => {
     expect(outputWindow(1)).toBe(4 * 1024 * 1024);
     expect(outputWindow(64)).toBe(1024 * 1024);
     expect(outputWindow(10_000)).toBe(256 * 1024);
   });
 });
 
-describe('a failed start', () => {
+describe('the failure of a start', () => {
   const place = { host: 'h', rank: 1, program: './p' };
 
   test.each([
@@ -182,7 +182,7 @@ describe('a failed start', () => {
     [2, SpawnStep.directory, 'working-directory', 'ENOENT'],
     [11, SpawnStep.fork, 'system', 'EAGAIN'],
     [7, SpawnStep.exec, 'system', 'E2BIG'],
-  ])('errno %i at step %i is %s', (errno, step, cause, name) => {
+  ])('errno %i at step %i has the cause %s', (errno, step, cause, name) => {
     expect(spawnFailure(place, '/there', { errno, step })).toMatchObject({
       type: 'spawn',
       ...place,
@@ -207,27 +207,27 @@ function recordedSignals(forwarded: readonly Forwardable[] = ['SIGUSR1', 'SIGUSR
   return { signals, calls };
 }
 
-describe('our own signals', () => {
-  test('^C asks, insists, leaves', () => {
+describe('signals to the launcher', () => {
+  test('the three ^C interrupt, terminate and leave', () => {
     const { signals, calls } = recordedSignals();
     for (let press = 0; press < 3; press++) signals.receive('SIGINT');
     expect(calls).toEqual(['interrupt', 'terminate SIGINT', 'leave']);
   });
 
-  test('TERM and HUP end the ranks at once, also after a ^C', () => {
+  test('SIGTERM terminates at once, and so does a following ^C', () => {
     const { signals, calls } = recordedSignals();
     signals.receive('SIGTERM');
     signals.receive('SIGINT');
     expect(calls).toEqual(['terminate SIGTERM', 'terminate SIGINT']);
   });
 
-  test('the others are passed on and count for nothing', () => {
+  test('other signals are forwarded and do not count as ^C', () => {
     const { signals, calls } = recordedSignals();
     for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGTSTP', 'SIGCONT', 'SIGHUP'] as const) signals.receive(signal);
     expect(calls).toEqual(['forward SIGUSR1', 'forward SIGUSR2', 'stop all', 'resume all', 'terminate SIGHUP']);
   });
 
-  test('what is not to be passed on is not', () => {
+  test('signals that are not forwarded are ignored or suspend only the launcher', () => {
     const { signals, calls } = recordedSignals([]);
     for (const signal of ['SIGUSR1', 'SIGTSTP', 'SIGCONT', 'SIGCONT'] as const) signals.receive(signal);
     expect(calls).toEqual(['ignore SIGUSR1', 'stop', 'resume', 'resume']);

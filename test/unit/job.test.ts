@@ -8,8 +8,8 @@ import { scriptedJob, turn } from '../rig/scripted-host.ts';
 
 const [INT, KILL, TERM, CONT] = [2, 9, 15, 18];
 
-describe('a job that goes well', () => {
-  test('starts when all are up, ends when all ranks have, and every host is told to end', async () => {
+describe('a successful job', () => {
+  test('the job starts when all agents are up, and ends every host when all ranks have exited', async () => {
     const { job, agents, up, result, events } = scriptedJob(['a', 'b'], 2);
     await up();
     expect(job.state.name).toBe('running');
@@ -33,7 +33,7 @@ describe('a job that goes well', () => {
     expect(events.filter((event) => event.type === 'phase').map((event) => event.phase)).toEqual(['run', 'teardown']);
   });
 
-  test('is over only when the reporter has taken all output, and gives credit as it does', async () => {
+  test('the job ends when the reporter has taken all output, and grants credit for it', async () => {
     const { agents, up, result, setOutput, output } = scriptedJob(['a'], 1);
     const { promise: taken, resolve: take } = Promise.withResolvers<void>();
     setOutput(() => taken);
@@ -57,7 +57,7 @@ describe('a job that goes well', () => {
 });
 
 describe('a rank that fails', () => {
-  test('ends the others with TERM; what they die of is not their failure', async () => {
+  test('the other ranks get SIGTERM, and their exits are not failures', async () => {
     const { agents, up, result, events } = scriptedJob(['a', 'b'], 2);
     await up();
     agents[1]?.exited(2, 0x300);
@@ -80,7 +80,7 @@ describe('a rank that fails', () => {
     expect(events.filter((event) => event.type === 'failure')).toMatchObject([{ primary: true }]);
   });
 
-  test('of several in one moment the lowest rank decides, and each is told', async () => {
+  test('the lowest of simultaneously failing ranks is the primary failure, and each is reported', async () => {
     const { agents, up, result, events } = scriptedJob(['a'], 4);
     await up();
     for (const rank of [3, 1, 0, 2]) agents[0]?.exited(rank, rank === 0 ? 0 : 0x100 * rank);
@@ -91,7 +91,7 @@ describe('a rank that fails', () => {
     expect(told).toEqual([true, false, false]);
   });
 
-  test('a signal is 128 + its number, a program not found 127', async () => {
+  test('the exit status is 128 plus the signal number, or 127 for a missing program', async () => {
     const killed = scriptedJob(['a'], 1);
     await killed.up();
     killed.agents[0]?.exited(0, KILL);
@@ -112,7 +112,7 @@ describe('a rank that fails', () => {
 });
 
 describe('a host that is lost', () => {
-  test('takes its ranks with it; the others are ended and it is named', async () => {
+  test('its ranks are lost, the other ranks are ended and the failure names the host', async () => {
     const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
     await up();
     agents[1]?.lost('connection reset');
@@ -130,7 +130,7 @@ describe('a host that is lost', () => {
     expect(agents.map((agent) => agent.closed)).toEqual([true, true]);
   });
 
-  test('before its hello: the others are let go', async () => {
+  test('the loss of a host before its hello ends the other hosts', async () => {
     const { agents, job, result } = scriptedJob(['a', 'b'], 1);
     agents[0]?.hello();
     agents[1]?.lost(null);
@@ -141,7 +141,7 @@ describe('a host that is lost', () => {
     await job.allUp;
   });
 
-  test('a refusal, another version, or another job’s agent is named with the host', async () => {
+  test('a refusal or a foreign agent is a failure that names the host', async () => {
     const refused = scriptedJob(['a'], 1);
     const report = { type: 'refusal', message: 'ncclrun 2 is installed', remedy: 'install 1' };
     refused.agents[0]?.say(FrameKind.failure, 0, encodeJson(report));
@@ -154,7 +154,7 @@ describe('a host that is lost', () => {
     expect(await stray.result()).toMatchObject({ reason: 'agent', exitCode: 125 });
   });
 
-  test('messages that make no sense lose the host that sent them, whatever they are', async () => {
+  test('invalid messages lose the host that sent them', async () => {
     const random = seededRandom(5);
     const kinds = Object.values(FrameKind);
     for (let round = 0; round < 300; round++) {
@@ -175,7 +175,7 @@ describe('a host that is lost', () => {
 });
 
 describe('the user', () => {
-  test('^C: INT and patience, then TERM; the job was interrupted whatever the ranks return', async () => {
+  test('the first ^C sends SIGINT, the second SIGTERM, and the job counts as interrupted', async () => {
     const { job, agents, up, result } = scriptedJob(['a'], 2);
     await up();
     job.interrupt();
@@ -188,14 +188,14 @@ describe('the user', () => {
     expect(await result()).toMatchObject({ exitCode: 130, reason: 'interrupt', failures: [{ signal: 'SIGINT' }] });
   });
 
-  test('TERM while hosts are connecting ends the job', async () => {
+  test('SIGTERM ends the job while hosts are connecting', async () => {
     const { job, result } = scriptedJob(['a', 'b'], 1);
     job.terminate('SIGTERM');
     await job.allUp;
     expect(await result()).toMatchObject({ exitCode: 143 });
   });
 
-  test('who does not read our output any more ends the job as SIGPIPE would', async () => {
+  test('a closed output pipe ends the job like SIGPIPE', async () => {
     const { agents, up, result, setOutput } = scriptedJob(['a'], 1);
     await up();
     setOutput(() => Promise.reject(new FailureError({ type: 'interrupt', signal: 'SIGPIPE' })));
@@ -208,7 +208,7 @@ describe('the user', () => {
     expect(await result()).toMatchObject({ exitCode: 141, failures: [{ type: 'interrupt', signal: 'SIGPIPE' }] });
   });
 
-  test('leaving waits for nobody', async () => {
+  test('leave() waits for no host', async () => {
     const { agents, job, up, result } = scriptedJob(['a'], 1);
     await up();
     job.interrupt();

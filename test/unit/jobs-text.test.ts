@@ -8,9 +8,9 @@ it.each([
   [3599, '59 min'],
   [3661, '1 h 1 min'],
   [90_000, '1 d 1 h'],
-])('%d seconds are %s', (seconds, text) => expect(durationText(seconds)).toBe(text));
+])('durationText prints %d seconds as %s', (seconds, text) => expect(durationText(seconds)).toBe(text));
 
-it('lists hosts one by one, and folds what is too much', () => {
+it('jobsText lists hosts one by one and shortens long lists', () => {
   const hosts = Array.from({ length: 20 }, (_, index) => ({
     name: `node${index + 1}`,
     ranks: [2 * index, 2 * index + 1],
@@ -32,4 +32,5 @@ it('lists hosts one by one, and folds what is too much', () => {
   expect(lines.at(-1)).toBe('  and 4 more: node[17-20]');
 });
 
-it('says that there is none', () => expect(jobsText([], 0)).toBe('no job of yours runs from this machine\n'));
+it('jobsText reports that there is no job', () =>
+  expect(jobsText([], 0)).toBe('no job of yours runs from this machine\n'));

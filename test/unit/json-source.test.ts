@@ -42,7 +42,7 @@ const samples = [
   '["\\x", "\\u12g4", "tab\there"]',
 ];
 
-describe('the language is JSON', () => {
+describe('agreement with JSON.parse', () => {
   test.each([
     '',
     ' ',
@@ -60,11 +60,11 @@ describe('the language is JSON', () => {
     '"',
     '\\',
     ...samples,
-  ])('%j', (text) => {
+  ])('the parser agrees with JSON.parse about %j', (text) => {
     expect(ours(text)).toEqual(theirs(text));
   });
 
-  test('random changes to samples', () => {
+  test('the parser agrees with JSON.parse about random changes to samples', () => {
     const seed = Date.now() % 1_000_000;
     const pick = seededRandom(seed);
     const pieces = [
@@ -100,7 +100,7 @@ describe('the language is JSON', () => {
   });
 });
 
-test('what is nested too deeply is refused', () => {
+test('the parser rejects deeply nested text', () => {
   expect(ours(`${'['.repeat(200)}${']'.repeat(200)}`)).toBe('refused');
   expect(ours('['.repeat(100_000))).toBe('refused');
 });

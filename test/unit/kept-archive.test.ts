@@ -19,7 +19,7 @@ function kept(directory: string): string {
   return file;
 }
 
-it('an archive of the user’s own is taken', async () => {
+it('findKept accepts an archive of the user', async () => {
   const file = kept(mkdtempSync(join(root, 'own-')));
   const found = await findKept(join(file, '..'), 'gzip', identity);
   expect(found).toEqual({ compression: 'gzip', bytes, sha256: hash, kept: { file } });
@@ -28,21 +28,21 @@ it('an archive of the user’s own is taken', async () => {
 it.each<[string, number, number]>([
   ['that others may write to', 0o666, 0o755],
   ['in a directory that others may write to', 0o644, 0o777],
-])('an archive %s is not taken', async (_, mode, directoryMode) => {
+])('findKept rejects an archive %s', async (_, mode, directoryMode) => {
   const directory = mkdtempSync(join(root, 'open-'));
   chmodSync(kept(directory), mode);
   chmodSync(directory, directoryMode);
   expect(await findKept(directory, 'gzip', identity)).toBeNull();
 });
 
-it('an archive is kept in a directory of the user’s own, readable for the user alone', async () => {
+it('keep() creates directory and archive for the user alone', async () => {
   const directory = join(root, 'new/bundles');
   await keep(join(directory, name), bytes);
   expect(statSync(directory).mode & 0o777).toBe(0o700);
   expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600);
 });
 
-it('an archive is not kept where others may write', async () => {
+it('keep() rejects a directory that others may write to', async () => {
   const directory = mkdtempSync(join(root, 'open-'));
   chmodSync(directory, 0o777);
   await expect(keep(join(directory, name), bytes)).rejects.toThrow(

@@ -26,7 +26,7 @@ describe.each([
   ['in memory', () => MemoryLink.pair()],
   ['over streams', () => streamPair()],
 ])('a link %s', (_name, make: () => readonly [Link, Link, ...unknown[]]) => {
-  test('delivers in order, also what was sent before the other side opened, then closes', async () => {
+  test('frames arrive in order, also those sent before the other side opened', async () => {
     const [one, other] = make();
     listen(one);
     for (let subject = 0; subject < 100; subject++) one.send(beat(subject));
@@ -38,7 +38,7 @@ describe.each([
     expect(subjects).toEqual(Array.from({ length: 101 }, (_, index) => index));
   });
 
-  test('a handler is never entered while another runs', async () => {
+  test('a handler never runs while another one runs', async () => {
     const [one, other] = make();
     let inside = 0;
     const { promise: done, resolve } = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ describe.each([
 });
 
 describe('a link over streams', () => {
-  test('large payloads arrive whole', async () => {
+  test('a large payload arrives complete', async () => {
     const [one, other] = streamPair();
     listen(one);
     const { promise, resolve } = Promise.withResolvers<number>();
@@ -66,7 +66,7 @@ describe('a link over streams', () => {
     expect(await promise).toBe(1_000_000);
   });
 
-  test('garbage ends it with a sentence; frames before it count, none after', async () => {
+  test('garbage closes the link with a message, and earlier frames still count', async () => {
     const [one, other, stream] = streamPair();
     listen(one);
     const { subjects, closed } = listen(other);
@@ -79,7 +79,7 @@ describe('a link over streams', () => {
     expect(subjects).toEqual([1]);
   });
 
-  test('an end inside a frame is a problem', async () => {
+  test('an end inside a frame is an error', async () => {
     const [one, other, stream] = streamPair();
     listen(one);
     const { closed } = listen(other);
@@ -108,7 +108,7 @@ function leaseOn(leaseMs: number) {
 }
 
 describe('a lease', () => {
-  test('runs out after its time of silence, once, and says how long it was', () => {
+  test('the lease expires once and reports the duration of the silence', () => {
     const { tick, silences, lease, beats } = leaseOn(3000);
     for (let second = 0; second < 3; second++) tick();
     expect(silences).toEqual([]);
@@ -118,7 +118,7 @@ describe('a lease', () => {
     lease.stop();
   });
 
-  test('any sign of life renews it', () => {
+  test('any sign of life renews the lease', () => {
     const { tick, silences, lease } = leaseOn(3000);
     for (let second = 0; second < 30; second++) {
       tick();
@@ -128,7 +128,7 @@ describe('a lease', () => {
     lease.stop();
   });
 
-  test('a blocked event loop of our own makes nobody look dead', () => {
+  test('a blocked event loop of our own does not expire the lease', () => {
     const { tick, silences, lease } = leaseOn(3000);
     for (let block = 0; block < 10; block++) {
       tick(20_000);
@@ -141,7 +141,7 @@ describe('a lease', () => {
     lease.stop();
   });
 
-  test('suspended, it never runs out; resumed, it starts anew', () => {
+  test('a suspended lease never expires, and a resumed one starts over', () => {
     const { tick, silences, lease } = leaseOn(3000);
     lease.suspend();
     for (let second = 0; second < 30; second++) tick();

@@ -17,7 +17,7 @@ function complaint(paths: readonly string[], open?: (path: string) => unknown): 
   throw new Error('it was loaded');
 }
 
-it('names every path tried, and how to build what is missing', () => {
+it('the message lists every path tried and the command that builds the addon', () => {
   const message = complaint(['/no/such/a.node', '/no/such/b.node']);
   expect(message.split('\n')).toEqual([
     "cannot load ncclrun's native addon; tried",
@@ -27,13 +27,13 @@ it('names every path tried, and how to build what is missing', () => {
   ]);
 });
 
-it('says so when the file is no library for this machine', () => {
+it('the message says that a file is built for another machine', () => {
   const path = join(directory, 'text.node');
   writeFileSync(path, 'not a library, but long enough to have a header of sixty-four bytes or so');
   expect(complaint([path])).toMatch(/invalid ELF header[^]*It was built for another machine than this one/);
 });
 
-it('refuses an addon of another version by what it lacks', () => {
+it('the message lists the functions that an addon of another version lacks', () => {
   const old = { version: () => '0.0.1', setChildSubreaper: () => undefined };
   const message = complaint([import.meta.filename], () => old);
   expect(message).toMatch(/it is another version's, without freePorts, .*commClose/);

@@ -41,7 +41,7 @@ function launcher(fails = false) {
 }
 
 describe('the launcher', () => {
-  test('has each kind of host told once, and lets all of it go on then', async () => {
+  test('the launcher requests each machine once and then releases all hosts of its kind', async () => {
     const { machines, sent, told, announce, tell } = launcher();
     for (const host of [0, 1, 2]) announce(host, one);
     announce(3, other);
@@ -60,7 +60,7 @@ describe('the launcher', () => {
     expect(machines.receive(0, someFrame)).toBe(false);
   });
 
-  test('asks another host where the first one is lost before it has told', async () => {
+  test('the launcher asks another host when the first one is lost before its answer', async () => {
     const { machines, sent, announce, tell } = launcher();
     announce(0, one);
     announce(1, one);
@@ -72,7 +72,7 @@ describe('the launcher', () => {
     expect(sent).toHaveLength(3);
   });
 
-  test('asks a later host where all that it could ask were lost', () => {
+  test('the launcher asks a later host when all earlier ones were lost', () => {
     const { machines, sent, announce } = launcher();
     announce(0, one);
     machines.hostLost(0);
@@ -80,7 +80,7 @@ describe('the launcher', () => {
     expect(sent.at(-1)).toEqual([1, FrameKind.machineWanted]);
   });
 
-  test('goes on without what it cannot read, and says why', async () => {
+  test('the launcher continues without a machine that it cannot read, and reports why', async () => {
     const { machines, sent, problems, announce, tell } = launcher(true);
     announce(2, one);
     await tell(2, one);
@@ -102,7 +102,7 @@ function agent(looks = true) {
 }
 
 describe('an agent', () => {
-  test('lets nothing pass before the launcher knows what its host is', async () => {
+  test('the agent holds frames back until the launcher knows its machine', async () => {
     const { announcement, kinds, sent, resolve } = agent();
     announcement.send(someFrame);
     announcement.send(makeFrame(FrameKind.left));
@@ -120,7 +120,7 @@ describe('an agent', () => {
     expect(announcement.receive(someFrame)).toBe(false);
   });
 
-  test('holds nothing back where nobody looks, nothing is found or looking fails', async () => {
+  test('the agent holds nothing back without detection, without a result or after an error', async () => {
     const unasked = agent(false);
     unasked.announcement.send(someFrame);
     expect(unasked.kinds()).toEqual([FrameKind.merged]);

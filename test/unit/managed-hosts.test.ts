@@ -84,9 +84,11 @@ describe("hosts of a resource manager's allocation", () => {
         ['b', 1],
       ],
     ],
-  ])('%s', (_, environment, hosts) => expect(slotsOf(environment)).toEqual(hosts));
+  ])('the hosts and slots follow the variables of %s', (_, environment, hosts) =>
+    expect(slotsOf(environment)).toEqual(hosts),
+  );
 
-  it('takes tasks for slots where a host turns out to have no GPU', () => {
+  it('a host without GPUs has as many slots as tasks', () => {
     const allocation = hostsOf({ ...slurm, SLURM_TASKS_PER_NODE: '5,1(x3)' });
     const facts = new Map([
       ['n08', { cores: 64, gpus: 0 }],
@@ -95,12 +97,12 @@ describe("hosts of a resource manager's allocation", () => {
     expect(withDetectedSlots(allocation, facts).hosts.map(({ slots }) => slots)).toEqual([5, 8, null, null]);
   });
 
-  it('has its agents started by Slurm, on this host too', () => {
+  it('Slurm starts the agents, on this host too', () => {
     const { hosts } = hostsOf({ ...slurm, SLURM_JOB_NODELIST: fakeMachine().hostName });
     expect(hosts).toMatchObject([{ local: false, manager: 'slurm' }]);
   });
 
-  it('is picked from by hostfile and -H, and by both', () => {
+  it('hostfile and -H select hosts of the allocation', () => {
     const tasks = { ...slurm, SLURM_NTASKS: '8', SLURM_TASKS_PER_NODE: '2(x4)' };
     expect(slotsOf(tasks, { hostList: 'gpu1,n08:1' })).toEqual([
       ['gpu1', 2],
@@ -121,14 +123,16 @@ describe("hosts of a resource manager's allocation", () => {
       { ...slurm, SLURM_NTASKS: '3', SLURM_TASKS_PER_NODE: '1(x3)' },
       'tasks for 3 hosts, but the list names 4 hosts',
     ],
-    ['a list that is none', { ...slurm, SLURM_JOB_NODELIST: 'n[1-' }, 'SLURM_JOB_NODELIST: '],
+    ['an invalid list', { ...slurm, SLURM_JOB_NODELIST: 'n[1-' }, 'SLURM_JOB_NODELIST: '],
     ['no GPUs', { ...slurm, SLURM_GPUS_PER_NODE: '0' }, 'the number of GPUs is 0'],
-    ['a name for a shell', { ...slurm, SLURM_JOB_NODELIST: 'n1;reboot' }, 'SLURM_JOB_NODELIST: '],
-    ['a file that is gone', { PBS_NODEFILE: 'gone' }, 'cannot read the hostfile gone'],
+    ['a host name with shell characters', { ...slurm, SLURM_JOB_NODELIST: 'n1;reboot' }, 'SLURM_JOB_NODELIST: '],
+    ['a missing file', { PBS_NODEFILE: 'gone' }, 'cannot read the hostfile gone'],
     ['a host without slots', { LSB_MCPU_HOSTS: 'a 4 b' }, 'b has no number of slots'],
-  ])('refuses %s', (_, environment, says) => expect(messageOf(() => slotsOf(environment))).toContain(says));
+  ])('the allocation rejects %s', (_, environment, says) =>
+    expect(messageOf(() => slotsOf(environment))).toContain(says),
+  );
 
-  it('is left out of account, or insisted on', () => {
+  it('findManager ignores or requires a resource manager on request', () => {
     expect(findManager('none', slurm)).toBeNull();
     expect(findManager('auto', {})).toBeNull();
     expect(findManager('auto', { SLURM_JOB_ID: '7' })).toBeNull();

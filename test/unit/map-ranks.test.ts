@@ -43,7 +43,7 @@ function countsOf(content: string | null, wishes: Wishes): string | null {
     .join(' ');
 }
 
-describe('maps', () => {
+describe('mapRanks', () => {
   test.each<[string, string | null, Wishes, string | null]>([
     ['every slot', 'a:2/b:3', {}, 'a:2 b:3'],
     ['by slot', 'a:2/b:3', { ranks: 3 }, 'a:2 b:1'],
@@ -64,7 +64,7 @@ describe('maps', () => {
     ['unknown slots, every slot', 'a:2/b', {}, null],
     ['localhost, every slot', null, {}, null],
     ['localhost before others', 'localhost/a:2', { ranks: 3 }, null],
-  ])('%s', (_name, content, wishes, counts) => {
+  ])('mapRanks gives the expected ranks per host: %s', (_name, content, wishes, counts) => {
     expect(countsOf(content, wishes)).toBe(counts);
   });
 });
@@ -88,11 +88,11 @@ describe('detected slots', () => {
     ['max_slots limits', 'a max_slots=4/b', {}, 'a:4 b:8'],
     ['localhost: a rank per core', null, {}, 'localhost:2'],
     ['localhost first, beyond its cores last', 'localhost/a:2', { ranks: 9 }, 'localhost:7 a:2'],
-  ])('%s', (_name, content, wishes, expected) => {
+  ])('detected slots give the expected ranks per host: %s', (_name, content, wishes, expected) => {
     expect(counts(content, wishes)).toBe(expected);
   });
 
-  test('are a limit too', () => {
+  test('detected slots limit the number of ranks', () => {
     const failure = failureFrom(() => counts('a/b', { ranks: 15 }));
     expect(failure).toMatchObject({
       type: 'allocation',
@@ -101,7 +101,7 @@ describe('detected slots', () => {
   });
 });
 
-describe('refusals name both numbers and the way out', () => {
+describe('rejected mappings', () => {
   test.each<[string, Wishes, string, string]>([
     ['a:2/b:3', { ranks: 6 }, '6 ranks asked for, but there are 5 slots (a: 2, b: 3)', '--oversubscribe'],
     ['a:2/b:3', { ranksPerHost: 3 }, '3 ranks on a asked for, but it has slots=2 (stated at a:2', '--oversubscribe'],
@@ -112,7 +112,7 @@ describe('refusals name both numbers and the way out', () => {
       '3 ranks asked for, but there are 2 max_slots (a: 2)',
       'state more max_slots',
     ],
-  ])('%s %o', (content, wishes, message, wayOut) => {
+  ])('the hosts %s with %o are rejected with both numbers and a suggestion', (content, wishes, message, wayOut) => {
     const failure = failureFrom(() => countsOf(content, wishes));
     expect(failure.type).toBe('allocation');
     if (failure.type !== 'allocation') return;
@@ -120,7 +120,7 @@ describe('refusals name both numbers and the way out', () => {
     expect(failure.remedy).toContain(wayOut);
   });
 
-  test('a long list of hosts is cut', () => {
+  test('the message shortens a long list of hosts', () => {
     const content = Array.from({ length: 40 }, (_, index) => `n${index}:1`).join('/');
     expect(failureFrom(() => countsOf(content, { ranks: 41 }))).toMatchObject({
       message: expect.stringContaining('n7: 1 and 32 more hosts'),
@@ -128,7 +128,7 @@ describe('refusals name both numbers and the way out', () => {
   });
 });
 
-test('100,000 ranks are mapped at once', () => {
+test('mapRanks maps 100,000 ranks', () => {
   const content = Array.from({ length: 12_500 }, (_, index) => `n${index}:8`).join('/');
   const map = mapRanks(hosts(content), request({}));
   expect(map?.ranks.length).toBe(100_000);

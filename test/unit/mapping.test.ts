@@ -64,7 +64,7 @@ function shown(hostfile: string, wish: Wish): string {
 
 const only = (host: number) => () => new Map([[host, null]]);
 
-describe('ranks are dealt out', () => {
+describe('distribution of ranks', () => {
   test.each<[string, string, Wish, string]>([
     ['by slot', 'a:2/b:2', { programs: ['3'] }, 'a0 a1 b0'],
     ['by node', 'a:2/b:2', { mapBy: 'node', programs: ['3'] }, 'a0 b0 a1'],
@@ -99,11 +99,11 @@ describe('ranks are dealt out', () => {
     ['several programs, ppr', 'a:4', { mapBy: 'ppr:1:numa', programs: ['', ''] }, "a0n0 a1n1 a2n0'1 a3n1'1"],
     ['several programs, seq', 'a/b/a', { mapBy: 'seq', programs: ['1', ''] }, "a0 b0'1 a1'1"],
     ['ranked by node, program by program', 'a:2/b:2', { rankBy: 'node', programs: ['1', '2'] }, "a0 a1'1 b0'1"],
-  ])('%s', (_name, hostfile, wish, expected) => {
+  ])('mapRanks distributes the ranks as expected: %s', (_name, hostfile, wish, expected) => {
     expect(shown(hostfile, wish)).toBe(expected);
   });
 
-  test('a program with hosts of its own keeps to them', () => {
+  test('a program with its own hosts runs only there', () => {
     const allocation = allocationOf('a:2/b:2');
     const map = mapRanks(allocation, request({ programs: ['1', '', '1'] }), null, [only(1), only(1), only(0)]);
     expect(map?.ranks.map(({ host, program }) => [host, program])).toEqual([
@@ -113,7 +113,7 @@ describe('ranks are dealt out', () => {
     ]);
   });
 
-  test('a program with hosts of its own takes the lines of those', () => {
+  test('a program with its own hosts uses the lines of those hosts', () => {
     const wish = request({ mapBy: 'seq', programs: ['1', '', ''] });
     const hosts = [only(1), only(0), only(1)];
     const map = mapRanks(allocationOf('a/b/a/b'), wish, null, hosts);
@@ -125,14 +125,14 @@ describe('ranks are dealt out', () => {
     ]);
   });
 
-  test('what hosts have must be known first', () => {
+  test('mapRanks returns null until it knows the topologies', () => {
     const allocation = allocationOf('a:2');
     for (const mapBy of ['numa', 'gpu', 'ppr:1:gpu']) expect(mapRanks(allocation, request({ mapBy }))).toBeNull();
     expect(mapRanks(allocation, request({ programs: ['Ngpu'] }))).toBeNull();
   });
 });
 
-describe('refused', () => {
+describe('rejected distributions', () => {
   test.each<[string, string, Wish, RegExp]>([
     ['ppr beyond the slots', 'a:1', { mapBy: 'ppr:2:node' }, /2 ranks on a asked for, but it has slots=1/],
     ['-n beyond ppr', 'a:4', { mapBy: 'ppr:1:numa', programs: ['3'] }, /3 ranks asked for.*makes 2/],
@@ -143,7 +143,7 @@ describe('refused', () => {
     ['nothing left', 'a:2', { programs: ['', ''] }, /no slot is left for p1.*say with -n/],
     ['a second program too large', 'a:2', { programs: ['1', '2'] }, /p1: 2 ranks asked for beside the 1 of .* 2 slots/],
     ['-N twice', 'a:2', { programs: ['N2', 'N1'] }, /3 ranks on a asked for, but it has slots=2/],
-  ])('%s', (_name, hostfile, wish, message) => {
+  ])('mapRanks rejects %s', (_name, hostfile, wish, message) => {
     const failure = failureFrom(() => mapOf(hostfile, wish));
     expect(failure.type === 'allocation' ? `${failure.message}; ${failure.remedy ?? ''}` : failure).toMatch(message);
   });
@@ -157,7 +157,7 @@ describe('--map-by', () => {
     ['slot:OVERSUBSCRIBE', { by: 'slot' }, true],
     ['ppr:2:node:oversubscribe', { by: 'ppr', count: 2, object: 'node' }, true],
     ['node:NOOVERSUBSCRIBE', { by: 'node' }, false],
-  ] as const)('%s', (text, mapBy, oversubscribe) => {
+  ] as const)('parseMapBy accepts "%s"', (text, mapBy, oversubscribe) => {
     expect(parseMapBy(text)).toEqual({ mapBy, oversubscribe });
   });
 
@@ -170,7 +170,7 @@ describe('--map-by', () => {
     ['ppr:0:node', /write ppr:N:node/],
     ['ppr:2:socket', /for socket: numa/],
     ['', /known: slot/],
-  ])('%s is refused', (text, message) => {
+  ])('parseMapBy rejects "%s"', (text, message) => {
     const failure = failureFrom(() => parseMapBy(text));
     expect(failure.type === 'usage' ? `${failure.message}; ${failure.remedy ?? ''}` : failure).toMatch(message);
   });

@@ -105,7 +105,7 @@ const ring = { algorithm: 'ring', protocol: 'simple' } as const;
 const tree = { algorithm: 'tree', protocol: 'll' } as const;
 
 describe('a table', () => {
-  test('is found under its key alone, whatever the order of the key’s fields', () => {
+  test('findTable finds a table by its key in any order of fields', () => {
     const key = keyOf(hostInput(2));
     expect(key).toMatchObject({ device: 'host', ranks: 2, processor: 'Abacus 3', cores: 8, gpu: null, topology: null });
     const directory = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
@@ -120,7 +120,7 @@ describe('a table', () => {
     expect(findTable(join(scratch, 'nowhere'), key)).toBeNull();
   });
 
-  test('keeps what it has of collectives that are not measured again', () => {
+  test('storeTable keeps the collectives that were not measured again', () => {
     const key = keyOf(hostInput(2));
     const directory = stored(key, 'allReduce', [measured(ring, [8, 1.5])]);
     const add = (collective: CollectiveName, variant: MeasuredVariant): void =>
@@ -136,7 +136,7 @@ describe('a table', () => {
     expect(findTable(directory, key)?.table.collectives).toHaveLength(1);
   });
 
-  test('is nobody else’s, and leaves nothing beside it', () => {
+  test('a table has mode 0600 and no other file beside it', () => {
     const directory = stored(keyOf(hostInput(3)), 'allReduce', [measured(ring, [8, 1.5])]);
     const [file = ''] = readdirSync(directory);
     expect(readdirSync(directory)).toHaveLength(1);
@@ -146,14 +146,14 @@ describe('a table', () => {
 
   const good = tableOf(keyOf(hostInput(2)), [{ collective: 'allReduce', variants: [measured(ring, [8, 1.5])] }]);
   const broken: readonly (readonly [string, string, string])[] = [
-    ['cut', printTable(good).slice(0, 100), 'no JSON'],
+    ['that is truncated', printTable(good).slice(0, 100), 'no JSON'],
     ['of another format', JSON.stringify({ ...good, formatVersion: 2 }), 'formatVersion'],
     ['with an unknown algorithm', printTable(good).replace('"ring"', '"rung"'), 'collectives.0.variants.0.algorithm'],
-    ['with falling sizes', printTable(good).replace('[8,1.5]', '[8,1.5],[8,2]'), 'sizes must rise'],
-    ['with no time at all', printTable(good).replace('[8,1.5]', '[8,0]'), 'collectives.0.variants.0.times.0.1'],
+    ['with decreasing sizes', printTable(good).replace('[8,1.5]', '[8,1.5],[8,2]'), 'sizes must rise'],
+    ['with a time of zero', printTable(good).replace('[8,1.5]', '[8,0]'), 'collectives.0.variants.0.times.0.1'],
     ['of another machine', printTable(good).replace('Abacus', 'Babbage'), 'another machine'],
   ];
-  test.each(broken)('%s is ignored with one sentence', (_, text, reason) => {
+  test.each(broken)('a table %s is ignored and reported once', (_, text, reason) => {
     const directory = mkdtempSync(join(scratch, 'broken-'));
     writeFileSync(tablePath(directory, good.key), text);
     const plain = planned(hostInput(2), null);
@@ -164,14 +164,14 @@ describe('a table', () => {
     expect(seen.problems[0]).toMatch(/^the table of measured times is ignored: .*; ncclrun tune makes a new one$/u);
   });
 
-  test('that is a directory is ignored too', () => {
+  test('a directory in place of a table is ignored', () => {
     const directory = mkdtempSync(join(scratch, 'broken-'));
     mkdirSync(tablePath(directory, good.key));
     planned(hostInput(2), tables(directory));
     expect(seen.problems[0]).toContain('it is not a regular file');
   });
 
-  test('that another user can change is ignored, and none is stored where others may write', () => {
+  test('a table that others may change is ignored, and none is stored in an open directory', () => {
     const directory = stored(good.key, 'allReduce', [measured(ring, [8, 1.5])]);
     chmodSync(tablePath(directory, good.key), 0o622);
     planned(hostInput(2), tables(directory));
@@ -182,26 +182,26 @@ describe('a table', () => {
   });
 });
 
-describe('times', () => {
-  test('between two sizes lie on a straight line, beyond them on the nearest one', () => {
+describe('interpolated times', () => {
+  test('timeAt interpolates linearly between sizes and continues at the ends', () => {
     const times = measured(ring, [100, 10], [200, 30], [400, 30]).times;
     expect([50, 100, 150, 200, 300, 800].map((bytes) => timeAt(times, bytes))).toEqual([10, 10, 20, 30, 30, 30]);
     expect(timeAt(measured(ring, [100, 10], [200, 30]).times, 300)).toBe(50);
     expect(timeAt(measured(ring, [100, 10]).times, 300)).toBe(10);
   });
 
-  test('cross where the lines do, or halfway up where one of them was not measured', () => {
+  test('crossing finds the intersection, or the middle if a variant was not measured there', () => {
     const one = measured(ring, [100, 10], [200, 30]).times;
     expect(crossing(one, measured(direct, [100, 20], [200, 20]).times, 100, 200)).toBe(150);
     expect(crossing(one, measured(direct, [400, 20]).times, 100, 400)).toBe(200);
   });
 });
 
-describe('a plan by a table', () => {
+describe('a plan from a table', () => {
   const key = keyOf(hostInput(2));
   const plain = planned(hostInput(2), null);
 
-  test('takes of each measured size the fastest variant, and elsewhere what is planned anyway', () => {
+  test('the plan takes the fastest measured variant of each size and keeps its own choice elsewhere', () => {
     const directory = stored(key, 'allReduce', [
       measured(direct, [16, 4], [64, 8], [256, 40]),
       measured(ring, [16, 8], [64, 8.1], [256, 10]),
@@ -224,7 +224,7 @@ describe('a plan by a table', () => {
     validatePlan(plan);
   });
 
-  test('predicts what was measured', () => {
+  test('the plan predicts the measured times', () => {
     const directory = stored(key, 'allGather', [measured(ring, [1_000_000, 100], [2_000_000, 300])]);
     const row = planned(hostInput(2), tables(directory)).tuning.find(({ upToBytes }) => upToBytes === 2_000_000);
     const [variant] = row?.variants ?? [];
@@ -232,7 +232,7 @@ describe('a plan by a table', () => {
     expect(predictedMicroseconds + predictedMicrosecondsPerMebibyte * (2_000_000 / 2 ** 20)).toBeCloseTo(300, -1);
   });
 
-  test('leaves alone what is as fast as any', () => {
+  test('the plan keeps a variant that is as fast as the best', () => {
     const directory = stored(key, 'allReduce', [
       measured(direct, [1024, 10.2], [4096, 10.2]),
       measured(ring, [1024, 10], [4096, 10]),
@@ -240,7 +240,7 @@ describe('a plan by a table', () => {
     expect(rows(planned(hostInput(2), tables(directory)), 'allReduce')).toContain('4096 directOneShot simple 1');
   });
 
-  test('heeds NCCL_ALGO, NCCL_PROTO and limits of channels', () => {
+  test('the plan obeys NCCL_ALGO, NCCL_PROTO and channel limits', () => {
     const directory = stored(key, 'allReduce', [
       measured(direct, [8, 1], [1024, 1]),
       measured(tree, [8, 2], [1024, 2]),
@@ -254,7 +254,7 @@ describe('a plan by a table', () => {
     expect(taken({ NCCL_PROTO: 'll' })).toBe('1024 tree ll 1');
   });
 
-  test('never has a variant that the engine lacks', () => {
+  test('the plan contains no variant that the engine lacks', () => {
     const directory = stored(key, 'allGather', [
       measured(tree, [8, 1]),
       measured({ ...ring, protocol: 'll128' }, [8, 1]),
@@ -262,7 +262,7 @@ describe('a plan by a table', () => {
     expect(rows(planned(hostInput(2), tables(directory)), 'allGather')).toEqual(rows(plain, 'allGather'));
   });
 
-  test('of other ranks, cores or hosts is none', () => {
+  test('the planner ignores tables of other ranks, cores or hosts', () => {
     const directory = stored(key, 'allReduce', [measured(ring, [8, 1])]);
     expect(planned(hostInput(3), tables(directory))).toEqual(planned(hostInput(3), null));
     const cores = { ...hostInput(2), hosts: hostInput(2).hosts.map((host) => ({ ...host, cores: 1 })) };
@@ -271,7 +271,7 @@ describe('a plan by a table', () => {
   });
 });
 
-describe('on GPUs', () => {
+describe('tables of GPUs', () => {
   const input = gpuInput(8);
   const key = keyOf(input);
   const variants = [
@@ -279,7 +279,7 @@ describe('on GPUs', () => {
     measured({ ...ring, channels: 64, threads: 512 }, [2 ** 22, 9], [2 ** 24, 9]),
   ];
 
-  test('a key names GPU, driver and what the model knows of the ways', () => {
+  test('the key contains GPU, driver and a hash of the topology', () => {
     expect(key).toMatchObject({
       device: 'cuda',
       ranks: 8,
@@ -292,7 +292,7 @@ describe('on GPUs', () => {
     expect(keyOf(gpuInput(4)).topology).not.toBe(key.topology);
   });
 
-  test('whole lines have something to fall back to', () => {
+  test('an LL128 variant has a Simple variant to fall back to', () => {
     const plan = planned(input, tables(stored(key, 'allReduce', variants)));
     validatePlan(plan);
     const all = rows(plan, 'allReduce');
@@ -300,7 +300,7 @@ describe('on GPUs', () => {
     expect(all).toContain(`${2 ** 24} ring simple 64`);
   });
 
-  test('ncclrun plan shows what was measured, and its file', () => {
+  test("ncclrun plan shows the measured variants and the table's path", () => {
     const cluster = planCluster([{ system: eightGpus(), hosts: 1, ranksPerHost: 8 }]);
     const options = {
       collectives: ['allReduce'],
@@ -320,7 +320,7 @@ describe('on GPUs', () => {
     expect(planText(without, false)).not.toContain('measured');
   });
 
-  test('fewer channels than were measured take what they have', () => {
+  test('a communicator with fewer channels than measured uses those that it has', () => {
     const fewer = { ...input, peers: input.peers.map((peer) => ({ ...peer, maxChannels: 8 })) };
     const plan = planned(fewer, tables(stored(key, 'allReduce', variants)));
     expect(plan.tuning.flatMap((row) => row.variants).every(({ channels }) => channels <= 8)).toBe(true);
@@ -335,12 +335,12 @@ describe.each([
   const plan = planned(input, tables(scratch, true));
   const plain = planned(input, null);
 
-  test('is a plan', () => {
+  test('the plan is valid and survives encoding', () => {
     validatePlan(plan);
     expect(decodeHostPlan(encodeHost(plan)).plan.tuning).toHaveLength(plan.tuning.length);
   });
 
-  test('has every variant by its number, and what would be planned', () => {
+  test('the plan numbers every variant once and includes the planned ones', () => {
     for (const collective of ['allReduce', 'broadcast', 'sendRecv'] as const) {
       const own = plan.tuning.filter((row) => row.collective === collective);
       const numbered = own.filter(({ upToBytes }) => upToBytes !== null && upToBytes >= NUMBERED_FROM);
@@ -354,7 +354,7 @@ describe.each([
     }
   });
 
-  test('has for bytes what jobs take: a variant may be made of another collective', () => {
+  test('the plan has the usual variants for small sizes', () => {
     for (const collective of COLLECTIVES) {
       for (let bytes = 1; bytes < NUMBERED_FROM; bytes *= 3)
         expect(variantsAt(plan, collective, bytes)).toEqual(variantsAt(plain, collective, bytes));
@@ -376,14 +376,14 @@ function nameOf(variant: Variant | undefined): string {
   return `${variant?.algorithm} ${variant?.protocol} ${variant?.channels} ${variant?.threads}`;
 }
 
-describe('the names of hardware', () => {
+describe('hardware names', () => {
   const root = mkdtempSync(join(scratch, 'root-'));
   const write = (path: string, text: string): void => {
     mkdirSync(join(root, path, '..'), { recursive: true });
     writeFileSync(join(root, path), text);
   };
 
-  test('are those that /proc says', () => {
+  test('hardwareNames reads processor, driver and GPU from /proc', () => {
     write('proc/cpuinfo', 'processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) 8480C\n');
     write(
       'proc/driver/nvidia/version',
@@ -396,7 +396,7 @@ describe('the names of hardware', () => {
     expect([here.gpu('1b000'), here.gpu('1c000')]).toEqual(['NVIDIA H200', null]);
   });
 
-  test('of Arm are numbers, and of nothing nothing', () => {
+  test('hardwareNames prints numbers for Arm and null for missing files', () => {
     const nothing = hardwareNames(join(root, 'nowhere'));
     expect([nothing.processor(), nothing.driver(), nothing.gpu('0')]).toEqual([null, null, null]);
     write('proc/cpuinfo', 'processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n');

@@ -15,7 +15,7 @@ const calls = (rank: number, count: number, hashes: readonly string[]): Calls =>
 });
 const name = ({ rank }: Calls): string => `rank ${rank}`;
 
-test('ranks at different places of the same calls do not differ', () => {
+test('ranks at different positions of the same calls do not differ', () => {
   expect(findMismatch([])).toBeNull();
   expect(findMismatch([calls(0, 0, []), calls(1, 2, ['a', 'b'])])).toBeNull();
   expect(
@@ -24,7 +24,7 @@ test('ranks at different places of the same calls do not differ', () => {
   expect(findMismatch([calls(0, 1, ['a']), calls(1, 9, ['x', 'y', 'z'])])).toBeNull(); // no longer remembered
 });
 
-test('the first call that differed is named where it is known', () => {
+test('the message names the first call that differs if it is known', () => {
   const mismatch = findMismatch([calls(0, 5, ['c', 'd', 'x']), calls(1, 4, ['b', 'c', 'y'])]);
   expect(mismatch).toMatchObject({ at: 4, one: { rank: 1 }, other: { rank: 0 } });
   expect(mismatch && describeMismatch(mismatch, name)).toBe(
@@ -32,14 +32,14 @@ test('the first call that differed is named where it is known', () => {
   );
 });
 
-test('and else the first that is still remembered', () => {
+test('the message names the first remembered call otherwise', () => {
   const mismatch = findMismatch([calls(0, 9, ['x', 'y', 'z']), calls(1, 9, ['p', 'q', 'r'])]);
   expect(mismatch && describeMismatch(mismatch, name)).toMatch(
     /at or before the communicator’s collective number 7: rank 0 is at number 9/,
   );
 });
 
-test('ranks that are read at different times are compared with what is known of others', () => {
+test('the comparison remembers calls that were read at different times', () => {
   const comparison = new CallComparison();
   expect(comparison.add([calls(0, 3, ['a', 'b', 'c'])])).toBeNull();
   expect(comparison.add([calls(1, 3, ['a', 'b', 'c'])])).toBeNull();
@@ -52,7 +52,7 @@ test('ranks that are read at different times are compared with what is known of 
   });
 });
 
-test('calls arrive as they were sent', () => {
+test('calls survive encoding and decoding', () => {
   const key = newKey();
   const all = [calls(0, 2 ** 40, ['a', 'b']), calls(7, 0, [])];
   expect(decodeCalls(encodeCalls(key, all))).toEqual({ key, all });

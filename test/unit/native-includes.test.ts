@@ -55,15 +55,15 @@ function allowed({ from, to }: Include): boolean {
   return to === 'include' || from === to || (mayInclude[from]?.includes(to) ?? false);
 }
 
-describe('includes of the native code point one way', () => {
+describe('includes of the native code', () => {
   const all = includes();
 
-  it('every include leads to a folder that its own folder may use', () => {
+  it('every include leads to a folder that its own folder may include', () => {
     expect(all.length).toBeGreaterThan(500);
     expect(all.filter((each) => !allowed(each))).toEqual([]);
   });
 
-  it('every permission is used, and none leads back', () => {
+  it('every permitted include is used, and none leads upward', () => {
     const above = Object.keys(mayInclude);
     for (const [from, folders] of Object.entries(mayInclude)) {
       for (const to of folders) {

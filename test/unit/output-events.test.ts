@@ -3,6 +3,6 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { eventPage } from '../../scripts/event-table.ts';
 
-test('docs/events.md has the schema as it is (npm run docs writes it)', () => {
+test('docs/events.md matches the schema (npm run docs writes it)', () => {
   expect(readFileSync(join(import.meta.dirname, '../../docs/events.md'), 'utf8')).toBe(eventPage());
 });

@@ -33,26 +33,26 @@ const chunk = (rank: number, text: string): OutputChunk => ({
 });
 
 describe('equal lines of several ranks', () => {
-  test('become one as soon as all have written it', async () => {
+  test('equal lines become one line as soon as all ranks have written it', async () => {
     const { fold, seen } = rig(3);
     await Promise.all([2, 0, 1].map((rank) => fold.output(chunk(rank, 'loss 2.31\nloss 2.30\n'))));
     expect(seen.text).toBe('[0-2] loss 2.31\n[0-2] loss 2.30\n');
   });
 
-  test('outliers stand apart, the order of every rank is kept', async () => {
+  test("differing lines stay separate, and each rank's lines keep their order", async () => {
     const { fold, seen } = rig(4);
     const texts = ['a\nb\n', 'a\nb\n', 'x\nb\n', 'b\na\n'];
     await Promise.all(texts.map((text, rank) => fold.output(chunk(rank, text))));
     expect(seen.text).toBe('[0-1] a\n[0-1,3] b\n[2] x\n[2] b\n[3] a\n');
   });
 
-  test('name the hosts if asked', async () => {
+  test('the tag contains the hosts with --tag-output=host', async () => {
     const { fold, seen } = rig(4, { tagOutput: 'host' });
     await Promise.all([0, 1, 2, 3].map((rank) => fold.output(chunk(rank, 'a\n'))));
     expect(seen.text).toBe('[0-1@a,2-3@b] a\n');
   });
 
-  test('do not wait for a rank that has ended, nor for ever for one that has not', async () => {
+  test('a line waits neither for an ended rank nor forever for a living one', async () => {
     const { fold, seen } = rig(3);
     fold.rankEnded(2);
     await Promise.all([0, 1].map((rank) => fold.output(chunk(rank, 'a\n'))));
@@ -61,7 +61,7 @@ describe('equal lines of several ranks', () => {
     expect(seen.text).toBe('[0-1] a\n[0] alone\n');
   });
 
-  test('a line that comes in pieces goes through, in its place', async () => {
+  test('a line that arrives in pieces passes through in its position', async () => {
     const { fold, seen, writer } = rig(2);
     const pieces = [chunk(0, 'a\nlong'), chunk(1, 'a\n'), chunk(0, 'er\nb\n'), chunk(1, 'b\n')];
     await Promise.all(pieces.map((one) => fold.output(one)));
@@ -70,7 +70,7 @@ describe('equal lines of several ranks', () => {
   });
 });
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])('no line is lost, none overtakes another of its rank (seed %i)', async (seed) => {
+test.each([1, 2, 3, 4, 5, 6, 7, 8])('folding keeps every line and the order of each rank (seed %i)', async (seed) => {
   const random = seededRandom(seed);
   const ranks = 5;
   const { fold, seen } = rig(ranks);

@@ -16,7 +16,7 @@ const exited = (rank: number): JobEvent => {
 };
 
 describe('the live line', () => {
-  test('says whom a start waits for, how long and where', () => {
+  test('the live line lists the hosts that a start waits for, with step and duration', () => {
     const text = new LiveText();
     for (const event of [started, ...names.map(connecting), up('node1'), up('node3')]) text.event(event);
     text.event({ time: 2000, type: 'host-step', host: 'node2', step: 'ssh auth' });
@@ -26,7 +26,7 @@ describe('the live line', () => {
     expect(text.line(8, 13_000)).toBe('2/4 hos…');
   });
 
-  test('forgets nobody when a host is reached in another way, and everybody when the job is started again', () => {
+  test('the live line keeps its hosts after a change of the remote shell, and resets at a restart', () => {
     const text = new LiveText();
     for (const event of [started, ...names.map(connecting), up('node1')]) text.event(event);
     text.event({ time: 2000, type: 'host-way', host: 'node2', message: 'by the system’s ssh' });
@@ -39,7 +39,7 @@ describe('the live line', () => {
     expect(text.line(20, 13_000)).toMatch(/^0\/1 host up/);
   });
 
-  test('counts ranks as they start, run and end', () => {
+  test('the live line counts ranks as they start, run and exit', () => {
     const text = new LiveText();
     for (const event of [started, phase('spawn'), began(0), began(1)]) text.event(event);
     expect(text.line(80, 0)).toBe('2/8 ranks started');
@@ -52,7 +52,7 @@ describe('the live line', () => {
     expect(text.line(80, 75_000)).toBe('waiting for ranks 1,4-7 to end');
   });
 
-  test('goes before anything else is written, and comes back when it is quiet', async () => {
+  test('the live line disappears before other output and returns afterwards', async () => {
     vi.useFakeTimers();
     try {
       const seen = { text: '' };

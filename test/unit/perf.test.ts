@@ -62,7 +62,7 @@ const ended: JobResult = {
 };
 
 describe('the table', () => {
-  test('has the columns of nccl-tests, a line per size', async () => {
+  test('the table has the columns of nccl-tests and a line per size', async () => {
     const { seen, reporter } = rig(false);
     await reporter.output(piece(lines(measured)));
     await reporter.result(ended);
@@ -85,7 +85,7 @@ describe('the table', () => {
     expect(seen.stdout).toContain('# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.85100\n');
   });
 
-  test('every line ends where its titles end', async () => {
+  test('every row ends in the column where its title ends', async () => {
     const { seen, reporter } = rig(false);
     await reporter.output(piece(lines(measured)));
     const table = seen.stdout.split('\n');
@@ -93,7 +93,7 @@ describe('the table', () => {
     expect(table.find((line) => line.includes(' float '))?.length).toBe(titles.length);
   });
 
-  test('is printed as it comes, however it is cut', async () => {
+  test('the table is the same for any division of the input', async () => {
     const { seen, reporter } = rig(false);
     const text = lines(measured);
     for (let start = 0; start < text.length; start += 7) await reporter.output(piece(text.slice(start, start + 7)));
@@ -104,7 +104,7 @@ describe('the table', () => {
     expect(seen.stdout).toBe(whole.seen.stdout);
   });
 
-  test('rows of one size and different types or operators stay apart', async () => {
+  test('rows of one size with different types or operators stay separate', async () => {
     const { seen, reporter } = rig(false);
     const others = [row(8, false), { ...row(8, false), type: 'half' }, { ...row(8, true), op: 'max' }];
     await reporter.output(piece(lines([head, ...others])));
@@ -112,7 +112,7 @@ describe('the table', () => {
     expect(seen.stdout.match(/N\/A +N\/A +N\/A +N\/A/gu)).toHaveLength(3);
   });
 
-  test('one half of a size alone', async () => {
+  test('a row shows N/A for the half that is missing', async () => {
     const { seen, reporter } = rig(false);
     await reporter.output(piece(lines([head, row(8, false), row(16, true)])));
     await reporter.result(ended);
@@ -121,7 +121,7 @@ describe('the table', () => {
   });
 });
 
-test('--json is one document', async () => {
+test('--json prints a single document', async () => {
   const { seen, reporter } = rig(true);
   await reporter.output(piece(lines(measured)));
   expect(seen.stdout).toBe('');
@@ -138,7 +138,7 @@ test('--json is one document', async () => {
   });
 });
 
-test('wrong elements fail a job that ended well', async () => {
+test('wrong elements fail a job that ended with 0', async () => {
   const { seen, reporter } = rig(true);
   await reporter.output(piece(lines([head, row(8, false, 3), row(8, true)])));
   expect(reporter.verdict(ended).exitCode).toBe(1);
@@ -147,7 +147,7 @@ test('wrong elements fail a job that ended well', async () => {
   expect(JSON.parse(seen.stdout)).toMatchObject({ ok: false, reason: 'wrong-elements', exitCode: 1 });
 });
 
-test('whatever else the ranks say goes to stderr', async () => {
+test('other output of the ranks goes to stderr', async () => {
   const { seen, reporter } = rig(false);
   await reporter.output(piece('hello\n{"bytes": 1}\n'));
   await reporter.output(piece('oops\n', 0, 'stderr'));
@@ -156,7 +156,7 @@ test('whatever else the ranks say goes to stderr', async () => {
   expect(seen.inner).toBe('0 stderr hello\n{"bytes": 1}\n0 stderr oops\n1 stdout from 1\n');
 });
 
-test('wrong elements are counted, and only where they were checked', () => {
+test('wrongElements counts only elements that were checked', () => {
   expect(wrongElements([row(8, false, null)])).toBeNull();
   expect(wrongElements([row(8, false, 3), row(8, true, 0)])).toBe(3);
   expect(tableFoot([row(8, false, null)])).toContain('Out of bounds values : not checked');
@@ -164,11 +164,11 @@ test('wrong elements are counted, and only where they were checked', () => {
   expect(tableFoot([])).toBe('');
 });
 
-test.each(['', 'x', '{', '{}', 'null', '{"collective": 1}', '{"bytes": "8"}'])('%j is no measurement', (line) => {
+test.each(['', 'x', '{', '{}', 'null', '{"collective": 1}', '{"bytes": "8"}'])('parsePerfLine rejects %j', (line) => {
   expect(parsePerfLine(line)).toBeNull();
 });
 
-describe('command lines that cannot be meant', () => {
+describe('invalid command lines', () => {
   test.each<[string[], string]>([
     [[], 'no collective given'],
     [['all_redcue'], 'unknown collective "all_redcue"; did you mean all_reduce?'],
@@ -179,7 +179,7 @@ describe('command lines that cannot be meant', () => {
     [['all_reduce', '-d', 'nosuch'], '-d is "nosuch"; one of int8, uint8, int32, uint32, int64, uint64, half, float,'],
     [['all_reduce', '-o', 'xor'], '-o is "xor"; one of sum, prod, max, min, avg, mulsum, all is wanted'],
     [['all_reduce', '--iter', '3'], 'unknown option --iter; did you mean --iters?'],
-  ])('%o', async (argv, message) => {
+  ])('perf rejects the arguments %o', async (argv, message) => {
     const error: unknown = await perf(argv).catch((thrown: unknown) => thrown);
     if (!(error instanceof FailureError) || error.failure.type !== 'usage') throw error;
     expect(`${error.failure.message}; ${error.failure.remedy ?? ''}`).toContain(message);

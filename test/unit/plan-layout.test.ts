@@ -46,7 +46,7 @@ test.each([
   ['EdgeRecord', layout.EDGE_RECORD, layout.STRIDE.edge],
   ['TuningRecord', layout.TUNING_RECORD, layout.STRIDE.tuning],
   ['FormRecord', layout.FORM_RECORD, layout.STRIDE.form],
-])('%s lies in the bytes as plan_format.h says', (name, fields, bytes) => {
+])('%s has the layout of plan_format.h', (name, fields, bytes) => {
   expect(plan.get(name)).toEqual({ fields, bytes });
 });
 
@@ -62,7 +62,7 @@ test('the sizes inside the host segment are those of segment_format.h', () => {
   expect(text).toContain(`stepBytes[${layout.MAX_STEPS}]`);
 });
 
-test('the sizes in the memory of GPUs are those of launch_format.h', () => {
+test('the sizes in GPU memory are those of launch_format.h', () => {
   const text = readFileSync(new URL('../../native/plan/launch_format.h', import.meta.url), 'utf8');
   expect(text).toContain(`kRegionHeaderBytes = ${layout.REGION_HEADER_BYTES};`);
   expect(text).toContain(`sizeof(SendState) == ${layout.GPU_STATE_BYTES}`);

@@ -11,7 +11,7 @@ import { randomPlan, samplePlan } from '../rig/plans.ts';
 import { seededRandom } from '../rig/random.ts';
 
 describe('HostPlan', () => {
-  test('says on every host what the CommPlan says', () => {
+  test('the HostPlan of every host contains the CommPlan', () => {
     const plan = samplePlan();
     plan.hosts.forEach((_, index) => {
       const bytes = encodeHostPlan(plan, index);
@@ -22,7 +22,7 @@ describe('HostPlan', () => {
     });
   });
 
-  test('gives both ends of an edge inside a host the same connection, and no two edges the same', () => {
+  test('both sides of an edge inside a host share one connection, and no two edges share it', () => {
     const random = seededRandom(7);
     for (let round = 0; round < 200; round++) {
       const plan = randomPlan(random);
@@ -61,7 +61,7 @@ describe('HostPlan', () => {
     }
   });
 
-  test('is refused, never misread, when it is cut or damaged', () => {
+  test('decodeHostPlan rejects truncated and damaged plans', () => {
     const random = seededRandom(11);
     const bytes = encodeHostPlan(samplePlan(), 0);
     for (let length = 0; length < bytes.length; length += 7) {
@@ -78,7 +78,7 @@ describe('HostPlan', () => {
     }
   });
 
-  test('of 100,000 ranks is encoded within seconds, whatever the number of hosts', () => {
+  test('a plan of 100,000 ranks is encoded within 5 s', () => {
     const hosts = Array.from({ length: 12_500 }, (_, index) => ({ name: `node${index}`, address: '10.0.0.1' }));
     const peers = Array.from({ length: 100_000 }, (_, rank) => ({ host: Math.floor(rank / 8), listenPort: 4000 }));
     const ring = peers.map((_, rank) => rank);
@@ -95,7 +95,7 @@ describe('HostPlan', () => {
 });
 
 describe('a CommPlan as JSON', () => {
-  test('comes back as it was', () => {
+  test('a CommPlan survives JSON', () => {
     expect(planFromJson(planToJson(samplePlan()), 'plan.json')).toEqual(samplePlan());
   });
 
@@ -124,13 +124,13 @@ describe('a CommPlan as JSON', () => {
       /^p\.json: channels\[0\]\.ring\[\d\]: rank 1 comes twice/,
     ],
   ];
-  test.each(cases)('with %s is refused by place', (_, damage, expected) => {
+  test.each(cases)('a plan with %s is rejected with its position', (_, damage, expected) => {
     const text = damage(planToJson(samplePlan()));
     expect(() => planFromJson(text, 'p.json')).toThrow(expected);
   });
 });
 
-test('a plan file is JSON or the plan of any host, else a sentence that begins with its name', () => {
+test('readPlanFile reads JSON or a host plan, or fails with the name of the file', () => {
   const directory = mkdtempSync(join(tmpdir(), 'ncclrun-plan-'));
   const file = (name: string, content: string | Uint8Array): string => {
     const path = join(directory, name);

@@ -21,8 +21,8 @@ function lastWithLines(rows: readonly TuningRow[], collective: CollectiveName): 
   return lines.at(-1)?.upToBytes ?? Infinity;
 }
 
-describe('the planner, for GPUs,', () => {
-  test.each([1, 2, 3, 4, 8, 16])('makes a valid plan for %i of them, and the same one again', (ranks) => {
+describe('the planner for GPUs', () => {
+  test.each([1, 2, 3, 4, 8, 16])('the planner makes a valid plan for %i GPUs, and the same one again', (ranks) => {
     const plan = gpuPlan(ranks);
     validatePlan(plan);
     expect(plan).toEqual(gpuPlan(ranks));
@@ -30,7 +30,7 @@ describe('the planner, for GPUs,', () => {
     expect(decodeHostPlan(encodeHostPlan(plan, 0)).plan.tuning).toHaveLength(plan.tuning.length);
   });
 
-  test('takes LL128 only where lines arrive whole, and has another variant where they do not', () => {
+  test('every LL128 variant requires whole lines and has a Simple variant to fall back to', () => {
     for (const { variants } of gpuPlan(4).tuning) {
       for (const [index, { protocol, requires }] of variants.entries()) {
         if (protocol !== 'll128') continue;
@@ -40,7 +40,7 @@ describe('the planner, for GPUs,', () => {
     }
   });
 
-  test('needs no more threads and channels for a few bytes than move them at once', () => {
+  test('a small allReduce uses one channel and few threads', () => {
     const [first, ...others] = gpuPlan(4).tuning.filter(({ collective }) => collective === 'allReduce');
     expect(first?.variants[0]).toMatchObject({ algorithm: 'directOneShot', protocol: 'll', channels: 1, threads: 64 });
     const last = others.at(-1)?.variants ?? [];
@@ -48,7 +48,7 @@ describe('the planner, for GPUs,', () => {
     expect(last[1]).toMatchObject({ algorithm: 'ring', protocol: 'simple', threads: 512, requires: [] });
   });
 
-  test('cuts what copy engines broadcast only where somebody sends it on', () => {
+  test('a copy-engine broadcast is divided into chunks only with more than two ranks', () => {
     for (const ranks of [2, 3, 8]) {
       const rows = gpuPlan(ranks).tuning.filter(({ collective }) => collective === 'broadcast');
       const chunks = rows.flatMap(({ variants }) => variants.filter(({ algorithm }) => algorithm === 'copyEngine'));
@@ -57,7 +57,7 @@ describe('the planner, for GPUs,', () => {
     }
   });
 
-  test('lets copy engines move whatever is large and only moves, and has another variant where ranks do not agree', () => {
+  test('copy engines carry large transfers without a reduction, and every row has another variant', () => {
     for (const ranks of [2, 4, 8]) {
       for (const row of gpuPlan(ranks).tuning) {
         const moves = !['reduce', 'barrier'].includes(row.collective);
@@ -81,7 +81,7 @@ describe('the planner, for GPUs,', () => {
     expect(direct.map(({ variants }) => variants[0]?.algorithm)).toEqual(direct.map(() => 'copyEngine'));
   });
 
-  test('does as NCCL_ALGO and NCCL_PROTO wish, where a collective has it', () => {
+  test('the plan obeys NCCL_ALGO and NCCL_PROTO where a collective has the variant', () => {
     const rows = rowsIn({ NCCL_PROTO: 'simple' }).filter(({ collective }) => collective !== 'barrier');
     const protocols = rows.map(({ variants }) => variants[0]?.protocol);
     expect(new Set(protocols)).toEqual(new Set(['simple']));
@@ -89,7 +89,7 @@ describe('the planner, for GPUs,', () => {
     expect(new Set(allReduce.map(({ variants }) => variants[0]?.algorithm))).toEqual(new Set(['tree']));
   });
 
-  test.each([4, 8, 16])('keeps to %i multiprocessors, and goes over to Simple sooner', (most) => {
+  test.each([4, 8, 16])('the plan uses at most %i SMs and switches to Simple earlier', (most) => {
     for (const ranks of [2, 4, 8]) {
       const wide = gpuPlan(ranks);
       const plan = new Planner(null, { NCCLRUN_MAX_SMS: String(most) }).plan(gpuInput(ranks), true);
@@ -110,7 +110,7 @@ describe('the planner, for GPUs,', () => {
     }
   });
 
-  test('leaves large reductions of more than two ranks to rings, whose slots are large, unless it is told not to', () => {
+  test('large reductions of more than two ranks use rings unless NCCL_ALGO selects another algorithm', () => {
     const large = (environment: Readonly<Record<string, string>>): string | undefined => {
       const rows = rowsIn(environment).filter(({ collective }) => collective === 'reduceScatter');
       return rows.map(({ variants }) => `${variants[0]?.algorithm} ${variants[0]?.protocol}`).at(-1);
@@ -120,7 +120,7 @@ describe('the planner, for GPUs,', () => {
     expect(large({ NCCL_ALGO: 'direct', NCCL_PROTO: 'simple' })).toBe('directOneShot simple');
   });
 
-  test('refuses two ranks on one GPU, naming both, unless they may share it', () => {
+  test('the planner rejects two ranks on one GPU and names both unless they may share it', () => {
     const input = gpuInput(2);
     const [first] = input.peers;
     if (first === undefined) throw new Error('there are two');
@@ -129,7 +129,7 @@ describe('the planner, for GPUs,', () => {
     expect(new Planner(null, { NCCL_MULTI_RANK_GPU_ENABLE: '1' }).plan(shared, true).device).toBe('cuda');
   });
 
-  test('says what to do with GPUs of several hosts', () => {
+  test('the planner rejects GPUs of several hosts and suggests the host device', () => {
     expect(() => gpuPlan(4, 2)).toThrow(/the ranks use GPUs of 2 hosts: .* NCCLRUN_DEVICE=host/);
   });
 });

@@ -49,7 +49,7 @@ function randomInput(random: Random): PlanInput {
   };
 }
 
-it('random machines and random ranks on them', () => {
+it('the plan of random machines and ranks is valid and deterministic', () => {
   for (let seed = 0; seed < CASES; seed++) {
     const random = seededRandom(seed);
     const input = randomInput(random);
@@ -68,7 +68,7 @@ function variantsOf({ tuning }: CommPlan, collective: string): string[] {
   return variants.filter((variant, index) => variant !== variants[index - 1]);
 }
 
-it('GPUs get the variants that the model says are fastest, as sizes grow', () => {
+it('GPUs get the variants that the model predicts as fastest for each size', () => {
   const two = planCommunicator(gpuInput(2));
   expect(variantsOf(two, 'allReduce')).toEqual([
     'directOneShot ll',
@@ -83,7 +83,7 @@ it('GPUs get the variants that the model says are fastest, as sizes grow', () =>
   expect(variantsOf(eight, 'barrier')).toEqual(['directOneShot ll']);
 });
 
-it('a machine that nobody knows still gets a plan, and so does one that has none of the GPUs', () => {
+it('the planner makes a plan without a machine and for GPUs that the machine lacks', () => {
   const input = gpuInput(4);
   const unknown = { ...input, hosts: input.hosts.map((host) => ({ ...host, machine: null })) };
   const strangers = {
@@ -97,7 +97,7 @@ it('a machine that nobody knows still gets a plan, and so does one that has none
   }
 });
 
-it('rings follow the links of the GPUs, however the ranks are numbered', () => {
+it('rings follow the links of the GPUs for any numbering of ranks', () => {
   const topology = crossedGpus();
   const host = { name: 'n0', address: '', cores: 4, machine: machineOf(topology) };
   const linked = ['02', '12', '13', '03'];

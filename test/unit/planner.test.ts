@@ -73,7 +73,7 @@ function take(given: GivenPlan, facts: PlanInput): () => unknown {
 }
 
 describe('the planner', () => {
-  test('makes a valid plan, and the same one for the same input', () => {
+  test('the planner makes a valid plan, and the same one for the same input', () => {
     const random = seededRandom(1);
     for (let round = 0; round < 500; round++) {
       const facts = randomInput(random);
@@ -84,7 +84,7 @@ describe('the planner', () => {
     }
   });
 
-  test('visits every host once', () => {
+  test('the ring visits every host once', () => {
     const random = seededRandom(2);
     for (let round = 0; round < 200; round++) {
       const facts = randomInput(random);
@@ -95,13 +95,13 @@ describe('the planner', () => {
     }
   });
 
-  test('lets ranks poll the shorter, the more of them take turns on a core', () => {
+  test('ranks poll for a shorter time when more of them share a core', () => {
     expect(spinOf([0, 0, 1, 1])).toBeGreaterThan(spinOf([0, 0]));
     expect(spinOf([0, 0, 0, 1])).toBe(666_667);
     expect(spinOf(Array.from({ length: 128 }, () => 0))).toBe(15_625);
   });
 
-  test('decides equal shapes once and forgets old ones', () => {
+  test('the planner caches plans by shape and drops old ones', () => {
     const planner = new Planner(null);
     const first = planner.plan(input([0, 0, 1]), false);
     const other = { ...input([0, 0, 1]), token: 'f'.repeat(32) };
@@ -114,7 +114,7 @@ describe('the planner', () => {
     expect(again.channels).toEqual(first.channels);
   });
 
-  test('serves every size by what NCCL_ALGO prefers, where the collective has that', () => {
+  test('the plan uses the algorithm of NCCL_ALGO where the collective has it', () => {
     expect(algorithms([0, 0, 1], 'Tree')).toEqual([
       'allReduce tree',
       'allGather directOneShot',
@@ -138,7 +138,7 @@ describe('the planner', () => {
     expect(() => algorithms([0], 'constructor')).toThrow(/'constructor' is unknown/);
   });
 
-  test('heeds what NCCL_ALGO says of single collectives, and passes over what only NCCL has', () => {
+  test('the plan obeys NCCL_ALGO per collective and ignores algorithms that only NCCL has', () => {
     const usual = algorithms([0, 0, 1], '');
     expect(algorithms([0, 0, 1], '^NVLS,NVLSTree')).toEqual(usual);
     expect(algorithms([0, 0, 1], 'PAT')).toEqual(usual);
@@ -152,7 +152,7 @@ describe('the planner', () => {
     expect(() => algorithms([0], 'ring;')).toThrow(/'' is unknown/);
   });
 
-  test('serves small sizes inside a host by protocol LL, and what NCCL_PROTO prefers', () => {
+  test('small sizes inside a host use LL, and NCCL_PROTO selects the protocol', () => {
     expect(protocols([0, 0], {})).toEqual([
       '128 directOneShot ll',
       '65536 directOneShot simple',
@@ -187,12 +187,12 @@ describe('the planner', () => {
     ]);
   });
 
-  test('spreads the work of a root with three or four ranks of a host over all of them where there is much', () => {
+  test('a large broadcast of four local ranks uses a ring', () => {
     expect(broadcasts([0, 0])).toEqual(['128 directOneShot', 'null directOneShot']);
     expect(broadcasts([0, 0, 0, 0])).toEqual(['128 directOneShot', '16384 directOneShot', 'null ring']);
   });
 
-  test('gives a communicator of GPUs no more channels than any of its ranks wishes', () => {
+  test('a GPU communicator has no more channels than its most restrictive rank allows', () => {
     const facts = input([0, 0]);
     const channelsOf = (wishes: readonly number[]): number => {
       const peers = facts.peers.map((peer, rank) => ({
@@ -215,7 +215,7 @@ describe('the planner', () => {
     ).toEqual([64, 16, 3, 64]);
   });
 
-  test('refuses two ranks on one GPU, naming both', () => {
+  test('the planner rejects two ranks on one GPU and names both', () => {
     const facts = input([0, 0, 1]);
     const peers = facts.peers.map((peer) => ({
       ...peer,
@@ -231,7 +231,7 @@ describe('the planner', () => {
     );
   });
 
-  test('takes a given plan for communicators of its size only', () => {
+  test('the planner uses a given plan only for communicators of its size', () => {
     const planner = new Planner({ source: 'p.json', plan: samplePlan() });
     const same = planner.plan(input([0, 1, 0, 1, 0]), true);
     expect(same.channels).toEqual(samplePlan().channels);
@@ -243,7 +243,7 @@ describe('the planner', () => {
     expect(() => planner.plan(input([0, 1]), true)).toThrow(/is for 5 ranks, this communicator has 2/);
   });
 
-  test('refuses a given plan that the ranks cannot carry out', () => {
+  test('the planner rejects a given plan that the ranks cannot execute', () => {
     const host = { source: 'host.json', plan: planCommunicator(input([0, 0])) };
     const cuda = { source: 'cuda.json', plan: gpuPlan(2) };
     expect(take(host, input([0, 0]))).not.toThrow();

@@ -36,7 +36,7 @@ function choice(collective: (typeof COLLECTIVES)[number], algorithm: string, pro
 }
 
 describe('two GPUs with NVLinks', () => {
-  it('nineteen times in twenty are predicted within 30 %', () => {
+  it('95 % of the predictions are within 30 % of the measured time', () => {
     const off = measured.map(([collective, algorithm, protocol, bytes, microseconds]) =>
       Math.abs(timeOf(choice(collective, algorithm, protocol), bytes) / microseconds - 1),
     );
@@ -47,7 +47,7 @@ describe('two GPUs with NVLinks', () => {
     });
   });
 
-  it('the variant that is predicted to be fastest is within a tenth of the fastest nineteen times in twenty, and always within a fifth', () => {
+  it('the variant predicted as fastest is within 10 % of the fastest in 95 % of cases, and always within 20 %', () => {
     const slower: string[] = [];
     let operations = 0;
     let within = 0;

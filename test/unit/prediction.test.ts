@@ -30,7 +30,7 @@ describe('predicted times', () => {
     ['sendRecv', 16 * MiB, 66],
     ['allToAll', 256 * MiB, 466.9],
     ['barrier', 0, 2.4],
-  ] as const)('are near what two GPUs take: %s of %d bytes in %d µs', (collective, bytes, measured) => {
+  ] as const)('GPUs take about as predicted: %s of %d bytes in %d µs', (collective, bytes, measured) => {
     const ratio = predicted(gpus, collective, bytes) / measured;
     expect(ratio).toBeGreaterThan(0.5);
     expect(ratio).toBeLessThan(2);
@@ -42,13 +42,13 @@ describe('predicted times', () => {
     ['allReduce', 64 * KiB, 5.9],
     ['allReduce', MiB, 78.9],
     ['allReduce', 64 * MiB, 4880],
-  ] as const)('are near what two ranks take in memory: %s of %d bytes in %d µs', (collective, bytes, measured) => {
+  ] as const)('host ranks take about as predicted: %s of %d bytes in %d µs', (collective, bytes, measured) => {
     const ratio = predicted(planCommunicator(host), collective, bytes) / measured;
     expect(ratio).toBeGreaterThan(0.5);
     expect(ratio).toBeLessThan(2);
   });
 
-  test('grow with the bytes and the ranks', () => {
+  test('predicted times grow with the number of bytes', () => {
     for (const collective of ['allReduce', 'allGather', 'broadcast', 'reduce', 'allToAll'] as const) {
       for (const ranks of [2, 4, 8]) {
         const plan = planCommunicator(gpuInput(ranks));
@@ -58,7 +58,7 @@ describe('predicted times', () => {
     }
   });
 
-  test('are not made up for ways that nobody has measured', () => {
+  test('the prediction is zero across hosts, where nothing was measured', () => {
     const { hosts, peers } = host;
     const apart = { ...host, hosts: [...hosts, ...hosts], peers: peers.map((peer, i) => ({ ...peer, host: i })) };
     expect(predicted(planCommunicator(apart), 'allReduce', MiB)).toBe(0);

@@ -3,11 +3,11 @@ import { differences } from '../../launcher/job/preflight.ts';
 
 const host = (name: string, facts: Record<string, string>, clockAheadMs = 0) => ({ name, facts, clockAheadMs });
 
-it('says nothing of hosts that are alike', () => {
+it('differences() reports nothing for equal hosts', () => {
   expect(differences([host('a', { CUDA: '13.0' }, 300), host('b', { CUDA: '13.0' }, -300)])).toEqual([]);
 });
 
-it('names the few, and counts the many', () => {
+it('differences() names few hosts and counts many', () => {
   const many = Array.from({ length: 14 }, (_, index) =>
     host(`${'abcdefghijklmn'[index]}x`, { 'NVIDIA driver': '580.159' }),
   );
@@ -16,12 +16,12 @@ it('names the few, and counts the many', () => {
   ]);
 });
 
-it('folds names, and says which hosts lack something', () => {
+it('differences() shortens names and reports which hosts lack a fact', () => {
   const hosts = [host('n1', {}), host('n2', { CUDA: '13.0' }), host('n3', { CUDA: '13.0' })];
   expect(differences(hosts)).toEqual(['hosts differ in CUDA: n[2-3]: 13.0; n1: none']);
 });
 
-it('tells of clocks that are far off', () => {
+it('differences() reports clocks that deviate', () => {
   expect(differences([host('a', {}, 4321), host('b', {}, -60_000)])).toEqual([
     "the clock of a is 4.3 s ahead of this host's",
     "the clock of b is 60 s behind this host's",

@@ -33,7 +33,7 @@ function why(name: string, value: string): string | null {
 }
 
 describe('a project file', () => {
-  it('may set every option but those that start programs, write files or read what others can change', () => {
+  it('the project file may set every option except those that run programs, write files or read shared files', () => {
     const names = options.filter(isSetting).filter((option) => option.project !== 'any');
     expect([...new Set(names.map(({ name }) => name))].toSorted()).toEqual([
       'events',
@@ -49,7 +49,7 @@ describe('a project file', () => {
     ]);
   });
 
-  it.each(['ssh2', 'openssh', './ssh', 'auto'])('may not set rsh to %s', (value) => {
+  it.each(['ssh2', 'openssh', './ssh', 'auto'])('the project file may not set rsh to %s', (value) => {
     expect(why('rsh', value)).toBe('a project file may not decide which programs run');
   });
 
@@ -63,7 +63,7 @@ describe('a project file', () => {
     'LD_LIB*',
     'GLIBC_TUNABLES=x',
     'GCONV_PATH',
-  ])('may not export %s, which is the loader’s', (value) => {
+  ])('the project file may not export %s, which the dynamic loader reads', (value) => {
     expect(why('export', value)).toContain('variables of the dynamic loader');
   });
 
@@ -95,7 +95,7 @@ describe('a project file', () => {
     'HOME=x',
     'TMPDIR=x',
     'EDITOR=x',
-  ])('may not export %s', (value) => {
+  ])('the project file may not export %s', (value) => {
     const name = value.slice(0, value.indexOf('='));
     expect(why('export', value)).toBe(
       `a project file may not give ${name} a value: it can decide what code runs or which files are used`,
@@ -118,7 +118,7 @@ describe('a project file', () => {
     'HF_TOKEN',
     'PATH',
     'P*',
-  ])('may export %s', (value) => {
+  ])('the project file may export %s', (value) => {
     expect(why('export', value)).toBeNull();
   });
 
@@ -133,26 +133,29 @@ describe('a project file', () => {
     ['file=rank.%r', `${join(directory, 'rank.3')} leads nowhere (ENOENT)`],
     ['file=%h.%r', `${join(directory, 'rank.3')} leads nowhere (ENOENT)`],
     ['file=%hway/%r', `${join(directory, 'away')} leads to ${elsewhere}`],
-  ])('may not set output to %s', (value, reason) => {
+  ])('the project file may not set output to %s', (value, reason) => {
     expect(why('output', value)).toBe(`a project file may only name paths below its directory, and ${reason}`);
   });
 
   it.each(['tag', 'dir=logs', 'dir=new/deeper', 'file=logs/%h.%r.%t', 'dir=within', 'file=out.%r', 'no such word'])(
-    'may set output to %s',
+    'the project file may set output to %s',
     (value) => {
       expect(why('output', value)).toBeNull();
     },
   );
 
-  it.each(['report', 'events', 'output-filename', 'wdir'])('may set %s to a path below its directory alone', (name) => {
-    expect(why(name, 'logs/new')).toBeNull();
-    expect(why(name, 'logs')).toBeNull();
-    expect(why(name, '/tmp/x')).toContain('this is an absolute path');
-    expect(why(name, '..')).toContain('this leads out of it');
-    expect(why(name, 'away/x')).toContain(`leads to ${elsewhere}`);
-  });
+  it.each(['report', 'events', 'output-filename', 'wdir'])(
+    'the project file may set %s only below its directory',
+    (name) => {
+      expect(why(name, 'logs/new')).toBeNull();
+      expect(why(name, 'logs')).toBeNull();
+      expect(why(name, '/tmp/x')).toContain('this is an absolute path');
+      expect(why(name, '..')).toContain('this leads out of it');
+      expect(why(name, 'away/x')).toContain(`leads to ${elsewhere}`);
+    },
+  );
 
-  it('may name hostfiles and plans that nobody else can change', () => {
+  it('the project file may name hostfiles and plans that nobody else can change', () => {
     expect(why('hostfile', 'hosts')).toBeNull();
     expect(why('hostfile', '-')).toBeNull();
     expect(why('hostfile', join(directory, 'hosts'))).toBeNull();
@@ -160,7 +163,7 @@ describe('a project file', () => {
     expect(why('host', 'a:2,^hosts,b')).toBeNull();
   });
 
-  it('may not name hostfiles and plans that others can change', () => {
+  it('the project file may not name hostfiles and plans that others can change', () => {
     const reason = 'a project file may not name a file that is not yours: every user may write to';
     expect(why('hostfile', 'anybodys')).toBe(`${reason} it (mode 0666)`);
     expect(why('hostfile', '/tmp/none')).toContain(reason);
@@ -172,7 +175,7 @@ describe('a project file', () => {
 describe('a refused value', () => {
   const json = '{\n  "np": 2,\n  "export": ["A=1", "LD_PRELOAD=x"],\n  "rsh": "./ssh", "output": "dir=/tmp"\n}';
 
-  it('is left out, the others of a list stay', () => {
+  it('the refused value is dropped, and the other values of its list stay', () => {
     const { layer, refusals } = layerOfJson(json, 'ncclrun.json', options, project);
     expect([...layer].map(([name, { values }]) => [name, values])).toEqual([
       ['np', ['2']],
@@ -188,7 +191,7 @@ describe('a refused value', () => {
     ]);
   });
 
-  it('is obeyed in the user’s own file', () => {
+  it("the user's own file may contain the refused values", () => {
     const { layer, refusals } = layerOfJson(json, '/home/ann/.config/ncclrun/config.json', options, null);
     expect(refusals).toEqual([]);
     expect(layer.get('rsh')?.values).toEqual(['./ssh']);

@@ -50,7 +50,7 @@ function isTcp(address: AddressInfo | string | null): address is AddressInfo {
 }
 
 describe('hosts with several addresses', () => {
-  test('are reached at their best one, if that leads to them', async () => {
+  test('hosts use their first address if it is reachable', async () => {
     const hosts = ['a', 'b', 'c'].map((name, index) => hostOf(name, [`127.0.0.${index + 1}`, '127.0.0.9']));
     expect(await reachEachOther(hosts, 0)).toEqual({
       addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'],
@@ -58,12 +58,12 @@ describe('hosts with several addresses', () => {
     });
   });
 
-  test('are reached at the best that leads to them', async () => {
+  test('hosts use the first reachable address', async () => {
     const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '127.0.0.2', '127.0.0.3'])];
     expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.2'], problems: [] });
   });
 
-  test('are named where none does, with who has tried', async () => {
+  test('the problem names the unreachable host, its peer and the addresses tried', async () => {
     const hosts = [hostOf('a', ['127.0.0.1']), hostOf('b', ['198.51.100.1', '198.51.100.2'])];
     expect(await reachEachOther(hosts, 0)).toEqual({
       addresses: ['127.0.0.1', '198.51.100.1'],
@@ -74,7 +74,7 @@ describe('hosts with several addresses', () => {
     });
   }, 15_000);
 
-  test('are reached though a loaded network answers only to what TCP sends again', async () => {
+  test('hosts use an address that answers only after a TCP retransmission', async () => {
     const b = agentOf('b');
     const late: ReachHost = {
       name: 'b',
@@ -89,13 +89,13 @@ describe('hosts with several addresses', () => {
     expect(await reachEachOther(hosts, 0)).toEqual({ addresses: ['127.0.0.1', '127.0.0.9'], problems: [] });
   }, 15_000);
 
-  test('that do not answer keep nobody', async () => {
+  test('a host that does not answer delays nobody', async () => {
     const silent: ReachHost = { name: 'b', addresses: ['127.0.0.2', '127.0.0.3'], ask: () => new Promise(() => {}) };
     const { addresses } = await reachEachOther([hostOf('a', ['127.0.0.1']), silent], 0);
     expect(addresses).toEqual(['127.0.0.1', '127.0.0.2']);
   });
 
-  test('of one address each are asked nothing', async () => {
+  test('hosts with one address each are not probed', async () => {
     expect((await reachEachOther([mute('a'), mute('b')], 0)).addresses).toEqual(['127.0.0.1', '127.0.0.1']);
   });
 });
@@ -104,16 +104,16 @@ const strangers: readonly (readonly [string, (server: Server) => void])[] = [
   ['says nothing', () => undefined],
   ['says something else', (server) => server.on('connection', (socket) => socket.end('HTTP/1.1 400\r\n\r\n'))],
   ['never ends', (server) => server.on('connection', (socket) => socket.write('x'.repeat(1 << 20)))],
-  ['has another host’s sign', (server) => void relayTo(agentOf('c'), server)],
+  ["has another host's identity", (server) => void relayTo(agentOf('c'), server)],
 ];
 
-test.each(strangers)('a stranger that %s is not taken for a host', async (_, greet) => {
+test.each(strangers)('a stranger that %s is not mistaken for a host', async (_, greet) => {
   const port = await stranger(greet);
   const targets = [{ host: 'b', addresses: ['127.0.0.9'], port, thorough: true }];
   expect(await agentOf('a').answer({ type: 'probe', targets })).toEqual({ type: 'reached', found: [[]] });
 });
 
-test('who listens reads nothing, and bears whoever knocks', async () => {
+test('the listener survives connections that send data and reset', async () => {
   const reach = agentOf('b');
   const answer = await reach.answer({ type: 'listen' });
   const port = 'port' in answer ? answer.port : 0;

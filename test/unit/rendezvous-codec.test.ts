@@ -60,12 +60,12 @@ const questions = [
 ] as const;
 
 describe('payloads of the rendezvous', () => {
-  test.each(messages)('%s comes back as it was', (_, payload, decode, expected) => {
+  test.each(messages)('the payload %s survives encoding and decoding', (_, payload, decode, expected) => {
     expect(plain(decode(payload))).toEqual(plain(expected));
   });
 
   test.each(messages.filter(([name]) => name !== 'planBody'))(
-    '%s is refused when it is cut or too long',
+    'the payload %s is rejected when it is too short or too long',
     (_, payload, decode) => {
       for (let length = 0; length < payload.length; length++) {
         expect(() => decode(payload.subarray(0, length))).toThrow(ProtocolError);
@@ -74,7 +74,7 @@ describe('payloads of the rendezvous', () => {
     },
   );
 
-  test('random and damaged bytes are read or refused, nothing else', () => {
+  test('random and damaged bytes cause nothing but a ProtocolError', () => {
     const random = seededRandom(5);
     const decoders = [...messages.map(([, , decode]) => decode), ...questions];
     for (let round = 0; round < 4000; round++) {
@@ -92,8 +92,8 @@ describe('payloads of the rendezvous', () => {
   });
 });
 
-describe('facts of a rank', () => {
-  test('come back as they were, hashes above 2^53 too', () => {
+describe('the peer info of a rank', () => {
+  test('peer info survives decoding, including hashes above 2^53', () => {
     const info = decodePeerInfo(
       peerInfo({
         device: 'cuda',
@@ -118,14 +118,14 @@ describe('facts of a rank', () => {
     expect(decodePeerInfo(encodePeerInfo(info), 'facts')).toEqual(info);
   });
 
-  test('of another version, device or an impossible port are refused', () => {
+  test('peer info with another version, device or an impossible port is rejected', () => {
     expect(readChanged(0, 2)).toThrow(/^facts of rank 3: version 2, expected 1$/);
     expect(readChanged(4, 2)).toThrow(/device 2/);
     expect(readChanged(12, 65_536)).toThrow(/65536 is no TCP port/);
   });
 });
 
-test('a reader says which field is missing and how much is left', () => {
+test('a reader names the missing field and the number of bytes left', () => {
   const payload = new ByteWriter().u32(1).string('abc').finish();
   const reader = new ByteReader(payload.subarray(0, 9), 'join');
   reader.u32('size');

@@ -35,7 +35,7 @@ const failures = (sent: readonly Sent[]) =>
     .map(({ host, frame }) => ({ host, ...decodeKeyFailed(frame.payload) }));
 
 describe('a gather', () => {
-  test('gives every host the same table, however the contributions are cut and mixed', () => {
+  test('every host gets the same table for any division and order of contributions', () => {
     const random = seededRandom(3);
     for (let round = 0; round < 100; round++) {
       const hosts = 1 + random(5);
@@ -59,7 +59,7 @@ describe('a gather', () => {
     }
   });
 
-  test('that a rank joins twice fails everywhere, naming both', () => {
+  test('a gather that a rank joins twice fails on every host and names both processes', () => {
     const { hub, sent } = testHub(2);
     const key = newKey(1);
     hub.receive(0, merged(key, 4, [entry(0), entry(1)]));
@@ -75,7 +75,7 @@ describe('a gather', () => {
     hub.close();
   });
 
-  test('with different sizes fails everywhere, naming both sizes', () => {
+  test('a gather with different sizes fails on every host and names both sizes', () => {
     const { hub, sent } = testHub(2);
     const key = newKey(1);
     hub.receive(0, merged(key, 4, [entry(0), entry(1)]));
@@ -108,7 +108,7 @@ describe('a gather', () => {
       /rank 4 .* is no rank of .* with 4 ranks$/,
     ],
     ['an absurd size', newKey(1, 2), 4e9, 0, 2, NcclResult.invalidArgument, /with 4000000000 ranks$/],
-  ] as const)('refuses %s and disturbs nobody', (_, key, size, rank, epoch, result, expected) => {
+  ] as const)('the hub rejects %s and keeps no state', (_, key, size, rank, epoch, result, expected) => {
     const { hub, sent } = testHub(2, { epoch });
     hub.receive(0, merged(key, size, [entry(rank)]));
     expect(failures(sent)).toMatchObject([{ host: 0, result, sentence: expect.stringMatching(expected) }]);
@@ -118,7 +118,7 @@ describe('a gather', () => {
 });
 
 describe('a join', () => {
-  test('gives every host its plan and is forgotten when all have left', () => {
+  test('every host gets its plan, and the hub forgets the communicator when all have left', () => {
     const { hub, sent, events } = testHub(3);
     const key = newKey();
     for (const host of [2, 0, 1]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
@@ -144,7 +144,7 @@ describe('a join', () => {
     hub.close();
   });
 
-  test('of some of the hosts numbers only those', () => {
+  test('a join of some hosts numbers only those hosts', () => {
     const { hub, sent } = testHub(4);
     const key = newKey();
     hub.receive(3, merged(key, 2, [{ ...entry(0), jobRank: 6 }]));
@@ -166,7 +166,7 @@ describe('a join', () => {
       /rank 0 \(node0\) uses the host device, rank 1 \(node1\) the cuda device/,
     ],
     ['a rank that cannot be reached', { listenPort: 0 }, /rank 1 on node1 listens on no port, but 2 hosts take part/],
-  ] as const)('of %s fails everywhere', (_, changes, expected) => {
+  ] as const)('a join of %s fails on every host', (_, changes, expected) => {
     const { hub, sent } = testHub(2);
     const key = newKey();
     hub.receive(0, merged(key, 2, [entry(0)]));
@@ -177,7 +177,7 @@ describe('a join', () => {
     hub.close();
   });
 
-  test('under an id that is still in use fails', () => {
+  test('a join fails while its id is still in use', () => {
     const { hub, sent } = testHub(1);
     const key = newKey();
     hub.receive(0, merged(key, 2, [entry(0), entry(1)]));
@@ -187,7 +187,7 @@ describe('a join', () => {
     hub.close();
   });
 
-  test('follows the plan that the user gave, and refuses one for another number of ranks', () => {
+  test("a join uses the user's plan and rejects a plan for another number of ranks", () => {
     const given = { source: 'mine.json', plan: samplePlan() };
     const rankHosts = [0, 1, 0, 1, 0];
     const { hub, sent } = testHub(2, { plan: given, rankHosts });
@@ -215,8 +215,8 @@ describe('a join', () => {
   });
 });
 
-describe('a death', () => {
-  test('of a rank that others wait for fails the key within a second and is reported', async () => {
+describe('the end of a rank or host', () => {
+  test('the end of an awaited rank fails the key within a second and is reported', async () => {
     const { hub, sent, missing } = testHub(2);
     const key = newKey();
     hub.receive(0, merged(key, 4, [entry(0), entry(1)]));
@@ -234,7 +234,7 @@ describe('a death', () => {
     hub.close();
   });
 
-  test('of a rank whose place others can still take fails nothing', async () => {
+  test('the end of a rank whose place others can take fails nothing', async () => {
     const { hub, sent } = testHub(2);
     const key = newKey();
     hub.receive(0, merged(key, 2, [entry(0)]));
@@ -246,7 +246,7 @@ describe('a death', () => {
     hub.close();
   });
 
-  test('of a rank that has contributed fails the key at once', () => {
+  test('the end of a rank that has contributed fails the key at once', () => {
     const { hub, sent } = testHub(2);
     const key = newKey(5);
     hub.receive(0, merged(key, 4, [entry(0), entry(1)]));
@@ -257,7 +257,7 @@ describe('a death', () => {
     hub.close();
   });
 
-  test('of a host fails what it takes part in', () => {
+  test('the loss of a host fails every key and communicator that it takes part in', () => {
     const { hub, sent } = testHub(2);
     const [live, pending] = [newKey(), newKey(1)];
     for (const host of [0, 1]) hub.receive(host, merged(live, 4, [entry(2 * host), entry(2 * host + 1)]));
@@ -275,7 +275,7 @@ describe('a death', () => {
     hub.close();
   });
 
-  test('in a live communicator reaches the other hosts, its later rounds too', () => {
+  test('the death of a rank reaches the other hosts and fails later rounds', () => {
     const { hub, sent } = testHub(3);
     const key = newKey();
     for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
@@ -296,7 +296,7 @@ describe('a death', () => {
     hub.close();
   });
 
-  test('with status 0 is passed on as such, and the communicator lives until all have left', () => {
+  test('an exit with status 0 is reported as such, and the communicator lives until all have left', () => {
     const { hub, sent } = testHub(2);
     const key = newKey();
     for (const host of [0, 1]) hub.receive(host, merged(key, 4, [entry(2 * host), entry(2 * host + 1)]));
@@ -332,13 +332,13 @@ function withWaiter() {
   return { hub, sent, key, waits, ...rest };
 }
 
-describe('a rank that is gone while others go on', () => {
+describe('a rank that is gone while others continue', () => {
   const invalidUsage = { rank: 3, result: NcclResult.invalidUsage };
 
   test.each([
-    ['in order, of a host that others have left, too', ALL_RANKS, LeftHow.finalized, 'rank 3 (node1)'],
-    ['in order, alone', 3, LeftHow.finalized, 'rank 3 (node1, pid 1003)'],
-  ])('%s, is told to hosts whose ranks wait for it, whichever comes first', (_, rank, how, sentence) => {
+    ['in order together with its host', ALL_RANKS, LeftHow.finalized, 'rank 3 (node1)'],
+    ['in order alone', 3, LeftHow.finalized, 'rank 3 (node1, pid 1003)'],
+  ])('hosts whose ranks wait learn that a rank left %s', (_, rank, how, sentence) => {
     for (const first of ['wait', 'leave']) {
       const { hub, sent, key, waits } = withWaiter();
       const leaves = (): void => hub.receive(1, left(key, rank, how, sentence));
@@ -349,7 +349,7 @@ describe('a rank that is gone while others go on', () => {
     }
   });
 
-  test('because it aborted, is told to hosts whose ranks wait for it, and to no others', () => {
+  test('hosts whose ranks wait learn that a rank aborted, and other hosts do not', () => {
     const { hub, sent, key, waits } = withWaiter();
     hub.receive(1, left(key, 3, LeftHow.abortedAlone, 'rank 3 aborted the communicator'));
     expect(sent).toEqual([]);
@@ -360,7 +360,7 @@ describe('a rank that is gone while others go on', () => {
     hub.close();
   });
 
-  test('fails the rounds that need it, now or later', () => {
+  test('a rank that aborted fails current and later rounds that need it', () => {
     const { hub, sent, key } = withWaiter();
     const round = { ...key, round: SPLIT_ROUND };
     hub.receive(0, merged(round, 6, [entry(0), entry(1)]));
@@ -374,8 +374,8 @@ describe('a rank that is gone while others go on', () => {
   });
 });
 
-describe('calls that do not fit together', () => {
-  test('of ranks that wait on different hosts end the communicator everywhere', () => {
+describe('mismatched calls', () => {
+  test('mismatched calls of waiting ranks end the communicator on every host', () => {
     const { hub, sent } = testHub(3);
     const key = newKey();
     for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
@@ -393,7 +393,7 @@ describe('calls that do not fit together', () => {
     hub.close();
   });
 
-  test('a split that ranks of another host have finalized fails, whichever comes first', () => {
+  test('a split fails when ranks of another host have finalized', () => {
     for (const first of ['split', 'finalize']) {
       const { hub, sent } = testHub(2);
       const key = newKey();
@@ -416,7 +416,7 @@ describe('calls that do not fit together', () => {
     }
   });
 
-  test('a split that all have begun before they finalized completes', () => {
+  test('a split completes if all ranks began it before they finalized', () => {
     const { hub, sent } = testHub(2);
     const key = newKey();
     const round = { ...key, round: SPLIT_ROUND };
@@ -434,7 +434,7 @@ describe('a message', () => {
   test.each([
     ['before', [1, 0]],
     ['after', [0, 1]],
-  ] as const)('that is posted %s it is wanted arrives once', (_, order) => {
+  ] as const)('a message that is posted %s its request arrives once', (_, order) => {
     const { hub, sent } = testHub(2);
     const posted = message('hello');
     const steps = [
@@ -452,7 +452,7 @@ describe('a message', () => {
     hub.close();
   });
 
-  test('comes in the order of posting', () => {
+  test('messages arrive in the order of posting', () => {
     const { hub, sent } = testHub(2);
     const first = message('1');
     for (const bytes of ['1', '2', '3']) {
@@ -469,7 +469,7 @@ describe('a message', () => {
   });
 });
 
-test('who is late is named, with the host where it can be told', async () => {
+test('the hub reports late ranks with their hosts if it knows them', async () => {
   const { hub, events } = testHub(2, { lateAfterMs: 20 });
   hub.receive(0, merged(newKey(), 4, [entry(0), entry(1)]));
   hub.receive(1, merged(newKey(4), 3, [{ ...entry(2), jobRank: 3 }]));

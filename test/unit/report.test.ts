@@ -72,7 +72,7 @@ function prefixed(bytes: Uint8Array, prefix: string, atLineStart: boolean): Buff
   return Buffer.from(batch.take());
 }
 
-describe('prefixes', () => {
+describe('tags of output lines', () => {
   test.each<[string, string, boolean, string]>([
     ['a\n', '[0] ', true, '[0] a\n'],
     ['a\nb\n', '[0] ', true, '[0] a\n[0] b\n'],
@@ -83,11 +83,11 @@ describe('prefixes', () => {
     ['a\nb\n', '', true, 'a\nb\n'],
     ['', '[0] ', true, ''],
     ['$& $1 é\n', '[0] ', true, '[0] $& $1 é\n'],
-  ])('%j', (text, prefix, atLineStart, expected) => {
+  ])('Batch inserts the tag before each line of %j', (text, prefix, atLineStart, expected) => {
     expect(prefixed(Buffer.from(text), prefix, atLineStart).toString()).toBe(expected);
   });
 
-  test('bytes that are no text stay as they are', () => {
+  test('arbitrary bytes stay unchanged behind the tag', () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
     const whole = Array.from(prefixed(bytes, '[0] ', true));
     expect(whole.filter((_, index) => index >= 4 && (index < 15 || index >= 19))).toEqual(Array.from(bytes));
@@ -95,7 +95,7 @@ describe('prefixes', () => {
 });
 
 describe("ranks' output", () => {
-  test('one rank: as it is', async () => {
+  test('the output of a single rank passes unchanged', async () => {
     const { reporter, seen } = rig(1);
     await reporter.output(chunk(0, 'a\nb'));
     await reporter.output(chunk(0, 'error\n', 'stderr'));
@@ -109,13 +109,13 @@ describe("ranks' output", () => {
     ['rank', 1, '[1] a\n'],
     ['host', 2, '[1@node1] a\n'],
     ['none', 2, 'a\n'],
-  ])('tags: %s with %i ranks', async (tagOutput, ranks, expected) => {
+  ])('--tag-output=%s gives the right tag with %i ranks', async (tagOutput, ranks, expected) => {
     const { reporter, seen } = rig(ranks, { tagOutput });
     await reporter.output(chunk(1, 'a\n'));
     expect(seen.stdout).toBe(expected);
   });
 
-  test("with --json stdout is the result's", async () => {
+  test('--json reserves stdout for the result', async () => {
     const { reporter, seen, streams } = rig(2, { stdoutTaken: true });
     const both = composeReporters([reporter, new JsonResultReporter(streams.stdout)]);
     await both.output(chunk(1, 'a\n'));
@@ -124,7 +124,7 @@ describe("ranks' output", () => {
     expect(JSON.parse(seen.stdout)).toMatchObject({ schemaVersion: 1, ok: true });
   });
 
-  test('a long line in pieces stays whole', async () => {
+  test('a long line that arrives in pieces stays in one line', async () => {
     const { reporter, seen } = rig(2);
     const taken = [chunk(0, 'long'), chunk(1, 'x\n'), chunk(0, 'er'), chunk(1, 'y\n'), chunk(0, 'line\nz\n')].map(
       (piece) => reporter.output(piece),
@@ -134,7 +134,7 @@ describe("ranks' output", () => {
     expect(seen.stdout).toBe('[0] longerline\n[0] z\n[1] x\n[1] y\n');
   });
 
-  test('the last line without a newline gets one when others wait', async () => {
+  test('an unfinished last line gets a newline when other output waits', async () => {
     const { reporter, seen, exited } = rig(2);
     await Promise.all([reporter.output(chunk(0, 'end')), reporter.output(chunk(1, 'x\n'))]);
     expect(seen.stdout).toBe('[0] end');
@@ -144,21 +144,21 @@ describe("ranks' output", () => {
     expect(seen.stdout).toBe('[0] end\n[1] x\n[1] y\n');
   });
 
-  test("a rank's stdout and stderr do not cut each other's lines", async () => {
+  test("stdout and stderr of a rank do not break each other's lines", async () => {
     const { reporter, seen } = rig(2, { stdoutTaken: true });
     const pieces = [chunk(0, 'long'), chunk(0, 'error\n', 'stderr'), chunk(0, 'er\n')];
     await Promise.all(pieces.map((piece) => reporter.output(piece)));
     expect(seen.stderr).toBe('[0] longer\n[0] error\n');
   });
 
-  test('nothing that is held is lost at the end, whose line ever is open', async () => {
+  test('held output appears at the end, whichever line is unfinished', async () => {
     const { reporter, seen } = rig(3);
     await Promise.all([chunk(0, 'a'), chunk(1, 'b'), chunk(2, 'c\n')].map((piece) => reporter.output(piece)));
     await reporter.result(result([]));
     expect(seen.stdout).toBe('[0] a\n[1] b\n[2] c\n');
   });
 
-  test('a rank that stalls in a line does not stop the others for ever', async () => {
+  test('a rank that stalls inside a line delays the others for a limited time', async () => {
     const { reporter, seen, streams } = rig(2);
     await Promise.all([reporter.output(chunk(0, 'prompt: ')), reporter.output(chunk(1, 'x\n'))]);
     await expect.poll(() => seen.stdout).toBe('[0] prompt: \n[1] x\n');
@@ -167,7 +167,7 @@ describe("ranks' output", () => {
     expect(seen.stdout).toBe('[0] prompt: \n[1] x\n[0] answer\n');
   });
 
-  test('what is held beyond 16 MiB waits', async () => {
+  test('output beyond the 16 MiB that are held waits', async () => {
     const { reporter } = rig(2);
     void reporter.output(chunk(0, 'open'));
     const half = `${'x'.repeat(9 * 1024 * 1024)}\n`;
@@ -180,7 +180,7 @@ describe("ranks' output", () => {
     await second;
   });
 
-  test('our lines begin at the start of a line', async () => {
+  test('messages of the launcher begin on a new line', async () => {
     const { reporter, seen, streams } = rig(1);
     await reporter.output(chunk(0, 'no newline', 'stderr'));
     reporter.event({ time: 0, type: 'notice', message: 'hear' });
@@ -190,7 +190,7 @@ describe("ranks' output", () => {
 });
 
 describe('a slow or lost reader', () => {
-  test('output() resolves when the system has the bytes', async () => {
+  test('output() resolves when the system has taken the bytes', async () => {
     const taken: string[] = [];
     const stalled: (() => void)[] = [];
     const slow = new Writable({
@@ -214,7 +214,7 @@ describe('a slow or lost reader', () => {
     ]);
   });
 
-  test('a closed pipe is SIGPIPE, for all that waits and all that comes', async () => {
+  test('a closed pipe fails waiting and later writes with SIGPIPE', async () => {
     const reader = spawn('true', { stdio: ['pipe', 'ignore', 'ignore'] });
     await once(reader, 'exit');
     const stdin: Writable = reader.stdin;
@@ -227,7 +227,7 @@ describe('a slow or lost reader', () => {
     await writer.flush();
   });
 
-  test('a pipe that is full does not stop the event loop', async () => {
+  test('a full pipe does not block the event loop', async () => {
     const reader = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
     await once(reader, 'spawn');
     reader.kill('SIGSTOP');
@@ -243,7 +243,7 @@ describe('a slow or lost reader', () => {
   });
 });
 
-describe('what people read at a failure', () => {
+describe('the text of a failure', () => {
   const died: Failure = {
     type: 'rank-signal',
     host: 'node1',
@@ -254,7 +254,7 @@ describe('what people read at a failure', () => {
     stderrTail: [],
   };
 
-  test('the primary failure at once, what followed at the end', async () => {
+  test('the primary failure appears at once, and the ended ranks at the end', async () => {
     const { reporter, seen, streams } = rig(4);
     reporter.event({ time: 0, type: 'failure', failure: died, primary: true });
     await streams.stderr.flush();
@@ -267,7 +267,7 @@ describe('what people read at a failure', () => {
     expect(seen.stderr).toBe('ncclrun: 3 other ranks were ended because of it: 0-1,3\n');
   });
 
-  test('without an event before, the result tells all', async () => {
+  test('the result prints every failure that no event reported before', async () => {
     const { reporter, seen } = rig(4);
     const exit: Failure = {
       type: 'rank-exit',
@@ -289,7 +289,7 @@ describe('what people read at a failure', () => {
     expect(seen.stdout).toBe('');
   });
 
-  test('what every rank met is told once', async () => {
+  test('equal failures of several ranks are printed once', async () => {
     const { reporter, seen } = rig(4);
     const spawn = { type: 'spawn', host: 'n', program: 'p', cause: 'not-found', errno: 'ENOENT', remedy: 'r' } as const;
     const exit = { type: 'rank-exit', host: 'n', pid: 1, exitCode: 3, outOfMemory: false, stderrTail: [] } as const;
@@ -310,7 +310,7 @@ describe('what people read at a failure', () => {
     ]);
   });
 
-  test('a broken pipe ends quietly', async () => {
+  test('a broken pipe prints nothing', async () => {
     const { reporter, seen } = rig(4);
     const failure: Failure = { type: 'interrupt', signal: 'SIGPIPE' };
     reporter.event({ time: 0, type: 'failure', failure, primary: true });
@@ -318,7 +318,7 @@ describe('what people read at a failure', () => {
     expect(seen.stderr).toBe('');
   });
 
-  test('a timeout says which ranks were still there', async () => {
+  test('a timeout lists the ranks that were still running', async () => {
     const { reporter, seen } = rig(4);
     await reporter.result(result([{ type: 'timeout', seconds: 3 }], [2, 3]));
     expect(seen.stderr).toContain('the job did not end within 3 s');
@@ -326,7 +326,7 @@ describe('what people read at a failure', () => {
   });
 });
 
-test('verbose tells of hosts, ranks and phases', async () => {
+test('--verbose prints hosts, ranks and phases', async () => {
   const { reporter, seen, streams } = rig(2, { verbose: true });
   reporter.event({ time: 0, type: 'host-up', host: 'node1', cores: 4, gpus: 0, pid: 9 });
   reporter.event({ time: 0, type: 'rank-exited', rank: 1, host: 'node1', exitCode: null, signal: 'SIGTERM' });
@@ -346,10 +346,10 @@ test('verbose tells of hosts, ranks and phases', async () => {
   );
 });
 
-describe('files', () => {
+describe('result and event files', () => {
   const directory = mkdtempSync(join(tmpdir(), 'ncclrun-report-'));
 
-  test('--report holds the result, and nothing of an earlier job', async () => {
+  test('--report writes the result in place of an earlier one', async () => {
     const path = join(directory, 'report.json');
     closeSync(openSync(path, 'w'));
     const reporter = await ResultFileReporter.open(path);
@@ -357,7 +357,7 @@ describe('files', () => {
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(result([]));
   });
 
-  test("--events holds one object per line, each with its schema's version", async () => {
+  test('--events writes one object per line with its schema version', async () => {
     const path = join(directory, 'events.jsonl');
     const reporter = await EventsReporter.open(path);
     reporter.event({ time: 5, type: 'phase', phase: 'run' });
@@ -370,7 +370,7 @@ describe('files', () => {
     ]);
   });
 
-  test('a file that cannot be opened is told before the job', async () => {
+  test('a file that cannot be opened is reported before the job', async () => {
     await expect(EventsReporter.open(directory)).rejects.toThrow('EISDIR');
     await expect(ResultFileReporter.open(join(directory, 'no', 'where'))).rejects.toThrow('ENOENT');
   });
@@ -385,7 +385,7 @@ test.each<[boolean, Record<string, string>, boolean]>([
   [false, { FORCE_COLOR: '1' }, true],
   [true, { FORCE_COLOR: '0' }, false],
   [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, true],
-])('terminal %s, %o: colour %s', (isTerminal, environment, expected) => {
+])('terminal %s with environment %o gives colour %s', (isTerminal, environment, expected) => {
   expect(wantsColour(isTerminal, environment)).toBe(expected);
 });
 
@@ -394,12 +394,12 @@ test.each<[number[], string]>([
   [[3], '3'],
   [[0, 1, 2], '0-2'],
   [[0, 1, 3, 5, 6], '0-1,3,5-6'],
-])('%o is %s', (numbers, text) => {
+])('ranges() prints %o as "%s"', (numbers, text) => {
   expect(ranges(numbers)).toBe(text);
 });
 
 describe('a line typed at the terminal', () => {
-  test('ends the prompt before it: what comes next begins a line', async () => {
+  test('the typed newline ends the prompt, and the next output begins a line', async () => {
     const { reporter, streams, seen } = rig(2, {}, true);
     await reporter.output(chunk(0, 'name? '));
     const other = reporter.output(chunk(1, 'waits\n'));
@@ -409,7 +409,7 @@ describe('a line typed at the terminal', () => {
     expect(seen.stdout).toBe('[0] name? [1] waits\n[0] hello bob\n'); // the terminal itself shows the newline
   });
 
-  test('is not in a file, where the prompt goes on', async () => {
+  test('a prompt in a file continues in its line', async () => {
     const { reporter, streams, seen } = rig(2);
     await reporter.output(chunk(0, 'name? '));
     reporter.typed();

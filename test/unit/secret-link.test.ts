@@ -34,7 +34,7 @@ async function answerTo(invitation: Invitation, identity: string): Promise<Frame
   });
 }
 
-it('carries frames both ways, and keeps what each connection says from who learns the key later', async () => {
+it('the link carries frames in both directions and has forward secrecy', async () => {
   const { callers, invitation } = await serve('h1', 'h2');
   expect((await answerTo(invitation, 'h2')).kind).toBe(FrameKind.heartbeat);
   expect(callers).toEqual(['h2']);
@@ -43,13 +43,13 @@ it('carries frames both ways, and keeps what each connection says from who learn
   expect(socket.getCipher().standardName).toBe('TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256');
 });
 
-it('takes the address that answers', async () => {
+it('the caller connects to the address that answers', async () => {
   const { invitation } = await serve('h1');
   const addresses = ['127.0.0.2', '::1', '127.0.0.1'];
   expect((await answerTo({ ...invitation, addresses }, 'h1')).kind).toBe(FrameKind.heartbeat);
 });
 
-it('calls nobody else once an address has answered', async () => {
+it('the caller stops trying other addresses once one has answered', async () => {
   const { invitation } = await serve('h1');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   closers.push(() => vi.useRealTimers());
@@ -64,22 +64,22 @@ it('calls nobody else once an address has answered', async () => {
 
 it.each<[string, (invitation: Invitation) => Invitation, string]>([
   ['another key', (one) => ({ ...one, secret: randomBytes(32).toString('base64') }), 'h1'],
-  ['no host of the job', (one) => one, 'h9'],
-  ['nobody', (one) => one, ''],
-])('hangs up on %s', async (_, change, identity) => {
+  ['an unknown identity', (one) => one, 'h9'],
+  ['an empty identity', (one) => one, ''],
+])('the server rejects a caller with %s', async (_, change, identity) => {
   const { callers, invitation } = await serve('h1');
   await expect(answerTo(change(invitation), identity)).rejects.toThrow();
   expect(callers).toEqual([]);
 });
 
-it('lets each host call once', async () => {
+it('the server accepts each host once', async () => {
   const { callers, invitation } = await serve('h1');
   await answerTo(invitation, 'h1');
   await expect(answerTo(invitation, 'h1')).rejects.toThrow();
   expect(callers).toEqual(['h1']);
 });
 
-it('outlives strangers that speak no TLS', async () => {
+it('the server survives strangers that do not speak TLS', async () => {
   const { invitation } = await serve('h1');
   for (const bytes of ['GET / HTTP/1.1\r\n\r\n', Buffer.alloc(70_000, 0xff), randomBytes(5000)]) {
     const socket = connect(invitation.port, '127.0.0.1');
@@ -93,7 +93,7 @@ it('outlives strangers that speak no TLS', async () => {
   expect((await answerTo(invitation, 'h1')).kind).toBe(FrameKind.heartbeat);
 });
 
-it('says which addresses were tried', async () => {
+it('the failure lists the addresses tried', async () => {
   const { invitation } = await serve('h1');
   const nobody = { ...invitation, addresses: ['127.0.0.1'], port: 1 };
   await expect(call(nobody, 'h1', { limitMs: SOON_MS })).rejects.toThrow(/port 1: 127\.0\.0\.1: .*ECONNREFUSED/);

@@ -33,27 +33,27 @@ async function survives(moment: Moment, { name, bytes }: Attack, hangsUp = false
   expect(sentence.length, what).toBeLessThan(500);
 }
 
-describe.each(moments)('while it is %s', (moment) => {
-  it.each(frameKinds)('%s', async (_name, kind: FrameKind) => {
+describe.each(moments)('while the job is %s', (moment) => {
+  it.each(frameKinds)('the launcher survives or blames frames of kind %s', async (_name, kind: FrameKind) => {
     for (const attack of framesOf(kind)) await survives(moment, attack);
   });
 
-  it.each(noFrames)('$name', async (attack) => {
+  it.each(noFrames)('the launcher survives or blames $name', async (attack) => {
     await survives(moment, attack);
   });
 });
 
-describe('in place of a message that may come', () => {
-  it.each(agentMessages)('%s, once and again, of what is not its own', async (name, bytes) => {
+describe('in place of an expected message', () => {
+  it.each(agentMessages)('the launcher survives or blames foreign %s, once or twice', async (name, bytes) => {
     await survives('running', { name, bytes });
     await survives('running', { name, bytes: Buffer.concat([bytes, bytes]) });
   });
 
-  it.each(agentMessages)('%s with a payload of every other length', async (_name, bytes) => {
+  it.each(agentMessages)('the launcher survives or blames %s of any wrong length', async (_name, bytes) => {
     for (const attack of lengths(bytes)) await survives('running', attack);
   });
 
-  it.each(agentMessages)('%s cut at every byte', async (_name, bytes) => {
+  it.each(agentMessages)('the launcher survives or blames %s truncated at any byte', async (_name, bytes) => {
     for (const attack of cuts(bytes)) await survives('running', attack, true);
   });
 });
@@ -61,12 +61,12 @@ describe('in place of a message that may come', () => {
 it.each<[string, Partial<AgentHello>]>([
   ['of another job', { jobId: 'deadbeef0000' }],
   ['of another version', { version: '0.0.0' }],
-])('a hello %s', async (name, changes) => {
+])('the launcher names a host whose hello is %s', async (name, changes) => {
   const { result } = await attackedJob('connecting', (host) => host.hello(changes));
   expect(result, name).toMatchObject({ ok: false, failures: [{ type: 'agent', host: 'h1' }] });
 });
 
-it('an agent that says falsely that its ranks are ended is not used again', async () => {
+it('a restart replaces an agent that falsely reports its ranks as ended', async () => {
   const ended = encodeFrame(makeFrame(FrameKind.ended));
   const { result, started } = await attackedJob('running', (agent) => agent.arrive(ended), ['--max-restarts', '1']);
   expect({ restarts: result.restarts, ok: result.ok }).toEqual({ restarts: 1, ok: true });

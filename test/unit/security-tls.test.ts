@@ -130,7 +130,7 @@ async function recorded(): Promise<Buffer> {
   return relay.said();
 }
 
-it('an agent’s own words, repeated to the same port and to that of another job', async () => {
+it("a replay of an agent's bytes opens no link at its own port or at that of another job", async () => {
   const relay = await between(port.invitation.port, same);
   await speak({ ...port.invitation, port: relay.port });
   await heard(1);
@@ -143,14 +143,14 @@ it('an agent’s own words, repeated to the same port and to that of another job
   expect(port.callers).toEqual([]);
 });
 
-it('an agent’s own words, cut at every byte', async () => {
+it("an agent's bytes truncated at any point open no link", async () => {
   const words = await recorded();
   for (let length = 0; length < words.length; length++) await stranger(words.subarray(0, length));
   expect({ callers: port.callers, frames: port.frames }).toEqual({ callers: [], frames: [] });
   expect(await speak(port.invitation)).not.toBeNull();
 });
 
-it('an agent’s words, of which somebody on the way changes one bit', async () => {
+it("an agent's bytes with any flipped bit deliver no frame", async () => {
   const length = (await recorded()).length;
   for (let at = 0; at < length; at += 1) {
     port = await open();
@@ -169,13 +169,13 @@ it('an agent’s words, of which somebody on the way changes one bit', async () 
   }
 });
 
-it.each(noFrames)('a stranger says $name', async ({ bytes }) => {
+it.each(noFrames)('a stranger that sends $name opens no link', async ({ bytes }) => {
   await stranger(bytes);
   expect(port.callers).toEqual([]);
   expect(await speak(port.invitation)).not.toBeNull();
 });
 
-it('strangers knock, say nothing and stay', async () => {
+it('an agent connects while many silent strangers are connected', async () => {
   const knocking = Array.from({ length: KNOCKERS }, () => connect(port.invitation.port, '127.0.0.1'));
   for (const socket of knocking) closers.push(() => socket.destroy());
   await Promise.all(knocking.map((socket) => once(socket, 'connect')));
@@ -183,7 +183,7 @@ it('strangers knock, say nothing and stay', async () => {
   await heard(1);
 });
 
-it('who has the key says what is no frame: that link ends with a sentence', async () => {
+it('a caller with the key that sends no frame loses its link with a message', async () => {
   const socket = await call(port.invitation, HOST, { limitMs: SOON_MS });
   closers.push(() => socket.destroy());
   socket.on('error', () => undefined);

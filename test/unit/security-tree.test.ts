@@ -32,14 +32,14 @@ const sound = [
   branchFrame(new Uint8Array(0)),
 ];
 const unsound: readonly (readonly [string, Frame])[] = [
-  ['more branches than bytes', branchFrame(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))],
-  ['a branch twice', addressed(1, 1)],
-  ['a branch many times', addressed(...Array.from({ length: 100_000 }, () => 0))],
+  ['more child agents than bytes', branchFrame(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))],
+  ['a child agent twice', addressed(1, 1)],
+  ['a child agent many times', addressed(...Array.from({ length: 100_000 }, () => 0))],
   ['no frame', branchFrame(Buffer.from([0, 0, 0, 0, 0, 0, 0, 0]))],
-  ['two frames as one', branchFrame(blockOf(Buffer.concat([encodeFrame(inner), encodeFrame(inner)])))],
+  ['two frames in place of one', branchFrame(blockOf(Buffer.concat([encodeFrame(inner), encodeFrame(inner)])))],
   ['half a frame', branchFrame(blockOf(encodeFrame(inner).subarray(0, 20)))],
   ['a frame of no kind', branchFrame(blockOf(Buffer.from([0, 0, 0, 0, 1, 0xee, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])))],
-  ['a word that there is not', branchFrame(passed, 99)],
+  ['an unknown word', branchFrame(passed, 99)],
 ];
 
 function blockOf(bytes: Uint8Array): Uint8Array {
@@ -73,7 +73,7 @@ function hear(frame: Frame): void {
   expect(uplink.receive(frame)).toBe(true);
 }
 
-describe('the launcher, told by h1, which reaches h3 and h5', () => {
+describe('the launcher behind whose host h1 are h3 and h5', () => {
   let tree: PlayedTree;
   const lost = (): string[] => [...tree.hosts].flatMap(([name, { closed }]) => (closed === undefined ? [] : [name]));
   beforeEach(async () => {
@@ -85,17 +85,17 @@ describe('the launcher, told by h1, which reaches h3 and h5', () => {
     for (let turns = 0; turns < 3; turns++) await turn();
   };
 
-  it('what makes sense', async () => {
+  it('the launcher loses no host over valid frames of h1', async () => {
     for (const frame of sound) await say(frame);
     expect(lost()).toEqual([]);
   });
 
-  it.each(unsound)('%s', async (_name, frame) => {
+  it.each(unsound)('the launcher loses h1, h3 and h5 after h1 sends %s', async (_name, frame) => {
     await say(frame);
     expect(lost()).toEqual(['h1', 'h3', 'h5']);
   });
 
-  it('any other', async () => {
+  it('the launcher keeps the other hosts after any other frame of h1', async () => {
     for (const frame of attacks()) {
       await say(frame);
       for (const name of ['h2', 'h4']) expect(tree.hosts.get(name)?.closed, name).toBeUndefined();
@@ -104,15 +104,15 @@ describe('the launcher, told by h1, which reaches h3 and h5', () => {
 });
 
 describe('an agent', () => {
-  it('told what makes sense, of branches that it does not have', () => {
+  it('the agent ignores valid frames for child agents that it does not have', () => {
     for (const frame of sound) hear(frame);
   });
 
-  it.each(unsound)('told of %s', (_name, frame) => {
+  it.each(unsound)('the agent throws a ProtocolError after %s', (_name, frame) => {
     expect(() => hear(frame)).toThrow(ProtocolError);
   });
 
-  it('told anything else', () => {
+  it('the agent ignores any other frame or throws a ProtocolError', () => {
     for (const frame of attacks()) {
       try {
         hear(frame);

@@ -31,7 +31,7 @@ function joined(xml: string, busIds: readonly string[], device: PlannedPeer['dev
   };
 }
 
-it('each part of a GPU is a GPU, for plans and pictures', () => {
+it('each part of a GPU counts as a GPU in plans and pictures', () => {
   expect(gpusIn(PARTS)).toBe(4);
   const text = shown(PARTS);
   expect(text).toContain('4 GPUs (sm 107)');
@@ -40,7 +40,7 @@ it('each part of a GPU is a GPU, for plans and pictures', () => {
   expect(shown(TWINS)).toContain('2 GPUs (sm 110)');
 });
 
-it('ranks on parts of GPUs get a plan, on both devices, and one rank more is a duplicate', () => {
+it('ranks on parts of GPUs get a plan, and one rank more is a duplicate', () => {
   const addresses = ['81000', '81000', '181000', '181000'];
   for (const device of ['cuda', 'host'] as const) {
     const plan = new Planner(null).plan(joined(PARTS, addresses, device), true);
@@ -53,7 +53,7 @@ it('ranks on parts of GPUs get a plan, on both devices, and one rank more is a d
   validatePlan(new Planner(null).plan(joined(TWINS, ['0', '0'], 'cuda'), true));
 });
 
-it('a file without kinds and numbers is shown, planned and completed by what is detected', () => {
+it('a file without device kinds is shown, planned and completed by detection', () => {
   const text = shown(TEMPLATE);
   expect(text).toContain('2 GPUs (sm unknown)');
   expect(text).toContain('0000:20:00.0');
@@ -71,7 +71,7 @@ it('a file without kinds and numbers is shown, planned and completed by what is 
   expect(elementsOf(fused, 'cpu').map(({ attributes }) => attributes.get('arch'))).toEqual(['x86_64', 'x86_64']);
 });
 
-it('detected parts of a GPU and GPUs of one address keep their ranks in a file', () => {
+it('parts of a GPU and GPUs of one address keep their ranks in a file', () => {
   for (const xml of [PARTS, TWINS]) {
     const ranks = [...everyElement(fuse(read(xml), read(xml)))].flatMap((one) =>
       elementsOf(one, 'gpu').map(({ attributes }) => attributes.get('rank')),
@@ -80,13 +80,13 @@ it('detected parts of a GPU and GPUs of one address keep their ranks in a file',
   }
 });
 
-it('a dump of two hosts is refused with what it describes', () => {
+it('a dump of two hosts is rejected with the number of hosts', () => {
   expect(() => read(TWO_HOSTS)).toThrow(
     'file.xml:5:3: <cpu>: host_hash="0xaa02", and "0xaa01" before: the file describes 2 hosts, a topology describes one',
   );
 });
 
-it('a file that another host wrote is of the host that it is fused with', () => {
+it('a file of another host takes the host hash of the detected topology', () => {
   const file = read('<system version="1"><cpu numaid="0" host_hash="0x1" arch="arm64"/></system>');
   const detected = read(
     '<system version="1"><cpu numaid="0" host_hash="0x2"/><cpu numaid="1" host_hash="0x2"><pci busid="1:0"><gpu/></pci></cpu></system>',

@@ -57,14 +57,14 @@ describe.each([
   const last = size - 1;
   const others = Array.from({ length: last }, (__, rank) => rank);
 
-  test('completes without the ranks that are left out', async () => {
+  test('the shrink completes without the excluded ranks', async () => {
     using agents = testAgents(hosts);
     const world = await join(agents, size);
     const answers = await Promise.all(world.shrink(others, () => [last]));
     expect(answers.map(place)).toEqual(others.map((rank) => `${rank} of ${last}`));
   });
 
-  test('completes where a rank that is left out has broken the communicator, before or meanwhile', async () => {
+  test('the shrink completes when an excluded rank breaks the communicator before or during it', async () => {
     for (const first of ['leaves', 'shrinks'] as const) {
       using agents = testAgents(hosts);
       const world = await join(agents, size);
@@ -80,7 +80,7 @@ describe.each([
     }
   });
 
-  test('that leaves out whoever is gone completes where nobody is', async () => {
+  test('a shrink that excludes dead ranks completes when no rank is dead', async () => {
     using agents = testAgents(hosts);
     const world = await join(agents, size);
     const all = [...others, last];
@@ -89,7 +89,7 @@ describe.each([
   });
 
   test.each(size > 2 ? [size] : [])(
-    'of %i ranks fails where one names who is left out, and another does not',
+    'the shrink of %i ranks fails when one rank names the excluded ranks and another does not',
     async () => {
       using agents = testAgents(hosts);
       const world = await join(agents, size);
@@ -99,7 +99,7 @@ describe.each([
   );
 
   test.each(size > 2 ? [size] : [])(
-    'of %i ranks fails for all where these do not leave out the same, and the next one may agree',
+    'the shrink of %i ranks fails when the excluded ranks differ, and the next one may succeed',
     async () => {
       using agents = testAgents(hosts);
       const world = await join(agents, size);
@@ -117,27 +117,22 @@ describe.each([
     },
   );
 
-  test.each(size > 2 ? ['before', 'meanwhile'] : [])(
-    'that needs a rank which has aborted the communicator %s fails',
-    async (when) => {
-      using agents = testAgents(hosts);
-      const world = await join(agents, size);
-      const aborts = async (): Promise<void> => {
-        world.clients[0]?.leave(world.key, 0, LeftHow.aborted, 'no longer needed');
-        await Promise.all(world.clients.slice(1).map((client) => client.nextAbort()));
-      };
-      if (when === 'before') await aborts();
-      const answers = world.shrink(others.slice(1), () => [last]);
-      if (when === 'meanwhile') await aborts();
-      for (const frame of await Promise.all(answers)) {
-        expect(refusal(frame).sentence).toMatch(
-          /^rank 0 \(node0, pid \d+\) aborted the communicator: no longer needed$/,
-        );
-      }
-    },
-  );
+  test.each(size > 2 ? ['before', 'during'] : [])('a shrink fails if a needed rank aborts %s it', async (when) => {
+    using agents = testAgents(hosts);
+    const world = await join(agents, size);
+    const aborts = async (): Promise<void> => {
+      world.clients[0]?.leave(world.key, 0, LeftHow.aborted, 'no longer needed');
+      await Promise.all(world.clients.slice(1).map((client) => client.nextAbort()));
+    };
+    if (when === 'before') await aborts();
+    const answers = world.shrink(others.slice(1), () => [last]);
+    if (when === 'during') await aborts();
+    for (const frame of await Promise.all(answers)) {
+      expect(refusal(frame).sentence).toMatch(/^rank 0 \(node0, pid \d+\) aborted the communicator: no longer needed$/);
+    }
+  });
 
-  test('of one that a rank revoked goes on, while its splits fail', async () => {
+  test('a revoked communicator still shrinks, and its splits fail', async () => {
     using agents = testAgents(hosts);
     const world = await join(agents, size);
     const split = world.clients[last]?.split({ ...world.key, round: SPLIT_ROUND }, size, last, 0, 0);
@@ -151,7 +146,7 @@ describe.each([
     expect(answers.map(place)).toEqual([...others, last].map((rank) => `${rank} of ${size}`));
   });
 
-  test('with ranks that an earlier one left out is refused', async () => {
+  test('a shrink that needs a rank excluded before is rejected', async () => {
     using agents = testAgents(hosts);
     const world = await join(agents, size);
     await Promise.all(world.shrink(others, () => [last]));
@@ -162,7 +157,7 @@ describe.each([
   });
 });
 
-test('what cannot be left out is refused by the agent', async () => {
+test('the agent rejects invalid lists of excluded ranks', async () => {
   using agents = testAgents(1);
   const world = await join(agents, 2);
   for (const wrong of [[0], [2], [1, 1]]) {
@@ -175,7 +170,7 @@ test('what cannot be left out is refused by the agent', async () => {
   expect.assertions(4);
 });
 
-test('a shrink fails where ranks leave out many, and not the same', async () => {
+test('a shrink fails when long lists of excluded ranks differ', async () => {
   using agents = testAgents(7);
   const world = await join(agents, 14);
   const many = [2, 3, 4, 5, 6, 7, 8, 9];

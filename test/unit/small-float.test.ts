@@ -8,7 +8,7 @@ const bfloat16 = { significandBits: 8, exponentBits: 8 };
 const e4m3 = { significandBits: 4, exponentBits: 4 };
 const e5m2 = { significandBits: 3, exponentBits: 5 };
 
-test('rounds as Float16Array does, for every number that it has and what lies between two', () => {
+test('smallFloatBits rounds like Float16Array', () => {
   const bits = Uint16Array.from({ length: 0x7c00 }, (_, index) => index);
   const numbers = new Float16Array(bits.buffer);
   const random = seededRandom(7);
@@ -63,6 +63,6 @@ const known: readonly (readonly [string, FloatFormat, readonly (readonly [number
   ],
 ];
 
-test.each(known)('%s', (_, format, pairs) => {
+test.each(known)('smallFloatBits encodes known values of %s', (_, format, pairs) => {
   expect(pairs.map(([value]) => [value, smallFloatBits(value, format)])).toEqual(pairs);
 });

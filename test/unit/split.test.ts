@@ -23,7 +23,7 @@ function place(payload: Uint8Array): { readonly key: Key; readonly size: number;
 describe('the parts of a communicator', () => {
   const key = newKey(SPLIT_ROUND);
 
-  test('are ordered by key, then by rank; who has no colour is in none', () => {
+  test('the parts are ordered by key and rank, and a rank without a colour is in none', () => {
     const parts = partsOf(
       key,
       colours([
@@ -41,7 +41,7 @@ describe('the parts of a communicator', () => {
     ]);
   });
 
-  test('have ids of their own, by colour and split, in the same job', () => {
+  test('the parts have distinct ids by colour, split and epoch in the same job', () => {
     const one = colours([
       [0, 0],
       [1, 0],
@@ -59,7 +59,7 @@ describe('the parts of a communicator', () => {
 describe.each([1, 2])('a split on %d hosts', (hosts) => {
   const ranks = Array.from({ length: 2 * hosts }, (_, rank) => rank);
 
-  test('brings every rank the plan of its part, and the others an empty table', async () => {
+  test('every rank receives the plan of its part, and a rank without a colour an empty table', async () => {
     using agents = testAgents(hosts);
     const clients = await agents.engines(ranks);
     const world = newKey();
@@ -80,7 +80,7 @@ describe.each([1, 2])('a split on %d hosts', (hosts) => {
     expect(agents.hub.hub.size).toBe(0);
   });
 
-  test('of which a rank gives up fails for the others, naming it, and the communicator stays whole', async () => {
+  test('a split fails when a rank aborts it, and the communicator stays usable', async () => {
     using agents = testAgents(hosts);
     const clients = await agents.engines(ranks);
     const world = newKey();

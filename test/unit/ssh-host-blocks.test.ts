@@ -16,8 +16,8 @@ function to(name: string) {
   return { name, user: null, port: null };
 }
 
-describe('blocks', () => {
-  test('only what a block says beside the name tells hosts apart', () => {
+describe('HostBlocks', () => {
+  test('hosts are of one kind unless blocks differ in more than the host name', () => {
     const text = 'Host h1\n  HostName 10.0.0.1\nHost h2\n  HostName %h.lab\nHost h?\n  User ann\nHost *\n  Port 23\n';
     expect(share(text, 'h1')).toEqual({ kind: 'f:5\nf:7', hostName: '10.0.0.1' });
     expect(share(text, 'h2')).toEqual({ kind: 'f:5\nf:7', hostName: 'h2.lab' });
@@ -37,15 +37,15 @@ describe('blocks', () => {
     ['HostName "b"\n'],
     ['HostName %n.lab\n'],
     ['Host a\n  HostName b\nHost *\n  HostName c\n'],
-  ])('%j is left to ssh', (text) => expect(share(text, 'a')).toBeNull());
+  ])('HostBlocks leaves %j to ssh', (text) => expect(share(text, 'a')).toBeNull());
 
-  test('so is a name with capitals, and a file that cannot be read', () => {
+  test('HostBlocks leaves names with capitals and unreadable files to ssh', () => {
     expect(share('User ann\n', 'A')).toBeNull();
     expect(HostBlocks.read([{ path: 'f', text: null }])).toBeNull();
   });
 });
 
-describe.skipIf(findProgram('ssh') === null)('beside the system’s ssh', () => {
+describe.skipIf(findProgram('ssh') === null)("SshConfiguration with the system's ssh", () => {
   let directory = '';
   beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'ncclrun-blocks-'));
@@ -70,7 +70,7 @@ describe.skipIf(findProgram('ssh') === null)('beside the system’s ssh', () => 
     };
   }
 
-  test('it is asked once where blocks only give names, else once for each kind of host', async () => {
+  test('ssh is asked once if blocks only rename hosts, and once per kind otherwise', async () => {
     const names = prepare('names', 'Host h1\n  HostName 10.0.0.1\nHost h2\n  HostName 10.0.0.2\nHost *\n  User ann\n');
     const answers = await Promise.all(['h1', 'h2', 'h3'].map((name) => names.configuration.of(to(name))));
     expect(answers.map(({ settings }) => settings.get('hostname'))).toEqual([['10.0.0.1'], ['10.0.0.2'], ['h3']]);
@@ -83,7 +83,7 @@ describe.skipIf(findProgram('ssh') === null)('beside the system’s ssh', () => 
     expect(kinds.asked()).toEqual(['localhost', 'n1']);
   });
 
-  test('it is asked about every host where names are made canonical, or a path is each host’s own', async () => {
+  test('ssh is asked about every host if names are canonicalized or paths contain the host', async () => {
     const canonical = prepare('canonical', 'CanonicalizeHostname always\nCanonicalDomains invalid\n');
     await Promise.all(['127.0.0.1', '127.0.0.2'].map((name) => canonical.configuration.of(to(name))));
     expect(canonical.asked().toSorted()).toEqual(['127.0.0.1', '127.0.0.2', 'localhost']);
@@ -93,7 +93,7 @@ describe.skipIf(findProgram('ssh') === null)('beside the system’s ssh', () => 
     expect(settings.get('userknownhostsfile')).toEqual(['/k/h1']);
   });
 
-  test('whatever the blocks are, the answer is ssh’s', async () => {
+  test('the answer equals that of ssh for random blocks', async () => {
     const random = seededRandom(4);
     const pick = <Item>(items: readonly [Item, ...Item[]]) => items[random(items.length)] ?? items[0];
     const patterns = ['h1', 'h2', 'h*', '*2', '?1', '!h1', '!x*', '*', 'localhost', 'x.lab', '10.0.*'] as const;

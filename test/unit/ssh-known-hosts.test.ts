@@ -33,11 +33,11 @@ function records(lines: readonly string[], host: string, port = 22): HostRecords
 const [a, b, rsa] = [key('a'), key('b'), key('r', 'ssh-rsa')];
 
 describe('a known_hosts line', () => {
-  test('that is empty or a comment says nothing', () => {
+  test('an empty line or comment gives no entry', () => {
     expect(parseKnownHosts('\n  # h1 ssh-rsa AAAA\n\t\n', '/k')).toEqual({ entries: [], unreadable: [] });
   });
 
-  test('has names, type, key and perhaps a marker and a comment', () => {
+  test('a line has names, type, key and optionally a marker and a comment', () => {
     const text = `# first\r\n${line('h1,h2', a)} a comment\r\n@revoked\t${line('*', b)}\n`;
     expect(parseKnownHosts(text, '/k').entries).toEqual([
       {
@@ -67,13 +67,13 @@ describe('a known_hosts line', () => {
     ['@unheard h1 ssh-rsa AAAA', /@unheard/],
     [`|2|AAAA|AAAA ssh-ed25519 ${a.toString('base64')}`, /hashed name/],
     ['h1 1024 35 1234567', /no base64|no 1024/],
-  ])('%j is passed over', (text, message) => {
+  ])('the line %j is skipped with a reason', (text, message) => {
     const { entries, unreadable } = parseKnownHosts(`\n${text}`, '/k');
     expect(entries).toEqual([]);
     expect(unreadable).toEqual([{ file: '/k', line: 2, message: expect.stringMatching(message) }]);
   });
 
-  test('made of anything never throws', () => {
+  test('a line of random pieces never throws', () => {
     const next = seededRandom(1);
     const pieces = [
       'h1',
@@ -106,8 +106,8 @@ describe('a known_hosts line', () => {
   });
 });
 
-describe('names', () => {
-  test('the port is part of the name where it is not 22', () => {
+describe('host name patterns', () => {
+  test('the lookup name contains the port unless it is 22', () => {
     expect([lookupName('H1', 22), lookupName('h1', 2222), lookupName('FE80::1', 22)]).toEqual([
       'h1',
       '[h1]:2222',
@@ -126,15 +126,15 @@ describe('names', () => {
     ['[h1]:2222', 'h', false],
     ['a.b', 'axb', false],
     ['***a', 'bbba', true],
-  ])('%j of %j: %s', (pattern, text, expected) => {
+  ])('the pattern %j against %j gives %s', (pattern, text, expected) => {
     expect(matchesPattern(pattern, text)).toBe(expected);
   });
 
-  test('many stars cost no more than few', () => {
+  test('a pattern with many stars takes no exponential time', () => {
     expect(matchesPattern(`${'*a'.repeat(500)}b`, 'a'.repeat(2000))).toBe(false);
   });
 
-  test('random patterns match what a regular expression says', () => {
+  test('random patterns match like a regular expression', () => {
     const next = seededRandom(2);
     const of = (letters: string) => Array.from({ length: next(8) }, () => letters[next(letters.length)]).join('');
     for (let round = 0; round < 5000; round += 1) {
@@ -144,7 +144,7 @@ describe('names', () => {
     }
   });
 
-  test('a negated pattern decides against the line, wherever it stands', () => {
+  test('a negated pattern excludes the line at any position', () => {
     const names = { form: 'patterns', patterns: ['*.net', '!bad.net'] } as const;
     expect([namesMatch(names, 'good.net'), namesMatch(names, 'bad.net'), namesMatch(names, 'other')]).toEqual([
       true,
@@ -153,61 +153,61 @@ describe('names', () => {
     ]);
   });
 
-  test('a hashed name', () => {
+  test('a hashed name matches its host and port', () => {
     const entry = line(hashedName('[h1]:2222', Buffer.from('salt')), a);
     expect(records([entry], 'h1', 2222).judge(a).kind).toBe('known');
     expect(records([entry], 'h1').judge(a).kind).toBe('unknown');
   });
 });
 
-describe('a key is', () => {
-  test('known by any line that has it, though others differ', () => {
+describe('the judgement of a host key', () => {
+  test('a key is known if any line contains it', () => {
     expect(records([line('h1', b), line('h*', a)], 'h1').judge(a)).toMatchObject({ kind: 'known', by: { line: 2 } });
   });
-  test('changed where only others of its type are known', () => {
+  test('a key is changed if only other keys of its type are known', () => {
     expect(records([line('h1', rsa), line('h1', b)], 'h1').judge(a)).toMatchObject({
       kind: 'changed',
       old: [{ line: 2 }],
     });
   });
-  test('unknown where none of its type is', () => {
+  test('a key is unknown if no key of its type is known', () => {
     expect(records([line('h1', rsa), line('h2', a)], 'h1').judge(a)).toMatchObject({
       kind: 'unknown',
       others: [{ line: 1 }],
     });
   });
-  test('revoked, whatever else is said', () => {
+  test('a key is revoked even if it is also known', () => {
     expect(records([line('h1', a), `@revoked ${line('*', a)}`], 'h1').judge(a)).toMatchObject({
       kind: 'revoked',
       by: { line: 2 },
     });
   });
-  test('no key of a certificate authority', () => {
+  test('a certificate authority does not make a key known', () => {
     const known = records([`@cert-authority ${line('h1', a)}`], 'h1');
     expect(known.judge(a).kind).toBe('unknown');
     expect(known.authorities).toMatchObject([{ line: 1 }]);
   });
-  test('on another port also known by its name alone; that is not held against it', () => {
+  test('a key on another port is known by the plain name, which does not make it changed', () => {
     expect(records([line('h1', a)], 'h1', 2222).judge(a).kind).toBe('known');
     expect(records([line('h1', b)], 'h1', 2222).judge(a).kind).toBe('unknown');
     expect(records([line('h1', a), line('[h1]:2222', b)], 'h1', 2222).judge(a).kind).toBe('changed');
     expect(records([`@revoked ${line('h1', a)}`], 'h1', 2222).judge(a).kind).toBe('revoked');
   });
-  test('asked for by the types that are known', () => {
+  test('the requested key types are those of the known keys', () => {
     expect(
       records([line('h1', rsa), `@revoked ${line('h1', a)}`, line('h1', key('e', 'ecdsa-sha2-nistp256'))], 'h1').types,
     ).toEqual(['ssh-rsa', 'ecdsa-sha2-nistp256']);
   });
 });
 
-describe.skipIf(findProgram('ssh-keygen') === null)('ssh-keygen agrees', () => {
+describe.skipIf(findProgram('ssh-keygen') === null)('comparison with ssh-keygen', () => {
   let directory = '';
   beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'ncclrun-known-'));
   });
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  test('on fingerprints, and on which lines of a random file name a host', () => {
+  test('ssh-keygen gives the same fingerprints and finds the same lines', () => {
     const file = join(directory, 'id');
     keygen('-q', '-t', 'ed25519', '-N', '', '-f', file);
     const [, encoded = ''] = keygen('-y', '-f', file).split(' ');

@@ -7,7 +7,7 @@ import { OpenSshOptions } from '../../launcher/remote/ssh-config/openssh-options
 import { findProgram } from '../rig/capability.ts';
 
 /** The system's ssh answers; the dialler is any file that exists. */
-describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh configuration', () => {
+describe.skipIf(findProgram('ssh') === null)("options added to the user's ssh configuration", () => {
   let directory = '';
   beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'ncclrun-settings-'));
@@ -23,16 +23,16 @@ describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh 
   }
   const all = ['KexAlgorithms', 'ProxyCommand', 'ProxyUseFdpass'];
 
-  test('all of them where it is silent', async () => {
+  test('all options are added if the configuration sets none of them', async () => {
     expect(await optionsOf('Host *\n  User ann\n', ['a', 'b'])).toEqual([all, all]);
   });
 
-  test('the key exchange of the user stays, for the hosts it was written for', async () => {
+  test("the user's KexAlgorithms stay for the hosts that they apply to", async () => {
     const config = 'Host b\n  KexAlgorithms ecdh-sha2-nistp256\n';
     expect(await optionsOf(config, ['a', 'b'])).toEqual([all, ['ProxyCommand', 'ProxyUseFdpass']]);
   });
 
-  test('whoever is reached through a proxy or from an address of the user’s choice is not dialled by us', async () => {
+  test('no ProxyCommand is added for hosts with a proxy or bind address', async () => {
     const config = 'Host b\n  ProxyJump a\nHost c\n  ProxyCommand nc %h %p\nHost d\n  BindAddress 127.0.0.1\n';
     expect(await optionsOf(config, ['a', 'b', 'c', 'd'])).toEqual([
       all,
@@ -42,20 +42,20 @@ describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh 
     ]);
   });
 
-  test('what a host’s own file hides is found', async () => {
+  test('options in an included file count', async () => {
     const hidden = join(directory, 'hidden');
     writeFileSync(hidden, 'ProxyJump gateway\n');
     expect(await optionsOf(`Host b\n  Include ${hidden}\n`, ['a', 'b'])).toEqual([all, ['KexAlgorithms']]);
   });
 
-  test('without the dialler ssh connects itself; without a working ssh nothing is added', async () => {
+  test('no ProxyCommand is added without the dialler, and nothing without a working ssh', async () => {
     expect(await optionsOf('', ['a'], '/nonexistent')).toEqual([['KexAlgorithms']]);
     expect(
       await new OpenSshOptions(new SshConfiguration(['/nonexistent/ssh']), '/bin/true').options(['--', 'a']),
     ).toEqual([]);
   });
 
-  test('the user’s connect timeout is the dialler’s', async () => {
+  test("the dialler receives the user's ConnectTimeout", async () => {
     const file = join(directory, 'config');
     writeFileSync(file, 'ConnectTimeout 4\n');
     const options = await new OpenSshOptions(new SshConfiguration(['ssh', '-F', file]), '/bin/true').options([
@@ -69,7 +69,7 @@ describe.skipIf(findProgram('ssh') === null)('options added to the user’s ssh 
     ['Host *\n  # ProxyCommand none of mine\n', ['SHELL=/bin/sh']],
     ['Host b\n  ProxyCommand nc %h %p\n', []],
     ['Match exec "[[ -n $X ]]"\n  User ann\n', []],
-  ])('ssh may start a small shell where the user has no command that needs his: %j', async (config, changes) => {
+  ])("ssh uses /bin/sh unless a command of the configuration needs the user's shell: %j", async (config, changes) => {
     const file = join(directory, 'config');
     writeFileSync(file, config);
     expect(await new OpenSshOptions(new SshConfiguration(['ssh', '-F', file]), '/bin/true').environment()).toEqual(

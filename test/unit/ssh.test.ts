@@ -7,7 +7,7 @@ import { hostNamed } from '../rig/host-slots.ts';
 const host = hostNamed('node7', { user: 'ann' });
 const exit = { status: 255 };
 
-describe('what ssh complains of', () => {
+describe('errors of ssh', () => {
   test.each([
     ['ssh: Could not resolve hostname node7: Name or service not known\r\n', 'unknown-host', /hostfile/],
     [
@@ -27,7 +27,7 @@ describe('what ssh complains of', () => {
     ['Connection timed out during banner exchange', 'timeout', /firewall/],
     ['Bad owner or permissions on /home/ann/.ssh/config', 'other', /ssh -v ann@node7/],
     ['', 'shell', /ssh -v/],
-  ])('%j is %s', (stderr, cause, remedy) => {
+  ])('the stderr %j has the cause %s', (stderr, cause, remedy) => {
     const failure = explainSsh(host, { ...exit, remarks: stderr }, 'ssh -v ann@node7 true');
     expect(failure).toMatchObject({ type: 'host-unreachable', host: 'node7', cause });
     expect(failure.remedy).toMatch(remedy);
@@ -35,7 +35,7 @@ describe('what ssh complains of', () => {
     expect(isTransientSsh(stderr)).toBe(false);
   });
 
-  test('a busy sshd’s drop may be tried again', () => {
+  test('a connection that a busy sshd drops may be retried', () => {
     for (const stderr of [
       'kex_exchange_identification: Connection closed by remote host\r\nConnection closed by 10.0.0.7 port 22',
       'kex_exchange_identification: read: Connection reset by peer',
@@ -46,12 +46,12 @@ describe('what ssh complains of', () => {
   });
 });
 
-test('quoting leaves nothing to a shell', () => {
+test('quote() protects words from the shell', () => {
   expect(quote('/opt/a b/$x')).toBe(`'/opt/a b/$x'`);
   expect(quote(`it's`)).toBe(String.raw`'it'\''s'`);
 });
 
-test('a limiter lets so many in at once, and the next as one leaves', async () => {
+test('a limiter admits a fixed number, and the next one when one leaves', async () => {
   const limiter = new Limiter(2);
   const entered: number[] = [];
   const enter = async (number: number) => {

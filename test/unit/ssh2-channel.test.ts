@@ -53,7 +53,7 @@ function serve(hostKey: string, socket: Socket): void {
 }
 
 test.skipIf(findProgram('ssh') === null)(
-  'its status, words and end are heard, though they come with its start',
+  'the channel delivers exit status, output and end that arrive together with its start',
   async () => {
     const [host, user] = [makeKey('host'), makeKey('user')];
     const server = createServer((socket) => serve(host.private, socket)).listen(0, '127.0.0.1');

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { dial, hangUp } from '../../launcher/remote/ssh2/dial.ts';
 import { hopSettings } from '../../launcher/remote/ssh2/settings.ts';
 
-test('a connection with bytes that nobody has read ends in order, not by a reset, which may get lost', async () => {
+test('a connection with unread bytes ends without a reset', async () => {
   const written = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();
   const server = createServer((socket) => {

@@ -16,20 +16,20 @@ function answer(settings: Readonly<Record<string, readonly string[]>>): Answer {
 const ours = { kex: false, ciphers: false, macs: false };
 
 describe('settings', () => {
-  test('OpenSSH’s defaults where there is no ssh', () => {
+  test('hopSettings uses the defaults of OpenSSH without an answer of ssh', () => {
     const settings = hopSettings(destination, none);
     expect(settings).toMatchObject({ hostName: 'n1', port: 22, strict: 'refuse', jumps: [], connectSeconds: 10 });
     expect(settings.identityFiles).toContain(join(homedir(), '.ssh/id_ed25519'));
     expect(settings.userKnownHosts).toContain(join(homedir(), '.ssh/known_hosts'));
   });
 
-  test('the hostfile’s user and port win', () => {
+  test("the hostfile's user and port override those of ssh", () => {
     const said = answer({ user: ['ann'], port: ['2222'] });
     expect(hopSettings(destination, said)).toMatchObject({ user: 'ann', port: 2222, keyName: 'n1.lab', keyPort: 2222 });
     expect(hopSettings({ name: 'n1', user: 'bob', port: 23 }, said)).toMatchObject({ user: 'bob', port: 23 });
   });
 
-  test('SendEnv and SetEnv: patterns, and what is set wins', () => {
+  test('SendEnv selects variables by pattern, and SetEnv overrides them', () => {
     const settings = answer({
       sendenv: ['LC_*', 'A.C', 'B?'],
       setenv: ['LC_ALL=C', 'EMPTY=', 'EQUALS=a=b c', 'nothing'],
@@ -45,7 +45,7 @@ describe('settings', () => {
     });
   });
 
-  test('an alias stands for name and port of the key', () => {
+  test('HostKeyAlias replaces name and port of the key', () => {
     expect(hopSettings(destination, answer({ port: ['2222'], hostkeyalias: ['lab'] }))).toMatchObject({
       keyName: 'lab',
       keyPort: 22,
@@ -58,7 +58,7 @@ describe('settings', () => {
     ['accept-new', 'add'],
     ['false', 'off'],
     ['off', 'off'],
-  ] as const)('StrictHostKeyChecking %s: %s', (value, strict) => {
+  ] as const)('StrictHostKeyChecking %s has the effect %s', (value, strict) => {
     expect(hopSettings(destination, answer({ stricthostkeychecking: [value] })).strict).toBe(strict);
   });
 
@@ -67,11 +67,11 @@ describe('settings', () => {
     ['ann@h1:2222', { name: 'h1', user: 'ann', port: 2222 }],
     ['[fe80::1]:22', { name: 'fe80::1', user: null, port: 22 }],
     ['a@b@[::1]', { name: '::1', user: 'a@b', port: null }],
-  ])('jump %s', (text, expected) => {
+  ])('parseJump reads %s', (text, expected) => {
     expect(parseJump(text)).toEqual(expected);
   });
 
-  test('paths are expanded as ssh does; what we cannot expand is left out', () => {
+  test('expandPath expands like ssh and returns null for unknown tokens', () => {
     const facts = { name: 'n1', hostName: 'n1.lab', keyName: 'n1.lab', port: 22, user: 'ann' };
     expect(expandPath('~/.ssh/%r@%h:%p-%n%%', facts)).toBe(join(homedir(), '.ssh/ann@n1.lab:22-n1%'));
     expect(expandPath('%d/k', facts)).toBe(join(homedir(), 'k'));
@@ -82,14 +82,14 @@ describe('settings', () => {
 });
 
 describe('algorithms', () => {
-  test('the types of known keys come first; an RSA key may sign with either hash', () => {
+  test('the types of known keys come first, and RSA keys sign with SHA-2', () => {
     const { serverHostKey } = offeredAlgorithms(hopSettings(destination, none), ours, ['ssh-rsa']);
     expect(serverHostKey).toEqual(expect.arrayContaining(['ssh-ed25519']));
     expect(Array.isArray(serverHostKey) ? serverHostKey.slice(0, 2) : []).toEqual(['rsa-sha2-512', 'rsa-sha2-256']);
     expect(serverHostKey).not.toContain('ssh-rsa');
   });
 
-  test('ours are ordered by cost, the user’s as the user wrote them; none that the user left out', () => {
+  test('our algorithms are ordered by cost, those of the user stay in order', () => {
     const settings = hopSettings(
       destination,
       answer({ kexalgorithms: ['sntrup761x25519-sha512,curve25519-sha256,ecdh-sha2-nistp256'] }),
@@ -101,7 +101,7 @@ describe('algorithms', () => {
     ]);
   });
 
-  test('a setting of which nothing is left is named', () => {
+  test('impossibleAlgorithms names a setting without a usable algorithm', () => {
     expect(impossibleAlgorithms(hopSettings(destination, none))).toBeNull();
     expect(impossibleAlgorithms(hopSettings(destination, answer({ kexalgorithms: ['sntrup761x25519-sha512'] })))).toBe(
       'KexAlgorithms',

@@ -14,26 +14,26 @@ import { repository } from '../rig/cluster.ts';
 const directory = mkdtempSync(join(tmpdir(), 'ncclrun-staging-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-it('everything that the command and the agent may load goes to a host', () => {
+it('the staged files include every bundle', () => {
   const bundle = join(repository, 'dist/bundle');
   const built = readdirSync(bundle).filter((name) => name.endsWith('.cjs'));
   const staged = bundleFiles().map(({ path }) => path);
   expect(staged).toEqual(expect.arrayContaining(built.map((name) => `dist/bundle/${name}`)));
 });
 
-describe('the command for a host’s shell', () => {
+describe('the command for the remote shell', () => {
   const identity = { version: '1.2.3', key: '1.2.3-abc-node24' };
   const command = remoteCommand({ root: '/opt/ncclrun', identity, orderBytes: 4711, anew: false });
 
-  it('passes csh and fish as it passes sh: no newline, no exclamation mark, no doubled backslash', () => {
+  it('the command contains nothing that csh or fish read differently', () => {
     expect(command).not.toMatch(/[\n!]|\\\\/);
   });
 
-  it('is correct shell', () => {
+  it('the command has valid shell syntax', () => {
     expect(execFileSync('sh', ['-n', '-c', command], { encoding: 'utf8' })).toBe('');
   });
 
-  it('keeps a path with blanks and quotes in one piece', () => {
+  it('the command keeps a path with blanks and quotes in one word', () => {
     const root = "/opt/it's here";
     const line = remoteCommand({ root, identity, orderBytes: 1, anew: true });
     const seen = execFileSync('sh', ['-c', line.replace(/^exec sh -c/, 'printf "%s\\0"')], { encoding: 'utf8' });
@@ -41,7 +41,7 @@ describe('the command for a host’s shell', () => {
   });
 });
 
-it('archives unpack as they were packed', () => {
+it('tar extracts the archive with the packed contents and modes', () => {
   const files = [
     { path: 'top/one', mode: 0o644, content: Buffer.from('one\n') },
     { path: 'top/deep/er/program', mode: 0o755, content: Buffer.alloc(1024, 7) },
@@ -58,7 +58,7 @@ it('archives unpack as they were packed', () => {
   expect(() => tarPieces([{ path: 'x'.repeat(101), mode: 0o644, content: Buffer.alloc(0) }])).toThrow(/too long/);
 });
 
-it('archives are compressed in parts of a size, whatever the sizes of what is in them', () => {
+it('partsOf divides the archive into parts of bounded size', () => {
   const pieces = [3, 0, 10, 1, 4, 2].map((length, place) => new Uint8Array(length).fill(place));
   const parts = [...partsOf(pieces, 4)];
   expect(parts.map((part) => part.length)).toEqual([3, 4, 4, 3, 4, 2]);
@@ -69,8 +69,8 @@ it('archives are compressed in parts of a size, whatever the sizes of what is in
   expect([...partsOf([], 3)]).toEqual([]);
 });
 
-describe('an executable without its sections', () => {
-  it('is smaller and runs', () => {
+describe('an executable without its section table', () => {
+  it('the executable is smaller and runs', () => {
     const slim = withoutSections(readFileSync(process.execPath));
     expect(slim.length).toBeLessThan(statSync(process.execPath).size);
     const file = join(directory, 'node');
@@ -81,8 +81,8 @@ describe('an executable without its sections', () => {
   it.each([
     ['a script', '#!/bin/sh\n'],
     ['a header alone', '\u007fELF\u0002\u0001'],
-    ['nothing', ''],
-  ])('%s stays as it is', (_, text) => {
+    ['an empty file', ''],
+  ])('withoutSections leaves %s unchanged', (_, text) => {
     const bytes = Buffer.from(text.padEnd(text.startsWith('\u007f') ? 64 : 0, '\u00ff'), 'latin1');
     expect(withoutSections(Buffer.from(bytes))).toEqual(bytes); // it works in place
   });
@@ -98,7 +98,7 @@ test.each([
   [StagingRefusal.machine, 'Linux aarch64\n', /another machine \(Linux aarch64/],
   [StagingRefusal.start, "node: /lib/libc.so.6: version `GLIBC_2.28' not found\n", /GLIBC_2\.28/],
   [StagingRefusal.hash, '', /damaged/],
-])('refusal %i says what the tools said: %j', (refusal, remarks, message) => {
+])('the failure of refusal %i contains the output of the tools: %j', (refusal, remarks, message) => {
   const failure = stagingFailure('h1', refusal, remarks);
   expect(failure).toMatchObject({ type: 'agent', host: 'h1' });
   expect(failure.message).toMatch(message);

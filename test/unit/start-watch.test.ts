@@ -21,32 +21,32 @@ async function withProcess<T>(promise: Promise<T>): Promise<T> {
   return promise.finally(() => clearInterval(running));
 }
 
-it('gives up a connection that is not made', async () => {
+it('the watch gives up a connection that is not made', async () => {
   const { stall } = watch({ connectMs: 60 });
   expect(await stall).toMatchObject({ type: 'silent', phase: 'connecting' });
 });
 
-it('gives up a login shell that does not run our command', async () => {
+it('the watch gives up a login shell that does not run our command', async () => {
   const { start, stall } = watch({ loginMs: 60 });
   start.login();
   expect(await stall).toMatchObject({ type: 'silent', phase: 'login' });
 });
 
-it('gives up a host that fell silent after its first word', async () => {
+it('the watch gives up a host that becomes silent after its first message', async () => {
   const { start, stall } = watch({ leaseMs: 60, loginMs: 1 });
   start.login();
   start.received(true);
   expect(await stall).toMatchObject({ type: 'silent', phase: 'starting' });
 });
 
-it('gives up a host that only says that it is at work', async () => {
+it('the watch gives up a host that only sends signs of life', async () => {
   const { start, stall } = watch({ leaseMs: 200, advanceMs: 500 });
   const signs = setInterval(() => start.received(false), 20);
   expect(await stall).toMatchObject({ type: 'silent', phase: 'starting' });
   clearInterval(signs);
 });
 
-it('names a process on our side that is stopped', async () => {
+it('the watch names a stopped process on this side', async () => {
   const { stall } = watch({ leaseMs: 60, stoppedProcess: () => 4711 });
   const found = await stall;
   expect(found).toMatchObject({ type: 'stopped', pid: 4711 });

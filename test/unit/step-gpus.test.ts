@@ -9,4 +9,6 @@ it.each<[Record<string, string>, string[]]>([
   [{ SLURM_TASKS_PER_NODE: '2(x4)', SLURM_GPUS_PER_NODE: '4' }, []],
   [{ SLURM_GPUS_PER_TASK: '1' }, []],
   [{ SLURM_TASKS_PER_NODE: '2', SLURM_GPUS_PER_TASK: 'many' }, []],
-])('%j', (environment, words) => expect(gpusOption(environment)).toEqual(words));
+])('gpusOption gives the right srun option for %j', (environment, words) =>
+  expect(gpusOption(environment)).toEqual(words),
+);

@@ -24,16 +24,16 @@ function silentAfter(tables: readonly string[], through = connection): number | 
 
 const many = (line: string): string[] => Array.from({ length: 10 }, () => `${head}\n${line}\n`);
 
-describe('the other end of a connection is silent', () => {
-  it('when what was sent stays unacknowledged and is sent again for longer than the lease', () => {
+describe('detection of a silent peer', () => {
+  it('the peer is silent if retransmissions stay unacknowledged for longer than the lease', () => {
     expect(silentAfter(many(row('00000040', '01', '00000003')))).toBe(4000);
   });
 
-  it('when it answers no probe either', () => {
+  it('the peer is silent if it answers no window probe', () => {
     expect(silentAfter(many(row('00000040', '04', '00000000', '3')))).toBe(4000);
   });
 
-  it('not when nothing waits, nor when its window is full, nor when the connection is not known', () => {
+  it('the peer is not silent if nothing is queued, its window is full or the connection is unknown', () => {
     expect(silentAfter(many(row('00000000', '02', '00000000')))).toBe(null);
     expect(silentAfter(many(row('00000040', '04', '00000003')))).toBe(null);
     expect(silentAfter(many(row('00000040', '01', '00000000')))).toBe(null);
@@ -42,12 +42,12 @@ describe('the other end of a connection is silent', () => {
     );
   });
 
-  it('not when it answers in between', () => {
+  it('the peer is not silent if it answers in between', () => {
     const unanswered = many(row('00000040', '01', '00000003')).slice(0, 3);
     expect(silentAfter([...unanswered, ...many(row('00000000', '00', '00000000')), ...unanswered])).toBe(null);
   });
 
-  it('also over IPv6, and over IPv4 that is mapped into it', () => {
+  it('the peer is detected as silent over IPv6 and mapped IPv4', () => {
     const words = '0000000000000000FFFF0000';
     const mapped = `   1: ${words}0C004D0A:0016 ${words}01004D0A:9C40 01 00000040:00000000 01:00000014 00000003 0 0 1`;
     expect(silentAfter(many(mapped))).toBe(4000);
@@ -58,6 +58,6 @@ describe('the other end of a connection is silent', () => {
   });
 });
 
-it('a process that sshd has not started has no such connection', () => {
+it('sshConnection is null for a process that sshd did not start', () => {
   expect(sshConnection({})).toBe(null);
 });

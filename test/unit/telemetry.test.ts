@@ -37,7 +37,7 @@ function page(state: number, operation: number, completed: number, lastProgressN
   return bytes;
 }
 
-test('a page says which rank is where', () => {
+test('decodeTelemetry reads rank, operation and state of each slot', () => {
   expect(decodeTelemetry(page(4, 7, 6, 5n))).toMatchObject({
     pid: 4711,
     jobRank: 2,
@@ -56,7 +56,7 @@ test('a page says which rank is where', () => {
   });
 });
 
-test('a page that is not written yet, or another version, says nothing', () => {
+test('decodeTelemetry returns null for an unwritten page or another version', () => {
   expect(decodeTelemetry(new Uint8Array(TELEMETRY_BYTES))).toBeNull();
   expect(decodeTelemetry(new Uint8Array(10))).toBeNull();
   const other = page(1, 0, 0, 0n);
@@ -64,7 +64,7 @@ test('a page that is not written yet, or another version, says nothing', () => {
   expect(decodeTelemetry(other)).toBeNull();
 });
 
-test('a connection that a process lost and failed for is known also after it has left the communicator', () => {
+test('lostPeer finds a lost connection after the process left the communicator', () => {
   const free = 0;
   const lost = page(free, 7, 6, 0n);
   const unused = new Uint8Array(TELEMETRY_BYTES);
@@ -76,7 +76,7 @@ test('a connection that a process lost and failed for is known also after it has
   expect(lostPeer([new Uint8Array(10)], key)).toBeNull();
 });
 
-test('waiting in vain is an operation without progress, in this communicator', () => {
+test('waitsInVain requires an operation without progress in this communicator', () => {
   const now = process.hrtime.bigint();
   expect(waitsInVain([page(4, 7, 6, now - 10n ** 9n)], key)).toBe(true);
   expect(waitsInVain([page(4, 7, 6, now)], key)).toBe(false);
@@ -87,7 +87,7 @@ test('waiting in vain is an operation without progress, in this communicator', (
   expect(isInOperation([page(1, 7, 7, now)], key)).toBe(false);
 });
 
-test('the slot lies in the bytes as ncclrun.h says', () => {
+test('the slot has the layout of ncclrun.h', () => {
   const header = readFileSync(new URL('../../native/include/ncclrun.h', import.meta.url), 'utf8').replaceAll(
     /\/\*.*?\*\//gs,
     '',
@@ -130,7 +130,7 @@ test('the slot lies in the bytes as ncclrun.h says', () => {
   });
 });
 
-test('a slot of any page is found, until its communicator has been left', () => {
+test('findSlot finds a slot in any page until its communicator is left', () => {
   const second = page(1, 7, 7, 0n);
   const pages = [new Uint8Array(TELEMETRY_BYTES), second];
   const name = Buffer.from(key.id, 'latin1').readBigUInt64LE(16).toString(16).padStart(16, '0');

@@ -16,25 +16,35 @@ function placement(programs: Placement['programs'], ranks: readonly Partial<Orde
   return { hostIndex: 0, hostCount: 1, rankCount: ranks.length, programs, ranks: ordered };
 }
 
-describe('files', () => {
+describe('topologyFiles', () => {
   test.each<[string, Record<string, string>, Record<string, string>, [string | null, string | null] | null]>([
-    ['none', {}, {}, null],
+    ['no variables', {}, {}, null],
     ['empty names', { NCCL_TOPO_FILE: '' }, { NCCL_TOPO_DUMP_FILE: '' }, null],
-    ['of the host', {}, { NCCL_TOPO_FILE: '/a.xml', NCCL_TOPO_DUMP_FILE: 'b.xml' }, ['/a.xml', '/work/b.xml']],
-    ['of the program', { NCCL_TOPO_FILE: 'mine.xml' }, { NCCL_TOPO_FILE: '/a.xml' }, ['/work/mine.xml', null]],
-    ['that the program takes back', { NCCL_TOPO_FILE: '' }, { NCCL_TOPO_FILE: '/a.xml' }, null],
-  ])('%s', (_name, environment, own, expected) => {
+    [
+      'variables of the host',
+      {},
+      { NCCL_TOPO_FILE: '/a.xml', NCCL_TOPO_DUMP_FILE: 'b.xml' },
+      ['/a.xml', '/work/b.xml'],
+    ],
+    [
+      'variables of the program',
+      { NCCL_TOPO_FILE: 'mine.xml' },
+      { NCCL_TOPO_FILE: '/a.xml' },
+      ['/work/mine.xml', null],
+    ],
+    ['a variable that the program clears', { NCCL_TOPO_FILE: '' }, { NCCL_TOPO_FILE: '/a.xml' }, null],
+  ])('topologyFiles gives the right paths for %s', (_name, environment, own, expected) => {
     const files = topologyFiles(placement([program('/work', environment)]), own);
     expect(files === null ? null : [files.read, files.dump]).toEqual(expected);
   });
 
-  test('of the first program that names one', () => {
+  test('topologyFiles takes the first program that names a file', () => {
     const programs = [program('/one'), program('/two', { NCCL_TOPO_DUMP_FILE: 'b.xml' })];
     expect(topologyFiles(placement(programs), {})).toMatchObject({ read: null, dump: '/two/b.xml' });
   });
 });
 
-describe('ranks on GPUs', () => {
+describe('ranksByGpu', () => {
   const gpus = ['0000:1B:00.0', '0000:2b:00.0', '0000:3b:00.0'].map((address, index) => ({
     name: `${index}`,
     index,
@@ -81,12 +91,12 @@ describe('ranks on GPUs', () => {
       ],
     ],
     ['on the host device', [{}], { NCCLRUN_DEVICE: 'host' }, []],
-  ])('%s', (_name, ranks, environment, expected) => {
+  ])('ranksByGpu assigns ranks to GPUs as expected: %s', (_name, ranks, environment, expected) => {
     const found = ranksByGpu(placement([program('/')], ranks), gpus, environment);
     expect(Array.from(found, ([address, rank]) => [address.slice(5, 7), rank])).toEqual(expected);
   });
 
-  test('of which there are none', () => {
+  test('ranksByGpu is empty without GPUs', () => {
     expect(ranksByGpu(placement([program('/')], [{}]), [], {}).size).toBe(0);
   });
 });

@@ -40,7 +40,7 @@ function read(text: string) {
   return readXml(text, 'machine.xml').root;
 }
 
-describe('too much', () => {
+describe('topologies beyond the limits', () => {
   it.each([
     [
       '3,000 GPUs',
@@ -60,7 +60,7 @@ describe('too much', () => {
       `<system><cpu numaid="0" arch="arm64">${'<pci busid="1"/>'.repeat(5000)}</cpu></system>`,
       /has 5000 PCI devices/,
     ],
-  ])('%s are refused by every reader of topologies', (_what, text, sentence) => {
+  ])('every reader of topologies rejects too many devices: %s', (_what, text, sentence) => {
     const system = read(text);
     expect(() => checkTopology(system)).toThrow(sentence);
     expect(() => buildMachine(system)).toThrow(sentence);
@@ -72,19 +72,19 @@ describe('too much', () => {
     ['levels', '<a>'.repeat(200_000), 'machine.xml: elements are nested without end'],
     ['characters', ' '.repeat(17 << 20), /17825792 characters are more than any topology has/],
     ['entities', '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a/>', /a document type is not read here/],
-  ])('%s are refused before anything is made of them', (_what, text, sentence) => {
+  ])('the XML reader rejects too many %s', (_what, text, sentence) => {
     expect(() => read(text)).toThrow(sentence);
   });
 
-  it('files without an end are given up by the agents’ reader and that of plans', () => {
+  it('the readers of topologies and plans give up endless files', () => {
     expect(() => readOnHost('/dev/zero')).toThrow('/dev/zero: it has more than 17 MiB');
     expect(() => readPlanFile('/dev/zero')).toThrow('/dev/zero: cannot be read: it has more than 256 MiB');
     expect(() => planFromJson('['.repeat(1e6), 'x')).toThrow(/^x/);
   });
 });
 
-describe('the largest host', () => {
-  it('of 576 GPUs and NICs is shown', { timeout: 120_000 }, () => {
+describe('the largest hosts', () => {
+  it('a host of 576 GPUs and NICs is shown', { timeout: 120_000 }, () => {
     const machine = survey(read(topology(576)), 'x');
     const text = textOf(machine, (_format, words) => words);
     expect(text).toContain('576 GPUs (sm 90), 576 NICs (400 Gb/s), NVSwitch');
@@ -100,7 +100,7 @@ describe('the largest host', () => {
         return others.map((gpu) => `<nvlink target="${address(1, gpu)}" count="1" tclass="0x030200"/>`).join('');
       }),
     ],
-  ])('of hundreds of GPUs %s gets channels', { timeout: 120_000 }, (_how, text) => {
+  ])('a host of hundreds of GPUs %s gets channels', { timeout: 120_000 }, (_how, text) => {
     const machine = buildMachine(read(text));
     const { ring, tree } = shapeOf(new Routes(machine), true);
     expect(ring.channels.length).toBeGreaterThan(0);

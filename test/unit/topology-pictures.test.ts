@@ -62,8 +62,8 @@ const square = mesh(
   ],
 );
 
-describe('as text', () => {
-  test('a mesh of NVLinks', () => {
+describe('a topology as text', () => {
+  test('the text shows the NVLinks of a mesh', () => {
     expect(textFor(square).split('\n')).toEqual([
       'machine: 1 CPU, 4 GPUs (sm 70), no NIC',
       '',
@@ -95,7 +95,7 @@ describe('as text', () => {
     ]);
   });
 
-  test('switches, an unused GPU, and a NIC with two ports', () => {
+  test('the text shows switches, an unused GPU and a NIC with two ports', () => {
     const text = textFor(fixture('switches'));
     expect(text).toContain('machine: 2 NUMA nodes, 4 GPUs (sm 90), 4 NICs (400 Gb/s, 100 Gb/s), NVSwitch\n');
     expect(text).toContain('│    to 4 NVSwitches                         NVLink x18    371\n');
@@ -104,12 +104,12 @@ describe('as text', () => {
     expect(text).toContain('\nNIC 2-3  SYS 12  SYS 12  SYS 12  PHB 12\n');
   });
 
-  test('what is slow stands out', () => {
+  test('the text highlights slow paths', () => {
     const marked = textOf(survey(fixture('superchips'), 'machine'), (format, text) => `<${format} ${text}>`);
     expect(marked).toContain('P2C 3.13  <yellow SYS 3.13>');
   });
 
-  test('GPUs that a provider leaves to be filled in', () => {
+  test('the text mentions GPUs and NICs that the file does not describe', () => {
     const device = { link_speed: '8 GT/s', link_width: 16 };
     const system = element('system', {}, [
       element('cpu', { numaid: 0, arch: 'arm64' }, [
@@ -121,7 +121,7 @@ describe('as text', () => {
     expect(textFor(system)).toContain('├─ GPU 0000:01:00.0  PCIe 3 x16     12\n');
   });
 
-  test('72 GPUs: as many beside each other as the page is wide', () => {
+  test('the matrix of 72 GPUs fits the width of the page', () => {
     const many = mesh(...Array.from({ length: 72 }, () => []));
     const lines = textFor(many).split('\n');
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -129,8 +129,8 @@ describe('as text', () => {
   });
 });
 
-describe('as JSON', () => {
-  test('has the tree, every device and every path', () => {
+describe('a topology as JSON', () => {
+  test('the JSON contains the tree, every device and every path', () => {
     const document: unknown = JSON.parse(jsonOf(survey(fixture('superchips'), 'machine', ['a note'])));
     const arrays = { gpus: expect.any(Array), nets: expect.any(Array), paths: expect.any(Array) };
     expect(document).toMatchObject({ schemaVersion: 1, source: 'machine', notes: ['a note'], ...arrays });
@@ -163,7 +163,7 @@ describe('as JSON', () => {
     });
   });
 
-  test('a GPU that no rank uses has none', () => {
+  test('an unused GPU has the rank null', () => {
     const document: unknown = JSON.parse(jsonOf(survey(fixture('switches'), 'machine')));
     expect(document).toMatchObject({ gpus: [{ rank: 4 }, { rank: 5 }, { rank: null }, { rank: 6 }] });
   });
@@ -206,8 +206,8 @@ function expectReadable(svg: string): Shape[] {
   return shapes;
 }
 
-describe('as a picture', () => {
-  test('a mesh: an arc for each pair of GPUs, as wide as it has links', () => {
+describe('a topology as a picture', () => {
+  test('the picture of a mesh has an arc per pair of GPUs with a width by links', () => {
     const shapes = expectReadable(svgFor(square));
     const arcs = shapes.filter(({ attributes }) => attributes['class'] === 'nvlink' && attributes['d']?.includes('C'));
     expect(arcs.map(({ attributes }) => attributes['stroke-width'] ?? '').toSorted()).toEqual([
@@ -227,7 +227,7 @@ describe('as a picture', () => {
     expect(labels.toSorted()).toEqual(['×1', '×1', '×2', '×2']);
   });
 
-  test('a bar for the NVSwitches, everything by its name', () => {
+  test('the picture has a bar for the NVSwitches and a label for everything', () => {
     const shapes = expectReadable(svgFor(fixture('switches')));
     const texts = shapes.filter(({ name }) => name === 'text').map(({ text }) => text);
     for (const name of ['NUMA node 0', 'GPU 0', 'GPU 3', 'mlx5_0', 'mlx5_3, 100 Gb/s', '4 NVSwitches', '22 GB/s'])
@@ -235,20 +235,20 @@ describe('as a picture', () => {
     expect(texts.filter((text) => text === '×18')).toHaveLength(4);
   });
 
-  test('has a title and a description for those who hear it', () => {
+  test('the picture has a title and a description for screen readers', () => {
     const shapes = shapesOf(svgFor(fixture('superchips')));
     const labelled = shapes[0]?.attributes['aria-labelledby']?.split(' ') ?? [];
     const named = labelled.map((id) => shapes.find(({ attributes }) => attributes['id'] === id)?.text);
     expect(named).toEqual(['Topology of machine', expect.stringContaining('NUMA node 0: GPU 0, eth0, eth1.')]);
   });
 
-  test('names of NICs are text, whatever is in them', () => {
+  test('the picture shows special characters in NIC names as text', () => {
     const net = element('net', { name: '<script>"&', dev: 0, speed: 1000, port: 0 });
     const system = element('system', {}, [element('cpu', { numaid: 0, arch: 'arm64' }, [element('nic', {}, [net])])]);
     expect(expectReadable(svgFor(system)).map(({ text }) => text)).toContain('<script>"&');
   });
 
-  test('of any machine is readable', () => {
+  test('pictures of random machines are readable', () => {
     for (let seed = 0; seed < 150; seed++) {
       const system = randomTopology(seededRandom(seed));
       expectReadable(svgFor(system));
@@ -257,8 +257,8 @@ describe('as a picture', () => {
   });
 });
 
-describeMachines('real and typical machines', () => {
-  test.each(machineNames())('%s', (name) => {
+describeMachines('pictures of known machines', () => {
+  test.each(machineNames())('the picture of %s is readable', (name) => {
     const text = readFileSync(machinePath(name), 'utf8');
     const { root, comments } = readXml(text, name);
     expect(writeXml(root, comments)).toBe(text);

@@ -7,7 +7,7 @@ import { FakeSysfs } from '../rig/sysfs.ts';
 const bus = (number: number) => `0000:${number}:00.0`;
 
 describe('a device below switches', () => {
-  test('that stand one below the other', () => {
+  test('walkUp keeps one bridge per switch and finds the NUMA node', () => {
     const path = `sys/devices/pci0000:00/${[10, 11, 12, 13, 14, 15, 16, 17].map(bus).join('/')}`;
     using sysfs = new FakeSysfs();
     sysfs.addPci(path, { numa_node: '1' });
@@ -24,11 +24,11 @@ describe('a device below switches', () => {
     ['pci10000:00/10000:00:01.0/10000:01:00.0/10000:02:00.0/10000:03:00.0', ['10000:01:00.0']],
     ['platform/a.pcie/pci0000:00/0000:00:00.0/0000:01:00.0', []],
     ['pci0000:00/virtio2', []],
-  ])('%s', (path, switches) => {
+  ])('switchesAbove finds the switches above %s', (path, switches) => {
     expect(switchesAbove(`sys/devices/${path}`).map((one) => one.split('/').at(-1))).toEqual(switches);
   });
 
-  test('that sysfs does not have', () => {
+  test('walkUp returns an unknown device without a path', () => {
     using sysfs = new FakeSysfs();
     expect(walkUp(sysfs.root, '00000000:1B:00.0')).toEqual({
       places: [{ busId: '0000:1b:00.0', path: null }],
@@ -43,7 +43,7 @@ test.each([
   ['00010000:1b:00.0', '10000:1b:00.0'],
   ['00000008:01:00.0', '0008:01:00.0'],
   ['FFFFFFF:FFFF:FF', 'fffffff:ffff:ff'],
-])('the address %s', (address, expected) => {
+])('sysfsAddress converts %s', (address, expected) => {
   expect(sysfsAddress(address)).toBe(expected);
 });
 
@@ -59,8 +59,8 @@ describe('speed and width of a link', () => {
     ['no port', null, link(speeds.fast, '16'), [speeds.fast, '0']],
     ['a port that says nothing', {}, link(speeds.fast, '16'), [speeds.fast, '0']],
     ['a port that does not know', link('Unknown', '0'), link('16 GT/s', '16'), ['16 GT/s', '0']],
-    ['neither', {}, {}, ['', '0']],
-  ])('with %s', (_name, port, device, [speed, width]) => {
+    ['neither known', {}, {}, ['', '0']],
+  ])('pciAttributes takes the smaller speed and width with %s', (_name, port, device, [speed, width]) => {
     using sysfs = new FakeSysfs();
     const above = port === null ? 'sys/devices/pci0000:00' : 'sys/devices/pci0000:00/0000:00:01.0';
     if (port !== null) sysfs.addPci(above, port);

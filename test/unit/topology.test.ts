@@ -42,8 +42,8 @@ const twoNodes = {
   [`${pci('0000:c1:00.0')}/local_cpulist`]: '2-3,6-7',
 };
 
-describe('a host', () => {
-  test('with cores of two threads, two NUMA nodes and two GPUs', () => {
+describe('hostTopology', () => {
+  test('hostTopology finds cores of two threads, NUMA nodes and GPUs', () => {
     expect(hostTopology(rootWith(twoNodes), undefined)).toEqual({
       cores: [
         { cpus: [0, 4], numa: 0 },
@@ -58,7 +58,7 @@ describe('a host', () => {
     });
   });
 
-  test('in a container that has a part of it', () => {
+  test('hostTopology finds only what a container may use', () => {
     const root = rootWith({ ...twoNodes, 'proc/self/status': 'Cpus_allowed_list:\t3,5-6' });
     expect(hostTopology(root, '1')).toEqual({
       cores: [
@@ -70,7 +70,7 @@ describe('a host', () => {
     });
   });
 
-  test('that says nothing of NUMA nodes, threads and GPUs', () => {
+  test('hostTopology works without NUMA nodes, threads and GPUs', () => {
     expect(hostTopology(rootWith({ 'proc/self/status': 'Cpus_allowed_list:\t0-1' }), undefined)).toEqual({
       cores: [
         { cpus: [0], numa: 0 },
@@ -80,7 +80,7 @@ describe('a host', () => {
     });
   });
 
-  test('with one NUMA node, where the kernel gives PCI devices none', () => {
+  test('hostTopology gives a GPU no NUMA node if the kernel reports -1', () => {
     const files = { 'proc/self/status': 'Cpus_allowed_list:\t0', [gpu('0000:01:00.0')]: '' };
     const root = rootWith({ ...files, [`${pci('0000:01:00.0')}/numa_node`]: '-1' });
     expect(hostTopology(root, undefined).gpus).toEqual([{ cpus: [], numa: null }]);
@@ -91,7 +91,7 @@ describe('a host', () => {
 const names = (visible: string | undefined, files: Readonly<Record<string, string>> = twoNodes) =>
   visibleGpus(visible, rootWith(files)).map(({ name, address }) => `${name}@${address?.slice(5, 7) ?? ''}`);
 
-describe('GPUs that a program would see', () => {
+describe('visibleGpus', () => {
   test.each<[string | undefined, string[]]>([
     [undefined, ['0@01', '1@C1']],
     ['1,0', ['1@C1', '0@01']],
@@ -103,11 +103,11 @@ describe('GPUs that a program would see', () => {
     ['GPU-cccc', ['GPU-cccc@C1']],
     ['GPU-dddd,0', []],
     ['MIG-1', ['MIG-1@']],
-  ])('with CUDA_VISIBLE_DEVICES=%s', (visible, expected) => {
+  ])('a program with CUDA_VISIBLE_DEVICES=%s sees the expected GPUs', (visible, expected) => {
     expect(names(visible)).toEqual(expected);
   });
 
-  test('as device files, where the driver lists none', () => {
+  test('visibleGpus falls back to device files', () => {
     const files = { 'dev/nvidia0': '', 'dev/nvidia1': '', 'dev/nvidiactl': '', 'dev/nvidia-uvm': '' };
     expect(names(undefined, files)).toEqual(['0@', '1@']);
     expect(names('1', files)).toEqual(['1@']);
@@ -121,6 +121,6 @@ test.each([
   ['', []],
   ['3-1', []],
   ['x', []],
-])('the list %j', (text, expected) => {
+])('parseCpuList reads %j', (text, expected) => {
   expect(parseCpuList(text)).toEqual(expected);
 });

@@ -4,7 +4,7 @@ import { traceTo, traced } from '../../worker/engine/trace.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
-it('is not there at all unless it is asked for', () => {
+it('traced() returns the addon itself unless NCCLRUN_TRACE_NATIVE is set', () => {
   const native = loadNative();
   for (const value of ['', '0', undefined]) {
     vi.stubEnv('NCCLRUN_TRACE_NATIVE', value);
@@ -14,7 +14,7 @@ it('is not there at all unless it is asked for', () => {
   expect(traced(native)).not.toBe(native);
 });
 
-it('tells what was called, with what, and how it went', () => {
+it('the trace contains each call with its arguments, outcome and duration', () => {
   const lines: string[] = [];
   const native = traceTo(loadNative(), (line) => lines.push(line));
   expect(native.freePorts(1)).toHaveLength(1);

@@ -8,7 +8,7 @@ function depthOf(index: number, radix: number): number {
   return parent === null ? 0 : 1 + depthOf(parent, radix);
 }
 
-test('no host reaches more than radix others, all come after the one that reaches them, and the depth grows with the logarithm', () => {
+test('each host reaches at most radix later hosts, and the depth grows logarithmically', () => {
   for (const radix of [1, 2, 3, 32]) {
     const reached = new Map<number | null, number>();
     for (let index = 0; index < 3000; index++) {
@@ -21,7 +21,7 @@ test('no host reaches more than radix others, all come after the one that reache
   }
 });
 
-test('64 hosts: each of the first 32 reaches one more', () => {
+test('each of the first 32 of 64 hosts reaches one more host', () => {
   expect(Array.from({ length: 64 }, (_, index) => parentOf(index, 32))).toEqual([
     ...Array.from({ length: 32 }, () => null),
     ...Array.from({ length: 32 }, (_, index) => index),

@@ -34,14 +34,14 @@ const passedOf = (frames: readonly Frame[]) =>
   });
 
 describe('leases', () => {
-  test('while nothing happens the launcher hears of those that it reaches itself, once in a heartbeat, and tells no others', async () => {
+  test('an idle launcher exchanges one heartbeat per period with its direct hosts only', async () => {
     await pass(60 * terms.heartbeatMs);
     expect({ received: tree.received.length, sent: tree.sent.length }).toEqual({ received: 2 * 60, sent: 2 * 60 });
     expect([...tree.received, ...tree.sent].every(isHeartbeat)).toBe(true);
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({ silent: [], closed: [], leaving: [] });
   });
 
-  test('a host at the end of the tree that falls silent is named, and no other', async () => {
+  test('a silent leaf is reported, and no other host', async () => {
     tree.cut.add('h7');
     await pass(terms.leaseMs);
     expect({ silent: silent(), leaving: leaving() }).toEqual({ silent: [], leaving: [] });
@@ -56,7 +56,7 @@ describe('leases', () => {
     expect(closed()).toEqual(['h7']);
   });
 
-  test('with a host in the middle go those behind it, and it is the one that is named', async () => {
+  test('the loss of an inner host takes the hosts behind it, and only that host is reported', async () => {
     tree.cut.add('h3');
     await pass(MOST_SILENT_MS);
     expect({ silent: silent(), closed: closed(), leaving: leaving() }).toEqual({
@@ -67,7 +67,7 @@ describe('leases', () => {
     expect(tree.hosts.get('h7')?.closed).toBe('it was reached by way of h3, which is gone');
   });
 
-  test('with one next to the launcher, likewise', async () => {
+  test('the loss of a direct host takes the hosts behind it, and only that host is reported', async () => {
     tree.cut.add('h1');
     await pass(MOST_SILENT_MS);
     const branch = ['h1', 'h3', 'h5', 'h7'];
@@ -78,7 +78,7 @@ describe('leases', () => {
     });
   });
 
-  test('a launcher that is stopped loses all hosts within a lease, at every depth', async () => {
+  test('all hosts give up a stopped launcher within a lease at every depth', async () => {
     tree.stopLauncher();
     await pass(terms.leaseMs - terms.heartbeatMs);
     expect(leaving()).toEqual([]);
@@ -86,7 +86,7 @@ describe('leases', () => {
     expect(leaving()).toEqual(names);
   });
 
-  test('one that is stopped while hosts lose their links to each other, too', async () => {
+  test('all hosts give up a stopped launcher even if they lose their links to each other', async () => {
     tree.stopLauncher();
     await pass(terms.leaseMs - terms.heartbeatMs);
     for (const name of ['h3', 'h4', 'h7']) tree.cut.add(name);
@@ -94,7 +94,7 @@ describe('leases', () => {
     expect(leaving()).toEqual(names);
   });
 
-  test('suspended, none is judged: not by the launcher, not by agents', async () => {
+  test('no lease expires while the job is suspended', async () => {
     for (const { connection } of tree.hosts.values()) connection.send(suspension(true));
     await pass(terms.heartbeatMs);
     tree.stopLauncher();
@@ -110,7 +110,7 @@ describe('leases', () => {
     expect(silent()).toEqual(['h6']);
   });
 
-  test('an agent without ranks still reaches others, and they are lost with it', async () => {
+  test('an agent without ranks still connects others, which are lost with it', async () => {
     tree.agents.get('h1')?.uplink.idle();
     await pass(60 * terms.heartbeatMs);
     expect({ silent: silent(), leaving: leaving() }).toEqual({ silent: [], leaving: [] });
@@ -123,7 +123,7 @@ describe('leases', () => {
 describe('frames', () => {
   const rest = 10; // less than a heartbeat
 
-  test('that agents send in one turn come as one, in order', async () => {
+  test('frames that agents send in one event-loop tick arrive together and in order', async () => {
     for (const name of ['h3', 'h5', 'h7'])
       for (const part of [1, 2]) tree.agents.get(name)?.link.send(notice(`${name} ${part}`));
     await pass(rest);
@@ -132,7 +132,7 @@ describe('frames', () => {
       expect(tree.hosts.get(name)?.heard.slice(-2)).toEqual([notice(`${name} 1`), notice(`${name} 2`)].map(content));
   });
 
-  test('that are the same for many hosts leave once for each that passes them on', async () => {
+  test('a frame for many hosts is sent once to each agent that forwards it', async () => {
     const frame = makeFrame(FrameKind.signal, { payload: new Uint8Array(1000) });
     for (const { connection } of tree.hosts.values()) connection.send(frame);
     await pass(rest);
@@ -150,7 +150,7 @@ describe('frames', () => {
       );
   });
 
-  test('come before the end of the link that they were given to', async () => {
+  test('frames arrive before the end of their link', async () => {
     tree.hosts.get('h7')?.connection.send(notice('a word'));
     void tree.hosts.get('h7')?.connection.close(false);
     await pass(rest);

@@ -39,18 +39,18 @@ function file(path: string, mode = 0o644, owner = me): string {
   return path;
 }
 
-describe('modes', () => {
-  it('a file that the user alone may write to is trusted, with its directory', () => {
+describe('modes of files and directories', () => {
+  it('a file and directory that only the user may write to are trusted', () => {
     expect(untrustedPath(file(join(directory, 'f')), me)).toBeNull();
     expect(untrustedPath(directory, me)).toBeNull();
     expect(untrustedPath('/', me)).toBeNull();
   });
 
-  it('a file that others may write to is not', () => {
+  it('a file that others may write to is not trusted', () => {
     expect(untrustedPath(file(join(directory, 'f'), 0o646), me)).toBe('every user may write to it (mode 0646)');
   });
 
-  it('a file in a directory that others may write to is not, whether or not that is sticky', () => {
+  it('a file in a directory that others may write to is not trusted, even if it is sticky', () => {
     const path = file(join(directory, 'f'));
     chmodSync(directory, 0o777);
     expect(untrustedPath(path, me)).toBe(`every user may write to the directory ${directory} (mode 0777)`);
@@ -59,7 +59,7 @@ describe('modes', () => {
     expect(untrustedPath(directory, me)).toBe('every user may write to it (mode 1777)');
   });
 
-  it('a directory further up may be sticky, as /tmp is, but not open without', () => {
+  it('a higher directory may be sticky but not writable otherwise', () => {
     const inner = join(directory, 'inner');
     mkdirSync(inner);
     const path = file(join(inner, 'f'));
@@ -70,7 +70,7 @@ describe('modes', () => {
     expect(untrustedPath(path, me)).toBe(`every user may write to the directory ${directory} (mode 0777)`);
   });
 
-  it('a path that leads nowhere is judged by where it would lie', () => {
+  it('a missing path is judged by its directory', () => {
     expect(untrustedPath(join(directory, 'none'), me)).toBeNull();
     expect(untrustedPath(join(directory, 'none/below'), me)).toBeNull();
     chmodSync(directory, 0o1777);
@@ -81,7 +81,7 @@ describe('modes', () => {
 });
 
 describe('symbolic links', () => {
-  it('are followed: what they lead through counts', () => {
+  it('the target of a symbolic link and its directories count', () => {
     const open = made(`open${count}`, 0o777);
     file(join(open, 'f'));
     symlinkSync(open, join(directory, 'absolute'));
@@ -94,22 +94,22 @@ describe('symbolic links', () => {
     expect(untrustedPath(join(directory, 'relative'), me)).toBeNull();
   });
 
-  it('in a sticky directory are not followed to what is to be obeyed', () => {
+  it('a symbolic link in a sticky directory is not followed', () => {
     const target = file(join(directory, 'f'));
     const open = made(`sticky${count}`, 0o1777);
     symlinkSync(target, join(open, 'link'));
     expect(untrustedPath(join(open, 'link'), me)).toBe(`every user may write to the directory ${open} (mode 1777)`);
   });
 
-  it('that lead in a circle end the walk', () => {
+  it('a cycle of symbolic links ends the walk', () => {
     symlinkSync('b', join(directory, 'a'));
     symlinkSync('a', join(directory, 'b'));
     expect(untrustedPath(join(directory, 'a'), me)).toBe('it has more than 40 symbolic links in its path');
   });
 });
 
-describeIf(notRoot, 'owners', () => {
-  it('are the user or root', () => {
+describeIf(notRoot, 'owners of files and directories', () => {
+  it('a file of the user or of root is trusted', () => {
     const path = file(join(directory, 'f'));
     expect(untrustedPath(path, USER)).toBeNull();
     chownSync(path, USER, USER);
@@ -118,7 +118,7 @@ describeIf(notRoot, 'owners', () => {
     expect(untrustedPath(path, 0)).toBe(`it belongs to uid ${USER}, not to you`);
   });
 
-  it('of directories count, wherever they lie above', () => {
+  it('the owner of every parent directory counts', () => {
     const theirs = made(`theirs${count}`, 0o755, STRANGER);
     const inner = join(theirs, 'inner');
     mkdirSync(inner);
@@ -127,12 +127,12 @@ describeIf(notRoot, 'owners', () => {
     expect(untrustedPath(file(join(inner, 'f')), me)).toBe(why);
   });
 
-  it('of a sticky directory count, because they may replace what is in it', () => {
+  it('the owner of a sticky directory counts', () => {
     const theirs = made(`sticky${count}`, 0o1755, STRANGER);
     expect(untrustedPath(file(join(theirs, 'f')), me)).toContain(`belongs to uid ${STRANGER}`);
   });
 
-  it('of links count', () => {
+  it('the owner of a symbolic link counts', () => {
     file(join(directory, 'f'));
     symlinkSync('f', join(directory, 'link'));
     lchownSync(join(directory, 'link'), STRANGER, STRANGER);
@@ -140,7 +140,7 @@ describeIf(notRoot, 'owners', () => {
     expect(untrustedPath(join(directory, 'link'), me)).toBe(why);
   });
 
-  it('are told by name where the system lists one', () => {
+  it("the reason contains the owner's name if the system lists it", () => {
     expect(untrustedPath(file(join(directory, 'f'), 0o644, 1), me)).toMatch(
       /^it belongs to uid 1 \(\w+\), not to you$/u,
     );
@@ -151,12 +151,12 @@ describe('a group that may write', () => {
   const users = 'root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:100::/home/bob:/bin/sh\n';
   const groups = 'root:x:0:\nusers:x:100:\nann:x:1000:\n';
 
-  it('is the user’s own where the system lists it so', () => {
+  it('a private group of the user counts as private', () => {
     expect(isPrivateGroup(1000, 1000, { users, groups })).toBe(true);
     expect(isPrivateGroup(1000, 1000, { users, groups: 'ann:x:1000:ann\n' })).toBe(true);
   });
 
-  it('is as good where root alone is in it', () => {
+  it('the group root counts as private if only root is in it', () => {
     expect(isPrivateGroup(0, 1000, { users, groups })).toBe(true);
     expect(isPrivateGroup(0, 1000, { users: `${users}halt:x:7:0::/:/bin/sh\n`, groups })).toBe(false);
   });
@@ -169,13 +169,13 @@ describe('a group that may write', () => {
     ['has two entries', 1000, 1000, users, `${groups}more:x:1000:bob\n`],
     ['is not listed', 1000, 1000, users, ''],
     ['is of a user who is not listed', 1000, 1000, '', groups],
-  ])('is not where it %s', (_, gid, uid, listedUsers, listedGroups) => {
+  ])('a group is not private if it %s', (_, gid, uid, listedUsers, listedGroups) => {
     expect(isPrivateGroup(gid, uid, { users: listedUsers, groups: listedGroups })).toBe(false);
   });
 });
 
 describe('a trusted file', () => {
-  it('is read', () => {
+  it('readTrusted returns the content, or that the file is missing', () => {
     expect(readTrusted(file(join(directory, 'f')), me, 7)).toEqual({ kind: 'content', content: 'content' });
     expect(readTrusted(join(directory, 'none'), me, 7)).toEqual({ kind: 'missing' });
     expect(readTrusted(join(directory, 'f/none'), me, 7)).toEqual({ kind: 'missing' });
@@ -183,7 +183,7 @@ describe('a trusted file', () => {
     expect(readTrusted(join(directory, 'link'), me, 7)).toEqual({ kind: 'missing' });
   });
 
-  it('is not read where it is too long, no file, or another’s', () => {
+  it('readTrusted rejects files that are too long, not regular or not trusted', () => {
     const path = file(join(directory, 'f'));
     expect(readTrusted(path, me, 6)).toEqual({ kind: 'unfit', reason: 'it has 7 bytes; at most 6 are read' });
     expect(readTrusted(directory, me, 6)).toEqual({ kind: 'unfit', reason: 'it is not a regular file' });

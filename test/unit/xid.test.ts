@@ -9,7 +9,7 @@ import { scriptedJob, turn } from '../rig/scripted-host.ts';
 
 const lost = 'GPU has fallen off the bus';
 
-describe('a line of the driver', () => {
+describe('a line of the NVIDIA driver', () => {
   test.each([
     [`NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, name=python, ${lost}.`, 79, '0000:1b:00', 1234, lost],
     [`NVRM: Xid (PCI:0000:1B:00): 79, pid='<unknown>', name=<unknown>, ${lost}.`, 79, '0000:1b:00', null, lost],
@@ -32,7 +32,7 @@ describe('a line of the driver', () => {
     ['NVRM: Xid (0000:03:00): 14, Channel 00000001', 14, '0000:03:00', null, 'Channel 00000001'],
     ['NVRM: Xid (PCI:00010000:03:00): 45', 45, '10000:03:00', null, ''],
     ['NVRM: Xid (PCI:0000:03:00): 45, pid=0, name=, ', 45, '0000:03:00', null, ''],
-  ])('%s', (line, code, place, pid, message) => {
+  ])('parseXid reads the line "%s"', (line, code, place, pid, message) => {
     expect(parseXid(line)).toEqual({ code, place, pid, message });
   });
 
@@ -43,9 +43,9 @@ describe('a line of the driver', () => {
     'NVRM: Xid (PCI:0000:1b:00): many',
     'NVRM: Xid (PCI:0000:1b:00: 79',
     '',
-  ])('is none: %s', (line) => expect(parseXid(line)).toBeNull());
+  ])('parseXid returns null for "%s"', (line) => expect(parseXid(line)).toBeNull());
 
-  it('may be anything: it is bounded, and plain text', () => {
+  it('parseXid bounds and sanitizes the message of any line', () => {
     const random = seededRandom(7);
     const pieces = [
       'NVRM: Xid (',
@@ -70,7 +70,7 @@ describe('a line of the driver', () => {
   });
 });
 
-test('a record of the kernel’s log', () => {
+test('parseRecord reads a record of the kernel log', () => {
   expect(parseRecord('4,1234,5140900,-;NVRM: one; two\n SUBSYSTEM=pci\n')).toEqual({
     sinceBootMs: 5140.9,
     text: 'NVRM: one; two',
@@ -91,7 +91,7 @@ const xid = (changes: Partial<Xid>): Xid => ({
 });
 
 describe('a job whose GPUs report errors', () => {
-  it('names those of the failed rank first, then the last of the others, and none that came of the end', async () => {
+  it("the failure lists the failed rank's Xids first, and none that followed the end", async () => {
     const { agents, up, result, events } = scriptedJob(['a', 'b'], 2);
     await up();
     const [a, b] = agents;

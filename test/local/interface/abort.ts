@@ -5,7 +5,7 @@ import { usage } from './common.ts';
 import type { Cases } from './common.ts';
 
 export const abort: Cases = {
-  async 'aborts with its signal'() {
+  async 'an abort signal aborts the communicator'() {
     const comm = await init();
     const { rank } = comm;
     const early = AbortSignal.abort(new Error('too early'));
@@ -26,7 +26,7 @@ export const abort: Cases = {
     await comm.close();
   },
 
-  async 'aborts everywhere'() {
+  async 'an abort reaches every rank'() {
     const comm = await init();
     if (comm.rank === 1) {
       await comm.barrier(); // nobody is in init any more
@@ -44,7 +44,7 @@ export const abort: Cases = {
     await comm.close();
   },
 
-  async 'ends operations under way when it aborts'() {
+  async 'an abort ends the operations in progress'() {
     const comm = await init();
     const waiting = comm.barrier().then(() => {
       if (comm.rank !== 0) return comm.allReduce(new Float32Array(1 << 16));

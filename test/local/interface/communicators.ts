@@ -5,7 +5,7 @@ import { neighbours, usage } from './common.ts';
 import type { Cases } from './common.ts';
 
 export const communicators: Cases = {
-  async 'makes communicators of some ranks'() {
+  async 'some ranks create communicators of their own'() {
     await using comm = await init();
     if (comm.rank === 2) {
       await comm.barrier();
@@ -19,7 +19,7 @@ export const communicators: Cases = {
     await comm.barrier();
   },
 
-  async splits() {
+  async 'a split creates the right parts'() {
     await using comm = await init();
     const { rank, size } = comm;
     // Two at once: the second in the opposite order.

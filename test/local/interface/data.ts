@@ -5,7 +5,7 @@ import { neighbours } from './common.ts';
 import type { Cases } from './common.ts';
 
 export const data: Cases = {
-  async reduces() {
+  async 'reductions give exact results'() {
     await using comm = await init();
     const ranks = (comm.size * (comm.size - 1)) / 2;
     for (const Type of [Float32Array, Float64Array, Int32Array, Uint32Array, Int8Array, Uint8Array]) {
@@ -27,7 +27,7 @@ export const data: Cases = {
     assert.deepEqual([...(await comm.allReduce(shared))], [comm.size, comm.size, comm.size, comm.size]);
   },
 
-  async 'gathers, scatters, broadcasts and reduces to one'() {
+  async 'gather, scatter, broadcast and reduce are exact'() {
     await using comm = await init();
     const { rank, size } = comm;
     const ranks = Array.from({ length: size }, (_, peer) => peer);
@@ -81,7 +81,7 @@ export const data: Cases = {
     assert.equal((await comm.allGather(new Float32Array(0), new Float32Array(0))).length, 0);
   },
 
-  async 'averages, and multiplies before it sums'() {
+  async 'averages and pre-multiplied sums are exact'() {
     await using comm = await init();
     const { rank, size } = comm;
     assert.deepEqual(await comm.allReduce(Float64Array.of(rank), { op: 'avg' }), Float64Array.of((size - 1) / 2));
@@ -106,7 +106,7 @@ export const data: Cases = {
     assert.deepEqual(await comm.allReduce(Uint8Array.of(0x3c), e5m2), Uint8Array.of(six(0x3c, 0x46)));
   },
 
-  async 'takes types that no array has'() {
+  async 'types without a typed array work'() {
     await using comm = await init();
     const bfloat16 = { type: 'bfloat16' } as const;
     const three = 0x4040;
@@ -121,7 +121,7 @@ export const data: Cases = {
     assert.deepEqual(octets, new Uint8Array(comm.size).fill(comm.size - 1));
   },
 
-  async exchanges() {
+  async 'ranks exchange messages'() {
     await using comm = await init();
     const [next, previous] = neighbours(comm);
     const large = new Float64Array(1 << 20).fill(comm.rank); // more than any connection holds

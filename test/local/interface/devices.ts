@@ -18,7 +18,7 @@ async function valuesOf(buffer: DeviceBuffer): Promise<number[]> {
 }
 
 export const devices: Cases = {
-  async 'copies to and from device buffers'() {
+  async 'arrays are copied to and from device buffers'() {
     await using comm = await join();
     assert.equal(comm.device.type, device);
     using buffer = comm.allocate('float32', 8);
@@ -35,7 +35,7 @@ export const devices: Cases = {
     assert.equal(comm.allocate('int8', 0).byteLength, 0);
   },
 
-  async 'runs every collective on device buffers'() {
+  async 'every collective works on device buffers'() {
     await using comm = await join();
     const { rank, size } = comm;
     const all = Array.from({ length: size }, (_, peer) => peer);
@@ -72,7 +72,7 @@ export const devices: Cases = {
     assert.deepEqual(await valuesOf(await part.broadcast(await mine())), [size]);
   },
 
-  async 'queues many operations on a stream without waiting'() {
+  async 'a stream accepts many operations without waiting'() {
     await using comm = await join();
     const stream = comm.stream();
     const buffer = await bufferOf(comm, [1]);
@@ -87,7 +87,7 @@ export const devices: Cases = {
     await reduced;
   },
 
-  async 'waits for events of other streams'() {
+  async 'a stream waits for events of other streams'() {
     await using comm = await join();
     const [first, second] = [comm.stream(), comm.stream()];
     const buffer = comm.allocate('float32', 1 << 18);
@@ -103,7 +103,7 @@ export const devices: Cases = {
     assert.equal(event.since(event), 0);
   },
 
-  async 'copies without holding up the event loop'() {
+  async 'copies do not block the event loop'() {
     await using comm = await join();
     await using other = await comm.split(0, comm.rank);
     const received = comm.allocate('float32', 2);
@@ -122,7 +122,7 @@ export const devices: Cases = {
     }
   },
 
-  async 'copies arrays of any size'() {
+  async 'arrays of any size are copied'() {
     await using comm = await join();
     const streams = [comm.stream(), comm.stream()];
     const graphs = await Promise.all(
@@ -151,7 +151,7 @@ export const devices: Cases = {
     }
   },
 
-  async 'repeats what it captured'() {
+  async 'a graph repeats the captured operations'() {
     await using comm = await join();
     const { rank, size } = comm;
     const [next, previous] = neighbours(comm);
@@ -188,7 +188,7 @@ export const devices: Cases = {
     await comm.allReduce(buffer, { stream }); // it is as before
   },
 
-  async 'ends what is queued on a stream when the communicator breaks'() {
+  async 'queued operations end when the communicator breaks'() {
     const comm = await join();
     const buffer = comm.allocate('float32', 1 << 16);
     const one = comm.allocate('float32', 1);
@@ -209,7 +209,7 @@ export const devices: Cases = {
     await comm.close();
   },
 
-  async 'refuses wrong uses of device buffers'() {
+  async 'wrong uses of device buffers are rejected'() {
     await assert.rejects(init({ device: 'host', gpu: 0 }), usage(/gpu 0 is given, but not device: 'cuda'/));
     await using comm = await join();
     const buffer = comm.allocate('float32', 4);
@@ -239,7 +239,7 @@ export const devices: Cases = {
     assert.throws(() => buffer.slice(0), usage(/slice: the buffer was closed before/));
   },
 
-  async 'keeps a closed buffer while a stream uses it'() {
+  async 'a closed buffer lives while a stream uses it'() {
     await using comm = await join();
     const buffer = await bufferOf(comm, [1]);
     const result = comm.allocate('float32', 1);
@@ -255,7 +255,7 @@ export const devices: Cases = {
     }
   },
 
-  async 'may end with operations queued on a stream'() {
+  async 'a program may end with operations queued'() {
     const comm = await join();
     await comm.barrier();
     void comm.allReduce(comm.allocate('float32', 1 << 18));
@@ -263,7 +263,7 @@ export const devices: Cases = {
     process.exit(0);
   },
 
-  async 'says why there is no GPU'() {
+  async 'the error says why there is no GPU'() {
     const count = gpuCount();
     assert.ok(Number.isInteger(count) && count >= 0);
     if (count === 0)

@@ -4,19 +4,19 @@ import { init } from 'ncclrun';
 import type { Cases } from './common.ts';
 
 export const exit: Cases = {
-  async 'may end without closing'() {
+  async 'a program may end without closing'() {
     const comm = await init();
     assert.deepEqual(await comm.allReduce(Float32Array.of(1)), Float32Array.of(comm.size));
   },
 
-  async 'may exit without closing'() {
+  async 'a program may exit without closing'() {
     const comm = await init();
     assert.deepEqual(await comm.allReduce(Float32Array.of(1)), Float32Array.of(comm.size));
     await comm.barrier();
     process.exit(0);
   },
 
-  async 'may exit in the middle of operations'() {
+  async 'a program may exit during operations'() {
     const comm = await init();
     const { rank, size } = comm;
     await using all = await comm.split(0);

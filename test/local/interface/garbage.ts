@@ -10,7 +10,7 @@ import type { Cases } from './common.ts';
 const descriptors = () => readdirSync('/proc/self/fd').length;
 
 export const garbage: Cases = {
-  async 'keeps what operations use from the garbage collector'() {
+  async 'memory of pending operations is not collected'() {
     const collect = collector();
     const collectAll = () => Array.from({ length: 10 }, () => [collect(), new Float64Array(1 << 16).fill(Number.NaN)]);
     await using comm = await init();
@@ -33,7 +33,7 @@ export const garbage: Cases = {
     }
   },
 
-  async 'collects communicators that nobody refers to'() {
+  async 'unreferenced communicators are collected'() {
     const collect = collector();
     await using comm = await init();
     const { rank, size } = comm;

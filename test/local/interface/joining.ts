@@ -4,7 +4,7 @@ import { init, uniqueId } from 'ncclrun';
 import type { Cases } from './common.ts';
 
 export const joining: Cases = {
-  async 'gives up joining with its signal'() {
+  async 'an abort signal ends the join'() {
     const early = AbortSignal.abort(new Error('too early'));
     await assert.rejects(init({ signal: early }), /^Error: too early$/);
     const unused = new AbortController();
@@ -20,7 +20,7 @@ export const joining: Cases = {
     assert.deepEqual(await comm.allReduce(Float32Array.of(1)), Float32Array.of(comm.size));
   },
 
-  async 'tells the others that it gave up joining'() {
+  async 'other ranks learn that a rank gave up joining'() {
     await using comm = await init();
     const { rank } = comm;
     const id = await comm.broadcast(rank === 0 ? uniqueId() : new Uint8Array(128));

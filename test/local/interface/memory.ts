@@ -16,7 +16,7 @@ const LARGE = 1 << 30;
 const LARGE_MEBIBYTES = LARGE / (1 << 20);
 
 export const memory: Cases = {
-  async 'uses memory of the engine like any other'() {
+  async 'memory of the engine works like any other'() {
     await using comm = await init();
     const { size } = comm;
     using held = allocate(8192);
@@ -33,7 +33,7 @@ export const memory: Cases = {
     assert.equal(allocate(0).buffer.byteLength, 0);
   },
 
-  async 'refuses memory that was closed'() {
+  async 'closed memory is rejected'() {
     await using comm = await init();
     const held = allocate(1024);
     const array = new Float32Array(held.buffer);
@@ -57,7 +57,7 @@ export const memory: Cases = {
     });
   },
 
-  async 'keeps closed memory while operations use it'() {
+  async 'closed memory lives while operations use it'() {
     await using comm = await init();
     const { rank, size } = comm;
     await using part = await comm.split(0);
@@ -75,7 +75,7 @@ export const memory: Cases = {
     assert.deepEqual(await comm.allReduce(Float32Array.of(1)), Float32Array.of(size));
   },
 
-  async 'frees memory that nothing refers to'() {
+  async 'unreferenced memory is freed'() {
     const collect = collector();
     const before = addressSpace();
     for (let turn = 0; turn < 8; turn++) {

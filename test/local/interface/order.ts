@@ -4,7 +4,7 @@ import { init } from 'ncclrun';
 import type { Cases } from './common.ts';
 
 export const order: Cases = {
-  async 'keeps order without waiting'() {
+  async 'operations keep their order without waiting'() {
     await using comm = await init();
     const arrays = Array.from({ length: 200 }, (_, i) => new Float32Array(1 + i * 37).fill(i));
     await Promise.all(arrays.map((array) => comm.allReduce(array)));
@@ -17,7 +17,7 @@ export const order: Cases = {
     assert.ok(last.every((value) => value === comm.size));
   },
 
-  async 'keeps the event loop free'() {
+  async 'operations do not block the event loop'() {
     await using comm = await init();
     let ticks = 0;
     const timer = setInterval(() => ++ticks, 1);
@@ -27,7 +27,7 @@ export const order: Cases = {
     assert.ok(comm.rank === 0 || ticks > 10, `${ticks} ticks`);
   },
 
-  async 'gives the event loop its turns between operations that end at once'() {
+  async 'the event loop runs between operations that end at once'() {
     await using comm = await init();
     let fired = false;
     setTimeout(() => (fired = true), 5);
@@ -35,7 +35,7 @@ export const order: Cases = {
     while (((await comm.allReduce(Int32Array.of(fired ? 1 : 0)))[0] ?? 0) < comm.size);
   },
 
-  async 'ends in order whatever the sizes'() {
+  async 'operations of any size end in order'() {
     await using comm = await init();
     const ended: number[] = [];
     const sizes = [1, 1 << 18, 2, 1 << 16, 3, 4, 1 << 18, 5];

@@ -21,7 +21,7 @@ async function terminated(script: string): Promise<void> {
 }
 
 export const threads: Cases = {
-  async 'works in worker threads, beside one another'() {
+  async 'communicators work in parallel worker threads'() {
     await using comm = await init();
     const { rank, size } = comm;
     const code = `
@@ -45,14 +45,14 @@ export const threads: Cases = {
     await comm.barrier();
   },
 
-  async 'ends with its worker thread, in the middle of operations'() {
+  async 'a worker thread may end during operations'() {
     await terminated(`
       const comm = await init();
       for (let i = 0; i < 100; ++i) comm.allReduce(new Float32Array(1 << 20)).catch(() => undefined);
       if (comm.rank > 0) comm.recv(new Float32Array(1 << 20), 0).catch(() => undefined);`);
   },
 
-  async 'ends with its worker thread, while it is closing'() {
+  async 'a worker thread may end during close'() {
     await terminated(`
       const comm = await init();
       if (comm.rank > 0) comm.recv(new Float32Array(1 << 20), 0).catch(() => undefined);

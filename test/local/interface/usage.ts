@@ -5,7 +5,7 @@ import { usage } from './common.ts';
 import type { Cases } from './common.ts';
 
 export const refusals: Cases = {
-  async describes() {
+  async 'the communicator describes itself'() {
     const comm = await init();
     assert.equal(comm.size, Number(process.env['NCCLRUN_SIZE']));
     assert.equal(comm.rank, Number(process.env['NCCLRUN_RANK']));
@@ -20,7 +20,7 @@ export const refusals: Cases = {
     await assert.rejects(init(), usage(/has joined the communicator of the job before/));
   },
 
-  async 'refuses what cannot be'() {
+  async 'invalid calls are rejected'() {
     await using comm = await init();
     await assert.rejects(
       comm.allReduce(new Float32Array(3), new Float32Array(4)),

@@ -18,7 +18,7 @@ host=\${1#*@}
 exec nsenter --target "$(cat ${state}/$host/init.pid)" --all -- sh -c "$2"
 `;
 
-describeIf(clusterUnavailable(), 'every way to a host', () => {
+describeIf(clusterUnavailable(), 'every remote shell', () => {
   let cluster: Cluster;
   let command = '';
   beforeAll(async () => {
@@ -32,7 +32,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
   describe.each(['auto', 'ssh2', 'openssh', 'CMD'])('--rsh %s', (name) => {
     const way = () => ['--rsh', name === 'CMD' ? command : name];
 
-    it('starts ranks on several hosts and brings their statuses back', async () => {
+    it('the launcher starts ranks on several hosts and returns their exit status', async () => {
       const script = 'echo $RANK $(hostname)';
       const { status, stdout } = await Command.run(
         [...way(), '-H', 'h2:1,h1:1', '--tag-output=none', 'sh', '-c', script],
@@ -46,7 +46,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
       expect(failing.status).toBe(3);
     });
 
-    it('brings arguments and the environment as they were typed', async () => {
+    it('the rank receives arguments and environment unchanged', async () => {
       const typed = ['a b', "it's", '$HOME', '*', '"', ';', '\\', 'ü', '', '\n'];
       const options = [...way(), '-H', 'h1:1', '-x', 'GIVEN=x $(y)'];
       const argv = [...options, 'sh', '-c', 'printf "%s\\0" "$GIVEN" "$@"', 'sh', ...typed];
@@ -54,7 +54,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
       expect(stdout.split('\0').slice(0, -1)).toEqual(['x $(y)', ...typed]);
     });
 
-    it('moves megabytes in both directions, whole', async () => {
+    it('several megabytes pass complete in both directions', async () => {
       const text = Array.from({ length: 300_000 }, (_, line) => `line ${line}\n`).join('');
       await using job = Command.start([...way(), '-H', 'h1:1', 'cat'], { cluster, stdin: 'pipe' });
       job.process.stdin?.end(text);
@@ -62,14 +62,14 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
       expect({ status, same: stdout === text }).toEqual({ status: 0, same: true });
     });
 
-    it('names a host that is not known', async () => {
+    it('the launcher names an unknown host', async () => {
       const { failures, outcome } = await Command.result([...way(), '-H', 'h1:1,nowhere:1', '/bin/true'], { cluster });
       expect(failures[0]).toMatchObject({ type: 'host-unreachable', host: 'nowhere', cause: 'unknown-host' });
       expect(outcome.status).toBe(125);
       for (const host of cluster.hosts) await host.empty();
     });
 
-    it('names a host on which ncclrun is missing', async () => {
+    it('the launcher names a host on which ncclrun is missing', async () => {
       const empty = join(cluster.state, `empty-${name}`);
       await mkdir(empty);
       await cluster.host('h2').exec('mount', '--bind', empty, repository);
@@ -83,7 +83,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
       }
     });
 
-    it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('leaves nothing anywhere after %s', async (signal) => {
+    it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('no process remains on any host after %s', async (signal) => {
       await using job = Command.start([...way(), '-H', 'h1:1,h2:1', 'sh', '-c', 'echo up; exec sleep 1000'], {
         cluster,
       });
@@ -95,7 +95,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
       for (const host of cluster.hosts) await host.empty(5000);
     });
 
-    it('is given up at once by ^C while a host does not answer', async () => {
+    it('^C ends the launcher at once while a host does not answer', async () => {
       if (name === 'CMD') return;
       await cluster.host('h3').drop();
       try {
@@ -110,7 +110,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     });
   });
 
-  it('CMD is called with two words, [user@]host and the command line, and cannot be told a port', async () => {
+  it('CMD gets the arguments [user@]host and the command line, and rejects a port', async () => {
     await Command.run(['--rsh', command, '-H', 'ann@h1:1', '/bin/true'], { cluster });
     expect(await cluster.inLogin('tail', '-n', '1', join(cluster.state, 'entered'))).toBe('2:ann@h1\n');
     const hostfile = join(cluster.state, 'hostfile');
@@ -123,7 +123,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     });
   });
 
-  it('a command that does not exist is named', async () => {
+  it('the launcher names an rsh command that does not exist', async () => {
     const { status, stderr } = await Command.run(['--rsh', '/nonexistent/rsh -x', '-H', 'h1:1', '/bin/true'], {
       cluster,
     });
@@ -131,7 +131,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     expect(stderr).toContain('/nonexistent/rsh');
   });
 
-  it('auto says why it takes the system’s ssh', async () => {
+  it("auto reports why it uses the system's ssh", async () => {
     const extra = `ProxyCommand ${repository}/build/ncclrun-dial %h %p 5\n  ProxyUseFdpass yes`;
     const environment = cluster.environment(await cluster.sshClient('proxy', { extra }));
     const argv = ['-v', '-H', 'h1:1', '/bin/true'];
@@ -143,7 +143,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
   });
 
   it.each(['ssh2', 'openssh'])(
-    '%s: SendEnv and SetEnv reach the ranks, as far as the host accepts them',
+    '%s passes the SendEnv and SetEnv variables that the host accepts to the ranks',
     async (rsh) => {
       const extra = 'SendEnv TEST_SENT* TEST_UNSET TEST_REFUSED TEST_SET\n  SetEnv "TEST_SET=two words" TEST_CLOSED=x';
       const environment = {
@@ -161,7 +161,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     },
   );
 
-  it('a mistake in the ssh configuration is told, whatever the way', async () => {
+  it('every remote shell reports an error in the ssh configuration', async () => {
     const environment = cluster.environment(await cluster.sshClient('mistaken', { extra: 'Prot 22' }));
     for (const rsh of ['auto', 'ssh2', 'openssh']) {
       const argv = ['--rsh', rsh, '-H', 'h1:1', '/bin/true'];
@@ -171,7 +171,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     }
   });
 
-  it('without the program ssh, auto is ssh2 with OpenSSH’s defaults', async () => {
+  it('auto uses ssh2 with the defaults of OpenSSH when there is no ssh program', async () => {
     const home = join(cluster.state, 'home');
     await mkdir(join(home, '.ssh'), { recursive: true });
     await copyFile(join(cluster.state, 'id'), join(home, '.ssh/id_ed25519'));
@@ -181,7 +181,7 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'h1\n', stderr: '' });
   });
 
-  it('ssh2 uses the agent’s keys, and says which it could not use', async () => {
+  it('ssh2 uses the keys of the ssh agent and names the key that it could not use', async () => {
     const identity = join(cluster.state, 'locked');
     await makeKeyPair(identity);
     await cluster.inLogin('ssh-keygen', '-q', '-p', '-P', '', '-N', 'secret', '-f', identity);
@@ -207,9 +207,9 @@ describeIf(clusterUnavailable(), 'every way to a host', () => {
   });
 });
 
-describeIf(clusterUnavailable(), 'many at once', () => {
+describeIf(clusterUnavailable(), 'many simultaneous connections', () => {
   it.each(sample(['ssh2', 'openssh'], 2))(
-    '%s: a host whose sshd lets few in at a time serves several jobs',
+    '%s serves several jobs on a host whose sshd limits MaxStartups',
     async (rsh) => {
       await using cluster = await Cluster.start(1, { sshd: 'MaxStartups 2:100:3' });
       const jobs = Array.from({ length: 6 }, () => Command.run(['--rsh', rsh, '-H', 'h1:1', '/bin/true'], { cluster }));
@@ -219,7 +219,7 @@ describeIf(clusterUnavailable(), 'many at once', () => {
     },
   );
 
-  it.each(inFull(['32 hosts, directly and behind one that lets few in']))('%s', async () => {
+  it.each(inFull(['ssh2 reaches 32 hosts, also through a busy jump host']))('%s', async () => {
     await using cluster = await Cluster.start(32, { sshd: 'MaxStartups 2:100:3' });
     const hosts = cluster.hosts.map(({ name }) => `${name}:1`).join(',');
     const direct = await Command.run(['--rsh', 'ssh2', '-H', hosts, 'hostname'], { cluster });

@@ -50,21 +50,21 @@ async function isHarmless(
 }
 
 describe('a remote shell', () => {
-  it('that says such things on stderr is quoted line by line', async () => {
+  it('the launcher quotes hostile stderr line by line', async () => {
     const says = join(directory, 'says');
     await writeFile(says, Buffer.concat([Buffer.from(`${HOSTILE}\n`), Uint8Array.of(0xff, 0x9b, 0x0a)]));
     const shell = await program('shell', `#!/bin/sh\ncat ${says} >&2\nexit 255\n`);
     await isHarmless(['--rsh', shell, '-H', 'far:1', '/bin/true'], { status: 125, shown: `    | ${ESCAPED}` });
   });
 
-  it('that says megabytes of it is cut', async () => {
+  it('the launcher truncates megabytes of hostile stderr', async () => {
     const shell = await program('endless', `#!/bin/sh\nhead -c 5000000 /dev/zero | tr '\\0' '\\033' >&2\nexit 255\n`);
     const { stderr } = await Command.run(['--rsh', shell, '-H', 'far:1', '/bin/true']);
     expect(obeyed(stderr)).toEqual([]);
     expect(stderr.length).toBeLessThan(20_000);
   });
 
-  it('that has an agent behind it which refuses in such words is told of in one line', async () => {
+  it('the launcher prints the hostile refusal of an agent in one line', async () => {
     const report = { type: 'refusal', message: HOSTILE, remedy: HOSTILE };
     await writeFile(
       join(directory, 'refusal'),
@@ -95,11 +95,11 @@ function number(value: number): Buffer {
 }
 
 describe.each([
-  ['in its version', `SSH-2.0-${WORD}\r\n`],
-  ['before its version', `${WORD}\r\nSSH-2.0-x\r\n`],
-  ['instead of a version', `${WORD}\r\n`],
-  ['as it disconnects', Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), disconnect(WORD)])],
-])('an ssh server that says such things %s', (_when, greeting) => {
+  ['in its version string', `SSH-2.0-${WORD}\r\n`],
+  ['before its version string', `${WORD}\r\nSSH-2.0-x\r\n`],
+  ['instead of a version string', `${WORD}\r\n`],
+  ['when it disconnects', Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), disconnect(WORD)])],
+])('an ssh server that sends hostile text %s', (_when, greeting) => {
   let server: Server | null = null;
   let environment = {};
   beforeAll(async () => {
@@ -121,13 +121,13 @@ describe.each([
   });
   afterAll(() => server?.close());
 
-  it.each(sample(['ssh2', 'openssh'], 2))('is quoted with --rsh %s', (way) =>
+  it.each(sample(['ssh2', 'openssh'], 2))('the launcher quotes it harmlessly with --rsh %s', (way) =>
     isHarmless(['--rsh', way, '-H', 'far:1', '/bin/true'], { status: 125, shown: 'cannot reach far', environment }),
   );
 });
 
-describe('such a word', () => {
-  it('of a hostfile', async () => {
+describe('hostile text in arguments and files', () => {
+  it('the launcher escapes hostile text of a hostfile', async () => {
     await writeFile(join(directory, 'hosts'), `${ONE_LINE}\n`);
     await isHarmless(['--hostfile', 'hosts', '/bin/true'], { status: 2 });
   });
@@ -135,7 +135,7 @@ describe('such a word', () => {
   it.each(
     sample(
       [
-        ['the name of a hostfile that is not there', ['--hostfile', `x${FILE_NAME}`, '/bin/true'], 2],
+        ['the name of a missing hostfile', ['--hostfile', `x${FILE_NAME}`, '/bin/true'], 2],
         ['the name of a program', [`./${FILE_NAME}`], 127],
         ['the name of a directory', ['--wdir', `/${FILE_NAME}`, '/bin/true'], 125],
         ['a host', ['-H', WORD, '/bin/true'], 2],
@@ -147,19 +147,19 @@ describe('such a word', () => {
         ['the command of --rsh', ['--rsh', `/${FILE_NAME}`, '-H', 'far:1', '/bin/true'], 125],
         ['a dry run', ['--dry-run', '-n', '1', '/bin/true', WORD], 0],
         ['a dry run as JSON', ['--dry-run', '--json', '-n', '1', '/bin/true', `\u009B${WORD}`], 0],
-        ['a command that says all', ['--verbose', '-n', '1', '/bin/true', WORD], 0],
+        ['verbose output', ['--verbose', '-n', '1', '/bin/true', WORD], 0],
         ['a result', ['--json', '-n', '1', `./${FILE_NAME}`], 127],
       ] as const,
       2,
     ),
-  )('as %s', (name, argv, status) =>
+  )('the launcher escapes hostile text in %s', (name, argv, status) =>
     isHarmless(argv, {
       status,
       ...(name.includes('JSON') || name === 'a result' ? { shown: String.raw`\u009b` } : {}),
     }),
   );
 
-  it('in a setting', async () => {
+  it('ncclrun config escapes hostile text of a setting', async () => {
     await isHarmless(['config', '--explain'], { status: 0, environment: { NCCLRUN_HOSTFILE: WORD } });
     await isHarmless(['config'], { status: 0, environment: { NCCLRUN_HOSTFILE: WORD } });
   });
@@ -172,7 +172,7 @@ describe('such a word', () => {
       `<!--${ONE_LINE.replaceAll(/[^\x20-\x7e\u0080-\uffff]/g, '')}--><system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1"/></system>`,
       0,
     ],
-  ])('in %s of a topology', async (_where, text, status) => {
+  ])('ncclrun topo escapes hostile text in %s of a topology', async (_where, text, status) => {
     await writeFile(join(directory, 'topology.xml'), text);
     for (const format of ['text', 'json', 'xml', 'svg'])
       await isHarmless(['topo', '--from', 'topology.xml', '--format', format], { status, shown: '' });

@@ -37,13 +37,13 @@ function withoutColours(text: string): string {
 const lineOfOurs = /^(ncclrun: | {4} *| {2}next: )\S/;
 
 describe('every event and failure', () => {
-  test('there is a stranger’s text in each of its texts', () => {
+  test('the hostile samples put hostile text into every field', () => {
     const whole = { events: hostileEvents, failures: hostileFailures };
     expect(harmlessTexts(whole)).toEqual([]);
   });
 
   test.each(hostileEvents.map((event) => [JSON.stringify(event).slice(0, 60), event] as const))(
-    '%s is shown in lines of ours, without what a terminal obeys',
+    'the reporter prints %s only in lines of its own and without control characters',
     async (_name, event) => {
       const { reporter, seen } = rig();
       reporter.event(event);
@@ -55,13 +55,13 @@ describe('every event and failure', () => {
     },
   );
 
-  test('no colour of a stranger passes for one of ours', () => {
+  test('hostile text contains no working colour codes', () => {
     const { reporter, seen } = rig({ environment: { NO_COLOR: '1' } });
     for (const event of hostileEvents) reporter.event(event);
     expect(obeyed(seen.stderr)).toEqual([]);
   });
 
-  test('the summary at the end has them in lines of ours', async () => {
+  test('the summary prints hostile text only in lines of its own', async () => {
     for (const primary of hostileFailures) {
       const { reporter, seen } = rig();
       await reporter.result({ ...resultWithoutJob(primary), failures: [primary, ...hostileFailures] });
@@ -71,7 +71,7 @@ describe('every event and failure', () => {
     }
   });
 
-  test('the line at the bottom of a terminal has no control characters', () => {
+  test('the live line contains no control characters', () => {
     const text = new LiveText();
     const shown: string[] = [];
     const at = (event: JobEvent | undefined) => {
@@ -86,7 +86,7 @@ describe('every event and failure', () => {
     expect(shown.join('')).not.toContain('\n');
   });
 
-  test('events and results are JSON without such characters that means exactly what was said', async () => {
+  test('events and results are JSON that preserves hostile text without control characters', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'ncclrun-test-'));
     const [events, report] = [join(directory, 'events'), join(directory, 'report')];
     try {
@@ -115,11 +115,11 @@ describe('every event and failure', () => {
   });
 });
 
-describe('ranks’ output', () => {
+describe('the output of ranks', () => {
   const bytes = Buffer.concat([Buffer.from(`${HOSTILE}\n`), Uint8Array.of(0x9b, 0xff, 0x1b, 0x0a)]);
   const chunk = { rank: 1, stream: 'stdout', time: 0, bytes, partial: false } as const;
 
-  test('passes as it is', async () => {
+  test('the output of ranks passes unchanged', async () => {
     const seen: Buffer[] = [];
     const stream = new PassThrough();
     stream.on('data', (data: Buffer) => seen.push(data));
@@ -129,7 +129,7 @@ describe('ranks’ output', () => {
     expect(Buffer.concat(seen)).toEqual(bytes);
   });
 
-  test('has a tag in which the host’s name is text', () => {
+  test("the tag contains the host's name without control characters", () => {
     const options = { tagOutput: 'host', timestamps: true } as const;
     const tag = tagOf({ ...chunk, host: HOSTILE }, true, options, makePaint(false, {}));
     expect(obeyed(tag)).toEqual([]);
@@ -137,7 +137,7 @@ describe('ranks’ output', () => {
   });
 });
 
-describe('what commands print', () => {
+describe('the output of commands', () => {
   const origin = { kind: 'stated', text: `stated at ${HOSTILE}`, host: `${HOSTILE}; x` } as const;
   const host = { ...hostNamed('h'), name: HOSTILE, user: HOSTILE, origin };
   const leftOut = [{ name: HOSTILE, reason: HOSTILE }];
@@ -164,12 +164,12 @@ describe('what commands print', () => {
     ],
     ['--dry-run', dryRunText({ schemaVersion: 1, command, hosts: [host], leftOut, ranks: null }, true), 6],
     ['config', `${shellLine(command)}\n`, 1],
-  ])('%s has the lines that it should, and no other characters', (_name, text, lines) => {
+  ])('the command %s prints the right number of lines without control characters', (_name, text, lines) => {
     expect(obeyed(text)).toEqual([]);
     expect(text.trimEnd().split('\n')).toHaveLength(lines);
   });
 
-  test('a line for a shell means the same to bash', async () => {
+  test('bash reads a quoted line as the original words', async () => {
     const { execFileSync } = await import('node:child_process');
     const words = ['a b', "it's", '\\n\u001B[31m\n\'"$(x)', 'é\u009B\u202E\u007F1', ''];
     const said = execFileSync('bash', ['-c', `printf '%s\\0' ${shellLine(words)}`], {
@@ -178,7 +178,7 @@ describe('what commands print', () => {
     expect(said.toString().split('\0').slice(0, -1)).toEqual(words);
   });
 
-  test('all of it goes through the writer that makes it harmless', () => {
+  test('every module of the launcher prints through the sanitizing writer', () => {
     const root = join(import.meta.dirname, '../../launcher');
     const raw = readdirSync(root, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
@@ -191,8 +191,8 @@ describe('what commands print', () => {
   });
 });
 
-describe('a text of others', () => {
-  test('that is plain stays as it is, in every script', () => {
+describe('hostile text', () => {
+  test('plain text of any script stays unchanged', () => {
     const text = 'node1 ~ é日本👍\tनमस्ते می‌خواهم "\\x1b"';
     for (const shown of [printable(text), printableLine(text), printableLines(`${text}\n`).trimEnd()])
       expect(shown).toBe(text);
@@ -205,11 +205,11 @@ describe('a text of others', () => {
     ['\u202E\u2066\u2028\uFEFF', String.raw`\u202e\u2066\u2028\ufeff`],
     ['\uD800x', String.raw`\ud800x`],
     ['\u{E0041}', String.raw`\udb40\udc41`],
-  ])('%j is shown with its escapes', (text, shown) => {
+  ])('printable() escapes %j', (text, shown) => {
     expect(printable(text)).toBe(shown);
   });
 
-  test('of megabytes is cut, and says by how much', () => {
+  test('a text of megabytes is shortened with the number of bytes left out', () => {
     const text = failureBlock(
       { type: 'agent', host: 'h', phase: 'run', message: 'é'.repeat(4e6), remedy: null },
       makePaint(false, {}),
@@ -219,7 +219,7 @@ describe('a text of others', () => {
     expect(printable(`${'x'.repeat(8191)}👍`)).toBe(`${'x'.repeat(8191)}… (4 more bytes)`);
   });
 
-  test('of many lines is cut', () => {
+  test('a text of many lines is shortened', () => {
     const detail = 'a line\n'.repeat(1e5);
     const base = { type: 'host-unreachable', host: 'h', phase: 'connect', cause: 'other', remedy: null } as const;
     const lines = failureBlock({ ...base, detail }, makePaint(false, {}))
@@ -229,7 +229,7 @@ describe('a text of others', () => {
     expect(lines.at(-1)).toBe('    … (99984 more lines)');
   });
 
-  test('keeps our colours around it', () => {
+  test('colours of our own survive', () => {
     const escape = String.fromCodePoint(0x1b);
     const line = ourLine('x', makePaint(true, {}));
     expect(line).toBe(`${escape}[2mncclrun:${escape}[22m x\n`);

@@ -27,7 +27,7 @@ function refused(result: Attempt, host = 'h1') {
 /** Lines of ssh_config that go before the rig's. */
 const at = (port: number) => `Host h1\n  Port ${port}\nHost *`;
 
-describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
+describeIf(clusterUnavailable(), 'authentication of a host', () => {
   let cluster: Cluster;
   let clients = 0;
   const key = { h1: '', h2: '', h3: '' };
@@ -63,13 +63,13 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
     return file;
   }
   describe.each(sample(['ssh2', 'openssh'], 2))('%s', (rsh) => {
-    it('hashed names', async () => {
+    it('a hashed known_hosts name matches only its own host and key', async () => {
       expect(await attempt(rsh, 'h1:1', await hashed(`${address.h1} ${key.h1}`))).toMatchObject({ ok: true });
       refused(await attempt(rsh, 'h1:1', await hashed(`${address.h1} ${key.h2}`)));
       refused(await attempt(rsh, 'h1:1', await hashed(`${address.h2} ${key.h1}`)));
     });
 
-    it('a key that has changed, and the command that mends it', async () => {
+    it('a changed host key is refused, and the message contains the repair command', async () => {
       const file = await known('# a comment', `${address.h1} ${key.h2}`);
       const text = refused(await attempt(rsh, 'h1:1', file));
       if (rsh === 'ssh2') {
@@ -84,18 +84,18 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       expect(await attempt(rsh, 'h1:1', file)).toMatchObject({ ok: true });
     });
 
-    it('a revoked key, though it is known', async () => {
+    it('a revoked host key is refused although it is also known', async () => {
       const line = `${address.h1} ${key.h1}`;
       expect(refused(await attempt(rsh, 'h1:1', await known(line, `@revoked * ${key.h1}`)))).toMatch(/revoked/i);
       expect(await attempt(rsh, 'h1:1', await known(line, `@revoked * ${key.h2}`))).toMatchObject({ ok: true });
     });
 
-    it('wildcards and negation', async () => {
+    it('known_hosts wildcards and negations apply', async () => {
       expect(await attempt(rsh, 'h1:1', await known(`10.77.0.1?,!10.77.0.12 ${key.h1}`))).toMatchObject({ ok: true });
       refused(await attempt(rsh, 'h1:1', await known(`10.77.*,!10.77.0.11 ${key.h1}`)));
     });
 
-    it('another port', async () => {
+    it('a host key is looked up with the port', async () => {
       const extra = `Host h1\n  Port ${OTHER_PORT}\nHost *`;
       const other = { ...(await known(`[${address.h1}]:${OTHER_PORT} ${key.h1}`)), extra };
       expect(await attempt(rsh, 'h1:1', other)).toMatchObject({ ok: true });
@@ -107,13 +107,13 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       });
     });
 
-    it('a host key alias', async () => {
+    it('a host key is looked up by HostKeyAlias', async () => {
       const extra = 'Host h1\n  HostKeyAlias first\nHost *';
       expect(await attempt(rsh, 'h1:1', { ...(await known(`first ${key.h1}`)), extra })).toMatchObject({ ok: true });
       refused(await attempt(rsh, 'h1:1', { ...(await known(`${address.h1} ${key.h1}`)), extra }));
     });
 
-    it('a jump host, whose key is checked as well', async () => {
+    it('a jump host is used only if both host keys are known', async () => {
       const extra = 'Host h2\n  ProxyJump h1\nHost *';
       const both = [`${address.h1} ${key.h1}`, `${address.h2} ${key.h2}`];
       expect(await attempt(rsh, 'h2:1', { ...(await known(...both)), extra })).toMatchObject({ ok: true });
@@ -121,7 +121,7 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       refused(await attempt(rsh, 'h2:1', { ...(await known(both[1] ?? '')), extra }), 'h2');
     });
 
-    it('a chain of jump hosts, of which only the last reaches it', async () => {
+    it('a chain of jump hosts is used only if all host keys are known', async () => {
       const extra = 'Host h3\n  ProxyJump h1,h2\nHost *';
       const all = [`${address.h1} ${key.h1}`, `${address.h2} ${key.h2}`, `${address.h3} ${key.h3}`];
       expect(await attempt(rsh, 'h3:1', { ...(await known(...all)), extra })).toMatchObject({ ok: true });
@@ -131,7 +131,7 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       }
     });
 
-    it('StrictHostKeyChecking: accept-new adds what is new and refuses what has changed', async () => {
+    it('StrictHostKeyChecking accept-new adds a new key and refuses a changed one', async () => {
       const file = await known('# nobody');
       const extra = 'StrictHostKeyChecking accept-new\n  HashKnownHosts yes';
       expect(await attempt(rsh, 'h1:1', { ...file, extra })).toMatchObject({ ok: true });
@@ -157,7 +157,7 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       await startSshd(cluster, 'h1', USER_CERTIFICATE_PORT, rules);
     });
 
-    it("a host's: the system's ssh checks it, auto takes that and says why, ours refuses and names the way out", async () => {
+    it('OpenSSH accepts a host certificate, auto falls back to OpenSSH, and ssh2 refuses it', async () => {
       expect(await attempt('openssh', 'h1:1', await trust(authority))).toMatchObject({ ok: true });
       refused(await attempt('openssh', 'h1:1', await trust(stranger)));
       const auto = await attempt('auto', 'h1:1', await trust(authority));
@@ -170,7 +170,7 @@ describeIf(clusterUnavailable(), 'the way to a host is checked', () => {
       expect(await attempt('ssh2', 'h1:1', plain)).toMatchObject({ ok: true });
     });
 
-    it("a user's: as for hosts", async () => {
+    it('OpenSSH accepts a user certificate, auto falls back to OpenSSH, and ssh2 refuses it', async () => {
       const identity = join(cluster.state, 'certified-user');
       await makeKeyPair(identity);
       await certify(authority, identity, 'user', ['root', process.env['USER'] ?? 'root']);

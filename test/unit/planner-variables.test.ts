@@ -19,13 +19,13 @@ function types(environment: Readonly<Record<string, string>>): string[] {
   return [routes.path(one, other).type, routes.path(one, net).type];
 }
 
-describe('wishes', () => {
-  it('are none by default', () => {
+describe('variables that configure the planner', () => {
+  it('the planner reports no variable by default', () => {
     expect(plannerWishes({}).settings).toEqual([]);
     expect(plannerWishes({ NCCL_CROSS_NIC: '' }).settings).toEqual([]);
   });
 
-  it('set the number of channels', () => {
+  it('NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS determine the number of channels', () => {
     const usual = planned({}).channels;
     expect(planned({ NCCL_MAX_NCHANNELS: '3' }).channels).toBe(3);
     const more = planned({ NCCL_MIN_NCHANNELS: '50' });
@@ -44,7 +44,7 @@ describe('wishes', () => {
     }
   });
 
-  it('bound the multiprocessors, the smaller number counts', () => {
+  it('NCCLRUN_MAX_SMS limits the channels, and the smaller limit applies', () => {
     expect(planned({ NCCLRUN_MAX_SMS: '3' }).channels).toBe(3);
     expect(planned({ NCCLRUN_MAX_SMS: '3', NCCL_MAX_NCHANNELS: '5' }).channels).toBe(3);
     expect(planned({ NCCLRUN_MAX_SMS: '5', NCCL_MAX_NCHANNELS: '3' }).channels).toBe(3);
@@ -54,14 +54,14 @@ describe('wishes', () => {
     );
   });
 
-  it('keep channels at one NIC', () => {
+  it('NCCL_CROSS_NIC=0 keeps each channel on one NIC', () => {
     expect(planned({}).ring.crossNic).toBe(2);
     const { ring, shapes } = planned({ NCCL_CROSS_NIC: '0' });
     expect(ring.crossNic).toBe(0);
     for (const { nets } of shapes[0]?.ring.channels ?? []) expect(nets?.[0]).toBe(nets?.[1]);
   });
 
-  it('keep GPUs from each other’s memory, NICs and buses', () => {
+  it('NCCL_P2P_LEVEL and similar variables restrict the paths', () => {
     expect(types({})).toEqual(['NVL', 'PXN']);
     expect(types({ NCCL_P2P_DISABLE: '1' })[0]).toBe('PHB');
     expect(types({ NCCL_P2P_LEVEL: 'LOC' })[0]).toBe('PHB');
@@ -80,7 +80,7 @@ describe('wishes', () => {
     { NCCL_MIN_NCHANNELS: '9', NCCLRUN_MAX_SMS: '8' },
     { NCCL_CROSS_NIC: '3' },
     { NCCL_NVB_DISABLE: 'yes' },
-  ])('that mean nothing are refused: %j', (environment) => {
+  ])('the planner rejects the variables %j', (environment) => {
     expect(() => plannerWishes(environment)).toThrow(UnplannableError);
   });
 });

@@ -25,7 +25,7 @@ const hostOf = (id: Buffer): bigint => id.readBigUInt64LE(32);
 const sessionOf = (id: Buffer): string => id.subarray(48, 64).toString('hex');
 
 describe('an id made outside a job', () => {
-  test('has host, user and session, and nothing else', () => {
+  test('the id contains host, user and session and nothing else', () => {
     const [one = Buffer.alloc(0), other = Buffer.alloc(0)] = idsIn({});
     expect(one).toHaveLength(128);
     expect(one.subarray(0, 8).toString()).toBe('NCCLRUN1');
@@ -38,7 +38,7 @@ describe('an id made outside a job', () => {
     expect(one.subarray(32).equals(other.subarray(32))).toBe(true);
   });
 
-  test('names the host that NCCL_HOSTID names', () => {
+  test('NCCL_HOSTID determines the host of the id', () => {
     expect(hostOf(first({ NCCL_HOSTID: 'a' }))).toBe(hostOf(first({ NCCL_HOSTID: 'a' })));
     expect(hostOf(first({ NCCL_HOSTID: 'a' }))).not.toBe(hostOf(first({ NCCL_HOSTID: 'b' })));
     expect(hostOf(first({}))).toBe(hostOf(first({})));
@@ -59,13 +59,13 @@ describe('an id made outside a job', () => {
       { SLURM_JOB_ID: '1', SLURM_STEP_ID: '0', SLURM_PROCID: '0' },
       { SLURM_JOB_ID: '1', SLURM_STEP_ID: '1', SLURM_PROCID: '0' },
     ],
-  ])('%j: the job decides the session', (job, other) => {
+  ])('the variables %j determine the session', (job, other) => {
     expect(sessionOf(first({ ...job, RANK: '0' }))).toBe(sessionOf(first({ ...job, RANK: '1' })));
     expect(sessionOf(first(job))).not.toBe(sessionOf(first(other)));
     expect(sessionOf(first({ ...job, NCCLRUN_SESSION: 'ours' }))).toBe(sessionOf(first({ NCCLRUN_SESSION: 'ours' })));
   });
 
-  test('of processes that this one starts: one session; of those that a shell starts: one each', () => {
+  test('processes of one parent share a session, and a shell gives each its own', () => {
     expect(sessionOf(first({}))).toBe(sessionOf(first({})));
     const argv = [
       '-c',
@@ -80,7 +80,7 @@ describe('an id made outside a job', () => {
   });
 });
 
-test('an id made in a job has nothing of that', () => {
+test('an id made in a job contains no host, user or session', () => {
   const id = first({ NCCLRUN_AGENT: '/some/agent', NCCLRUN_JOB_ID: 'job' });
   expect(id.readBigUInt64LE(8)).not.toBe(0n);
   expect(id.subarray(32).every((byte) => byte === 0)).toBe(true);

@@ -10,12 +10,12 @@ import { Command } from '../rig/command.ts';
 import { compileWithEngine } from '../rig/compile.ts';
 import { until } from '../rig/until.ts';
 
-describeIf(clusterUnavailable(), 'leaving with a full socket', () => {
-  it('is not taken for a death', async () => {
+describeIf(clusterUnavailable(), 'a rank that leaves while its socket is full', () => {
+  it('the peer does not mistake a rank that left in order for a dead one', async () => {
     await using cluster = await Cluster.start(2);
-    const directory = await mkdtemp(join(repository, 'build/test-farewell-'));
+    const directory = await mkdtemp(join(repository, 'build/test-goodbye-'));
     try {
-      const program = await compileWithEngine('test/rig/programs/farewell.c', directory);
+      const program = await compileWithEngine('test/rig/programs/goodbye.c', directory);
       await using command = Command.start(['-H', 'h1:1,h2:1', program, directory], { cluster });
       await until('connected', () => existsSync(join(directory, 'ready-1')));
       await cluster.host('h1').cut();
