@@ -28,12 +28,12 @@ struct Device {
   uint32_t speedMbps = 10'000;
   float latencyUs = 0;  // 0: unknown
   uint32_t maxConnections = 65'536;
-  uint32_t maxReceives = 1;                     // buffers of one irecv
+  uint32_t maxReceives = 1;                      // buffers of one irecv
   uint64_t maxMessageBytes = uint64_t(1) << 30;  // of one isend
-  bool deviceMemory = false;                    // registers GPU memory (GPUDirect)
-  bool dmaBuf = false;                          // registers GPU memory by a dma-buf
-  bool globalRegistrations = false;             // a registration serves all connections of the device
-  bool forceFlush = false;                      // receives into GPU memory always need a flush
+  bool deviceMemory = false;                     // registers GPU memory (GPUDirect)
+  bool dmaBuf = false;                           // registers GPU memory by a dma-buf
+  bool globalRegistrations = false;              // a registration serves all connections of the device
+  bool forceFlush = false;                       // receives into GPU memory always need a flush
 };
 
 // Opaque address of a listener. Engines exchange it among themselves.

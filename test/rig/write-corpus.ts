@@ -55,3 +55,29 @@ write(
 );
 write('engine_messages', 'refused', encodeRefused(NcclResult.invalidUsage, 'the same rank twice'));
 write('engine_messages', 'aborted', encodeAborted(key, 2, NcclResult.remoteError, 'rank 2 died'));
+
+/** A chunk of a message between engines (native/net/socket/wire.h). */
+function chunk(sequence: number, tag: number, payload: string, offset: number, messageBytes: number): Buffer {
+  const header = Buffer.alloc(32);
+  header.write('NNCK', 0, 'latin1');
+  header.writeUInt32LE(sequence, 4);
+  header.writeInt32LE(tag, 8);
+  header.writeUInt32LE(payload.length, 12);
+  header.writeBigUInt64LE(BigInt(offset), 16);
+  header.writeBigUInt64LE(BigInt(messageBytes), 24);
+  return Buffer.concat([header, Buffer.from(payload, 'latin1')]);
+}
+write('net_chunks', 'whole', chunk(0, 0, 'a'.repeat(8), 0, 8));
+write('net_chunks', 'split', Buffer.concat([chunk(0, 0, 'b'.repeat(8), 0, 20), chunk(0, 0, 'c'.repeat(12), 8, 20)]));
+write(
+  'net_chunks',
+  'group',
+  Buffer.concat([
+    chunk(0, 0, '', 0, 0),
+    chunk(1, 1, 'ddd', 0, 3),
+    chunk(2, 2, 'e'.repeat(64), 0, 64),
+    chunk(3, 2, 'f', 0, 1),
+    chunk(4, 0, 'gg', 0, 2),
+    chunk(5, 1, 'hhhh', 0, 4),
+  ]),
+);

@@ -1,0 +1,95 @@
+#include "base/sha256.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace ncclrun {
+namespace {
+
+// The fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
+constexpr std::array<uint32_t, 64> kRoundConstants = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+uint32_t bigEndian(const uint8_t* bytes) {
+  return uint32_t(bytes[0]) << 24 | uint32_t(bytes[1]) << 16 | uint32_t(bytes[2]) << 8 | uint32_t(bytes[3]);
+}
+
+}  // namespace
+
+void Sha256::compress(const uint8_t* block) {
+  std::array<uint32_t, 64> w;
+  for (size_t t = 0; t < 16; t++) w[t] = bigEndian(block + 4 * t);
+  for (size_t t = 16; t < 64; t++) {
+    const uint32_t s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
+    const uint32_t s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
+    w[t] = w[t - 16] + s0 + w[t - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (size_t t = 0; t < 64; t++) {
+    const uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) +
+                        kRoundConstants[t] + w[t];
+    const uint32_t t2 =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+  }
+  const std::array<uint32_t, 8> sum = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < state_.size(); i++) state_[i] += sum[i];
+}
+
+void Sha256::update(std::span<const uint8_t> bytes) {
+  bytes_ += bytes.size();
+  while (!bytes.empty()) {
+    const size_t part = std::min(bytes.size(), kBlockBytes - filled_);
+    std::memcpy(block_.data() + filled_, bytes.data(), part);
+    filled_ += part;
+    bytes = bytes.subspan(part);
+    if (filled_ < kBlockBytes) return;
+    compress(block_.data());
+    filled_ = 0;
+  }
+}
+
+Sha256Digest Sha256::finish() {
+  const uint64_t bits = bytes_ * 8;
+  const uint8_t one = 0x80;
+  const uint8_t zero = 0;
+  update({&one, 1});
+  while (filled_ != kBlockBytes - 8) update({&zero, 1});
+  std::array<uint8_t, 8> length;
+  for (size_t i = 0; i < length.size(); i++) length[i] = uint8_t(bits >> (56 - 8 * i));
+  update(length);
+  Sha256Digest digest;
+  for (size_t i = 0; i < digest.size(); i++) digest[i] = uint8_t(state_[i / 4] >> (24 - 8 * (i % 4)));
+  return digest;
+}
+
+Sha256Digest hmacSha256(std::span<const uint8_t> key, std::span<const uint8_t> message) {
+  std::array<uint8_t, 64> inner = {}, outer = {};
+  std::copy_n(key.begin(), std::min(key.size(), inner.size()), inner.begin());
+  outer = inner;
+  for (uint8_t& byte : inner) byte ^= 0x36;
+  for (uint8_t& byte : outer) byte ^= 0x5c;
+  Sha256 first;
+  first.update(inner);
+  first.update(message);
+  Sha256 second;
+  second.update(outer);
+  second.update(first.finish());
+  return second.finish();
+}
+
+bool equalDigests(const Sha256Digest& a, const Sha256Digest& b) {
+  uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); i++) difference = uint8_t(difference | (a[i] ^ b[i]));
+  return difference == 0;
+}
+
+}  // namespace ncclrun

@@ -1,0 +1,73 @@
+// What both sides of a connection keep: who moves each of its sockets, and why it failed.
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "base/descriptor.h"
+#include "net/socket/helper_thread.h"
+#include "net/socket/socket_network.h"
+
+namespace ncclrun::net {
+
+// The first failure of a connection. Any thread.
+class ConnectionFailure {
+ public:
+  // `where`: "the connection with 10.0.0.2 port 4000 from 10.0.0.1 (eth0)"
+  explicit ConnectionFailure(std::string where) : where_(std::move(where)) {}
+
+  void set(ncclResult_t code, const std::string& why) {
+    std::lock_guard lock(mutex_);
+    if (!status_.ok()) return;
+    status_ = {code, where_ + ": " + why};
+    failed_.store(true, std::memory_order_release);
+  }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  Status status() const {
+    std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  const std::string where_;
+  mutable std::mutex mutex_;
+  Status status_;
+  std::atomic<bool> failed_{false};
+};
+
+// "the connection with … from …"
+inline std::string describeConnection(const SocketNetwork& network, uint32_t device, const std::string& peer) {
+  const SocketDevice& own = network.config().devices[device];
+  return "the connection with " + peer + " from " + own.address + " (" + own.interface + ")";
+}
+
+// One socket of a connection. A helper advances it, or, without one, the caller.
+class SocketTask : public HelperTask {
+ public:
+  SocketTask(SocketNetwork& network, Descriptor socket, HelperThread* helper)
+      : socket_(std::move(socket)), network_(network), helper_(helper) {}
+  SocketTask(const SocketTask&) = delete;
+  SocketTask& operator=(const SocketTask&) = delete;
+
+  HelperThread* helper() const { return helper_; }
+  Status start() {
+    if (helper_ == nullptr) return network_.watch(socket_.get());
+    network_.unwatch(socket_.get());
+    return helper_->add(socket_.get(), *this);
+  }
+
+ protected:
+  // The most derived class calls it first in its destructor: from then on the helper does not advance it.
+  void stop() {
+    if (helper_ != nullptr) helper_->remove(socket_.get(), *this);
+  }
+  ~SocketTask() = default;
+
+  Descriptor socket_;
+  SocketNetwork& network_;
+
+ private:
+  HelperThread* const helper_;
+};
+
+}  // namespace ncclrun::net

@@ -1,0 +1,140 @@
+#include "net/socket/socket_network.h"
+
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/limits.h"
+#include "net/socket/acceptor.h"
+#include "net/socket/socket_connector.h"
+#include "net/socket/socket_listener.h"
+
+namespace ncclrun::net {
+namespace {
+
+Status systemFailure(const char* call) {
+  const int error = errno;
+  return {ncclSystemError, std::string("the socket network: ") + call + ": " + std::strerror(error) + limitBehind(error)};
+}
+
+}  // namespace
+
+Status SocketNetwork::make(SocketConfig config, std::unique_ptr<SocketNetwork>& out) {
+  if (config.sockets == 0 || config.sockets >= kMaxSockets) {
+    return {ncclInvalidArgument, "a connection can have 1 to " + std::to_string(kMaxSockets - 1) + " sockets, not " +
+                                     std::to_string(config.sockets)};
+  }
+  std::unique_ptr<SocketNetwork> made(new SocketNetwork(std::move(config)));
+  Status status = made->start();
+  if (status.ok()) out = std::move(made);
+  return status;
+}
+
+Status SocketNetwork::start() {
+  for (const SocketDevice& device : config_.devices) {
+    const std::optional<Address> address = parseAddress(device.address);
+    if (!address.has_value()) {
+      return {ncclInvalidArgument, "the address \"" + device.address + "\" of " + device.interface +
+                                       " is no IPv4 or IPv6 address, or names an interface that does not exist"};
+    }
+    addresses_.push_back(*address);
+    Device& known = devices_.emplace_back();
+    known.name = device.interface;
+    known.pciPath = device.pciPath;
+    known.speedMbps = device.speedMbps;
+    known.maxReceives = 8;
+    known.maxMessageBytes = uint64_t(1) << 40;
+    known.globalRegistrations = true;
+  }
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return systemFailure("epoll_create1");
+  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.valid()) return systemFailure("eventfd");
+  if (Status status = watch(wake_.get(), false); !status.ok()) return status;
+  for (uint32_t i = 0; i < config_.helpers; i++) {
+    std::unique_ptr<HelperThread> helper;
+    if (Status status = HelperThread::start(helper); !status.ok()) return status;
+    helpers_.push_back(std::move(helper));
+  }
+  return {};
+}
+
+HelperThread* SocketNetwork::helperOf(uint32_t socket) {
+  return helpers_.empty() || socket == 0 ? nullptr : helpers_[(socket - 1) % helpers_.size()].get();
+}
+
+Status SocketNetwork::watch(int descriptor, bool edgeTriggered) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
+  if (edgeTriggered) event.events |= EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 || errno == EEXIST) return {};
+  return systemFailure("epoll_ctl");
+}
+
+void SocketNetwork::unwatch(int descriptor) { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
+
+void SocketNetwork::notify() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+}
+
+void SocketNetwork::clearEvents() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
+  std::array<epoll_event, 64> events;
+  while (epoll_wait(epoll_.get(), events.data(), int(events.size()), 0) == int(events.size())) {
+  }
+}
+
+void SocketNetwork::prepare(int descriptor) const {
+  const int on = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (const int bytes = config_.sendBufferBytes; bytes > 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  if (const int bytes = config_.receiveBufferBytes; bytes > 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
+Status SocketNetwork::listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) {
+  if (device >= addresses_.size()) return {ncclInvalidArgument, "there is no device " + std::to_string(device)};
+  Status why;
+  std::shared_ptr<Acceptor> acceptor = Acceptor::of(addresses_[device], why);
+  if (acceptor == nullptr) return why;
+  {
+    std::lock_guard lock(mutex_);
+    uint32_t& listeners = acceptors_[acceptor.get()];
+    // An edge that another communicator's listener has cleared is seen by it alone, so this one looks at the level.
+    if (listeners == 0) why = watch(acceptor->eventDescriptor(), false);
+    if (!why.ok()) return why;
+    listeners++;
+  }
+  auto listener = std::make_unique<SocketListener>(*this, std::move(acceptor), device);
+  handle = listener->handle();
+  out = std::move(listener);
+  return {};
+}
+
+void SocketNetwork::releaseAcceptor(const Acceptor& acceptor) {
+  std::lock_guard lock(mutex_);
+  const auto found = acceptors_.find(&acceptor);
+  if (--found->second > 0) return;
+  unwatch(acceptor.eventDescriptor());
+  acceptors_.erase(found);
+}
+
+Status SocketNetwork::connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) {
+  if (device >= addresses_.size()) return {ncclInvalidArgument, "there is no device " + std::to_string(device)};
+  const std::optional<ListenerAddress> peer = decodeHandle(handle);
+  if (!peer.has_value()) {
+    return {ncclInvalidArgument, "the peer's address is not one of the socket network: do all ranks use the same one?"};
+  }
+  out = std::make_unique<SocketConnector>(*this, device, *peer);
+  return {};
+}
+
+}  // namespace ncclrun::net

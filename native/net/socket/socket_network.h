@@ -1,0 +1,79 @@
+// The socket backend: messages over one or several TCP sockets per connection. With helper threads, the first socket
+// belongs to the caller and carries small messages at once; helpers carry large ones over the others, chunk by chunk,
+// over whichever has room.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "net/net.h"
+#include "net/socket/address.h"
+#include "net/socket/helper_thread.h"
+#include "net/socket/wire.h"
+
+namespace ncclrun::net {
+
+struct SocketDevice {
+  std::string interface;  // "eth0"
+  std::string address;    // of that interface: the source of every connection from here
+  uint32_t speedMbps = 10'000;
+  std::string pciPath = {};
+};
+
+struct SocketConfig {
+  std::vector<SocketDevice> devices;
+  Token token = {};          // of the communicator: who does not know it is not let in
+  uint32_t sockets = 1;      // per connection that this side makes, 1 to kMaxSockets; with helpers, one more
+  uint32_t helpers = 0;      // threads; 0: the caller moves everything
+  int sendBufferBytes = 0;   // 0: the kernel adapts it
+  int receiveBufferBytes = 0;
+};
+
+class Acceptor;
+
+class SocketNetwork final : public Network {
+ public:
+  static Status make(SocketConfig config, std::unique_ptr<SocketNetwork>& out);
+
+  const std::string& name() const override { return name_; }
+  std::span<const Device> devices() const override { return devices_; }
+  bool threadBound() const override { return false; }
+  Status listen(uint32_t device, Handle& handle, std::unique_ptr<Listener>& out) override;
+  Status connect(uint32_t device, const Handle& handle, std::unique_ptr<Connector>& out) override;
+  int eventDescriptor() const override { return epoll_.get(); }
+  void clearEvents() override;
+
+  // For the objects of this backend.
+  const SocketConfig& config() const { return config_; }
+  const Address& address(uint32_t device) const { return addresses_[device]; }
+  uint32_t socketsPerConnection() const { return config_.sockets + (config_.helpers > 0 ? 1 : 0); }
+  // The helper of a connection's socket; null: the caller moves it.
+  HelperThread* helperOf(uint32_t socket);
+  // The event descriptor reports this descriptor's edges from now on; until it is closed.
+  Status watch(int descriptor, bool edgeTriggered = true);
+  void unwatch(int descriptor);
+  // The listener that used it is closed.
+  void releaseAcceptor(const Acceptor& acceptor);
+  // The event descriptor becomes readable: something was completed, or is left to do.
+  void notify();
+  // Options of every socket of a connection.
+  void prepare(int descriptor) const;
+
+ private:
+  explicit SocketNetwork(SocketConfig config) : config_(std::move(config)) {}
+  Status start();
+
+  const std::string name_ = "Socket";
+  const SocketConfig config_;
+  std::vector<Device> devices_;
+  std::vector<Address> addresses_;
+  Descriptor epoll_, wake_;
+  std::vector<std::unique_ptr<HelperThread>> helpers_;
+  std::mutex mutex_;
+  std::map<const Acceptor*, uint32_t> acceptors_;  // watched, with how many listeners here use them
+};
+
+}  // namespace ncclrun::net

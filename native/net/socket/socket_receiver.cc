@@ -1,0 +1,260 @@
+#include "net/socket/socket_receiver.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ncclrun::net {
+
+Status SocketReceiver::make(SocketNetwork& network, uint32_t device, std::vector<AcceptedSocket> sockets,
+                            std::unique_ptr<SocketReceiver>& out) {
+  const std::string where = describeConnection(network, device, sockets[0].peer);
+  std::unique_ptr<SocketReceiver> receiver(new SocketReceiver(network, where));
+  for (uint32_t i = 0; i < sockets.size(); i++) {
+    Descriptor& socket = sockets[i].descriptor;
+    network.prepare(socket.get());
+    // The other side decides how many sockets there are; one alone is this side's caller's, whatever it has of helpers.
+    HelperThread* const helper = sockets.size() > 1 ? network.helperOf(i) : nullptr;
+    receiver->tasks_.push_back(std::make_unique<Task>(*receiver, network, std::move(socket), helper));
+  }
+  for (const auto& task : receiver->tasks_) {
+    if (Status status = task->start(); !status.ok()) return status;
+  }
+  out = std::move(receiver);
+  return {};
+}
+
+SocketReceiver::~SocketReceiver() { tasks_.clear(); }
+
+Status SocketReceiver::registerMemory(const Region& region, Registration& out) {
+  if (region.type != MemoryType::host) return {ncclInvalidUsage, "sockets carry host memory only"};
+  out = {};
+  return {};
+}
+
+Status SocketReceiver::iflush(std::span<const Buffer>, Request*& out) {
+  out = nullptr;
+  return {ncclInternalError, "sockets receive into host memory, which needs no flush"};
+}
+
+Status SocketReceiver::irecv(std::span<const Buffer> group, Request*& out) {
+  out = nullptr;
+  if (group.empty() || group.size() > kMaxReceives) {
+    return {ncclInvalidArgument, "a receive has 1 to " + std::to_string(kMaxReceives) + " buffers, not " +
+                                     std::to_string(group.size())};
+  }
+  if (failure_.failed()) return failure_.status();
+  Group* posted = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    posted = &groups_[nextGroup_ % kRequests];
+    if (posted->active) return {};
+    std::copy(group.begin(), group.end(), posted->buffers.begin());
+    posted->count = uint32_t(group.size());
+    posted->sizes.fill(kUnbound);
+    posted->first = posted_;
+    posted->bound = posted->complete = 0;
+    posted->done.store(false, std::memory_order_relaxed);
+    posted->active = true;
+    for (uint32_t i = 0; i < posted->count; i++) groupOf_[(posted_ + i) % kMessages] = uint16_t(nextGroup_ % kRequests);
+    posted_ += posted->count;
+    nextGroup_++;
+    retryWaiting();
+  }
+  advanceInline();
+  out = reinterpret_cast<Request*>(posted);
+  return {};
+}
+
+Status SocketReceiver::test(Request* request, bool& done, std::span<size_t> sizes) {
+  done = false;
+  auto& group = *reinterpret_cast<Group*>(request);
+  if (!group.done.load(std::memory_order_acquire)) {
+    advanceInline();
+    if (!group.done.load(std::memory_order_acquire)) return failure_.failed() ? failure_.status() : Status{};
+  }
+  done = true;
+  std::copy_n(group.sizes.begin(), std::min(sizes.size(), size_t(group.count)), sizes.begin());
+  std::lock_guard lock(mutex_);
+  group.active = false;
+  return {};
+}
+
+SocketReceiver::Binding SocketReceiver::bind(const ChunkHeader& header, Target& target, std::byte*& into) {
+  std::lock_guard lock(mutex_);
+  const auto refused = [this](const std::string& why) {
+    failure_.set(ncclInternalError, "the other side sends " + why);
+    return Binding::failed;
+  };
+  if (header.magic != kChunkMagic) return refused("what is no chunk of a message");
+  if (int32_t(header.sequence - posted_) >= 0) {
+    chunkWaits_ = true;
+    return Binding::waits;
+  }
+  Group& group = groups_[groupOf_[header.sequence % kMessages]];
+  const uint32_t index = header.sequence - group.first;
+  if (!group.active || index >= group.count) return refused("a chunk of a message that is complete");
+  if (index > group.bound) {
+    chunkWaits_ = true;
+    return Binding::waits;
+  }
+  if (index == group.bound) {
+    uint32_t buffer = 0;
+    while (buffer < group.count && (group.sizes[buffer] != kUnbound || group.buffers[buffer].tag != header.tag)) buffer++;
+    if (buffer == group.count) {
+      failure_.set(ncclInvalidUsage, "a message of tag " + std::to_string(header.tag) +
+                                         " has come, and the receive that is due has no buffer for it");
+      return Binding::failed;
+    }
+    if (header.messageBytes > group.buffers[buffer].bytes) {
+      failure_.set(ncclInvalidUsage, "a message of " + std::to_string(header.messageBytes) +
+                                         " bytes has come for a buffer of " +
+                                         std::to_string(group.buffers[buffer].bytes) + ": message truncated");
+      return Binding::failed;
+    }
+    group.sizes[buffer] = header.messageBytes;
+    group.left[buffer] = header.messageBytes + 1;
+    group.bufferOf[index] = uint8_t(buffer);
+    group.bound++;
+    retryWaiting();
+  }
+  const uint32_t buffer = group.bufferOf[index];
+  const size_t size = group.sizes[buffer];
+  if (header.messageBytes != size || header.offset > size || header.bytes > size - header.offset ||
+      (header.bytes == 0 && size > 0))
+    return refused("a chunk that does not lie within its message");
+  target = {&group, buffer};
+  into = static_cast<std::byte*>(group.buffers[buffer].address) + header.offset;
+  return Binding::bound;
+}
+
+void SocketReceiver::completed(const Target& target, const ChunkHeader& header, bool byHelper) {
+  std::lock_guard lock(mutex_);
+  Group& group = *target.group;
+  const size_t bytes = header.bytes + (header.offset == 0 ? 1 : 0);
+  size_t& left = group.left[target.buffer];
+  if (bytes > left) return failure_.set(ncclInternalError, "the other side sends a part of a message twice");
+  left -= bytes;
+  if (left > 0 || ++group.complete < group.count) return;
+  group.done.store(true, std::memory_order_release);
+  if (byHelper) network_.notify();
+}
+
+bool SocketReceiver::Task::beginChunk() {
+  if (end_ - begin_ < sizeof header_) return false;
+  std::memcpy(&header_, staged_.data() + begin_, sizeof header_);
+  if (receiver_.bind(header_, target_, into_) != Binding::bound) return false;
+  begin_ += sizeof header_;
+  rest_ = header_.bytes;
+  chunk_ = true;
+  return true;
+}
+
+void SocketReceiver::Task::takeStaged() {
+  const size_t part = std::min(rest_, end_ - begin_);
+  if (part > 0) std::memcpy(into_, staged_.data() + begin_, part);
+  into_ += part;
+  rest_ -= part;
+  begin_ += part;
+}
+
+void SocketReceiver::socketClosed() {
+  std::lock_guard lock(mutex_);
+  if (++closedSockets_ < tasks_.size()) return;
+  failure_.set(ncclRemoteError, "the other side has closed it, or its process has ended");
+}
+
+void SocketReceiver::Task::closed() {
+  if (chunk_ || end_ > begin_) return lost("the other side has closed it in the middle of a message, or its process has ended");
+  over_ = true;
+  receiver_.socketClosed();
+  if (helper() != nullptr) network_.notify();
+}
+
+void SocketReceiver::Task::lost(const std::string& why) {
+  over_ = true;
+  receiver_.failure_.set(ncclRemoteError, why);
+  if (helper() != nullptr) network_.notify();
+}
+
+bool SocketReceiver::Task::read() {
+  if (begin_ > 0) {
+    std::memmove(staged_.data(), staged_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  std::array<iovec, 2> parts = {iovec{into_, rest_}, iovec{staged_.data() + end_, staged_.size() - end_}};
+  const bool direct = rest_ > 0;
+  const size_t skip = direct ? 0 : 1;
+  msghdr message{};
+  message.msg_iov = parts.data() + skip;
+  message.msg_iovlen = parts.size() - skip;
+  ssize_t got = 0;
+  do {
+    got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (got <= 0) {
+    if (got == 0) {
+      closed();
+    } else {
+      lost(std::strerror(errno));
+    }
+    return false;
+  }
+  const size_t part = std::min(rest_, size_t(got));
+  into_ += part;
+  rest_ -= part;
+  end_ += size_t(got) - part;
+  return true;
+}
+
+void SocketReceiver::Task::advance() {
+  size_t moved = 0;
+  while (!over_) {
+    if (!chunk_ && !beginChunk()) {
+      if (receiver_.failure_.failed()) {
+        over_ = true;
+        if (helper() != nullptr) network_.notify();
+        return;
+      }
+      // A whole header that waits for its receive stays where it is, and what is behind it in the socket.
+      if (end_ - begin_ >= sizeof header_ || !read()) return;
+      continue;
+    }
+    takeStaged();
+    if (rest_ == 0) {
+      chunk_ = false;
+      moved += header_.bytes;
+      receiver_.completed(target_, header_, helper() != nullptr);
+      if (moved < kBytesPerCall) continue;
+      return helper() != nullptr ? helper()->wake() : network_.notify();
+    }
+    const size_t before = rest_;
+    if (!read()) return;
+    moved += before - rest_;
+    if (moved < kBytesPerCall) continue;
+    return helper() != nullptr ? helper()->wake() : network_.notify();
+  }
+}
+
+void SocketReceiver::advanceInline() {
+  for (const auto& task : tasks_) {
+    if (task->helper() == nullptr) task->advance();
+  }
+}
+
+// With the lock held.
+void SocketReceiver::retryWaiting() {
+  if (!std::exchange(chunkWaits_, false)) return;
+  network_.notify();
+  for (const auto& task : tasks_) {
+    if (task->helper() != nullptr) task->helper()->wake();
+  }
+}
+
+}  // namespace ncclrun::net

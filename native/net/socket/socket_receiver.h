@@ -1,0 +1,107 @@
+// The receiving side of a connection of the socket backend.
+#pragma once
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "net/net.h"
+#include "net/socket/acceptor.h"
+#include "net/socket/connection_state.h"
+
+namespace ncclrun::net {
+
+class SocketReceiver final : public Receiver {
+ public:
+  static constexpr uint32_t kMaxReceives = 8;
+
+  static Status make(SocketNetwork& network, uint32_t device, std::vector<AcceptedSocket> sockets,
+                     std::unique_ptr<SocketReceiver>& out);
+  ~SocketReceiver() override;
+
+  Status registerMemory(const Region&, Registration& out) override;
+  Status deregisterMemory(Registration) override { return {}; }
+  Status irecv(std::span<const Buffer> group, Request*& out) override;
+  Status iflush(std::span<const Buffer> group, Request*& out) override;
+  Status test(Request* request, bool& done, std::span<size_t> sizes) override;
+
+ private:
+  static constexpr uint32_t kRequests = 256;
+  static constexpr uint32_t kMessages = kRequests * kMaxReceives;
+  // What one call moves over a socket before others have their turn.
+  static constexpr size_t kBytesPerCall = 8u << 20;
+
+  // The messages of one irecv.
+  struct Group {
+    std::array<Buffer, kMaxReceives> buffers;
+    std::array<size_t, kMaxReceives> sizes;  // of the message in each buffer; kUnbound before its first chunk
+    std::array<size_t, kMaxReceives> left;   // bytes to come for each buffer, and 1 until its first chunk is through
+    uint32_t count = 0;
+    uint32_t first = 0;                              // sequence of its first message
+    std::array<uint8_t, kMaxReceives> bufferOf;      // by the message's place behind `first`
+    uint32_t bound = 0;                              // messages that have a buffer
+    uint32_t complete = 0;                           // messages
+    std::atomic<bool> done = false;
+    bool active = false;
+  };
+  static constexpr size_t kUnbound = ~size_t(0);
+
+  struct Target {
+    Group* group = nullptr;
+    uint32_t buffer = 0;
+  };
+  enum class Binding { bound, waits, failed };
+
+  class Task final : public SocketTask {
+   public:
+    Task(SocketReceiver& receiver, SocketNetwork& network, Descriptor socket, HelperThread* helper)
+        : SocketTask(network, std::move(socket), helper), receiver_(receiver) {}
+    ~Task() { stop(); }
+    void advance() override;
+
+   private:
+    // True: a chunk is under way.
+    bool beginChunk();
+    void takeStaged();
+    // Reads the rest of the chunk, and what follows it, without blocking; false: nothing more is there.
+    bool read();
+    // The other side sends nothing more here: in order, or not.
+    void closed();
+    void lost(const std::string& why);
+
+    SocketReceiver& receiver_;
+    Target target_;
+    ChunkHeader header_ = {};
+    std::byte* into_ = nullptr;
+    size_t rest_ = 0;  // of the chunk
+    bool chunk_ = false;
+    bool over_ = false;
+    size_t begin_ = 0, end_ = 0;  // of what is staged
+    std::array<std::byte, 4096> staged_;
+  };
+
+  SocketReceiver(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
+  // The buffer for a chunk. waits: no receive is posted for it, or an earlier message of its group has not begun.
+  Binding bind(const ChunkHeader& header, Target& target, std::byte*& into);
+  void completed(const Target& target, const ChunkHeader& header, bool byHelper);
+  // One socket of the connection was closed between two chunks; the others may still bring what was sent.
+  void socketClosed();
+  void advanceInline();
+  // Whoever has a chunk that waited tries again.
+  void retryWaiting();
+
+  SocketNetwork& network_;
+  ConnectionFailure failure_;
+  std::vector<std::unique_ptr<Task>> tasks_;
+
+  std::mutex mutex_;  // of what follows
+  std::array<Group, kRequests> groups_;
+  std::array<uint16_t, kMessages> groupOf_ = {};  // by sequence modulo kMessages
+  uint32_t nextGroup_ = 0;
+  uint32_t posted_ = 0;  // messages that irecv has posted
+  size_t closedSockets_ = 0;
+  bool chunkWaits_ = false;  // a socket has a chunk that bind() has not taken
+};
+
+}  // namespace ncclrun::net

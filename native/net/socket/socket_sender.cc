@@ -1,0 +1,149 @@
+#include "net/socket/socket_sender.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace ncclrun::net {
+
+Status SocketSender::make(SocketNetwork& network, uint32_t device, std::vector<Descriptor> sockets,
+                          const std::string& peer, std::unique_ptr<SocketSender>& out) {
+  std::unique_ptr<SocketSender> sender(new SocketSender(network, describeConnection(network, device, peer)));
+  for (uint32_t i = 0; i < sockets.size(); i++) {
+    HelperThread* const helper = network.helperOf(i);
+    sender->hasHelpers_ = sender->hasHelpers_ || helper != nullptr;
+    sender->tasks_.push_back(std::make_unique<Task>(*sender, network, std::move(sockets[i]), helper));
+  }
+  for (const auto& task : sender->tasks_) {
+    if (Status status = task->start(); !status.ok()) return status;
+  }
+  out = std::move(sender);
+  return {};
+}
+
+SocketSender::~SocketSender() { tasks_.clear(); }
+
+Status SocketSender::registerMemory(const Region& region, Registration& out) {
+  if (region.type != MemoryType::host) return {ncclInvalidUsage, "sockets carry host memory only"};
+  out = {};
+  return {};
+}
+
+Status SocketSender::isend(const void* data, size_t bytes, int tag, Registration, Request*& out) {
+  out = nullptr;
+  if (failure_.failed()) return failure_.status();
+  Message* message = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    message = &messages_[next_ % kRequests];
+    if (message->active) return {};
+    message->data = static_cast<const std::byte*>(data);
+    message->bytes = bytes;
+    message->tag = tag;
+    message->sequence = next_++;
+    message->active = true;
+    message->handedOut = 0;
+    message->left.store(bytes + 1, std::memory_order_relaxed);
+  }
+  if (isInline(*message)) {
+    advanceInline();
+  } else {
+    wakeHelpers();
+  }
+  out = reinterpret_cast<Request*>(message);
+  return {};
+}
+
+Status SocketSender::test(Request* request, bool& done, std::span<size_t> sizes) {
+  done = false;
+  auto& message = *reinterpret_cast<Message*>(request);
+  if (message.left.load(std::memory_order_acquire) > 0) {
+    advanceInline();
+    if (message.left.load(std::memory_order_acquire) > 0) return failure_.failed() ? failure_.status() : Status{};
+  }
+  done = true;
+  if (!sizes.empty()) sizes[0] = message.bytes;
+  std::lock_guard lock(mutex_);
+  message.active = false;
+  return {};
+}
+
+bool SocketSender::takeChunk(bool inlineSocket, Chunk& chunk) {
+  std::lock_guard lock(mutex_);
+  for (uint32_t& at = unsent_[inlineSocket]; at != next_; at++) {
+    Message& message = messages_[at % kRequests];
+    // A slot that a later message has by now belonged to one that is complete.
+    if (message.sequence != at || isInline(message) != inlineSocket) continue;
+    const size_t rest = message.bytes - message.handedOut;
+    const bool shared = tasks_.size() - (hasHelpers_ ? 1 : 0) > 1;
+    const size_t bytes = std::min(rest, shared && !(hasHelpers_ && inlineSocket) ? kSharedChunkBytes : kMaxChunkBytes);
+    chunk.message = &message;
+    chunk.sent = 0;
+    chunk.header = {.magic = kChunkMagic,
+                    .sequence = message.sequence,
+                    .tag = message.tag,
+                    .bytes = uint32_t(bytes),
+                    .offset = message.handedOut,
+                    .messageBytes = message.bytes};
+    message.handedOut += bytes;
+    if (message.handedOut == message.bytes) at++;
+    return true;
+  }
+  return false;
+}
+
+void SocketSender::completed(Message& message, size_t bytes, bool byHelper) {
+  const bool all = message.left.fetch_sub(bytes, std::memory_order_acq_rel) == bytes;
+  if (all && byHelper) network_.notify();
+}
+
+void SocketSender::Task::advance() {
+  for (;;) {
+    if (chunk_.message == nullptr && (sender_.failure_.failed() || !sender_.takeChunk(helper() == nullptr, chunk_)))
+      return;
+    const ChunkHeader& header = chunk_.header;
+    std::array<iovec, 2> parts;
+    int count = 0;
+    if (chunk_.sent < sizeof header) {
+      parts[0] = {reinterpret_cast<char*>(&chunk_.header) + chunk_.sent, sizeof header - chunk_.sent};
+      count = 1;
+    }
+    const size_t payload = chunk_.sent < sizeof header ? 0 : chunk_.sent - sizeof header;
+    if (header.bytes > payload) {
+      const std::byte* const from = chunk_.message->data + header.offset + payload;
+      parts[size_t(count++)] = {const_cast<std::byte*>(from), header.bytes - payload};
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = size_t(count);
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (sent < 0) {
+      sender_.failure_.set(ncclRemoteError, std::strerror(errno));
+      if (helper() != nullptr) network_.notify();
+      return;
+    }
+    chunk_.sent += size_t(sent);
+    if (chunk_.sent < sizeof header + header.bytes) continue;
+    Message& done = *std::exchange(chunk_.message, nullptr);
+    sender_.completed(done, header.bytes + (header.offset == 0 ? 1 : 0), helper() != nullptr);
+  }
+}
+
+void SocketSender::advanceInline() {
+  for (const auto& task : tasks_) {
+    if (task->helper() == nullptr) task->advance();
+  }
+}
+
+void SocketSender::wakeHelpers() {
+  for (const auto& task : tasks_) {
+    if (task->helper() != nullptr) task->helper()->wake();
+  }
+}
+
+}  // namespace ncclrun::net

@@ -1,0 +1,78 @@
+// The sending side of a connection of the socket backend.
+#pragma once
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "net/net.h"
+#include "net/socket/connection_state.h"
+
+namespace ncclrun::net {
+
+class SocketSender final : public Sender {
+ public:
+  static Status make(SocketNetwork& network, uint32_t device, std::vector<Descriptor> sockets, const std::string& peer,
+                     std::unique_ptr<SocketSender>& out);
+  ~SocketSender() override;
+
+  Status registerMemory(const Region&, Registration& out) override;
+  Status deregisterMemory(Registration) override { return {}; }
+  Status isend(const void* data, size_t bytes, int tag, Registration, Request*& out) override;
+  Status test(Request* request, bool& done, std::span<size_t> sizes) override;
+
+ private:
+  static constexpr uint32_t kRequests = 256;
+  // Up to this size the caller's own socket carries a message, where helpers have the others.
+  static constexpr size_t kInlineBytes = 65'536;
+  // Of a message that several sockets carry.
+  static constexpr size_t kSharedChunkBytes = 256 * 1024;
+  static constexpr size_t kMaxChunkBytes = size_t(1) << 30;
+
+  struct Message {
+    const std::byte* data = nullptr;
+    size_t bytes = 0;
+    int tag = 0;
+    uint32_t sequence = 0;
+    bool active = false;
+    size_t handedOut = 0;          // bytes of chunks that sockets have taken
+    std::atomic<size_t> left = 0;  // bytes that no socket has accepted yet, and 1 until the first chunk is through
+  };
+  struct Chunk {
+    Message* message = nullptr;  // null: none under way
+    ChunkHeader header = {};
+    size_t sent = 0;  // bytes of header and payload
+  };
+  class Task final : public SocketTask {
+   public:
+    Task(SocketSender& sender, SocketNetwork& network, Descriptor socket, HelperThread* helper)
+        : SocketTask(network, std::move(socket), helper), sender_(sender) {}
+    ~Task() { stop(); }
+    void advance() override;
+
+   private:
+    SocketSender& sender_;
+    Chunk chunk_;
+  };
+
+  SocketSender(SocketNetwork& network, std::string where) : network_(network), failure_(std::move(where)) {}
+  bool isInline(const Message& message) const { return !hasHelpers_ || message.bytes <= kInlineBytes; }
+  // The next chunk for a socket of the caller's or of a helper's; false: there is none.
+  bool takeChunk(bool inlineSocket, Chunk& chunk);
+  void completed(Message& message, size_t bytes, bool byHelper);
+  void advanceInline();
+  void wakeHelpers();
+
+  SocketNetwork& network_;
+  ConnectionFailure failure_;
+  std::vector<std::unique_ptr<Task>> tasks_;
+  bool hasHelpers_ = false;
+
+  std::mutex mutex_;  // of what follows
+  std::array<Message, kRequests> messages_;
+  uint32_t next_ = 0;                        // sequence of the next message
+  std::array<uint32_t, 2> unsent_ = {0, 0};  // first message with chunks to hand out: of helpers, inline
+};
+
+}  // namespace ncclrun::net

@@ -1,0 +1,64 @@
+// What a socket backend sends: the handshake that proves to both sides that the other knows the communicator's token,
+// and the header in front of each chunk of a message. Little-endian; sizes are asserted.
+//
+//   connector → acceptor   Hello      which listener is meant, which of the connection's sockets this is, a nonce
+//   acceptor → connector   Challenge  a nonce, and its proof: HMAC(token, "accept" nonces hello)
+//   connector → acceptor   Proof      HMAC(token, "connect" nonces hello)
+//   acceptor → connector   kAdmitted  one byte: from here on the connection is the listener's
+//   connector → acceptor   chunks
+//
+// The token itself never travels. An acceptor closes a connection with a wrong hello or proof without a word.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/sha256.h"
+
+namespace ncclrun::net {
+
+inline constexpr uint32_t kHelloMagic = 0x544e434e;  // "NCNT"
+inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint32_t kMaxSockets = 64;  // of one connection
+
+using Token = std::array<uint8_t, 16>;
+using Nonce = std::array<uint8_t, 16>;
+
+struct Hello {
+  uint32_t magic = kHelloMagic;
+  uint16_t version = kWireVersion;
+  uint16_t socket = 0;      // index of this socket in the connection
+  uint64_t listener = 0;    // from the handle
+  uint64_t connection = 0;  // random; the same for all sockets of the connection
+  uint16_t sockets = 1;     // of the connection
+  uint16_t reserved[3] = {};
+  Nonce nonce = {};
+};
+static_assert(sizeof(Hello) == 48);
+
+struct Challenge {
+  Nonce nonce = {};
+  Sha256Digest proof = {};
+};
+static_assert(sizeof(Challenge) == 48);
+
+inline constexpr uint8_t kAdmitted = 0x06;
+
+enum class ProofOf : uint8_t { accept = 'A', connect = 'C' };
+Sha256Digest proofOf(ProofOf side, const Token& token, const Hello& hello, const Nonce& acceptor);
+// From the system's random numbers; false if it has none.
+bool fillRandom(void* bytes, size_t count);
+
+// A message travels in one chunk or several, each over any socket of the connection.
+struct ChunkHeader {
+  uint32_t magic;
+  uint32_t sequence;  // of the message on the connection, from 0, modulo 2^32
+  int32_t tag;
+  uint32_t bytes;         // of this chunk
+  uint64_t offset;        // of this chunk in the message
+  uint64_t messageBytes;  // of the whole message
+};
+static_assert(sizeof(ChunkHeader) == 32);
+inline constexpr uint32_t kChunkMagic = 0x4b434e4e;  // "NNCK"
+
+}  // namespace ncclrun::net
