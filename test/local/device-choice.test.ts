@@ -136,9 +136,9 @@ describeIf(noCompiler, 'kernels that the GPU cannot run', () => {
   });
 
   it.each([
-    ['cut short', fatbin(1)],
+    ['truncated', fatbin(1)],
     ['empty', Buffer.alloc(0)],
-    ['something else', Buffer.alloc(100)],
+    ['not a fatbin', Buffer.alloc(100)],
   ])('ncclCommInitRank rejects a kernel file that is %s before the driver sees it', async (_, content) => {
     await writeFile(bytes, content);
     expect(await say('join', others)).toContain(`the kernels in ${bytes} are not whole`);

@@ -31,7 +31,7 @@ describeIf(noScript, 'the live line at a terminal', () => {
     ['TERM=dumb', '', { TERM: 'dumb' }],
     ['--json', '--json', {}],
     ['a pipe at stderr', '2>&1 >/dev/null | cat; :', {}],
-  ])('%s suppresses the live line', async (_name, options, environment) => {
+  ])('the live line is absent with %s', async (_name, options, environment) => {
     const job = options.startsWith('2') ? `-n 2 sleep 1 ${options}` : `${options} -n 2 sleep 1`;
     expect(await shown(job, environment)).not.toContain('running');
   });

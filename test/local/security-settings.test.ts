@@ -126,7 +126,7 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
   it.each([
     [0o666, 'every user may write to it (mode 0666)'],
     [0o664, `group ${USER} may write to it (mode 0664)`],
-  ])('the launcher ignores a file with mode %o', async (mode, reason) => {
+  ])('the launcher ignores a file that others may write to (decimal mode %i)', async (mode, reason) => {
     file(join(project, 'ncclrun.json'), planted, USER, mode);
     await isIgnored(reason);
   });
@@ -134,7 +134,7 @@ describeIf(cannotBecomeOthers, './ncclrun.json', () => {
   it.each([
     [0o777, 'every user may write to the directory'],
     [0o775, `group ${USER} may write to the directory`],
-  ])('the launcher ignores a file in a directory with mode %o', async (mode, reason) => {
+  ])('the launcher ignores a file in a directory that others may write to (decimal mode %i)', async (mode, reason) => {
     file(join(project, 'ncclrun.json'), planted, USER);
     chmodSync(project, mode);
     await isIgnored(reason);

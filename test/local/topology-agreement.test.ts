@@ -36,27 +36,27 @@ it.each<[string, string, string]>([
   ],
   ['with words for lanes', device('link_width="x16"'), ':2:3: <pci>: link_width="x16", expected a whole number'],
   [
-    'with lanes below none',
+    'with negative lanes',
     device('link_width="-1"'),
     ':2:3: <pci>: link_width="-1", expected a number of lanes from 0 to 32; unknown is 0, 63 or 255',
   ],
+  ['with an invalid speed', device('link_speed="fast"'), ':2:3: <pci>: link_speed="fast" is no speed of a PCI link'],
   [
-    'with a speed that is none',
-    device('link_speed="fast"'),
-    ':2:3: <pci>: link_speed="fast" is no speed of a PCI link',
-  ],
-  [
-    'with fewer NVLinks than none',
+    'with negative NVLinks',
     device('', '\n<nvlink target="0000:02:00.0" count="-4" tclass="0x030200"/>'),
     ':3:1: <nvlink>: count="-4", expected a whole number from 1 to 1024',
   ],
   [
-    'with a number in another form',
+    'with a number in exponent form',
     device('', '\n<nvlink target="0000:02:00.0" count="1e12" tclass="0x030200"/>'),
     ':3:1: <nvlink>: count="1e12", expected a whole number',
   ],
-  ['with half a number', '<system><cpu numaid="0x"/></system>', ':1:9: <cpu>: numaid="0x", expected a whole number'],
-  ['with an address twice', device('').replace('</cpu>', '<pci busid="0000:01:00.0"/></cpu>'), ': is there twice'],
+  [
+    'with a truncated number',
+    '<system><cpu numaid="0x"/></system>',
+    ':1:9: <cpu>: numaid="0x", expected a whole number',
+  ],
+  ['with a duplicate address', device('').replace('</cpu>', '<pci busid="0000:01:00.0"/></cpu>'), ': is there twice'],
   ['of two hosts', TWO_HOSTS, ':5:3: <cpu>: host_hash="0xaa02", and "0xaa01" before: the file describes 2 hosts'],
 ])('topo, plan and a job reject a file %s with the same message', async (_, content, said) => {
   const [topo = '', plan, job] = await sayings(content);

@@ -63,7 +63,7 @@ describe('host names as ranges', () => {
     ['fe80::1 fe80::2', 'fe80::1 fe80::2'],
     ['a1x a2y', 'a1x a2y'],
     ['a1234567890123456 a1234567890123457', 'a1234567890123456 a1234567890123457'],
-  ])('foldNames shortens %s', (names, folded) => {
+  ])('foldNames joins %s as far as possible', (names, folded) => {
     expect(foldNames(names.split(' ')).join(' ')).toBe(folded);
   });
 });

@@ -192,28 +192,31 @@ describe('the job', () => {
     },
   );
 
-  test.each(blames)('the job ends a living aborted rank that another rank %s after a short wait', async (_, blame) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
-      await up();
-      blame(job);
-      agents[1]?.exited(1, 0x100);
-      await turn();
-      vi.advanceTimersByTime(250);
-      expect(agents[0]?.asked).toEqual([]);
-      vi.advanceTimersByTime(100);
-      expect(agents[0]?.asked).toEqual([TERM, CONT]);
-      agents[0]?.exited(0, TERM);
-      for (const agent of agents) agent.ended();
-      expect(await result()).toMatchObject({
-        exitCode: 125,
-        failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }],
-      });
-    } finally {
-      vi.useRealTimers();
-    }
-  });
+  test.each(blames)(
+    'the job ends, after a short wait, a living aborted rank that another rank %s',
+    async (_, blame) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      try {
+        const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
+        await up();
+        blame(job);
+        agents[1]?.exited(1, 0x100);
+        await turn();
+        vi.advanceTimersByTime(250);
+        expect(agents[0]?.asked).toEqual([]);
+        vi.advanceTimersByTime(100);
+        expect(agents[0]?.asked).toEqual([TERM, CONT]);
+        agents[0]?.exited(0, TERM);
+        for (const agent of agents) agent.ended();
+        expect(await result()).toMatchObject({
+          exitCode: 125,
+          failures: [{ type: 'rank-missing', rank: 0 }, { rank: 1 }],
+        });
+      } finally {
+        vi.useRealTimers();
+      }
+    },
+  );
 
   test('the job waits for all consequences of one failure only as long as for one rank', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'hrtime'] });

@@ -38,9 +38,17 @@ describe('a file of graphs', () => {
   it.each([
     ['another root', '<system version="1"/>', /begins with <graphs>/],
     ['an unknown pattern', written.replace('pattern="4"', 'pattern="9"'), /pattern="9" is unknown/],
-    ['no speed', written.replace(/speedintra="\d+"/u, 'speedintra="0"'), /speedintra="0", expected GB\/s above 0/],
-    ['a type', written.replace('typeintra="NVL"', 'typeintra="NVX"'), /typeintra="NVX", expected one of LOC/],
-    ['a GPU that is not there', written.replace('<gpu dev="0x7"/>', '<gpu dev="0x9"/>'), /there is no GPU 9, but 0, 1/],
+    [
+      'a speed of zero',
+      written.replace(/speedintra="\d+"/u, 'speedintra="0"'),
+      /speedintra="0", expected GB\/s above 0/,
+    ],
+    [
+      'an unknown path type',
+      written.replace('typeintra="NVL"', 'typeintra="NVX"'),
+      /typeintra="NVX", expected one of LOC/,
+    ],
+    ['an unknown GPU', written.replace('<gpu dev="0x7"/>', '<gpu dev="0x9"/>'), /there is no GPU 9, but 0, 1/],
     ['a GPU twice', written.replace('<gpu dev="0x7"/>', '<gpu dev="0"/>'), /expected each of 0, 1, 2.* once/],
     ['no NIC', written.replaceAll(/<net dev="\w+"\/>\s*/gu, ''), /has no <net>/],
   ])('a graph file with %s is rejected', (_, text, reason) => {

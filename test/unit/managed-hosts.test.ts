@@ -119,12 +119,12 @@ describe("hosts of a resource manager's allocation", () => {
 
   it.each([
     [
-      'another number of tasks than of hosts',
+      'task counts for another number of hosts',
       { ...slurm, SLURM_NTASKS: '3', SLURM_TASKS_PER_NODE: '1(x3)' },
       'tasks for 3 hosts, but the list names 4 hosts',
     ],
     ['an invalid list', { ...slurm, SLURM_JOB_NODELIST: 'n[1-' }, 'SLURM_JOB_NODELIST: '],
-    ['no GPUs', { ...slurm, SLURM_GPUS_PER_NODE: '0' }, 'the number of GPUs is 0'],
+    ['a GPU count of zero', { ...slurm, SLURM_GPUS_PER_NODE: '0' }, 'the number of GPUs is 0'],
     ['a host name with shell characters', { ...slurm, SLURM_JOB_NODELIST: 'n1;reboot' }, 'SLURM_JOB_NODELIST: '],
     ['a missing file', { PBS_NODEFILE: 'gone' }, 'cannot read the hostfile gone'],
     ['a host without slots', { LSB_MCPU_HOSTS: 'a 4 b' }, 'b has no number of slots'],

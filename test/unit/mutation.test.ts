@@ -48,7 +48,7 @@ function calls(test: string, milliseconds: number, names: string[]): Calls {
 }
 
 describe('the mutants of a file', () => {
-  it('are its operators, conditions, numbers, lengths and early returns, without types and fallbacks', () => {
+  it('the mutants change operators, conditions, numbers, lengths and early returns, but no types or fallbacks', () => {
     expect(mutants.map((mutant) => `${mutant.line} ${change(mutant)}`)).toEqual([
       '2 || -> &&',
       '2 < -> <=',
@@ -64,14 +64,14 @@ describe('the mutants of a file', () => {
     ]);
   });
 
-  it('name the function around them and the line of the source', () => {
+  it('a mutant names its function and its line of the source', () => {
     const mutant = only('7 -> 8');
     expect(mutant.inFunction).toBe('place');
     expect(describeMutant(mutant)).toBe(`launcher/place.ts:4: 7 -> 8    in: ${mutant.source}`);
     expect(mutated(text, mutant)).toBe(text.replace('7', '8'));
   });
 
-  it('count only if the compiler accepts them', () => {
+  it('a mutant counts only if the compiler accepts it', () => {
     expect(compiler.accepts(only('7 -> 8'))).toBe(true);
     expect(compiler.accepts({ ...only('7 -> 8'), replacement: "'8'" })).toBe(false);
     expect(compiler.accepts(only('7 -> 8'))).toBe(true);
@@ -79,23 +79,23 @@ describe('the mutants of a file', () => {
 });
 
 describe('the mutants of a run', () => {
-  it('are the same for the same seed, and others for another one', () => {
+  it('equal seeds draw equal mutants, and different seeds draw different ones', () => {
     expect(draw(3, 5)).toEqual(draw(3, 5));
     expect(draw(3, 5)).not.toEqual(draw(4, 5));
   });
 
-  it('leave out those that do not compile', () => {
+  it('a run excludes mutants that do not compile', () => {
     const numbers = drawMutants(mutants, { seed: 3, count: 3 }, ({ original }) => /^\d$/u.test(original));
     expect(numbers.map(change).toSorted()).toEqual(['0 -> 1', '1 -> 2', '7 -> 8']);
   });
 
-  it('meet the tests that call their function, the quickest first', () => {
+  it('a mutant meets the tests that call its function, the fastest first', () => {
     const all = [calls('slow', 9, ['place']), calls('other', 1, ['elsewhere']), calls('quick', 2, ['place'])];
     expect(callersOf(only('7 -> 8'), all)?.map(({ test }) => test)).toEqual(['quick', 'slow']);
     expect(callersOf({ ...only('7 -> 8'), inFunction: null }, all)).toBeNull();
   });
 
-  it('meet the end-to-end tests that the longest matching path names, all of which exist', () => {
+  it('a mutant meets the end-to-end tests of the longest matching path, and all of them exist', () => {
     expect(localTestsOf('launcher/job/stdin-flow.ts')).toEqual(['test/local/stdin.test.ts']);
     expect(namedLocalTests.filter((test) => !existsSync(join(repository, test)))).toEqual([]);
   });
@@ -105,18 +105,18 @@ describe('the list of accepted mutants', () => {
   const mutant = only('7 -> 8');
   const entry = { file: mutant.file, source: mutant.source, reason: 'an example' };
 
-  it('matches by file and source text, wherever the line is', () => {
+  it('an entry matches by file and source text at any line', () => {
     expect(isAccepted({ ...mutant, line: 99 }, [entry])).toBe(true);
     expect(isAccepted({ ...mutant, file: 'launcher/other.ts' }, [entry])).toBe(false);
     expect(isAccepted(only('< -> <='), [entry])).toBe(false);
   });
 
-  it('can be about one change of a line alone', () => {
+  it('an entry may cover only one change of a line', () => {
     expect(isAccepted(mutant, [{ ...entry, change: '7 -> 8' }])).toBe(true);
     expect(isAccepted(only('=== -> !=='), [{ ...entry, change: '7 -> 8' }])).toBe(false);
   });
 
-  it('has stale entries where the source has changed', () => {
+  it('an entry is stale when its source has changed', () => {
     const gone = { ...entry, source: 'return 7;' };
     expect(staleEntries([entry, gone], mutants)).toEqual([gone]);
   });

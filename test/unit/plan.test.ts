@@ -100,7 +100,7 @@ describe('a CommPlan as JSON', () => {
   });
 
   const cases: readonly (readonly [string, (text: string) => string, RegExp])[] = [
-    ['no JSON', (text) => text.slice(0, 40), /^p\.json: no JSON: /],
+    ['truncated JSON', (text) => text.slice(0, 40), /^p\.json: no JSON: /],
     [
       'an unknown algorithm',
       (text) => text.replace('"directTwoShot"', '"magic"'),
@@ -113,7 +113,7 @@ describe('a CommPlan as JSON', () => {
     ],
     ['a missing field', (text) => text.replace(/"steps": 8,/, ''), /^p\.json: ringBuffer\.steps: is missing$/],
     [
-      'a field too many',
+      'an extra field',
       (text) => text.replace('"steps": 8', '"steps": 8, "stops": 8'),
       /^p\.json: ringBuffer\.stops: there is no such field$/,
     ],

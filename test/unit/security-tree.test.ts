@@ -35,10 +35,13 @@ const unsound: readonly (readonly [string, Frame])[] = [
   ['more child agents than bytes', branchFrame(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))],
   ['a child agent twice', addressed(1, 1)],
   ['a child agent many times', addressed(...Array.from({ length: 100_000 }, () => 0))],
-  ['no frame', branchFrame(Buffer.from([0, 0, 0, 0, 0, 0, 0, 0]))],
+  ['a payload that is no frame', branchFrame(Buffer.from([0, 0, 0, 0, 0, 0, 0, 0]))],
   ['two frames in place of one', branchFrame(blockOf(Buffer.concat([encodeFrame(inner), encodeFrame(inner)])))],
   ['half a frame', branchFrame(blockOf(encodeFrame(inner).subarray(0, 20)))],
-  ['a frame of no kind', branchFrame(blockOf(Buffer.from([0, 0, 0, 0, 1, 0xee, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])))],
+  [
+    'a frame of an unknown kind',
+    branchFrame(blockOf(Buffer.from([0, 0, 0, 0, 1, 0xee, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]))),
+  ],
   ['an unknown word', branchFrame(passed, 99)],
 ];
 
