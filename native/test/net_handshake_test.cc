@@ -82,7 +82,7 @@ Status connectTo(Listening& listening, net::SocketNetwork& network, std::unique_
 }  // namespace
 
 // FIPS 180-4's example, a message of two blocks, and RFC 4231's second case.
-TEST(digestsAreThoseOfTheStandards) {
+TEST(digests_equal_the_examples_of_the_standards) {
   Sha256 one;
   one.update(bytesOf("abc"));
   EXPECT(hex(one.finish()) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -93,7 +93,7 @@ TEST(digestsAreThoseOfTheStandards) {
          "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
-TEST(anotherCommunicatorsTokenIsRefusedByName) {
+TEST(a_sender_with_another_token_fails_with_authentication_failed) {
   Listening listening;
   auto stranger = open({8});
   std::unique_ptr<net::Sender> sender;
@@ -103,7 +103,7 @@ TEST(anotherCommunicatorsTokenIsRefusedByName) {
 }
 
 // It listens where a communicator's engine should, and does not know the token either.
-TEST(whatListensInTheEnginesPlaceIsFoundOut) {
+TEST(a_connector_refuses_a_listener_that_does_not_know_the_token) {
   Descriptor impostor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -138,7 +138,7 @@ TEST(whatListensInTheEnginesPlaceIsFoundOut) {
   answers.join();
 }
 
-TEST(strangersCostADescriptorForASecond) {
+TEST(the_listener_closes_a_silent_connection_after_a_second_and_a_malformed_one_at_once) {
   Listening listening;
   const Descriptor silent = dial(listening.handle);
   const long passed = endOf(listening, silent, 10'000);
@@ -150,7 +150,7 @@ TEST(strangersCostADescriptorForASecond) {
 }
 
 // More of them than are looked at at once; who belongs to the communicator gets in all the same.
-TEST(strangersKeepNobodyOut) {
+TEST(the_listener_accepts_its_peer_beside_600_silent_connections) {
   Listening listening;
   std::vector<Descriptor> strangers;
   for (int i = 0; i < 600; i++) strangers.push_back(dial(listening.handle));
@@ -160,7 +160,7 @@ TEST(strangersKeepNobodyOut) {
 }
 
 // A stranger who has listened to a handshake cannot repeat it: the other side's nonce is another one.
-TEST(aRecordedHandshakeIsWorthNothing) {
+TEST(the_listener_refuses_a_replayed_handshake) {
   Listening listening;
   const auto where = net::decodeHandle(listening.handle);
   net::Hello hello;
@@ -189,7 +189,7 @@ TEST(aRecordedHandshakeIsWorthNothing) {
 }
 
 // Frames that no sender of ours makes end the connection with a sentence.
-TEST(damagedFramesEndTheConnection) {
+TEST(a_malformed_chunk_header_fails_the_receive_and_names_the_peer) {
   const net::ChunkHeader right{
       .magic = net::kChunkMagic, .sequence = 0, .tag = 3, .bytes = 8, .offset = 0, .messageBytes = 16};
   const auto statusFor = [](const net::ChunkHeader& header) {

@@ -207,12 +207,12 @@ void receiveBesideBlocked(Side& side) {
 
 std::vector<Scenario> connectionScenarios() {
   return {
-      {"a connection waits for a side that accepts late", connectEarly, acceptLate},
-      {"accepting does not block while nobody connects", connectLate, acceptEarly},
-      {"many connections are made at once", connectMany, acceptMany},
+      {"the connector waits for a side that accepts late", connectEarly, acceptLate},
+      {"accept does not block while nobody connects", connectLate, acceptEarly},
+      {"two sides open many connections at once", connectMany, acceptMany},
       {"one listener accepts several connections", connectThreeToOne, acceptThree, false, false,
        [](const BackendTraits& traits) { return traits.acceptsMany; }},
-      {"a connection is closed with requests open", closeSendOpen, closeReceiveOpen},
+      {"a connection opens after one that was closed with requests open", closeSendOpen, closeReceiveOpen},
       {"a blocked connection does not hold up another", sendBesideBlocked, receiveBesideBlocked},
   };
 }

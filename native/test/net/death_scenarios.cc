@@ -149,13 +149,13 @@ void dieSending(Side& side) {
 
 std::vector<Scenario> deathScenarios() {
   std::vector<Scenario> all = {
-      {"the receiving side is killed while it listens", connectToNobody, dieListening},
-      {"the receiving side is killed when it has accepted", sendToTheDead, dieAccepted},
-      {"the receiving side is killed with a receive posted", sendToTheDead, dieReceivePosted},
-      {"the receiving side is killed in the middle of a message", sendHalf, dieReceiving},
-      {"the sending side is killed while it connects", dieConnecting, acceptNobody},
-      {"the sending side is killed when it is connected", dieConnected, receiveFromTheDead},
-      {"the sending side is killed in the middle of a message", dieSending, receiveFromTheDead},
+      {"connect does not block when the receiving side is killed while it listens", connectToNobody, dieListening},
+      {"a send fails when the receiving side is killed after it has accepted", sendToTheDead, dieAccepted},
+      {"a send fails when the receiving side is killed with a receive posted", sendToTheDead, dieReceivePosted},
+      {"a send fails when the receiving side is killed in the middle of a message", sendHalf, dieReceiving},
+      {"accept neither blocks nor fails when the sender is killed while it connects", dieConnecting, acceptNobody},
+      {"a receive fails when the sending side is killed after it has connected", dieConnected, receiveFromTheDead},
+      {"a receive fails when the sending side is killed in the middle of a message", dieSending, receiveFromTheDead},
   };
   for (Scenario& one : all) {
     one.kills = true;

@@ -231,10 +231,10 @@ std::vector<Scenario> transferScenarios() {
        [](Side& side) { receiveSizes(side, kSizes); }},
       {"a message of 1 GiB arrives", [](Side& side) { sendSizes(side, kGibibyte); },
        [](Side& side) { receiveSizes(side, kGibibyte); }, false, true},
-      {"many requests are under way at once", sendOutstanding, receiveOutstanding},
+      {"every message arrives with many requests under way at once", sendOutstanding, receiveOutstanding},
       {"small and large messages keep their order", sendStream, receiveStream},
-      {"a group of receives is filled by tag", sendGroups, receiveGroups},
-      {"a message larger than its buffer is an error", sendTooMuch, receiveTooMuch, false, false,
+      {"each message of a group of receives arrives in the buffer of its tag", sendGroups, receiveGroups},
+      {"the receive fails when the message is larger than its buffer", sendTooMuch, receiveTooMuch, false, false,
        [](const BackendTraits& traits) { return traits.refusesTruncation; }},
   };
 }
