@@ -43,11 +43,12 @@ async function recordCalls(copy: Copy): Promise<Calls[]> {
 export const vitest = ['node_modules/vitest/vitest.mjs', '--config', 'test/mutation/vitest.config.ts'] as const;
 
 /**
- * The test files that call the function with the mutant, the quickest first; null if that is not known: a module's own code runs whenever
- * something imports it.
+ * The test files that call the function with the mutant, the quickest first. A module's own code runs whenever something imports it: then
+ * all test files, those first that call one of its functions.
  */
-export function callersOf({ file, inFunction }: Mutant, calls: readonly Calls[]): Calls[] | null {
-  if (inFunction === null) return null;
-  const callers = calls.filter(({ functions }) => functions[file]?.includes(inFunction));
-  return callers.toSorted((one, other) => one.milliseconds - other.milliseconds);
+export function callersOf({ file, inFunction }: Mutant, calls: readonly Calls[]): Calls[] {
+  const byTime = calls.toSorted((one, other) => one.milliseconds - other.milliseconds);
+  if (inFunction !== null) return byTime.filter(({ functions }) => functions[file]?.includes(inFunction));
+  const isNear = ({ functions }: Calls) => functions[file]?.some((name) => name !== '') === true;
+  return [...byTime.filter(isNear), ...byTime.filter((call) => !isNear(call))];
 }

@@ -1,4 +1,4 @@
-/** All mutants of a source file. */
+/** All mutants of a source file; in code that draws, coordinates are no behaviour and stay as they are. */
 import {
   type Node,
   type SourceFile,
@@ -12,6 +12,7 @@ import {
   isImportDeclaration,
   isInterfaceDeclaration,
   isMethodDeclaration,
+  isNumericLiteral,
   isPropertyAssignment,
   isPropertyDeclaration,
   isSetAccessorDeclaration,
@@ -39,11 +40,13 @@ export interface Mutant extends Edit {
 export function mutantsOf(tree: SourceFile, file: string): Mutant[] {
   const found: Mutant[] = [];
   const { text } = tree;
+  const isPicture = /\/svg(\/|\.ts$)/u.test(file);
   const visit = (node: Node, inFunction: string | null): void => {
     if (isTypeNode(node) || isTypeAliasDeclaration(node) || isInterfaceDeclaration(node)) return;
     if (isImportDeclaration(node) || isExportDeclaration(node)) return;
     const name = functionName(node) ?? inFunction;
-    for (const edit of editsAt(node)) found.push({ file, inFunction: name, ...edit, ...placeOf(text, edit) });
+    const edits = isPicture && isNumericLiteral(node) ? [] : editsAt(node);
+    for (const edit of edits) found.push({ file, inFunction: name, ...edit, ...placeOf(text, edit) });
     node.forEachChild((child) => visit(child, name));
   };
   visit(tree, null);

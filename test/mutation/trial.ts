@@ -26,6 +26,7 @@ export interface TrialOptions {
 /** A run may take so long beyond what its tests took without a mutant. */
 const UNIT_LIMIT_MS = 60_000;
 const TIMES_SLOWER = 5;
+const ALL_UNIT_MS = 600_000;
 const LOCAL_LIMIT_MS = 300_000;
 
 /** `text`: of the file without the mutant. */
@@ -51,13 +52,13 @@ export async function tryMutant(mutant: Mutant, text: string, options: TrialOpti
 }
 
 async function runUnit(mutant: Mutant, { copy, calls }: TrialOptions): Promise<Ended> {
-  const callers = calls === null ? null : callersOf(mutant, calls);
-  if (callers?.length === 0) return { status: 0, output: '' };
-  const tests = (callers ?? calls ?? []).toSorted((one, other) => one.milliseconds - other.milliseconds);
-  const usual = tests.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
-  const limit = UNIT_LIMIT_MS + TIMES_SLOWER * usual;
-  const list = calls === null ? {} : { NCCLRUN_MUTATION_TESTS: tests.map(({ test }) => test).join(',') };
-  return await copy.node([...related(mutant.file), '--project', 'unit'], limit, list);
+  const arguments_ = [...related(mutant.file), '--project', 'unit'];
+  if (calls === null) return await copy.node(arguments_, UNIT_LIMIT_MS + ALL_UNIT_MS);
+  const callers = callersOf(mutant, calls);
+  if (callers.length === 0) return { status: 0, output: '' };
+  const usual = callers.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+  const list = { NCCLRUN_MUTATION_TESTS: callers.map(({ test }) => test).join(',') };
+  return await copy.node(arguments_, UNIT_LIMIT_MS + TIMES_SLOWER * usual, list);
 }
 
 /** The command and the library are bundles: builds them with the mutant first. */

@@ -1,4 +1,7 @@
-/** How a mutation run runs the unit and local tests: one file after another, those that take the least time first. */
+/**
+ * How a mutation run runs the unit and local tests: one file after another, those that take the least time first. Time limits are generous:
+ * a test that fails for the machine's load would count as one that has noticed the mutant.
+ */
 import { fileURLToPath } from 'node:url';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { defineConfig } from 'vitest/config';
@@ -29,5 +32,5 @@ const suite = (name: string, timeoutSeconds: number) => ({
 
 export default defineConfig({
   root,
-  test: { pool: 'forks', sequence: { sequencer: Listed }, projects: [suite('unit', 20), suite('local', 60)] },
+  test: { pool: 'forks', sequence: { sequencer: Listed }, projects: [suite('unit', 60), suite('local', 180)] },
 });

@@ -89,10 +89,15 @@ describe('the mutants of a run', () => {
     expect(numbers.map(change).toSorted()).toEqual(['0 -> 1', '1 -> 2', '7 -> 8']);
   });
 
+  const all = [calls('slow', 9, ['', 'place']), calls('far', 1, ['']), calls('quick', 2, ['', 'place'])];
+
   it('a mutant meets the tests that call its function, the fastest first', () => {
-    const all = [calls('slow', 9, ['place']), calls('other', 1, ['elsewhere']), calls('quick', 2, ['place'])];
-    expect(callersOf(only('7 -> 8'), all)?.map(({ test }) => test)).toEqual(['quick', 'slow']);
-    expect(callersOf({ ...only('7 -> 8'), inFunction: null }, all)).toBeNull();
+    expect(callersOf(only('7 -> 8'), all).map(({ test }) => test)).toEqual(['quick', 'slow']);
+  });
+
+  it('a mutant outside of functions meets all tests, those first that call a function of its file', () => {
+    const mutant = { ...only('7 -> 8'), inFunction: null };
+    expect(callersOf(mutant, all).map(({ test }) => test)).toEqual(['quick', 'slow', 'far']);
   });
 
   it('a mutant meets the end-to-end tests of the longest matching path, and all of them exist', () => {
