@@ -43,12 +43,14 @@ async function recordCalls(copy: Copy): Promise<Calls[]> {
 export const vitest = ['node_modules/vitest/vitest.mjs', '--config', 'test/mutation/vitest.config.ts'] as const;
 
 /**
- * The test files that call the function with the mutant, the quickest first. A module's own code runs whenever something imports it: then
- * all test files, those first that call one of its functions.
+ * The test files that call the function with the mutant, the quickest first; those that call another one of its file where none is known to.
+ * A module's own code runs whenever something imports it: then all test files, the near ones first.
  */
 export function callersOf({ file, inFunction }: Mutant, calls: readonly Calls[]): Calls[] {
   const byTime = calls.toSorted((one, other) => one.milliseconds - other.milliseconds);
-  if (inFunction !== null) return byTime.filter(({ functions }) => functions[file]?.includes(inFunction));
   const isNear = ({ functions }: Calls) => functions[file]?.some((name) => name !== '') === true;
-  return [...byTime.filter(isNear), ...byTime.filter((call) => !isNear(call))];
+  const near = byTime.filter(isNear);
+  if (inFunction === null) return [...near, ...byTime.filter((call) => !isNear(call))];
+  const callers = byTime.filter(({ functions }) => functions[file]?.includes(inFunction));
+  return callers.length > 0 ? callers : near;
 }

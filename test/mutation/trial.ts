@@ -52,13 +52,13 @@ export async function tryMutant(mutant: Mutant, text: string, options: TrialOpti
 }
 
 async function runUnit(mutant: Mutant, { copy, calls }: TrialOptions): Promise<Ended> {
-  const arguments_ = [...related(mutant.file), '--project', 'unit'];
-  if (calls === null) return await copy.node(arguments_, UNIT_LIMIT_MS + ALL_UNIT_MS);
+  const argv = [...related(mutant.file), '--project', 'unit'];
+  if (calls === null) return await copy.node(argv, UNIT_LIMIT_MS + ALL_UNIT_MS);
   const callers = callersOf(mutant, calls);
   if (callers.length === 0) return { status: 0, output: '' };
   const usual = callers.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
   const list = { NCCLRUN_MUTATION_TESTS: callers.map(({ test }) => test).join(',') };
-  return await copy.node(arguments_, UNIT_LIMIT_MS + TIMES_SLOWER * usual, list);
+  return await copy.node(argv, UNIT_LIMIT_MS + TIMES_SLOWER * usual, list);
 }
 
 /** The command and the library are bundles: builds them with the mutant first. */

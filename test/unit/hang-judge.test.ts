@@ -1,0 +1,141 @@
+/** Who is blamed for a hang, from what the agents say of their ranks. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { HostRankPositions, RankPosition } from '../../control/messages/hang.ts';
+import { HangJudge } from '../../launcher/job/hang.ts';
+import type { Hang } from '../../launcher/model/hang.ts';
+
+const inside: RankPosition = {
+  jobRank: 0,
+  operation: 17,
+  inside: true,
+  collective: 'allReduce',
+  bytes: 4096,
+  waitedMs: 31_260,
+  stopped: false,
+};
+
+function rank(jobRank: number, change: Partial<RankPosition> = {}): RankPosition {
+  return { ...inside, jobRank, ...change };
+}
+
+function on(ranks: readonly RankPosition[], change: Partial<HostRankPositions> = {}): HostRankPositions {
+  return { communicator: '00000000000000aa', epoch: 0, size: 4, ranks, ...change };
+}
+
+/** Rank 0 alone, inside of that operation. */
+function at(operation: number): HostRankPositions {
+  return on([rank(0, { operation })], { size: 1 });
+}
+
+/** Ranks 0 and 1 are on a, 2 and 3 on b. */
+function judge(hosts: readonly string[] = ['a', 'b']): { judge: HangJudge; found: Hang[]; asked: string[] } {
+  const [found, asked]: [Hang[], string[]] = [[], []];
+  const options = {
+    hosts: () => hosts,
+    send: (host: string) => void asked.push(host),
+    hostOf: (jobRank: number) => (jobRank < 2 ? 'a' : 'b'),
+    found: (hang: Hang) => void found.push(hang),
+  };
+  return { judge: new HangJudge(options), found, asked };
+}
+
+/** What is found when a stalls and b answers. */
+function verdict(a: readonly RankPosition[], b: readonly RankPosition[]): Hang | undefined {
+  const { judge: one, found } = judge();
+  one.stalled('a', on(a));
+  one.answered('b', on(b));
+  return found[0];
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe('a hang', () => {
+  it('asks the other hosts and waits for all', () => {
+    const { judge: one, found, asked } = judge(['a', 'b', 'c']);
+    one.stalled('a', on([rank(0), rank(1)]));
+    expect(asked).toEqual(['b', 'c']);
+    one.answered('b', on([rank(2), rank(3)]));
+    expect(found).toEqual([]);
+    one.answered('c', on([]));
+    expect(found).toHaveLength(1);
+  });
+
+  it('has the call, who waits and for how long', () => {
+    expect(
+      verdict([rank(0), rank(1, { waitedMs: 30_000 })], [rank(2), rank(3, { inside: false, operation: 16 })]),
+    ).toEqual({
+      communicator: '00000000000000aa',
+      operation: 17,
+      call: 'allReduce of 4096 bytes',
+      late: ['rank 3 on b ended operation 16 (allReduce) and has not come to this one'],
+      waiting: '0-2',
+      seconds: 31.3,
+    });
+    expect(verdict([rank(0, { collective: 'barrier' }), rank(1)], [rank(2), rank(3)])).toMatchObject({
+      call: 'a barrier',
+    });
+  });
+
+  it.each([
+    [{ stopped: true }, 'is stopped (SIGSTOP, or a debugger)'],
+    [{ operation: 16 }, 'is still in operation 16 (allReduce)'],
+    [{ operation: 0, inside: false }, 'has begun none and has not come to this one'],
+  ])('is blamed on a rank that %o', (change, reason) => {
+    const hang = verdict([rank(1), rank(0, change)], [rank(2), rank(3)]);
+    expect(hang?.late).toEqual([`rank 0 on a ${reason}`]);
+  });
+
+  it('is blamed on nobody where all are inside or have ended the operation', () => {
+    expect(verdict([rank(0), rank(1)], [rank(2), rank(3, { inside: false })])).toMatchObject({
+      late: [],
+      waiting: '0-2',
+    });
+  });
+
+  it('counts ranks that have left', () => {
+    expect(verdict([rank(0), rank(1)], [rank(2)])?.late).toEqual(['1 of its ranks have left it']);
+  });
+
+  it('is none where nobody is inside any more', () => {
+    expect(verdict([rank(0, { inside: false })], [])).toBeUndefined();
+  });
+
+  it('is of the latest operation that a rank is inside of', () => {
+    const hang = verdict([rank(0, { operation: 18, bytes: 8 }), rank(1)], [rank(2), rank(3)]);
+    expect(hang).toMatchObject({ operation: 18, call: 'allReduce of 8 bytes', waiting: '0' });
+  });
+
+  it('does not wait for a silent host longer than a second, and names it', () => {
+    const { judge: one, found } = judge();
+    one.stalled('a', on([rank(0), rank(1)]));
+    vi.advanceTimersByTime(999);
+    expect(found).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(found[0]?.late).toEqual(['b does not say where its ranks are']);
+  });
+
+  it('is reported once per operation of a communicator', () => {
+    const { judge: one, found } = judge(['a']);
+    for (const operation of [17, 17, 16, 18]) one.stalled('a', at(operation));
+    one.stalled('a', { ...at(17), epoch: 1 });
+    expect(found.map(({ operation }) => operation)).toEqual([17, 18, 17]);
+  });
+
+  it('is not reported after the job has ended', () => {
+    const { judge: one, found } = judge();
+    one.stalled('a', on([rank(0)]));
+    one.close();
+    vi.advanceTimersByTime(2000);
+    expect(found).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('takes a second stalled host as an answer', () => {
+    const { judge: one, found, asked } = judge();
+    one.stalled('a', on([rank(0), rank(1)]));
+    one.stalled('b', on([rank(2), rank(3)]));
+    expect(asked).toEqual(['b']);
+    expect(found).toHaveLength(1);
+  });
+});
