@@ -49,24 +49,24 @@ async function listed(pieces: readonly Buffer[], hangsUp = false): Promise<strin
 }
 
 describe('the keys of an ssh-agent', () => {
-  it('are listed with their types', async () => {
+  it('the keys of an ssh-agent have their types', async () => {
     const answer = framed(identities(2, [key('ssh-ed25519'), key('ssh-rsa')]));
     expect(await listed([answer])).toEqual(['ssh-ed25519 25', 'ssh-rsa 21']);
   });
 
-  it('arrive in pieces of any size', async () => {
+  it('an answer may arrive in pieces of any size', async () => {
     const answer = framed(identities(1, [key('ssh-rsa')]));
     expect(await listed([...answer].map((byte) => Buffer.of(byte)))).toEqual(['ssh-rsa 21']);
   });
 
-  it('are as many as the agent says, with and without comments', async () => {
+  it('the agent says how many keys follow, with or without comments', async () => {
     const both = [key('ssh-rsa'), key('ssh-ed25519')];
     expect(await listed([framed(identities(1, both))])).toEqual(['ssh-rsa 21']);
     expect(await listed([framed(identities(2, both, ''))])).toEqual(['ssh-rsa 21', 'ssh-ed25519 25']);
     expect(await listed([framed(identities(0, []))])).toEqual([]);
   });
 
-  it('end where the answer is cut off or makes no sense', async () => {
+  it('the list ends where the answer is cut off or malformed', async () => {
     const whole = identities(2, [key('ssh-rsa'), key('ssh-ed25519')]);
     expect(await listed([framed(whole.subarray(0, -1))])).toEqual(['ssh-rsa 21']);
     expect(await listed([framed(identities(3, [key('ssh-rsa'), Buffer.from('x')]))])).toEqual(['ssh-rsa 21']);
@@ -75,7 +75,7 @@ describe('the keys of an ssh-agent', () => {
     expect(await listed([framed(Buffer.concat([Buffer.of(13), whole.subarray(1)]))])).toEqual([]);
   });
 
-  it('are none of an agent that hangs up, claims too long an answer or does not exist', async () => {
+  it('an agent that hangs up, announces too long an answer or does not exist has no keys', async () => {
     expect(await listed([Buffer.of(0, 0)], true)).toEqual([]);
     expect(await listed([Buffer.of(0, 4, 0, 1)])).toEqual([]);
     expect(await listAgentKeys(join(directory, 'nobody'))).toEqual([]);

@@ -31,16 +31,16 @@ describe('--json', () => {
     ['--unknown=value prog --json', false],
     ['-x A=1 --json prog', true],
     ['', false],
-  ])('counts among our options alone, also on a wrong command line: "%s"', (words, asked) => {
+  ])('--json counts among our own options alone, also on a wrong command line: "%s"', (words, asked) => {
     expect(jsonAsked(words.split(' '), runCommandLine, {})).toBe(asked);
   });
 
-  it('may stand behind the words of a command that starts no program', () => {
+  it('--json may stand behind the words of a command that starts no program', () => {
     expect(jsonAsked(['all_reduce', '--json'], perfCommandLine, {})).toBe(true);
     expect(jsonAsked(['all_reduce', '--', '--json'], perfCommandLine, {})).toBe(false);
   });
 
-  it('can be asked for by NCCLRUN_JSON, over which the option wins', () => {
+  it('NCCLRUN_JSON asks for JSON, and the option wins over it', () => {
     expect(jsonAsked(['prog'], runCommandLine, { NCCLRUN_JSON: '1' })).toBe(true);
     expect(jsonAsked(['prog'], runCommandLine, { NCCLRUN_JSON: 'nonsense' })).toBe(false);
     expect(jsonAsked(['--json=no', 'prog'], runCommandLine, { NCCLRUN_JSON: '1' })).toBe(false);
@@ -60,7 +60,7 @@ describe('a first word that is nearly a command', () => {
   const request = jobRequest(new Settings<JobOptionName>(mergeSettings(runCommandLine.options, [])), ['prf']);
   const elsewhere = '/nowhere:/nowhere/else';
 
-  it('is refused with the command that is meant', () => {
+  it('a first word that is nearly a command is refused with the command that is meant', () => {
     expect(failureFrom(() => refuseMisspelt('prf', true, request, elsewhere))).toMatchObject({
       type: 'spawn',
       program: 'prf',
@@ -69,20 +69,20 @@ describe('a first word that is nearly a command', () => {
     expect(failureFrom(() => refuseMisspelt('tpo', true, request, directory))).toMatchObject({ program: 'tpo' });
   });
 
-  it('is a program where there is one, in the PATH or by its path', () => {
+  it('a first word may be a program in the PATH or a path', () => {
     expect(() => refuseMisspelt('prf', true, request, `${elsewhere}:${directory}`)).not.toThrow();
     expect(() => refuseMisspelt('./prf', true, request, elsewhere)).not.toThrow();
     expect(() => refuseMisspelt('train', true, request, elsewhere)).not.toThrow();
   });
 
-  it('is refused behind options only if it is a command’s name', () => {
+  it('a word behind options is refused only if it is the name of a command', () => {
     expect(() => refuseMisspelt('prf', false, request, elsewhere)).not.toThrow();
     expect(failureFrom(() => refuseMisspelt('perf', false, request, elsewhere))).toMatchObject({
       remedy: 'a command comes first: ncclrun perf …',
     });
   });
 
-  it('may be a program on other hosts', () => {
+  it('a first word may be a program on other hosts', () => {
     expect(() => refuseMisspelt('prf', true, { ...request, hostList: 'a,b' }, elsewhere)).not.toThrow();
     expect(() => refuseMisspelt('prf', true, { ...request, hostfile: 'hosts' }, elsewhere)).not.toThrow();
   });
@@ -93,7 +93,7 @@ function refused(code: string, message = 'it failed'): Failure {
 }
 
 describe('an error', () => {
-  it('of the operating system says what can be done', () => {
+  it('a refusal of the operating system says what can be done', () => {
     expect(refused('ENOSPC')).toEqual({
       type: 'system',
       message: 'it failed',
@@ -102,7 +102,7 @@ describe('an error', () => {
     expect(refused('ENOMEM')).toMatchObject({ message: 'it failed' });
   });
 
-  it('that comes of a limit says how large that is', () => {
+  it('an exceeded limit says how large it is', () => {
     expect(refused('EMFILE')).toMatchObject({
       message: expect.stringMatching(/^it failed: this process may open (\d+|unlimited) files$/u),
     });
@@ -111,7 +111,7 @@ describe('an error', () => {
     });
   });
 
-  it('that says the limit itself needs no further word', () => {
+  it('a message that names the limit needs no remedy', () => {
     expect(refused('EMFILE', 'too many files: see ulimit -n')).toEqual({
       type: 'system',
       message: 'too many files: see ulimit -n',
@@ -119,7 +119,7 @@ describe('an error', () => {
     });
   });
 
-  it('is the failure that it carries, or else ours', () => {
+  it('any other error is the failure that it carries, or an internal one', () => {
     const failure = { type: 'internal', message: 'known' } as const;
     expect(failureOf(new FailureError(failure))).toBe(failure);
     expect(refused('ENOENT')).toEqual({ type: 'internal', message: 'it failed' });

@@ -51,7 +51,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe('a hang', () => {
-  it('asks the other hosts and waits for all', () => {
+  it('the launcher asks the other hosts and waits for all', () => {
     const { judge: one, found, asked } = judge(['a', 'b', 'c']);
     one.stalled('a', on([rank(0), rank(1)]));
     expect(asked).toEqual(['b', 'c']);
@@ -61,7 +61,7 @@ describe('a hang', () => {
     expect(found).toHaveLength(1);
   });
 
-  it('has the call, who waits and for how long', () => {
+  it('a hang names the call, the waiting ranks and the time', () => {
     expect(
       verdict([rank(0), rank(1, { waitedMs: 30_000 })], [rank(2), rank(3, { inside: false, operation: 16 })]),
     ).toEqual({
@@ -81,32 +81,32 @@ describe('a hang', () => {
     [{ stopped: true }, 'is stopped (SIGSTOP, or a debugger)'],
     [{ operation: 16 }, 'is still in operation 16 (allReduce)'],
     [{ operation: 0, inside: false }, 'has begun none and has not come to this one'],
-  ])('is blamed on a rank that %o', (change, reason) => {
+  ])('the launcher blames a rank that %o', (change, reason) => {
     const hang = verdict([rank(1), rank(0, change)], [rank(2), rank(3)]);
     expect(hang?.late).toEqual([`rank 0 on a ${reason}`]);
   });
 
-  it('is blamed on nobody where all are inside or have ended the operation', () => {
+  it('the launcher blames nobody if all ranks are inside or have ended the operation', () => {
     expect(verdict([rank(0), rank(1)], [rank(2), rank(3, { inside: false })])).toMatchObject({
       late: [],
       waiting: '0-2',
     });
   });
 
-  it('counts ranks that have left', () => {
+  it('the launcher counts ranks that have left the communicator', () => {
     expect(verdict([rank(0), rank(1)], [rank(2)])?.late).toEqual(['1 of its ranks have left it']);
   });
 
-  it('is none where nobody is inside any more', () => {
+  it('the launcher reports nothing if no rank is inside an operation any more', () => {
     expect(verdict([rank(0, { inside: false })], [])).toBeUndefined();
   });
 
-  it('is of the latest operation that a rank is inside of', () => {
+  it('the launcher reports the latest operation that a rank is inside of', () => {
     const hang = verdict([rank(0, { operation: 18, bytes: 8 }), rank(1)], [rank(2), rank(3)]);
     expect(hang).toMatchObject({ operation: 18, call: 'allReduce of 8 bytes', waiting: '0' });
   });
 
-  it('does not wait for a silent host longer than a second, and names it', () => {
+  it('the launcher waits a second for a silent host, and names it', () => {
     const { judge: one, found } = judge();
     one.stalled('a', on([rank(0), rank(1)]));
     vi.advanceTimersByTime(999);
@@ -115,14 +115,14 @@ describe('a hang', () => {
     expect(found[0]?.late).toEqual(['b does not say where its ranks are']);
   });
 
-  it('is reported once per operation of a communicator', () => {
+  it('the launcher reports each operation of a communicator once', () => {
     const { judge: one, found } = judge(['a']);
     for (const operation of [17, 17, 16, 18]) one.stalled('a', at(operation));
     one.stalled('a', { ...at(17), epoch: 1 });
     expect(found.map(({ operation }) => operation)).toEqual([17, 18, 17]);
   });
 
-  it('is not reported after the job has ended', () => {
+  it('the launcher reports no hang after the job has ended', () => {
     const { judge: one, found } = judge();
     one.stalled('a', on([rank(0)]));
     one.close();
@@ -131,7 +131,7 @@ describe('a hang', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('takes a second stalled host as an answer', () => {
+  it('the launcher takes a second stalled host as an answer', () => {
     const { judge: one, found, asked } = judge();
     one.stalled('a', on([rank(0), rank(1)]));
     one.stalled('b', on([rank(2), rank(3)]));

@@ -41,18 +41,21 @@ describe('a collective of two ranks', () => {
     ['allToAll', { send: four, receive: new Float32Array(4) }, [8, 2, float32, 0, 0]],
     ['gather', { send: two, receive: four }, [9, 2, float32, 0, 0]],
     ['scatter', { send: four, receive: two }, [10, 2, float32, 0, 0]],
-  ] as const)('%s: the engine gets its number, and the elements that one rank contributes', (kind, buffers, wanted) => {
-    expect(operation(kind, buffers)).toEqual(wanted);
-  });
+  ] as const)(
+    'the engine gets the number of %s, and the elements that one rank contributes',
+    (kind, buffers, wanted) => {
+      expect(operation(kind, buffers)).toEqual(wanted);
+    },
+  );
 
-  it('needs no buffer that the root alone uses', () => {
+  it('a rank needs no buffer that the root alone uses', () => {
     expect(operation('gather', { send: two, options: { root: 1 } })).toEqual([9, 2, float32, 0, 1]);
     expect(operation('reduce', { send: two, options: { root: 1 } })).toEqual([7, 2, float32, 0, 1]);
     expect(operation('scatter', { receive: two, options: { root: 1 } })).toEqual([10, 2, float32, 0, 1]);
     expect(operation('broadcast', { receive: two, options: { root: 1 } })).toEqual([6, 2, float32, 0, 1]);
   });
 
-  it('is refused at the root without that buffer', () => {
+  it('the root is refused without the buffer that it uses', () => {
     expect(() => operation('gather', { send: two, options: { root: 1 } }, 1)).toThrow(
       'gather: the array to receive into is missing',
     );
@@ -60,13 +63,13 @@ describe('a collective of two ranks', () => {
     expect(() => operation('allReduce', { receive: two })).toThrow('allReduce: the array to send is missing');
   });
 
-  it.each([-1, 2, 0.5])('has no root %d', (root) => {
+  it.each([-1, 2, 0.5])('a communicator of two ranks has no root %d', (root) => {
     expect(() => operation('broadcast', { send: two, receive: two, options: { root } })).toThrow(
       `broadcast: rank ${root} does not exist; this communicator has ranks 0 to 1`,
     );
   });
 
-  it('is refused with buffers of unlike types or lengths', () => {
+  it('buffers of unlike types or lengths are refused', () => {
     expect(() => operation('allReduce', { send: two, receive: new Int32Array(2) })).toThrow(
       'allReduce: cannot go from a Float32Array of 2 into a Int32Array of 2; they must be alike',
     );
@@ -79,7 +82,7 @@ describe('a collective of two ranks', () => {
     );
   });
 
-  it('is refused if a buffer cannot be cut into a part per rank', () => {
+  it('a buffer that cannot be cut into a part per rank is refused', () => {
     const three = new Float32Array(3);
     expect(() => operation('allToAll', { send: three, receive: new Float32Array(3) })).toThrow(
       'allToAll: a Float32Array of 3 cannot be cut into 2 parts, one per rank',
@@ -99,11 +102,11 @@ describe('buffers that overlap', () => {
     ['allGather', part(2, 4), part(0, 4), 1],
     ['reduceScatter', part(0, 4), part(2, 4), 1],
     ['allReduce', part(2, 2), part(0, 0), 0],
-  ] as const)('are taken in place or apart: %s %#', (kind, send, receive, rank) => {
+  ] as const)('%s takes buffers in place or apart (case %#)', (kind, send, receive, rank) => {
     expect(operation(kind, { send, receive }, rank)[1]).toBe(kind === 'allReduce' ? send.length : 2);
   });
 
-  it('are refused anywhere else', () => {
+  it('buffers that overlap anywhere else are refused', () => {
     expect(() => operation('allReduce', { send: part(0, 4), receive: part(1, 5) })).toThrow(
       'allReduce: a Float32Array of 4 and a Float32Array of 4 overlap; in place, they must be the same memory',
     );
@@ -115,12 +118,12 @@ describe('buffers that overlap', () => {
 });
 
 describe('a transfer', () => {
-  it('has the peer, and the array on its side', () => {
+  it('a transfer has the peer, and the array on its side', () => {
     expect(transferOf(member(0), 'send', two, 1, {})).toEqual([handle, 1, two, null, 2, float32, 0, 1, null]);
     expect(transferOf(member(1), 'receive', two, 0, {})).toEqual([handle, 2, null, two, 2, float32, 0, 0, null]);
   });
 
-  it('is refused with a rank that does not exist, or an array on the wrong device', () => {
+  it('a transfer with a rank that does not exist, or an array on the wrong device, is refused', () => {
     expect(() => transferOf(member(0), 'receive', two, 2, {})).toThrow('recv: rank 2 does not exist');
     expect(() => transferOf(member(0, 3), 'send', two, 1, {})).toThrow('send: the communicator is on GPU 3');
   });
@@ -133,21 +136,21 @@ it('a barrier has no buffers', () => {
 describe('the elements of an array', () => {
   const role = { call: 'allReduce', use: 'send' } as const;
 
-  it('are what its class says, or what the call says of their bits', () => {
+  it('the elements of an array are what its class says, or what the call says of their bits', () => {
     expect(elementType(new Int32Array(1), role)).toBe(int32);
     expect(elementType(new Uint16Array(1), role, 'bfloat16')).toBe(elementTypes.indexOf('bfloat16'));
     expect(elementType(new Uint8Array(1), role, 'float8e4m3')).toBe(elementTypes.indexOf('float8e4m3'));
     expect(elementType(new Float32Array(new SharedArrayBuffer(8)), role)).toBe(float32);
   });
 
-  it('are refused where nothing says what they are, or what is said has another size', () => {
+  it('elements are refused if nothing says what they are, or if the type has another size', () => {
     expect(() => elementType(new Uint16Array(1), role)).toThrow(
       'allReduce: the array to send is a Uint16Array: say what',
     );
     expect(() => elementType(new Uint16Array(1), role, 'float32')).toThrow('have 2 bytes; a float32 has 4');
   });
 
-  it('are refused in memory that can shrink or is gone', () => {
+  it('an array in memory that can shrink or is gone is refused', () => {
     const resizable = new Float32Array(new ArrayBuffer(8, { maxByteLength: 16 }));
     const growable = new Float32Array(new SharedArrayBuffer(8, { maxByteLength: 16 }));
     for (const array of [resizable, growable]) expect(() => elementType(array, role)).toThrow('in a resizable buffer');
@@ -156,7 +159,7 @@ describe('the elements of an array', () => {
     expect(() => elementType(gone, role)).toThrow('has no memory');
   });
 
-  it('of a copy hold the bits of a type that no array has', () => {
+  it('an array of a copy may hold the bits of a type that no array has', () => {
     expect(typeOfArray(new Float32Array(1), 'copy', 'float32')).toBe(float32);
     expect(typeOfArray(new Uint16Array(1), 'copy', 'float16')).toBe(elementTypes.indexOf('float16'));
     expect(typeOfArray(new Uint16Array(1), 'copy', 'bfloat16')).toBe(elementTypes.indexOf('bfloat16'));
@@ -172,7 +175,7 @@ describe('an operator', () => {
     ['max', 2],
     ['min', 3],
     ['avg', 4],
-  ] as const)('%s has the number of ncclRedOp_t', (name, number) => {
+  ] as const)('the operator %s has the number of ncclRedOp_t', (name, number) => {
     expect(operatorOf(name, float32)).toEqual({ operator: number, factor: null });
   });
 
@@ -189,7 +192,7 @@ describe('an operator', () => {
     ['bfloat16', 1, [0x80, 0x3f]],
     ['float8e4m3', 1, [0x38]],
     ['float8e5m2', 1, [0x3c]],
-  ] as const)('that multiplies %s first brings the factor’s bytes', (type, preMulSum, bytes) => {
+  ] as const)('an operator that multiplies %s first brings the bytes of the factor', (type, preMulSum, bytes) => {
     const { operator, factor } = operatorOf({ preMulSum }, elementTypes.indexOf(type));
     expect(operator).toBe(0);
     expect([...(factor ?? [])]).toEqual(bytes);
@@ -203,7 +206,7 @@ describe('an operator', () => {
     ['int64', 1],
     ['uint64', -1n],
     ['float32', 1n],
-  ] as const)('has no factor that is no %s: %s', (type, preMulSum) => {
+  ] as const)('a factor that %s cannot hold is refused: %s', (type, preMulSum) => {
     expect(() => operatorOf({ preMulSum }, elementTypes.indexOf(type))).toThrow(
       `the factor ${preMulSum} of the pre-multiplied sum is no ${type}`,
     );

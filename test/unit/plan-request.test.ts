@@ -26,7 +26,7 @@ function refusal(topologies: readonly string[], nodes: number | null, ranks: num
 }
 
 describe('the hosts of a plan', () => {
-  it('are one without a number, and else as many as --nodes or the topology says', () => {
+  it('a plan has one host, or as many as --nodes or the topology says', () => {
     expect(counts([], null, null)).toEqual([[1, null]]);
     expect(counts([], 3, null)).toEqual([[3, null]]);
     expect(counts([file], 3, null)).toEqual([[3, null]]);
@@ -36,19 +36,19 @@ describe('the hosts of a plan', () => {
     ]);
   });
 
-  it('have the topology of the file, or of this machine', () => {
+  it('the hosts have the topology of the file, or of this machine', () => {
     expect(hostGroups({ topologies: [], nodes: null, ranks: null }, own)[0]?.system).toBe(own);
     const [group] = hostGroups({ topologies: [file], nodes: null, ranks: null }, null);
     expect(group?.system.children).toHaveLength(own.children.length);
   });
 
-  it('are refused where their number is 0 or given twice', () => {
+  it('a number of hosts that is 0 or given twice is refused', () => {
     expect(refusal([`${file}:0`], null, null)).toBe(`--topo ${file}:0: 0 hosts`);
     expect(refusal([`${file}:2`], 3, null)).toBe(`--topo ${file}:2 and --nodes 3 both say how many hosts there are`);
     expect(refusal([file, file], 3, null)).toBe('--nodes 3 with 2 topologies');
   });
 
-  it('are refused without GPUs', () => {
+  it('a host without GPUs is refused', () => {
     const bare = element('system', { version: 1 }, [element('cpu', { numaid: 0 })]);
     const failure = failureFrom(() => hostGroups({ topologies: [], nodes: null, ranks: null }, bare));
     expect(failure).toMatchObject({ type: 'usage', message: 'this machine has no GPU that ranks could use' });
@@ -56,7 +56,7 @@ describe('the hosts of a plan', () => {
 });
 
 describe('the ranks of a plan', () => {
-  it('are spread evenly, the first hosts get one more', () => {
+  it('the ranks spread evenly, and the first hosts get one more', () => {
     expect(counts([], 3, 6)).toEqual([[3, 2]]);
     expect(counts([], 3, 8)).toEqual([
       [2, 3],
@@ -69,12 +69,12 @@ describe('the ranks of a plan', () => {
     ]);
   });
 
-  it('are at least one on each host', () => {
+  it('each host has at least one rank', () => {
     expect(counts([], 3, 3)).toEqual([[3, 1]]);
     expect(refusal([], 3, 2)).toBe('2 ranks for 3 hosts');
   });
 
-  it('are no more than the GPUs of a host', () => {
+  it('a host has no more ranks than GPUs', () => {
     expect(counts([], 2, 16)).toEqual([[2, 8]]);
     expect(refusal([], 2, 17)).toBe('17 ranks on 2 hosts are 9 on a host with 8 GPUs');
     expect(refusal([], 1, 9)).toBe('9 ranks on 1 host are 9 on a host with 8 GPUs');
@@ -88,11 +88,11 @@ describe('the sizes of a plan', () => {
     ['8..8', [8]],
     ['3..20', [3, 6, 12]],
     ['1..2', [1, 2]],
-  ])('%s', (text, sizes) => {
+  ])('--bytes %s is read as sizes that double', (text, sizes) => {
     expect(sizesOf(text)).toEqual(sizes);
   });
 
-  it.each(['', '0', '0..8', '16..8', '8..x', 'x..8', '8..16..32'])('are refused as "%s"', (text) => {
+  it.each(['', '0', '0..8', '16..8', '8..x', 'x..8', '8..16..32'])('--bytes "%s" is refused', (text) => {
     expect(failureFrom(() => sizesOf(text))).toMatchObject({ message: `--bytes is "${text}"` });
   });
 });

@@ -25,7 +25,7 @@ function words(rows: readonly TuneRow[]): string[] {
 }
 
 describe('the line of a size', () => {
-  it('says by how much the planned variant is slower than the fastest', () => {
+  it('the line of a size says by how much the planned variant is slower than the fastest', () => {
     const planned = row({ algorithm: 'tree', protocol: 'simple', channels: 4, timeUs: 12.5, planned: true });
     expect(words([planned, row({ timeUs: 11 }), row({ channels: 1 })])).toEqual([
       'all_reduce',
@@ -38,7 +38,7 @@ describe('the line of a size', () => {
     ]);
   });
 
-  it('says that the planned variant is the same where it is the fastest', () => {
+  it('the line of a size says that the planned variant is the same if it is the fastest', () => {
     expect(words([row({ planned: true }), row({ timeUs: 11 })])).toEqual([
       'all_reduce',
       '1024',
@@ -49,7 +49,7 @@ describe('the line of a size', () => {
     ]);
   });
 
-  it('names the first of two variants that are as fast, and no loss where none is planned', () => {
+  it('the line of a size names the first of two equally fast variants, and no loss if none is planned', () => {
     expect(words([row({ channels: 3 }), row({ channels: 5 })])).toEqual([
       'all_reduce',
       '1024',
@@ -59,7 +59,7 @@ describe('the line of a size', () => {
     ]);
   });
 
-  it('is empty where nothing was measured', () => {
+  it('the line of a size without measurements is empty', () => {
     expect(tuneLine([])).toBe('');
   });
 
@@ -68,11 +68,11 @@ describe('the line of a size', () => {
     [100, '100.0'],
     [9999.94, '9999.9'],
     [10_000, '10000'],
-  ])('gives %d microseconds as %s', (timeUs, text) => {
+  ])('a time of %d microseconds reads %s', (timeUs, text) => {
     expect(words([row({ timeUs })])[3]).toBe(text);
   });
 
-  it('has its columns below those of the head', () => {
+  it('the columns of a line stand below those of the head', () => {
     const [, names = '', units = ''] = tuneHead({ device: 'host', ranks: 4, hosts: 1 }).split('\n');
     const line = tuneLine([row({ planned: true })]);
     expect(line.indexOf('ring')).toBe(names.indexOf('fastest'));
@@ -82,7 +82,7 @@ describe('the line of a size', () => {
 });
 
 describe('the foot', () => {
-  it('counts the sizes at which the planned variant is as fast, and names the worst', () => {
+  it('the foot counts the sizes at which the planned variant is as fast, and names the worst', () => {
     const sizes = [
       [row({ planned: true, timeUs: 10.4 }), row({})],
       [row({ bytes: 2048, planned: true, timeUs: 15 }), row({ bytes: 2048 })],
@@ -93,7 +93,7 @@ describe('the foot', () => {
     );
   });
 
-  it('names no worst size where none is slower by a twentieth', () => {
+  it('the foot names a worst size from a loss of 5 % on', () => {
     expect(tuneFoot([[row({ planned: true, timeUs: 10.4 }), row({})]])).toBe(
       '# all_reduce: what is planned was as fast at 1 of 1 sizes\n',
     );
@@ -102,14 +102,14 @@ describe('the foot', () => {
     );
   });
 
-  it('has a line for each collective, without sizes that have no planned variant', () => {
+  it('the foot has a line for each collective and ignores sizes without a planned variant', () => {
     const gather = row({ collective: 'all_gather', planned: true });
     expect(tuneFoot([[row({})], [gather]])).toBe('# all_gather: what is planned was as fast at 1 of 1 sizes\n');
   });
 });
 
 describe('a line of the ranks’ output', () => {
-  it('is a head, a row or somebody else’s', () => {
+  it('a line of the ranks is a head, a row or output of the program', () => {
     const head = { device: 'host', ranks: 2, hosts: 1 };
     expect(parseTuneLine(JSON.stringify(head))).toEqual(head);
     expect(parseTuneLine(JSON.stringify({ ...usual, algorithm: 1, protocol: 0 }))).toMatchObject({ bytes: 1024 });
