@@ -84,7 +84,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
   if (map === null || job.state.name !== 'connecting') return map;
   const misfit = planMisfit(plan, map) ?? noSuchReader(request, map);
   if (misfit !== null) {
-    job.fail(misfit);
+    job.failures.fail(misfit);
     return null;
   }
   if (early === null) announce(attempt, map);
@@ -159,12 +159,12 @@ function hubOf(
     environment: { ...process.env, ...first?.environment },
     send: (index, frame) => used[index]?.send(frame),
     onEvent: (event) => job.emit(event),
-    onMissing: (rank, message) => job.missing(rank, message),
-    onSuspected: (rank, suspect) => job.suspect(rank, suspect),
-    onDeparted: (rank, message) => job.departed(rank, message),
+    onMissing: (rank, message) => job.failures.missing(rank, message),
+    onSuspected: (rank, suspect) => job.failures.suspect(rank, suspect),
+    onDeparted: (rank, message) => job.failures.departed(rank, message),
     initTimeoutMs: limit === null ? null : limit * 1000,
     clock,
-    onTimedOut: ({ what, missing, ranks }) => job.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
+    onTimedOut: ({ what, missing, ranks }) => job.failures.joinedTooLate({ seconds: limit ?? 0, what, missing }, ranks),
   });
 }
 
@@ -211,7 +211,7 @@ async function mapDetected(
     return map;
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
-    job.fail(error.failure);
+    job.failures.fail(error.failure);
     return null;
   }
 }
@@ -232,7 +232,7 @@ function bind({ request, job }: Attempt, map: RankMap, hosts: readonly Host[]): 
     return bindings;
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
-    job.fail(error.failure);
+    job.failures.fail(error.failure);
     return null;
   }
 }

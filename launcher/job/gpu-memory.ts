@@ -15,7 +15,7 @@ const MOST_HOSTS = 4;
 
 interface GpuMemoryCheckOptions {
   readonly clock: Clock;
-  tell(sentence: string): void;
+  report(sentence: string): void;
 }
 
 export class GpuMemoryCheck {
@@ -36,7 +36,7 @@ export class GpuMemoryCheck {
     this.#lookWhetherAll();
   }
 
-  heard(host: string, gpus: readonly GpuMemory[]): void {
+  receive(host: string, gpus: readonly GpuMemory[]): void {
     this.#said.set(host, gpus);
     this.#lookWhetherAll();
   }
@@ -54,7 +54,7 @@ export class GpuMemoryCheck {
     const said = (this.#awaited ?? []).map((host) => [host, this.#said.get(host) ?? []] as const);
     this.close();
     const sentence = memorySentence(new Map(said));
-    if (sentence !== null) this.#options.tell(sentence);
+    if (sentence !== null) this.#options.report(sentence);
   }
 }
 

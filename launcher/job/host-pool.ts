@@ -14,7 +14,7 @@ const GONE: ReadonlySet<Failure['type']> = new Set(['host-lost', 'host-unreachab
 interface Replacement {
   readonly map: RankMap;
   /** A sentence for each host that was set aside, or should have been. */
-  readonly told: readonly string[];
+  readonly notices: readonly string[];
 }
 
 interface AttemptEnd {
@@ -55,7 +55,7 @@ export class HostPool {
     const blamed = 'host' in primary && !gone.includes(primary.host) ? this.#count(primary.host) : [];
     return [...new Set([...gone, ...blamed])].reduce<Replacement>(
       (before, host) => this.#replace(before, host, gone.includes(host)),
-      { map, told: [] },
+      { map, notices: [] },
     );
   }
 
@@ -65,17 +65,20 @@ export class HostPool {
     return count >= MOST_FAILURES ? [host] : [];
   }
 
-  #replace({ map, told }: Replacement, host: string, isGone: boolean): Replacement {
+  #replace({ map, notices: told }: Replacement, host: string, isGone: boolean): Replacement {
     const index = map.hosts.findIndex(({ name }) => name === host);
     const spare = this.#spareFor(host, map);
-    if (index === -1) return { map, told };
+    if (index === -1) return { map, notices: told };
     const why = isGone ? '' : `, whose ranks have failed ${this.#failures.get(host)} times,`;
     if (spare === null)
-      return { map, told: [...told, `${host}${why} is used again: no other host of the job has room for its ranks`] };
+      return {
+        map,
+        notices: [...told, `${host}${why} is used again: no other host of the job has room for its ranks`],
+      };
     this.#spares = this.#spares.filter((one) => one !== spare);
     return {
       map: { ...map, hosts: map.hosts.with(index, spare) },
-      told: [...told, `${spare.name} takes the place of ${host}${why.slice(0, -1)}`],
+      notices: [...told, `${spare.name} takes the place of ${host}${why.slice(0, -1)}`],
     };
   }
 

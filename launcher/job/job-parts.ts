@@ -6,6 +6,7 @@ import type { GpuMemoryCheck } from './gpu-memory.ts';
 import type { HangJudge } from './hang.ts';
 import type { JobClock } from './job-clock.ts';
 import type { PhaseClock } from './phase-clock.ts';
+import type { JobEvent } from '../model/event.ts';
 import type { JobRequest, Reporter } from '../model/types.ts';
 import type { Xids } from './xids.ts';
 
@@ -17,6 +18,10 @@ export type JobState =
   | { readonly name: 'stopping'; readonly since: number; readonly kill: Countdown | null }
   | { readonly name: 'teardown' }
   | { readonly name: 'over' };
+
+type Untimed<Event> = Event extends JobEvent ? Omit<Event, 'time'> : never;
+/** An event without its time, which the job adds. */
+export type UntimedEvent = Untimed<JobEvent>;
 
 /** What the job needs of the rendezvous across hosts. */
 export interface Rendezvous {

@@ -19,15 +19,16 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { decodeCredit, decodeSpawnFailed, encodeSignal } from '../../control/messages/payload.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
-import type { JobEvent } from '../model/event.ts';
-import type { Failure, InitTimeoutFailure, Phase, RankMissingFailure } from '../model/failure.ts';
+import type { Failure, Phase } from '../model/failure.ts';
 import { Host } from './host.ts';
 import type { HostHandler } from './host.ts';
 import { HostSet } from './host-set.ts';
 import { outputWindow } from './order.ts';
-import type { JobParts, JobState, Rendezvous } from './job-parts.ts';
+import { JobFailures } from './job-failures.ts';
+import type { JobParts, JobState, Rendezvous, UntimedEvent } from './job-parts.ts';
+import { LazyRendezvous } from './lazy-rendezvous.ts';
 import { OutputFlow } from './output-flow.ts';
-import { describeEnd, isOver } from './rank.ts';
+import { describeEnd } from './rank.ts';
 import type { RankState } from './rank.ts';
 import { RankEnds } from './rank-ends.ts';
 import { RankTable } from './rank-table.ts';
@@ -37,32 +38,34 @@ import { spawnFailure } from './spawn-failure.ts';
 import { StdinFlow } from './stdin-flow.ts';
 import { failureOf } from './system-failure.ts';
 import type { RankMap } from '../model/types.ts';
-import { Verdict } from './verdict.ts';
-
-/** Events without their time, which `emit` adds. */
-type Untimed<Event> = Event extends JobEvent ? Omit<Event, 'time'> : never;
 
 export class Job {
+  /** What goes wrong is reported here. */
+  readonly failures: JobFailures;
   readonly #parts: JobParts;
   readonly #output: OutputFlow;
   readonly #stdin: StdinFlow;
-  readonly #verdict: Verdict;
   readonly #ends = new RankEnds();
   readonly #allUp = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
   readonly #hosts = new HostSet();
+  readonly #rendezvous = new LazyRendezvous();
   #ranks = RankTable.none();
-  #rendezvous: Rendezvous | null = null;
-  #makeRendezvous: (() => Rendezvous) | null = null;
   #state: JobState = { name: 'connecting' };
 
   constructor(parts: JobParts, hostCount: number) {
     this.#parts = parts;
     this.#output = new OutputFlow(parts.reporter, outputWindow(hostCount), (error) => this.#outputFailed(error));
     this.#stdin = new StdinFlow(() => parts.reporter.typed?.());
-    this.#verdict = new Verdict(parts.clock, {
-      awaits: () => parts.policy.awaits((rank) => this.#ranks.isRankOver(rank)),
-      decide: () => this.#decide(),
+    this.failures = new JobFailures({
+      policy: parts.policy,
+      clock: parts.clock,
+      shrinks: parts.request.shrinks,
+      ends: this.#ends,
+      ranks: () => this.#ranks,
+      state: () => this.#state,
+      emit: (event) => this.emit(event),
+      decided: () => this.#terminateRanks(),
       looked: () => this.#checkOver(),
     });
   }
@@ -115,15 +118,15 @@ export class Job {
       way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
       isHeldUp: (host) => this.#output.isHeldUp(host),
       ofEnd: (host, report) => this.#ends.told(this.#ranks.ofItsOwn(host, report)),
-      xid: (host, xid) => this.#parts.xids.heard(host, xid, this.#state),
-      gpuMemory: (host, gpus) => this.#parts.memory.heard(host.name, gpus),
+      xid: (host, xid) => this.#parts.xids.receive(host, xid, this.#state),
+      gpuMemory: (host, gpus) => this.#parts.memory.receive(host.name, gpus),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
       ended: (host) => this.#hostEnded(host),
       lost: (host, failure) => this.#hostLost(host, failure),
     };
   }
 
-  emit(event: Untimed<JobEvent>): void {
+  emit(event: UntimedEvent): void {
     this.#parts.reporter.event({ ...event, time: Date.now() });
   }
 
@@ -142,7 +145,7 @@ export class Job {
     if (this.#state.name !== 'connecting') return;
     this.#state = { name: 'spawning' };
     this.#ranks = new RankTable(map, hosts);
-    this.#makeRendezvous = rendezvous;
+    this.#rendezvous.expect(rendezvous, this.#ranks);
     for (const { rank, host } of map.ranks) {
       const stdinHost = hosts[host];
       if (stdinHost !== undefined && this.#parts.readsStdin(rank)) this.#stdin.expect(rank, stdinHost);
@@ -157,75 +160,15 @@ export class Job {
     if (lost.length > 0) this.#checkRanksOver();
   }
 
-  /** What went wrong; the first one ends the job. */
-  fail(failure: Failure, time = Date.now()): void {
-    const { policy } = this.#parts;
-    const ofRanks = failure.type === 'rank-missing' || failure.type === 'init-timeout';
-    if (ofRanks && this.#state.name === 'stopping') return; // it is we who ended them
-    policy.record(failure, time);
-    if (policy.primary !== null) {
-      this.emit({ type: 'failure', failure, primary: false });
-      return;
-    }
-    this.#verdict.judge();
-  }
-
-  /** The attempt is over, and this is why there is no other. */
-  overrule(failure: Failure): void {
-    this.#parts.policy.overrule(failure, Date.now());
-    this.emit({ type: 'failure', failure, primary: true });
-  }
-
-  /** A rank or host failed: the end of the job, unless there are ranks that are to go on without it. */
-  #ranksFailed(failure: Failure, time = Date.now()): void {
-    const { policy, request } = this.#parts;
-    const runs = this.#state.name === 'spawning' || this.#state.name === 'running';
-    if (!request.shrinks || !runs) return this.fail(failure, time);
-    if (this.#ranks.left === 0) {
-      policy.recall();
-      return this.fail(failure, time);
-    }
-    this.emit({ type: 'shrink', failure: policy.survive(failure, time), left: this.#ranks.left });
-  }
-
-  /** `rank`, whose end comes next, had lost `other` when it failed. */
-  suspect(rank: number, other: number): void {
-    this.#parts.policy.suspect(rank, other);
-  }
-
-  /** A rank that others need will not come. */
-  missing(rank: number, message: string): void {
-    const state = this.#ranks.states[rank];
-    const endedWell = state?.name === 'exited' && state.exitCode === 0;
-    if (this.#parts.request.shrinks && !endedWell) return; // its end, or its host's, is told
-    this.#ranksFailed(this.#missing(rank, message));
-  }
-
-  /** Ranks did not join their communicator in time. `ranks`: those of them that are known. */
-  joinedTooLate(late: Pick<InitTimeoutFailure, 'seconds' | 'what' | 'missing'>, ranks: readonly number[]): void {
-    const words = ranks.map((rank) => ({ rank, tail: this.#ends.lastWords(rank) }));
-    this.fail({ type: 'init-timeout', ...late, stderr: words.find(({ tail }) => tail.length > 0) ?? null });
-  }
-
   hostOf(rank: number): string {
-    return this.#ranks.hostOf(rank)?.name ?? 'unknown host';
-  }
-
-  #missing(rank: number, message: string): RankMissingFailure {
-    return { type: 'rank-missing', host: this.hostOf(rank), rank, message, stderrTail: this.#ends.lastWords(rank) };
-  }
-
-  /** A rank left others in the lurch; it is a failure if those fail for it. */
-  departed(rank: number, message: string): void {
-    this.#parts.policy.departed(this.#missing(rank, message));
-    this.#verdict.reconsider();
+    return this.#ranks.hostNameOf(rank);
   }
 
   /** The user's ^C: the ranks get it and take their time. */
   interrupt(): void {
     this.emit({ type: 'signal', signal: 'SIGINT', forwarded: this.#ranks.left > 0 });
     if (this.#ranks.left > 0) this.#notice(interruptText(this.#parts.request.graceSeconds));
-    this.#blame('SIGINT');
+    this.failures.interrupted('SIGINT');
     this.#signalRanks('SIGINT');
     this.#beginStopping(null);
   }
@@ -233,7 +176,7 @@ export class Job {
   terminate(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
     this.emit({ type: 'signal', signal, forwarded: this.#ranks.left > 0 });
     if (this.#ranks.left > 0) this.#notice(terminateText(signal, this.#parts.request.graceSeconds));
-    this.#blame(signal);
+    this.failures.interrupted(signal);
     this.#terminateRanks();
   }
 
@@ -249,7 +192,7 @@ export class Job {
   }
 
   /** ^Z: no limit runs, nothing counts as silent, and the ranks stop too. Resolves when that is so; the caller stops this process next. */
-  async stop(ranks: boolean): Promise<void> {
+  async suspend(ranks: boolean): Promise<void> {
     this.emit({ type: 'signal', signal: 'SIGTSTP', forwarded: ranks && this.#ranks.left > 0 });
     this.#parts.clock.stop();
     if (ranks) this.#signalRanks('SIGSTOP');
@@ -285,15 +228,6 @@ export class Job {
     this.emit({ type: 'notice', message });
   }
 
-  /** The user's signal decides, unless there was a failure before. */
-  #blame(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
-    if (!this.#parts.policy.any) {
-      this.#parts.policy.record({ type: 'interrupt', signal }, Date.now());
-      this.#announce();
-    }
-    if (this.#verdict.isOpen) this.#announce();
-  }
-
   #hello(host: Host): void {
     const { hello } = host;
     if (hello !== null) {
@@ -324,7 +258,7 @@ export class Job {
       case FrameKind.calls:
       case FrameKind.machineKey:
       case FrameKind.machine:
-        return this.#theRendezvous()?.receive(this.#ranks.indexWithRanks(host), frame);
+        return this.#rendezvous.get()?.receive(this.#ranks.indexWithRanks(host), frame);
       default:
         throw new ProtocolError(`a frame of kind ${frame.kind}`);
     }
@@ -342,10 +276,10 @@ export class Job {
     this.#stdin.drop(rank);
     const { exitCode, signal } = exited;
     this.emit({ type: 'rank-exited', rank, host: host.name, exitCode, signal });
-    this.#rendezvous?.rankEnded(rank, describeEnd(exited));
+    this.#rendezvous.rankEnded(rank, describeEnd(exited));
     const failure = exited.endedByUs ? null : this.#ends.failureOf(host.name, rank, exited);
-    if (failure !== null) this.#ranksFailed(failure, exited.endedAt);
-    this.#verdict.reconsider();
+    if (failure !== null) this.failures.ranksFailed(failure, exited.endedAt);
+    this.failures.reconsider();
     this.#checkRanksOver();
   }
 
@@ -359,9 +293,9 @@ export class Job {
     const { argv, workingDirectory } = this.#parts.request.programs[this.#ranks.programOf(rank)] ?? {};
     const [program = ''] = argv ?? [];
     this.#stdin.drop(rank);
-    this.#rendezvous?.rankEnded(rank, 'could not be started');
+    this.#rendezvous.rankEnded(rank, 'could not be started');
     const place = { host: host.name, rank, program };
-    this.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
+    this.failures.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
     this.#checkRunning();
     this.#checkRanksOver();
   }
@@ -399,8 +333,8 @@ export class Job {
     if (this.#hosts.isSpare(host)) return this.#spareLost(host, failure);
     const anyLost = this.#loseRanks(host);
     const index = this.#ranks.indexOf(host);
-    if (index !== -1) this.#theRendezvous()?.hostLost(index, `was on ${host.name}, which was lost`);
-    this.#ranksFailed(failure);
+    if (index !== -1) this.#rendezvous.get()?.hostLost(index, `was on ${host.name}, which was lost`);
+    this.failures.ranksFailed(failure);
     if (anyLost) this.#checkRanksOver();
     this.#checkOver();
   }
@@ -416,21 +350,6 @@ export class Job {
     const lost = this.#ranks.lose(host);
     for (const rank of lost) this.#stdin.drop(rank);
     return lost.length > 0;
-  }
-
-  #decide(): void {
-    if (this.#parts.policy.primary !== null) return;
-    this.#announce();
-    this.#terminateRanks();
-  }
-
-  /** Chooses the primary failure and tells of it and those beside it. */
-  #announce(): void {
-    this.#verdict.end();
-    const primary = this.#parts.policy.decide();
-    for (const failure of this.#parts.policy.failures) {
-      this.emit({ type: 'failure', failure, primary: failure === primary });
-    }
   }
 
   /** SIGTERM now, SIGKILL to whatever is left after the grace. */
@@ -458,18 +377,7 @@ export class Job {
   }
 
   #outputFailed(error: unknown): void {
-    if (this.#parts.policy.any) return;
-    this.fail(failureOf(error));
-  }
-
-  #theRendezvous(): Rendezvous | null {
-    if (this.#rendezvous !== null || this.#makeRendezvous === null) return this.#rendezvous;
-    this.#rendezvous = this.#makeRendezvous();
-    for (const [rank, state] of this.#ranks.states.entries()) {
-      if (state.name === 'exited') this.#rendezvous.rankEnded(rank, describeEnd(state));
-      else if (isOver(state)) this.#rendezvous.rankEnded(rank, 'could not be started');
-    }
-    return this.#rendezvous;
+    if (!this.failures.any) this.failures.fail(failureOf(error));
   }
 
   enter(phase: Phase): void {
@@ -478,20 +386,20 @@ export class Job {
   }
 
   #checkOver(): void {
-    if (this.#state.name !== 'teardown' || this.#verdict.isDue || !this.#hosts.areOver) return;
-    if (this.#verdict.isOpen) this.#announce(); // nobody is left who could tell more
+    if (this.#state.name !== 'teardown' || this.failures.isDue || !this.#hosts.areOver) return;
+    this.failures.announceOpen();
     this.#finish();
   }
 
   #finish(): void {
     if (this.#state.name === 'over') return;
     if (this.#state.name === 'stopping') this.#state.kill?.cancel();
-    this.#verdict.end();
+    this.failures.close();
     this.#state = { name: 'over' };
     this.#stdin.stop();
     this.#parts.hangs.close();
     this.#parts.memory.close();
-    this.#rendezvous?.close();
+    this.#rendezvous.close();
     this.#allUp.resolve();
     this.#output.settled().then(this.#over.resolve, this.#over.reject);
   }

@@ -56,6 +56,10 @@ export class RankTable {
     return this.#hosts[this.#map.ranks[rank]?.host ?? -1] ?? null;
   }
 
+  hostNameOf(rank: number): string {
+    return this.hostOf(rank)?.name ?? 'unknown host';
+  }
+
   /** As the map counts them; -1: it has no ranks. */
   indexOf(host: Host): number {
     return this.#indexes.get(host) ?? -1;

@@ -48,6 +48,12 @@ export function describeEnd({ exitCode, signal }: ExitedRank): string {
   return signal === null ? `exited with status ${exitCode}` : `was killed by ${signal}`;
 }
 
+/** The same of any rank; null: it has not ended. */
+export function describeOver(state: RankState): string | null {
+  if (state.name === 'exited') return describeEnd(state);
+  return isOver(state) ? 'could not be started' : null;
+}
+
 export function lose(state: RankState): RankState {
   switch (state.name) {
     case 'waiting':

@@ -17,7 +17,7 @@ export interface SignalActions {
   /** A signal that is not to be passed on, and would end us or open a debugger. */
   ignore(signal: Forwardable): void;
   /** `ranks`: they are stopped too. */
-  stop(ranks: boolean): void;
+  suspend(ranks: boolean): void;
   resume(ranks: boolean): void;
 }
 
@@ -40,7 +40,7 @@ export class SignalPolicy {
   readonly #forwarded: ReadonlySet<Forwardable>;
   readonly #listeners = new Map<NodeJS.Signals, () => void>();
   #asks = 0;
-  #ranksStopped = false;
+  #ranksSuspended = false;
 
   constructor(actions: SignalActions, forwarded: readonly Forwardable[]) {
     this.#actions = actions;
@@ -69,11 +69,11 @@ export class SignalPolicy {
     if (signal === 'SIGINT' || signal === 'SIGTERM' || signal === 'SIGHUP') return this.#ask(signal);
     const forwarded = this.#forwarded.has(signal);
     if (signal === 'SIGTSTP') {
-      this.#ranksStopped = forwarded;
-      this.#actions.stop(forwarded);
+      this.#ranksSuspended = forwarded;
+      this.#actions.suspend(forwarded);
     } else if (signal === 'SIGCONT') {
-      this.#actions.resume(forwarded || this.#ranksStopped);
-      this.#ranksStopped = false;
+      this.#actions.resume(forwarded || this.#ranksSuspended);
+      this.#ranksSuspended = false;
     } else if (forwarded) {
       this.#actions.forward(signal);
     } else {

@@ -16,7 +16,7 @@ interface XidsOptions {
   /** By how much that host's clock is ahead of ours. */
   clockAheadMs(host: string): number;
   /** `at`: when, by our clock. */
-  tell(xid: HostXid, at: number): void;
+  report(xid: HostXid, at: number): void;
 }
 
 export class Xids {
@@ -28,7 +28,7 @@ export class Xids {
   }
 
   /** A host's report. What GPUs say of ranks that we have begun to end is our doing. */
-  heard(host: Pick<Host, 'name' | 'clockAheadMs'>, report: Xid, job: JobState): void {
+  receive(host: Pick<Host, 'name' | 'clockAheadMs'>, report: Xid, job: JobState): void {
     const { code, gpu, address, ranks, pid, message } = report;
     const at = report.time - host.clockAheadMs;
     const isOurs = job.name === 'stopping' && at >= job.since;
@@ -36,7 +36,7 @@ export class Xids {
     const xid = { host: host.name, code, gpu, address, ranks, pid, message };
     this.#all.push({ xid, at });
     if (this.#all.length > MOST_KEPT) this.#all.shift();
-    this.#options.tell(xid, at);
+    this.#options.report(xid, at);
   }
 
   /** `time`: as the policy has it, by the clock of its host for what ranks did. */

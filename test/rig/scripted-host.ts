@@ -10,17 +10,13 @@ import { runCommandLine } from '../../launcher/cli/options.ts';
 import type { JobOptionName } from '../../launcher/cli/options.ts';
 import { mergeSettings, Settings } from '../../launcher/cli/settings.ts';
 import type { JobEvent, OutputChunk } from '../../launcher/model/event.ts';
-import { FailurePolicy } from '../../launcher/job/failure-policy.ts';
-import { GpuMemoryCheck } from '../../launcher/job/gpu-memory.ts';
-import { HangJudge } from '../../launcher/job/hang.ts';
 import { Host } from '../../launcher/job/host.ts';
-import { Job } from '../../launcher/job/job.ts';
 import { commonOrder, placementsOf } from '../../launcher/job/order.ts';
 import { JobClock } from '../../launcher/job/job-clock.ts';
 import { PhaseClock } from '../../launcher/job/phase-clock.ts';
 import { jobResult } from '../../launcher/job/result.ts';
 import type { JobRequest, RankMap } from '../../launcher/model/types.ts';
-import { Xids } from '../../launcher/job/xids.ts';
+import { wireJob } from '../../launcher/job/wire-job.ts';
 import type { ConnectionHandler, StartAgent } from '../../launcher/remote/shell/connection.ts';
 import { hostNamed } from './host-slots.ts';
 
@@ -148,25 +144,8 @@ export function scriptedJob(names: readonly string[], perHost: number) {
     ),
   };
   const phases = new PhaseClock();
-  const xids: Xids = new Xids({
-    clockAheadMs: (name) => job.hosts.find((host) => host.name === name)?.clockAheadMs ?? 0,
-    tell: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
-  });
-  const policy = new FailurePolicy((failure, time) => xids.complete(failure, time));
-  const memory = new GpuMemoryCheck({
-    clock: new JobClock(),
-    tell: (message) => job.emit({ type: 'notice', message }),
-  });
-  const hangs = new HangJudge({
-    hosts: () => names,
-    send: () => undefined,
-    hostOf: () => '',
-    found: () => undefined,
-  });
-  const job = new Job(
-    { request, reporter, phases, clock: new JobClock(), policy, xids, memory, hangs, readsStdin: () => false },
-    names.length,
-  );
+  const parts = { request, reporter, phases, clock: new JobClock(), readsStdin: () => false };
+  const { job, policy } = wireJob(parts, names.length);
   const common = commonOrder({
     request,
     epoch: 0,
@@ -231,7 +210,7 @@ export function scriptedJob(names: readonly string[], perHost: number) {
   };
 }
 
-/** After everything that is due in this turn of the event loop. */
+/** Resolves after everything that is due in this iteration of the event loop. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -114,7 +114,7 @@ describe('the job', () => {
   test("the job waits for the other host's news and then blames its rank", async () => {
     const { job, agents, up, result } = scriptedJob(['a', 'b'], 1);
     await up();
-    job.suspect(1, 0);
+    job.failures.suspect(1, 0);
     agents[1]?.exited(1, 0x100);
     await turn();
     expect(agents[0]?.asked).toEqual([]);
@@ -127,10 +127,10 @@ describe('the job', () => {
   test('the job ends the other ranks once the exit of a departed rank explains the failure', async () => {
     const { job, agents, up, result } = scriptedJob(['a', 'b', 'c'], 1);
     await up();
-    job.suspect(1, 0);
+    job.failures.suspect(1, 0);
     agents[1]?.exited(1, 0x100);
     await turn();
-    job.departed(0, 'left');
+    job.failures.departed(0, 'left');
     await turn();
     expect(agents[2]?.asked).toEqual([]);
     agents[0]?.exited(0, 0);
@@ -148,11 +148,11 @@ describe('the job', () => {
     [
       'lost',
       (job) => {
-        job.suspect(1, 0);
-        job.departed(0, 'aborted');
+        job.failures.suspect(1, 0);
+        job.failures.departed(0, 'aborted');
       },
     ],
-    ['waited for', (job) => job.missing(0, 'aborted')],
+    ['waited for', (job) => job.failures.missing(0, 'aborted')],
   ];
 
   test.each(blames)('the job exits with the exit status of an aborted rank that another rank %s', async (_, blame) => {
@@ -177,7 +177,7 @@ describe('the job', () => {
       blame(job);
       agents[1]?.exited(1, 0x100);
       await turn();
-      job.suspect(0, 2);
+      job.failures.suspect(0, 2);
       agents[0]?.exited(0, 0x700, 50);
       await turn();
       expect(agents[2]?.asked).toEqual([]);
@@ -223,13 +223,13 @@ describe('the job', () => {
     try {
       const { job, agents, up } = scriptedJob(['a', 'b', 'c'], 1);
       await up();
-      job.suspect(1, 0);
+      job.failures.suspect(1, 0);
       agents[1]?.exited(1, 0x100);
       await turn();
       vi.advanceTimersByTime(6000);
-      job.departed(0, 'aborted');
+      job.failures.departed(0, 'aborted');
       await turn();
-      job.suspect(0, 2);
+      job.failures.suspect(0, 2);
       agents[0]?.exited(0, 0x700, 50);
       await turn();
       vi.advanceTimersByTime(900);
@@ -249,7 +249,7 @@ describe('the job', () => {
     try {
       const { job, agents, up } = scriptedJob(['a', 'b'], 1);
       await up();
-      job.suspect(1, 0);
+      job.failures.suspect(1, 0);
       agents[1]?.exited(1, 0x300);
       await turn();
       expect(agents[0]?.asked).toEqual([]);
@@ -266,7 +266,7 @@ describe('the job', () => {
   test('the job does not wait when no rank is left or after ^C', async () => {
     const alone = scriptedJob(['a', 'b'], 1);
     await alone.up();
-    alone.job.suspect(1, 0);
+    alone.job.failures.suspect(1, 0);
     alone.agents[1]?.exited(1, 0x300);
     alone.agents[0]?.exited(0, 0);
     await turn();
@@ -275,7 +275,7 @@ describe('the job', () => {
 
     const interrupted = scriptedJob(['a', 'b'], 1);
     await interrupted.up();
-    interrupted.job.suspect(1, 0);
+    interrupted.job.failures.suspect(1, 0);
     interrupted.agents[1]?.exited(1, 0x300);
     await turn();
     interrupted.job.interrupt();

@@ -54,14 +54,14 @@ describe('free memory', () => {
 
   it('the check reports once, after all hosts have answered', () => {
     const told: string[] = [];
-    const check = new GpuMemoryCheck({ clock: steadyClock, tell: (sentence) => told.push(sentence) });
-    check.heard('b', taken);
+    const check = new GpuMemoryCheck({ clock: steadyClock, report: (sentence) => told.push(sentence) });
+    check.receive('b', taken);
     check.expect(['a', 'b', 'c']);
-    check.heard('c', fine);
+    check.receive('c', fine);
     expect(told).toEqual([]);
-    check.heard('a', fine);
+    check.receive('a', fine);
     expect(told).toEqual([expect.stringContaining(': a, c: 139 of 140 GiB; b: 20 of 140 GiB on GPU 3')]);
-    check.heard('b', taken);
+    check.receive('b', taken);
     expect(told).toHaveLength(1);
   });
 });

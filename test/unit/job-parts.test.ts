@@ -200,7 +200,7 @@ function recordedSignals(forwarded: readonly Forwardable[] = ['SIGUSR1', 'SIGUSR
     leave: () => calls.push('leave'),
     forward: (signal) => calls.push(`forward ${signal}`),
     ignore: (signal) => calls.push(`ignore ${signal}`),
-    stop: (ranks) => calls.push(ranks ? 'stop all' : 'stop'),
+    suspend: (ranks) => calls.push(ranks ? 'stop all' : 'stop'),
     resume: (ranks) => calls.push(ranks ? 'resume all' : 'resume'),
   };
   const signals = new SignalPolicy(actions, forwarded);

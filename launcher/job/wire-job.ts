@@ -1,0 +1,38 @@
+/** Wires one attempt: a job with the parts that judge what happens in it. Nobody is connected to yet. */
+import { FailurePolicy } from './failure-policy.ts';
+import { GpuMemoryCheck } from './gpu-memory.ts';
+import { HangJudge } from './hang.ts';
+import { Job } from './job.ts';
+import type { JobParts } from './job-parts.ts';
+import { Xids } from './xids.ts';
+
+export interface WiredJob {
+  readonly job: Job;
+  readonly policy: FailurePolicy;
+  readonly memory: GpuMemoryCheck;
+}
+
+/** `hostCount`: hosts that share the output window. */
+export function wireJob(parts: Omit<JobParts, 'policy' | 'xids' | 'memory' | 'hangs'>, hostCount: number): WiredJob {
+  const xids: Xids = new Xids({
+    clockAheadMs: (name) => job.hosts.find((host) => host.name === name)?.clockAheadMs ?? 0,
+    report: (xid, at) => job.emit({ type: 'xid', ...xid, at }),
+  });
+  const policy = new FailurePolicy((failure, time) => xids.complete(failure, time));
+  const memory = new GpuMemoryCheck({
+    clock: parts.clock,
+    report: (message) => job.emit({ type: 'notice', message }),
+  });
+  const hangs: HangJudge = new HangJudge({
+    hosts: () => job.hosts.filter(({ state }) => state.name === 'running').map(({ name }) => name),
+    send: (name, frame) => job.hosts.find((host) => host.name === name)?.send(frame),
+    hostOf: (rank) => job.hostOf(rank),
+    found(hang) {
+      job.emit({ type: 'hang', ...hang });
+      if (parts.request.onHang === 'abort' || parts.request.onHang === 'restart')
+        job.failures.fail({ type: 'hang', ...hang });
+    },
+  });
+  const job = new Job({ ...parts, policy, xids, memory, hangs }, hostCount);
+  return { job, policy, memory };
+}
