@@ -1,14 +1,63 @@
-/** Why an agent never spoke, where the host's watchdog or our own watch has ended its start. */
+/** Why an agent never spoke, as a failure with a remedy. */
 import { describeStall, type StartStall } from '../../control/link/start-watch.ts';
+import { agentPath } from '../local/host.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../model/failure.ts';
+import type { HostSlots } from '../model/types.ts';
 import { sayLast } from './shell/say-last.ts';
-import type { RemoteExit } from './shell/shell.ts';
+import type { RemoteExit, RemoteShell } from './shell/shell.ts';
+import { explainSsh } from './ssh-error.ts';
+import type { AttemptEnd } from './start-attempt.ts';
+import { HUNG_STATUS } from './staging/protocol.ts';
+import { UNTRUSTED } from './staging/remote-script.ts';
 
 /** How the watchdog's sentence begins on the host's stderr (native/watchdog). */
 const WATCHDOG = /^ncclrun-watchdog: (.*)$/m;
 
+/** Status of a login shell that does not find the command. */
+const COMMAND_NOT_FOUND = 127;
+const COMMAND_NOT_EXECUTABLE = 126;
+/** Of ssh itself, for whatever is wrong with the connection. */
+const SSH_FAILED = 255;
+
+/** Of an attempt in which no agent spoke. */
+export async function explainStart(
+  { exit, problem, stall, began, hung, step, staging }: AttemptEnd,
+  slots: HostSlots,
+  shell: RemoteShell,
+): Promise<HostUnreachableFailure | AgentFailure> {
+  const { name: host } = slots;
+  const unstaged = (await staging?.failure(exit.remarks)) ?? null;
+  if (unstaged !== null) return unstaged;
+  if (exit.failure !== undefined) return exit.failure;
+  if (hung || exit.status === HUNG_STATUS) return hungFailure(host, exit.remarks);
+  if (stall !== null) return stallFailure(host, stall, { step, trial: shell.trial(slots, false) });
+  const base = { type: 'agent', host, phase: 'hello' } as const;
+  if (exit.status === COMMAND_NOT_FOUND || exit.status === COMMAND_NOT_EXECUTABLE) {
+    const message = `ncclrun was not found on ${host}: looked for ${agentPath}`;
+    return {
+      ...base,
+      message,
+      remedy: `let it be copied there (--stage auto), or install ncclrun on ${host} at the same path as here`,
+    };
+  }
+  if (exit.status === UNTRUSTED) {
+    return {
+      ...base,
+      message: `ncclrun on ${host} may be another user's: ${sayLast(exit.remarks) ?? agentPath}`,
+      remedy:
+        'let it belong to you or root, writable by nobody else (chown, chmod go-w), or let ncclrun be copied there (--stage auto)',
+    };
+  }
+  if (problem !== null) {
+    const remedy = `this must print nothing to stdout: ${shell.trial(slots, false)}; a login script there may do so only at a terminal`;
+    return { ...base, message: `what came from ${host} is not ncclrun's agent: ${problem}`, remedy };
+  }
+  if (began && exit.problem === undefined && exit.status !== SSH_FAILED) return endedFailure(host, exit);
+  return explainSsh(slots, exit, shell.trial(slots, true));
+}
+
 /** `remarks`: what the host said on stderr. */
-export function hungFailure(host: string, remarks: string): AgentFailure {
+function hungFailure(host: string, remarks: string): AgentFailure {
   const why = WATCHDOG.exec(remarks)?.[1] ?? 'its watchdog ended it';
   return {
     type: 'agent',
@@ -20,7 +69,7 @@ export function hungFailure(host: string, remarks: string): AgentFailure {
 }
 
 /** The host's shell had begun, and there is no agent. */
-export function endedFailure(host: string, { status, remarks }: RemoteExit): AgentFailure {
+function endedFailure(host: string, { status, remarks }: RemoteExit): AgentFailure {
   const how = status === null ? 'it was killed, or its connection ended' : `it ended with status ${status}`;
   return {
     type: 'agent',
@@ -32,7 +81,7 @@ export function endedFailure(host: string, { status, remarks }: RemoteExit): Age
 }
 
 /** `trial`: what to type to go the same way by hand; `step`: how far the start was, for people. */
-export function stallFailure(
+function stallFailure(
   host: string,
   stall: StartStall,
   { step, trial }: { readonly step: string; readonly trial: string },
