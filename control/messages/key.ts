@@ -33,6 +33,16 @@ export function keyName(key: Key): string {
   return `${key.id}${key.epoch}:${key.round}`;
 }
 
+/** The communicator of a key, whatever its round, as the key of a Map. */
+export function communicatorName(key: Key): string {
+  return keyName({ ...key, round: JOIN_ROUND });
+}
+
+/** Both keys are rounds of one communicator. */
+export function areOfOneCommunicator(one: Key, other: Key): boolean {
+  return one.id === other.id && one.epoch === other.epoch;
+}
+
 /** How people read a key: four of the random bytes of its unique id. */
 export function describeKey(key: Key): string {
   const short = Buffer.from(key.id.slice(16, 20), 'latin1').toString('hex');

@@ -6,12 +6,12 @@
  */
 import { steadyClock, type Clock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
-import { describeKey, keyName } from '../messages/key.ts';
+import { communicatorName, describeKey, keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import type { Entry } from '../messages/rendezvous-codec.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import { sizeText } from '../size-text.ts';
-import { isShrinkRound, JOIN_ROUND } from '../messages/rendezvous.ts';
+import { isShrinkRound } from '../messages/rendezvous.ts';
 import { readSplit } from '../messages/split.ts';
 import { describeRank, listRanks } from './failure.ts';
 import type { RendezvousFailure } from './failure.ts';
@@ -142,7 +142,7 @@ export class Collector {
   #complete(gathering: Gathering): Gathering {
     const { key, leftOut } = gathering;
     this.#remove(gathering);
-    const parent = keyName({ ...key, round: JOIN_ROUND });
+    const parent = communicatorName(key);
     if (leftOut.length > 0)
       this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
     return gathering;
@@ -198,7 +198,7 @@ export class Collector {
 
   #leavesBehind(key: Key, { leftOut, withoutGone }: Wish): RendezvousFailure | undefined {
     if (!isShrinkRound(key.round) || withoutGone) return undefined;
-    const before = this.#leftBehind.get(keyName({ ...key, round: JOIN_ROUND }));
+    const before = this.#leftBehind.get(communicatorName(key));
     const rank = [...(before ?? [])].find((one) => !leftOut.includes(one));
     if (rank === undefined) return undefined;
     return {

@@ -8,7 +8,7 @@ import { decodeCalls } from '../messages/calls.ts';
 import { makeFrame } from '../messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
-import { describeKey } from '../messages/key.ts';
+import { areOfOneCommunicator, describeKey } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
 import {
@@ -44,6 +44,7 @@ import type { CallsAt } from './live.ts';
 import { Mailbox } from './mailbox.ts';
 import { describeMismatch } from './mismatch.ts';
 import { Roster } from './roster.ts';
+import { desertion, failsWithCommunicator, inUse, resultOf, tableOf } from './rules.ts';
 import { joinOf, partsOf } from './split.ts';
 import { messageOf } from '../message-of.ts';
 
@@ -178,7 +179,7 @@ export class Hub {
       throw new ProtocolError(`a contribution of rank ${foreign.jobRank}, which does not run there`);
     const live = this.#live.countOn(host);
     if (live > MAX_LIVE) throw new ProtocolError(`contributions to more than ${MAX_LIVE} communicators at a time`);
-    const broken = isShrinkRound(key.round) ? undefined : this.#live.failureOf(key);
+    const broken = failsWithCommunicator(key) ? this.#live.failureOf(key) : undefined;
     for (const entry of entries) {
       if (broken !== undefined) return this.#sendFailure(host, key, broken);
       const outcome = this.#collector.add(key, size, { ...entry, host });
@@ -213,7 +214,7 @@ export class Hub {
       for (const host of hosts) this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });
       return undefined;
     }
-    const table = Array.from({ length: size }, (_, rank) => entries.get(rank)?.bytes ?? new Uint8Array(0));
+    const table = tableOf(gathering);
     const frame = makeFrame(FrameKind.completed, { payload: encodeCompleted(key, table) });
     for (const host of hosts) this.#options.send(host, frame);
     if (!isSplitRound(key.round)) return undefined;
@@ -223,12 +224,8 @@ export class Hub {
 
   #join(gathering: Gathering): void {
     const { key, hosts } = gathering;
-    const inUse = this.#live.has(key);
     try {
-      if (inUse)
-        throw new Error(
-          `${describeKey(key)} is still in use: its ranks have not left it, and an id names one at a time`,
-        );
+      if (this.#live.has(key)) throw new Error(inUse(key));
       this.#options.join(gathering);
       this.#live.add(gathering);
     } catch (error) {
@@ -257,12 +254,11 @@ export class Hub {
         return this.#gone(key, rank, { result: NcclResult.invalidUsage, sentence: reason, blame });
       if (this.#live.hostFinished(key, host)) this.#mailbox.end(key.id, key.epoch);
       for (const gathering of this.#collector.waiting())
-        if (gathering.key.id === key.id && gathering.key.epoch === key.epoch) this.#failDeserted(gathering);
+        if (areOfOneCommunicator(gathering.key, key)) this.#failDeserted(gathering);
       return;
     }
     if (blame < ranks) this.#options.departed(blame, how === LeftHow.died ? `${reason}; others waited for it` : reason);
-    const result = how === LeftHow.differed ? NcclResult.invalidUsage : NcclResult.remoteError;
-    const failure = { result, sentence: reason };
+    const failure = { result: resultOf(how), sentence: reason };
     if (isAlone(how) && key.round === JOIN_ROUND) return this.#gone(key, rank, { ...failure, blame });
     if (this.#collector.get(key) !== undefined) this.#fail(key, failure);
     else if (this.#live.break(key, host, { rank, failure, cleanly, blame })) this.#failRounds(key, failure);
@@ -272,8 +268,7 @@ export class Hub {
   #gone(key: Key, rank: number, gone: Gone): void {
     this.#live.rankGone(key, rank, gone);
     for (const waiting of this.#collector.waiting()) {
-      const ours = waiting.key.id === key.id && waiting.key.epoch === key.epoch;
-      if (ours && !this.#settleGone(waiting)) this.#failDeserted(waiting);
+      if (areOfOneCommunicator(waiting.key, key) && !this.#settleGone(waiting)) this.#failDeserted(waiting);
     }
   }
 
@@ -315,8 +310,7 @@ export class Hub {
   /** Gathers and messages of a communicator that broke. Its shrinks go on, unless they need a rank that has ended (#watchDoomed). */
   #failRounds(key: Key, failure: RendezvousFailure): void {
     for (const { key: waiting } of this.#collector.waiting()) {
-      const ours = waiting.id === key.id && waiting.epoch === key.epoch;
-      if (ours && !isShrinkRound(waiting.round)) this.#fail(waiting, failure);
+      if (areOfOneCommunicator(waiting, key) && failsWithCommunicator(waiting)) this.#fail(waiting, failure);
     }
     this.#mailbox.end(key.id, key.epoch);
   }
@@ -332,13 +326,11 @@ export class Hub {
 
   /** A round waits for a rank that is gone from the communicator, or a split for one of a host where all have finalized it. */
   #failDeserted({ key, entries, leftOut, withoutGone }: Gathering): boolean {
-    if (key.round === JOIN_ROUND) return false;
     const { rankHosts, hostNames } = this.#options;
     const there = new Set([...entries.keys(), ...leftOut]);
-    for (const [rank, { result, sentence }] of withoutGone ? [] : this.#live.goneFrom(key)) {
-      const finalized = result === NcclResult.invalidUsage;
-      if (there.has(rank) || (finalized && !isSplitRound(key.round))) continue;
-      this.#fail(key, { result, sentence: finalized ? describeDesertion(sentence, key) : sentence });
+    const deserted = desertion(key, withoutGone ? [] : this.#live.goneFrom(key), (rank) => !there.has(rank));
+    if (deserted !== null) {
+      this.#fail(key, deserted.failure);
       return true;
     }
     if (!isSplitRound(key.round)) return false;

@@ -16,9 +16,9 @@ interface JobFailuresOptions {
   /** The other ranks go on where ranks or hosts fail. */
   readonly shrinks: boolean;
   readonly ends: RankEnds;
-  ranks(): RankTable;
-  state(): JobState;
-  emit(event: UntimedEvent): void;
+  readonly ranks: () => RankTable;
+  readonly state: () => JobState;
+  readonly emit: (event: UntimedEvent) => void;
   /** The primary failure is announced: the ranks are to end. */
   decided(): void;
   /** No judgement is due any more; the verdict may be open. */

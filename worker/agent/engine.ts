@@ -2,6 +2,7 @@
 import type { EngineHello } from '../../control/messages/bootstrap-codec.ts';
 import { encodeRefused } from '../../control/messages/bootstrap-codec.ts';
 import type { NcclResult } from '../../control/messages/bootstrap.ts';
+import { describeRank } from '../../control/rendezvous/failure.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { LocalServer, Native, NativeHandle } from '../engine/native.ts';
@@ -18,12 +19,17 @@ export interface Engine {
   /** Its process is no more, or its connection is closed: nothing can be sent. */
   gone: boolean;
   /** How it went, after its rank's name; null while it is there or its end is not yet understood. */
-  farewell: string | null;
+  goodbye: string | null;
 }
 
 /** Whom the job blames for what the engine did. */
 export function blamed({ jobRank }: Engine): number {
   return jobRank < 0 ? ALL_RANKS : jobRank;
+}
+
+/** How the engine of a rank went: "rank 2 (node1, pid 4711) was killed by SIGKILL" */
+export function describeGoodbye(rank: number, hostName: string, engine: Engine): string {
+  return `${describeRank(rank, hostName, engine.pid)} ${engine.goodbye ?? 'is gone'}`;
 }
 
 /** The sending side of the bootstrap socket. */

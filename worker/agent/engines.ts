@@ -70,7 +70,7 @@ export class Engines {
     }
     const ancestor = findAncestor(pid, this.#spawned);
     const jobRank = (ancestor === null ? undefined : this.#spawned.get(ancestor)) ?? hello.rank;
-    const engine: Engine = { connection, pid, hello, jobRank, telemetry: [], gone: false, farewell: null };
+    const engine: Engine = { connection, pid, hello, jobRank, telemetry: [], gone: false, goodbye: null };
     this.#sendPage(engine, FrameKind.welcome, request, encodeWelcome(this.#welcome));
     this.#engines.set(connection, engine);
   }

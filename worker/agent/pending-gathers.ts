@@ -5,7 +5,7 @@
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { keyName } from '../../control/messages/key.ts';
+import { areOfOneCommunicator, keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft, encodeMerged } from '../../control/messages/rendezvous-codec.ts';
 import type { Entry } from '../../control/messages/rendezvous-codec.ts';
@@ -170,9 +170,9 @@ export class PendingGathers {
     return !pending.withoutGone && !pending.leftOut.includes(rank);
   }
 
-  /** Keys of one id that wait here. */
-  keysOf(id: string, epoch: number): Key[] {
-    return [...this.#pending.values()].map(({ key }) => key).filter((key) => key.id === id && key.epoch === epoch);
+  /** Keys of the communicator of `key` that wait here. */
+  keysOf(key: Key): Key[] {
+    return [...this.#pending.values()].map((one) => one.key).filter((one) => areOfOneCommunicator(one, key));
   }
 
   close(): void {

@@ -1,7 +1,10 @@
 /**
  * Joins the two signs of a process's end: its pidfd (the engine is gone, nothing more will come from it) and the guardian's report (how it
- * ended). An engine may be a descendant of its rank, of whose end the guardian says nothing: then the first sign alone must do. Of a rank's
- * own process the guardian always tells, but after what it wrote has been taken: its peers are not kept waiting for that for long.
+ * ended). An engine may be a descendant of its rank, whose end the guardian does not report: then the first sign alone must do. The guardian
+ * reports the end of each rank's own process, but after the rank's output has been taken: its peers do not wait for that for long.
+ *
+ *   connected ── connection closed ──► closed ── the process lives on ──► (closed)
+ *       └──────── process died ──────────┴──► died ── the guardian's report, or none in time ──► (gone)
  */
 import type { Exited } from '../../control/messages/payload.ts';
 import { describeExit } from './describe-exit.ts';
@@ -9,7 +12,7 @@ import type { Engine } from './engine.ts';
 
 /** After a descendant's end, that of its rank is reported within this time, or it lives on. */
 const REPORT_MS = 20;
-/** A rank's own end: a guardian that is merely busy has told by then. Who is said to have ended without a report is blamed for less than it did. */
+/** A rank's own end: a guardian that is merely busy has reported it by then. A rank without a report is blamed for less than it did. */
 const RANK_REPORT_MS = 500;
 /** A process that ends closes its sockets first; after this time it only closed this one. */
 const CLOSED_MS = 100;
@@ -21,25 +24,25 @@ export interface ProcessExit {
   readonly cleanly: boolean | null;
 }
 
+interface ProcessExitsOptions {
+  /** The process has ended. */
+  gone(engine: Engine, exit: ProcessExit): void;
+  /** The process lives on without its connection. */
+  closed(engine: Engine): void;
+  /** The guardian has started the process, and not one of its ancestors. */
+  isRank(engine: Engine): boolean;
+}
+
 export class ProcessExits {
-  readonly #gone: (engine: Engine, exit: ProcessExit) => void;
-  readonly #deaf: (engine: Engine) => void;
-  readonly #isRank: (engine: Engine) => boolean;
+  readonly #options: ProcessExitsOptions;
   readonly #ended = new Map<number, Exited>();
   /** Gone, the report is awaited. */
   readonly #awaited = new Map<Engine, NodeJS.Timeout>();
   /** Its connection is closed; whether it lives is not known yet. */
   readonly #closed = new Map<Engine, NodeJS.Timeout>();
 
-  /** `deaf`: the process lives on without its connection. `isRank`: it is what the guardian has started. */
-  constructor(
-    gone: (engine: Engine, exit: ProcessExit) => void,
-    deaf: (engine: Engine) => void,
-    isRank: (engine: Engine) => boolean,
-  ) {
-    this.#gone = gone;
-    this.#deaf = deaf;
-    this.#isRank = isRank;
+  constructor(options: ProcessExitsOptions) {
+    this.#options = options;
   }
 
   /** Ranks of this host that have ended. */
@@ -58,7 +61,7 @@ export class ProcessExits {
       engine,
       setTimeout(() => {
         this.#closed.delete(engine);
-        this.#deaf(engine);
+        this.#options.closed(engine);
       }, CLOSED_MS),
     );
   }
@@ -68,10 +71,10 @@ export class ProcessExits {
     this.#closed.delete(engine);
     if (this.#ended.has(engine.jobRank)) this.#declare(engine);
     else {
-      const patience = this.#isRank(engine) ? RANK_REPORT_MS : REPORT_MS;
+      const timeoutMs = this.#options.isRank(engine) ? RANK_REPORT_MS : REPORT_MS;
       this.#awaited.set(
         engine,
-        setTimeout(() => this.#declare(engine), patience),
+        setTimeout(() => this.#declare(engine), timeoutMs),
       );
     }
   }
@@ -87,11 +90,11 @@ export class ProcessExits {
     this.#awaited.delete(engine);
     const exited = this.#ended.get(engine.jobRank);
     if (exited === undefined) {
-      this.#gone(engine, { phrase: 'ended without leaving the communicator', cleanly: null });
+      this.#options.gone(engine, { phrase: 'ended without leaving the communicator', cleanly: null });
       return;
     }
     const cause = describeExit(exited);
     const phrase = exited.signalNumber === null ? `${cause} without leaving the communicator` : cause;
-    this.#gone(engine, { phrase, cleanly: exited.exitCode === 0 });
+    this.#options.gone(engine, { phrase, cleanly: exited.exitCode === 0 });
   }
 }
