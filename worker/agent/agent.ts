@@ -2,11 +2,12 @@
  * The agent: the launcher's hand on one host. It owns a guardian (which owns the ranks) and the ranks' bootstrap socket, and
  * passes frames between them and the launcher. On the launcher's own host it runs inside the launcher, elsewhere in main.ts.
  *
- *            start                    end, or the link is gone              ended
- *   ready ──────────► running ──────────────────────────────► ending ──────────────► ended
- *     └───────────────────┴─── the guardian is gone ──────────┴──► sweeping ───────────┘
+ *            start             end, or the link is gone             no rank is left
+ *   ready ──────────► running ──────────────────────────► ending ───────────────────┬─────────────► ended
+ *     │                  │                                  │                       └─► writing ──┤
+ *     │                  │                                  │                 (the topology file) │
+ *     └──────────────────┴──── the guardian is gone ────────┴──► sweeping ────────────────────────┘
  */
-import { existsSync } from 'node:fs';
 import { Lease } from '../../control/link/lease.ts';
 import type { Link } from '../../control/link/link.ts';
 import { parseRankPositionsQuery, parseReachQuestion, parseStart } from '../../control/link/validate.ts';
@@ -14,16 +15,7 @@ import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
 import { SpawnStep } from '../../control/messages/guardian.ts';
-import type { RankSpawn } from '../../control/messages/guardian.ts';
-import type {
-  AgentHello,
-  AgentOrder,
-  AgentReport,
-  AgentStart,
-  OrderedProgram,
-  OrderedRank,
-  Placement,
-} from '../../control/messages/link.ts';
+import type { AgentHello, AgentOrder, AgentReport, AgentStart, Placement } from '../../control/messages/link.ts';
 import {
   decodeExited,
   decodeSignal,
@@ -33,40 +25,23 @@ import {
 } from '../../control/messages/payload.ts';
 import type { ReachQuestion } from '../../control/messages/reach.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
-import { encodeSpawnOrder } from '../../control/messages/spawn-order.ts';
 import type { Native } from '../engine/native.ts';
 import type { BootstrapService, OpenBootstrap, OwnMachine } from './bootstrap-service.ts';
 import { takeDistrust } from './distrust.ts';
-import {
-  gpuEnvironment,
-  jobEnvironment,
-  programEnvironment,
-  rankEnvironment,
-  usualEnvironment,
-} from './environment.ts';
 import { removeByGuardian, startGuardian, type Guardian, type GuardianOptions } from './guardian.ts';
 import { HangReporter } from './hang-reporter.ts';
 import { configurationNotes } from '../../control/nccl-configuration.ts';
 import { hostFacts, interfaceProblem } from './host-facts.ts';
+import { HostTopology } from './host-topology.ts';
 import { childrenNow, killOrphans } from './orphans.ts';
 import { MemoryKills } from './memory-kills.ts';
-import { preloadEnvironment, preloadProblem } from './preload.ts';
-import { fromOwnInstallation, nodeProgram } from './program.ts';
+import { preloadProblem } from './preload.ts';
+import { prepareRanks } from './prepare-ranks.ts';
 import type { Reach } from './reach.ts';
 import { makeRuntimeDirectory } from './runtime-directory.ts';
-import {
-  dumpHostTopology,
-  findOwnMachine,
-  NO_MACHINE,
-  readGiven,
-  topologyFiles,
-  type TopologyFiles,
-  VariableError,
-} from './topology-files.ts';
+import { topologyFiles, type TopologyFiles, VariableError } from './topology-files.ts';
 import { findTables } from './tuning.ts';
 import { RankGpuWatch } from './rank-gpu-watch.ts';
-import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
-import { homeDirectory } from '../../control/home-directory.ts';
 import { messageOf } from '../../control/message-of.ts';
 
 const ENOENT = 2;
@@ -76,7 +51,7 @@ const ENDING: ReadonlySet<number> = new Set([1, 2, 15]);
 /** Subject of the heartbeat whose echo says that the guardian has suspended everything. */
 const SUSPENDED = 1;
 /** A guardian leaves within a moment after it was let go. */
-const FAREWELL_MS = 2000;
+const GOODBYE_MS = 2000;
 
 export interface AgentOptions {
   readonly link: Link;
@@ -95,10 +70,10 @@ type State =
   | { readonly name: 'running' }
   | { readonly name: 'ending' }
   | { readonly name: 'sweeping' }
-  /** Nobody is left but, unless this is `alone`, the guardian. */
-  | { readonly name: 'dumping'; readonly alone: boolean }
-  /** `patience`: with a guardian that has ended its ranks and does not leave. */
-  | { readonly name: 'ended'; readonly patience: NodeJS.Timeout };
+  /** The topology file is being written. No rank is left; `alone`: nor is the guardian. */
+  | { readonly name: 'writing'; readonly alone: boolean }
+  /** `goodbye`: kills a guardian that has ended its ranks and does not leave. */
+  | { readonly name: 'ended'; readonly goodbye: NodeJS.Timeout };
 
 export class Agent {
   readonly #options: AgentOptions;
@@ -110,15 +85,12 @@ export class Agent {
   readonly #runtimeDirectory: string;
   readonly #rasPort: number;
   #bootstrap: BootstrapService | null = null;
-  #machine: OwnMachine = NO_MACHINE;
+  readonly #topology: HostTopology;
   #ownChildren: ReadonlySet<number> = new Set();
-  #homeTold = false;
   readonly #gpus: RankGpuWatch;
   #memoryKills: MemoryKills | null = null;
   #hangs: HangReporter | null = null;
   #reach: Reach | null = null;
-  /** This host's topology is on its way into a file. */
-  #dumping: Promise<unknown> | null = null;
   #state: State = { name: 'ready' };
   #hasLostLauncher = false;
 
@@ -134,6 +106,7 @@ export class Agent {
       if (message !== null) this.#report({ type: 'notice', message });
     this.#link.flush(); // the rest is done while it travels
     const report = (one: AgentReport): void => this.#report(one);
+    this.#topology = new HostTopology(options.native, (message) => report({ type: 'notice', message }));
     this.#gpus = new RankGpuWatch({ native: options.native, order: this.#order, report });
     this.#runtimeDirectory = makeRuntimeDirectory(this.#order.jobId);
     const { leaseMs, heartbeatMs } = this.#order;
@@ -263,7 +236,7 @@ export class Agent {
     const sendUp = (frame: Frame): void => this.#link.send(frame);
     try {
       const socketPath = this.#socketPath;
-      const machine: OwnMachine = (device) => this.#machine(device);
+      const machine: OwnMachine = (device) => this.#topology.machine(device);
       const tables = findTables(
         { ...process.env, ...placement.programs[0]?.environment },
         {
@@ -304,18 +277,13 @@ export class Agent {
 
   /** A file that cannot be read ends the job before its ranks have started. */
   async #startWithTopology(start: AgentStart, placement: Placement, files: TopologyFiles): Promise<void> {
-    const { native } = this.#options;
-    const notice = (message: string): void => this.#report({ type: 'notice', message });
     try {
-      const given = await readGiven(files);
-      await this.#gpus.ready(placement);
-      if (this.#state.name !== 'ready') return; // the end came meanwhile
-      this.#startRanks(start, placement);
-      this.#machine = findOwnMachine(native, files, given, notice);
-      const dumping = dumpHostTopology(native, files, given, placement);
-      if (files.dump !== null) this.#dumping = dumping.catch(() => null);
-      const message = await dumping;
-      if (message !== null) notice(message);
+      await this.#topology.use(files, placement, async () => {
+        await this.#gpus.ready(placement);
+        if (this.#state.name !== 'ready') return false; // the end came meanwhile
+        this.#startRanks(start, placement);
+        return true;
+      });
     } catch (error) {
       const message = messageOf(error);
       this.#report({ type: 'refusal', message, remedy: error instanceof VariableError ? error.remedy : null });
@@ -327,70 +295,28 @@ export class Agent {
     this.#reach?.close();
     this.#state = { name: 'running' };
     this.#ownChildren = childrenNow();
-    const facts = {
+    const { spawnOrder, unreadable, notice } = prepareRanks({
       order: this.#order,
       placement,
       start: start.environment,
       agentSocket: this.#socketPath,
       rasPort: this.#rasPort,
-    };
-    const ofJob = jobEnvironment(facts);
-    const programs = placement.programs.map((program) => ({
-      ...program,
-      argv: fromOwnInstallation(program.argv, this.#order.installation),
-      workingDirectory: this.#workingDirectory(program),
-      environment: {
-        ...programEnvironment(program, ofJob),
-        ...(this.#order.preload ? preloadEnvironment(program.environment, process.env) : {}),
-      },
-    }));
-    const gpus = visibleGpus();
-    const ranks = placement.ranks.flatMap((rank, localRank) => {
-      const program = programs[rank.program];
-      return program === undefined ? [] : this.#prepare(rank, localRank, program, gpus);
+      runtimeDirectory: this.#runtimeDirectory,
+      local: this.#options.local,
     });
+    if (notice !== null) this.#report({ type: 'notice', message: notice });
+    for (const rank of unreadable) {
+      const payload = encodeSpawnFailed({ errno: ENOENT, step: SpawnStep.exec });
+      this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank, payload }));
+    }
     this.#gpus.begin(placement);
-    const { leaseMs, outputCredit } = this.#order;
-    const shared = { ...usualEnvironment(facts), ...ofJob };
-    const order = { leaseMs, outputCredit, runtimeDirectory: this.#runtimeDirectory, ranks };
-    this.#guardian.send(makeFrame(FrameKind.spawn, { payload: encodeSpawnOrder(order, shared) }));
+    this.#guardian.send(makeFrame(FrameKind.spawn, { payload: spawnOrder }));
     setImmediate(() => (this.#memoryKills = new MemoryKills())); // while the guardian starts them
     this.#hangs = new HangReporter({
       hangAfterMs: this.#order.hangAfterMs,
       telemetry: () => this.#bootstrap?.telemetry() ?? [],
       stalled: (where) => this.#report({ type: 'stalled', where }),
     });
-  }
-
-  /** The rank as the guardian is to start it; none if its program cannot be read here. */
-  #prepare(ordered: OrderedRank, localRank: number, program: OrderedProgram, gpus: readonly VisibleGpu[]): RankSpawn[] {
-    const { rank, stdinPipe, interactive, mergeStderr, cpus } = ordered;
-    const { workingDirectory } = program;
-    // Where the user stood, here, their own PWD holds: it may say by which symbolic link they came.
-    const stays = this.#options.local && !program.workingDirectoryGiven;
-    const environment = {
-      ...program.environment,
-      ...gpuEnvironment(ordered, localRank, gpus, program.environment),
-      ...rankEnvironment(ordered, localRank, this.#runtimeDirectory),
-      ...(stays ? {} : { PWD: workingDirectory }),
-    };
-    const onNode = nodeProgram(program.argv, workingDirectory);
-    if (onNode !== null && !onNode.readable) {
-      const payload = encodeSpawnFailed({ errno: ENOENT, step: SpawnStep.exec });
-      this.#link.send(makeFrame(FrameKind.spawnFailed, { subject: rank, payload }));
-      return [];
-    }
-    const argv = onNode?.argv ?? program.argv;
-    return [{ rank, stdinPipe, interactive, mergeStderr, workingDirectory, argv, environment, cpus }];
-  }
-
-  #workingDirectory({ workingDirectory: wanted, workingDirectoryGiven: given }: OrderedProgram): string {
-    if (given || this.#options.local || existsSync(wanted)) return wanted;
-    const instead = homeDirectory() ?? '/';
-    const message = `there is no ${wanted}; the ranks run in ${instead} (--wdir names another directory)`;
-    if (!this.#homeTold) this.#report({ type: 'notice', message });
-    this.#homeTold = true;
-    return instead;
   }
 
   #fromGuardian(frame: Frame): void {
@@ -439,18 +365,19 @@ export class Agent {
 
   /** Ranks may have ended before their host's topology was written, which takes some 100 ms. */
   async #ranksOver(): Promise<void> {
-    if (this.#dumping === null) return void this.#ended();
-    this.#state = { name: 'dumping', alone: false };
-    const patience = new Promise((resolve) => setTimeout(resolve, FAREWELL_MS).unref());
-    await Promise.race([this.#dumping, patience]);
+    const { writing } = this.#topology;
+    if (writing === null) return void this.#ended();
+    this.#state = { name: 'writing', alone: false };
+    const timeout = new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref());
+    await Promise.race([writing, timeout]);
     const { alone } = this.#state;
-    const farewell = this.#ended();
-    if (alone) await this.#leave(farewell);
+    const goodbye = this.#ended();
+    if (alone) await this.#leave(goodbye);
   }
 
   async #guardianGone(how: string): Promise<void> {
-    if (this.#state.name === 'ended') return await this.#leave(this.#state.patience);
-    if (this.#state.name === 'dumping') return void (this.#state = { name: 'dumping', alone: true });
+    if (this.#state.name === 'ended') return await this.#leave(this.#state.goodbye);
+    if (this.#state.name === 'writing') return void (this.#state = { name: 'writing', alone: true });
     this.#state = { name: 'sweeping' };
     const { killed, survivors } = await killOrphans(this.#order.jobId, this.#ownChildren, this.#options.guardianPath);
     for (const message of survivors) this.#report({ type: 'notice', message });
@@ -462,8 +389,8 @@ export class Agent {
 
   /** No rank nor anything that descends from one is left on this host; the guardian leaves when we let go of it. */
   #ended(): NodeJS.Timeout {
-    const patience = setTimeout(() => this.#guardian.kill(), FAREWELL_MS);
-    this.#state = { name: 'ended', patience };
+    const goodbye = setTimeout(() => this.#guardian.kill(), GOODBYE_MS);
+    this.#state = { name: 'ended', goodbye };
     this.#link.send(makeFrame(FrameKind.ended));
     this.#link.flush(); // the launcher waits for nothing else
     this.#guardianLease.stop();
@@ -472,11 +399,11 @@ export class Agent {
     this.#gpus.stop();
     this.#bootstrap?.close();
     this.#reach?.close();
-    return patience;
+    return goodbye;
   }
 
-  async #leave(patience: NodeJS.Timeout): Promise<void> {
-    clearTimeout(patience);
+  async #leave(goodbye: NodeJS.Timeout): Promise<void> {
+    clearTimeout(goodbye);
     await removeByGuardian(this.#options.native, this.#keeper); // ours may have lacked what that takes, a descriptor say
     this.#guardian.release();
     this.#options.onEnded();

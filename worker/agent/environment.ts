@@ -2,7 +2,7 @@
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { type VisibleGpu, visibleGpus } from '../topology/gpus.ts';
 
-interface HostEnvironment {
+export interface HostEnvironment {
   readonly order: AgentOrder;
   readonly placement: Placement;
   /** From AgentStart: MASTER_ADDR, MASTER_PORT. */
