@@ -34,7 +34,7 @@ export function keyName(key: Key): string {
 }
 
 /** The communicator of a key, whatever its round, as the key of a Map. */
-export function communicatorName(key: Key): string {
+export function communicatorKeyName(key: Key): string {
   return keyName({ ...key, round: JOIN_ROUND });
 }
 

@@ -6,7 +6,7 @@
  */
 import { steadyClock, type Clock } from '../clock.ts';
 import { NcclResult } from '../messages/bootstrap.ts';
-import { communicatorName, describeKey, keyName } from '../messages/key.ts';
+import { communicatorKeyName, describeKey, keyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import type { Entry } from '../messages/rendezvous-codec.ts';
 import { ProtocolError } from '../messages/protocol-error.ts';
@@ -142,7 +142,7 @@ export class Collector {
   #complete(gathering: Gathering): Gathering {
     const { key, leftOut } = gathering;
     this.#remove(gathering);
-    const parent = communicatorName(key);
+    const parent = communicatorKeyName(key);
     if (leftOut.length > 0)
       this.#leftBehind.set(parent, new Set([...(this.#leftBehind.get(parent) ?? []), ...leftOut]));
     return gathering;
@@ -198,7 +198,7 @@ export class Collector {
 
   #leavesBehind(key: Key, { leftOut, withoutGone }: Wish): RendezvousFailure | undefined {
     if (!isShrinkRound(key.round) || withoutGone) return undefined;
-    const before = this.#leftBehind.get(communicatorName(key));
+    const before = this.#leftBehind.get(communicatorKeyName(key));
     const rank = [...(before ?? [])].find((one) => !leftOut.includes(one));
     if (rank === undefined) return undefined;
     return {

@@ -4,7 +4,7 @@ import type { Calls } from '../messages/calls.ts';
 import { ALL_RANKS, FrameKind } from '../messages/frame.ts';
 import type { Frame } from '../messages/frame.ts';
 import { makeFrame } from '../messages/codec.ts';
-import { communicatorName } from '../messages/key.ts';
+import { communicatorKeyName } from '../messages/key.ts';
 import type { Key } from '../messages/key.ts';
 import { encodeBroken } from '../messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, JOIN_ROUND, RANK_GONE } from '../messages/rendezvous.ts';
@@ -81,7 +81,7 @@ export class LiveCommunicators {
 
   add({ key, hosts, entries, size }: Gathering): void {
     for (const host of hosts) this.#count(host, 1);
-    this.#live.set(communicatorName(key), {
+    this.#live.set(communicatorKeyName(key), {
       key,
       ranks: size,
       jobRanks: jobRanksOf(entries, size),
@@ -94,7 +94,7 @@ export class LiveCommunicators {
 
   /** The rank in the job of a rank of a communicator that is live or broke lately; -1 if it is not known. */
   jobRankOf(key: Key, rank: number): number {
-    const name = communicatorName(key);
+    const name = communicatorKeyName(key);
     const known = this.#live.get(name) ?? this.#broken.get(name);
     if (known === undefined) return -1;
     return known.jobRanks === null ? rank : (known.jobRanks[rank] ?? -1);
@@ -102,22 +102,22 @@ export class LiveCommunicators {
 
   /** Whatever the round of `key`. */
   has(key: Key): boolean {
-    return this.#live.has(communicatorName(key));
+    return this.#live.has(communicatorKeyName(key));
   }
 
   /** Why the communicator of this id broke, if it did lately. */
   failureOf(key: Key): RendezvousFailure | undefined {
-    return this.#broken.get(communicatorName(key))?.failure;
+    return this.#broken.get(communicatorKeyName(key))?.failure;
   }
 
   /** What ranks on `host` have called; how that contradicts what others have, or null. */
   compare(key: Key, host: number, all: readonly Calls[]): Mismatch<CallsAt> | null {
-    return this.#live.get(communicatorName(key))?.calls.add(all.map((calls) => ({ ...calls, host }))) ?? null;
+    return this.#live.get(communicatorKeyName(key))?.calls.add(all.map((calls) => ({ ...calls, host }))) ?? null;
   }
 
   /** A rank of the communicator that has left it, on a host where all have, and that is not among `there`; null if there is none. */
   leaverBeside(key: Key, there: ReadonlySet<number>): number | null {
-    const live = this.#live.get(communicatorName(key));
+    const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined || live.finished.size === 0) return null;
     for (let rank = 0; rank < live.ranks; rank++) {
       const host = this.#hostOfRank(live, rank);
@@ -128,14 +128,14 @@ export class LiveCommunicators {
 
   /** Every rank of a host has left. True when that was the last host. */
   hostFinished(key: Key, host: number): boolean {
-    const live = this.#live.get(communicatorName(key));
+    const live = this.#live.get(communicatorKeyName(key));
     if (live?.hosts.delete(host) === true) {
       live.finished.add(host);
       this.#count(host, -1);
       for (const rank of live.leavers.awaited) if (this.#hostOfRank(live, rank) === host) this.#notifyGone(live, rank);
     }
     if (live === undefined || live.hosts.size > 0) return false;
-    return this.#live.delete(communicatorName(key));
+    return this.#live.delete(communicatorKeyName(key));
   }
 
   /**
@@ -144,11 +144,11 @@ export class LiveCommunicators {
    * such communicator.
    */
   break(key: Key, host: number | null, { rank, failure, cleanly, blame }: Breach): boolean {
-    const live = this.#live.get(communicatorName(key));
+    const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined) return false;
-    this.#broken.set(communicatorName(key), { failure, jobRanks: live.jobRanks });
+    this.#broken.set(communicatorKeyName(key), { failure, jobRanks: live.jobRanks });
     if (!cleanly) {
-      this.#live.delete(communicatorName(key));
+      this.#live.delete(communicatorKeyName(key));
       for (const one of live.hosts) this.#count(one, -1);
     }
     const frame = makeFrame(FrameKind.broken, {
@@ -162,14 +162,14 @@ export class LiveCommunicators {
 
   /** A rank is gone while others go on: hosts whose ranks wait for it are told. */
   rankGone(key: Key, rank: number, gone: Gone): void {
-    const live = this.#live.get(communicatorName(key));
+    const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined || rank >= live.ranks) return;
     for (const host of live.leavers.add(rank, gone)) this.#send(host, goneFrame(live.key, rank, gone));
   }
 
   /** Ranks of `host` wait in vain: if for one that is gone, the host is told. */
   await(key: Key, host: number, all: readonly Calls[]): void {
-    const live = this.#live.get(communicatorName(key));
+    const live = this.#live.get(communicatorKeyName(key));
     if (live === undefined) return;
     for (const rank of live.leavers.await(host, all)) {
       const gone = this.#goneOf(live, rank);
@@ -178,12 +178,12 @@ export class LiveCommunicators {
   }
 
   goneFrom(key: Key): ReadonlyMap<number, Gone> {
-    return this.#live.get(communicatorName(key))?.leavers.all ?? new Map();
+    return this.#live.get(communicatorKeyName(key))?.leavers.all ?? new Map();
   }
 
   /** It left otherwise than in order. */
   isLost(key: Key, rank: number): boolean {
-    return this.#live.get(communicatorName(key))?.leavers.get(rank)?.result === NcclResult.remoteError;
+    return this.#live.get(communicatorKeyName(key))?.leavers.get(rank)?.result === NcclResult.remoteError;
   }
 
   #notifyGone(live: Live, rank: number): void {

@@ -11,7 +11,7 @@ import { NcclResult, NO_RANK } from '../../control/messages/bootstrap.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
 import { ALL_RANKS, FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
-import { communicatorName, describeKey, keyName } from '../../control/messages/key.ts';
+import { communicatorKeyName, describeKey, keyName } from '../../control/messages/key.ts';
 import type { Key } from '../../control/messages/key.ts';
 import { encodeLeft } from '../../control/messages/rendezvous-codec.ts';
 import { ENDED_CLEANLY, isAlone, LeftHow } from '../../control/messages/rendezvous.ts';
@@ -271,7 +271,7 @@ export class Communicators {
   }
 
   #find(key: Key): Communicator | undefined {
-    return this.#live.get(communicatorName(key));
+    return this.#live.get(communicatorKeyName(key));
   }
 
   #depart(communicator: Communicator, rank: number, { how, reason, cleanly, blame }: Departure): void {
