@@ -29,7 +29,7 @@ import { noSuchReader } from './stdin-readers.ts';
 import { isTerminal } from '../model/terminal.ts';
 import type { Allocation, HostSlots, JobRequest, RankMap, Reporter } from '../model/types.ts';
 
-const MISSING_TOLD_MS = 5000;
+const MISSING_REPORT_MS = 5000;
 
 /** What stays the same from attempt to attempt. */
 export interface AttemptParts {
@@ -70,7 +70,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     new Host(slots, { ...common, hostName: slots.name, placement }, handler);
   const hosts = asked.map((slots, index) => host(slots, placements[index] ?? null));
   if (early !== null) announce(attempt, early);
-  if (epoch === 0) tellMissingExports(attempt);
+  if (epoch === 0) reportMissingExports(attempt);
   job.enter('connect');
   job.connect(
     hosts,
@@ -78,7 +78,7 @@ export async function startRanks(attempt: Attempt): Promise<RankMap | null> {
     startAgent,
   );
   await allUp(attempt, hosts);
-  if (epoch === 0) tellDifferences(job, hosts);
+  if (epoch === 0) reportDifferences(job, hosts);
 
   const map = early ?? (await mapDetected(attempt, hosts));
   if (map === null || job.state.name !== 'connecting') return map;
@@ -118,7 +118,7 @@ function placementFacts({ request, readsStdin }: Attempt): Parameters<typeof pla
   return { programs, readsStdin, terminal: isTerminal(0), mergeStderr, isolateGpus };
 }
 
-function tellMissingExports({ request, job }: Attempt): void {
+function reportMissingExports({ request, job }: Attempt): void {
   const exports = request.programs.flatMap((program) => program.exports);
   for (const name of missingExports(exports, process.env))
     job.emit({ type: 'notice', message: `-x ${name}: it is not set here, so the ranks do not get it` });
@@ -132,9 +132,9 @@ function stepped(attempt: Attempt, hosts: readonly Host[], host: Host, step: str
 
 /** Resolves when every host has said hello, or the job ends; one that takes long is named. */
 async function allUp({ job, clock }: Attempt, hosts: readonly Host[]): Promise<void> {
-  const patience = setInterval(() => tellMissing(job, hosts, clock), MISSING_TOLD_MS);
+  const reminder = setInterval(() => reportMissing(job, hosts, clock), MISSING_REPORT_MS);
   await job.allUp;
-  clearInterval(patience);
+  clearInterval(reminder);
 }
 
 /** The meeting point of communicators that span hosts; few jobs need it at once. `first`: the job's first program. */
@@ -173,14 +173,14 @@ function hostsWithGpus(hosts: readonly Host[]): string[] {
 }
 
 /** Hosts that differ make the whole job slow, or fail, later. */
-function tellDifferences(job: Job, hosts: readonly Host[]): void {
+function reportDifferences(job: Job, hosts: readonly Host[]): void {
   const known = hosts.flatMap(({ preflight }) => preflight ?? []);
   if (known.length < 2) return;
   for (const message of differences(known)) job.emit({ type: 'notice', message });
 }
 
 /** A start that hangs says whom it waits for. */
-function tellMissing(job: Job, hosts: readonly Host[], clock: JobClock): void {
+function reportMissing(job: Job, hosts: readonly Host[], clock: JobClock): void {
   const missing = hosts.filter((host) => host.state.name === 'connecting').map((host) => host.name);
   const what = `${hosts.length - missing.length}/${hosts.length} hosts up`;
   job.emit({ type: 'waiting', what, missing, seconds: Math.round(clock.now() / 1000) });
@@ -204,9 +204,9 @@ async function mapDetected(
   hosts: readonly Host[],
 ): Promise<RankMap | null> {
   if (job.state.name !== 'connecting') return null;
-  const said = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
+  const hellos = new Map(hosts.flatMap((host) => (host.hello === null ? [] : [[host.name, host.hello] as const])));
   try {
-    const map = mapRanks(withDetectedSlots(allocation, said), request, topologiesOf(hosts), hostsOf);
+    const map = mapRanks(withDetectedSlots(allocation, hellos), request, topologiesOf(hosts), hostsOf);
     if (map !== null && epoch === 0) await reporter.prepare?.(map);
     return map;
   } catch (error) {

@@ -5,7 +5,7 @@
  *     ▲           └────── over: a failure that a restart may mend ──┐
  *     └──────────────────── the next attempt's hosts are chosen ◄───┘
  */
-import type { KeptAgents } from '../remote/kept.ts';
+import type { KeptAgents } from '../remote/kept-agents.ts';
 import type { Failure } from '../model/failure.ts';
 import type { JobResult, RankMap } from '../model/types.ts';
 import { type AttemptParts, startRanks } from './attempt.ts';

@@ -9,7 +9,7 @@ import { sizeText } from '../../control/size-text.ts';
 const MAX_BYTES = 256e6;
 const MAX_FRAMES = 1_000_000;
 /** Without a piece of output, where its output is taken. Counted in ticks, which do not come while this process is stopped. */
-const PATIENCE_SECONDS = 30;
+const TIMEOUT_SECONDS = 30;
 
 interface EndBoundsOptions {
   /** The host waits for us: not all of its output is taken yet. */
@@ -27,7 +27,7 @@ export class EndBounds {
   constructor({ isHeldUp, overdue }: EndBoundsOptions) {
     this.#timer = setInterval(() => {
       this.#ticks = isHeldUp() ? 0 : this.#ticks + 1;
-      if (this.#ticks === PATIENCE_SECONDS) overdue(PATIENCE_SECONDS);
+      if (this.#ticks === TIMEOUT_SECONDS) overdue(TIMEOUT_SECONDS);
     }, 1000);
     this.#timer.unref();
   }

@@ -6,12 +6,12 @@ import { gpuList } from '../text/gpu-words.ts';
 import { hostsText } from './preflight.ts';
 
 /** NVIDIA's driver may take long to start: who has not answered by then is left out. */
-const PATIENCE_MS = 3000;
+const TIMEOUT_MS = 3000;
 /** Less is what drivers, screens and small contexts take: a part of the whole, and bytes. */
 const TAKEN_PART = 0.1;
 const TAKEN_BYTES = 2 * 2 ** 30;
 /** Hosts told of one by one. */
-const MOST_HOSTS = 4;
+const MAX_HOSTS = 4;
 
 interface GpuMemoryCheckOptions {
   readonly clock: Clock;
@@ -20,10 +20,10 @@ interface GpuMemoryCheckOptions {
 
 export class GpuMemoryCheck {
   readonly #options: GpuMemoryCheckOptions;
-  readonly #said = new Map<string, readonly GpuMemory[]>();
+  readonly #answers = new Map<string, readonly GpuMemory[]>();
   /** In the job's order; null: not known yet, or judged already. */
   #awaited: readonly string[] | null = null;
-  #patience: Countdown | null = null;
+  #timeout: Countdown | null = null;
 
   constructor(options: GpuMemoryCheckOptions) {
     this.#options = options;
@@ -32,43 +32,43 @@ export class GpuMemoryCheck {
   /** These hosts have GPUs and will say. */
   expect(hosts: readonly string[]): void {
     this.#awaited = hosts;
-    this.#patience = this.#options.clock.after(PATIENCE_MS, () => this.#judge());
+    this.#timeout = this.#options.clock.after(TIMEOUT_MS, () => this.#judge());
     this.#lookWhetherAll();
   }
 
   receive(host: string, gpus: readonly GpuMemory[]): void {
-    this.#said.set(host, gpus);
+    this.#answers.set(host, gpus);
     this.#lookWhetherAll();
   }
 
   close(): void {
-    this.#patience?.cancel();
+    this.#timeout?.cancel();
     this.#awaited = null;
   }
 
   #lookWhetherAll(): void {
-    if (this.#awaited?.every((host) => this.#said.has(host)) === true) this.#judge();
+    if (this.#awaited?.every((host) => this.#answers.has(host)) === true) this.#judge();
   }
 
   #judge(): void {
-    const said = (this.#awaited ?? []).map((host) => [host, this.#said.get(host) ?? []] as const);
+    const answers = (this.#awaited ?? []).map((host) => [host, this.#answers.get(host) ?? []] as const);
     this.close();
-    const sentence = memorySentence(new Map(said));
+    const sentence = memorySentence(new Map(answers));
     if (sentence !== null) this.#options.report(sentence);
   }
 }
 
 /** `hosts differ in free GPU memory: 3 hosts: 139 of 140 GiB; node7: 20 of 140 GiB on GPU 3 (held by …)`; null: none is short of it. */
-export function memorySentence(said: ReadonlyMap<string, readonly GpuMemory[]>): string | null {
-  const hosts = Array.from(said, ([name, gpus]) => ({ name, gpus, taken: gpus.filter(isTaken) }));
+export function memorySentence(answers: ReadonlyMap<string, readonly GpuMemory[]>): string | null {
+  const hosts = Array.from(answers, ([name, gpus]) => ({ name, gpus, taken: gpus.filter(isTaken) }));
   const short = hosts.filter(({ taken }) => taken.length > 0);
   if (short.length === 0) return null;
   const fine = hosts.filter(({ gpus, taken }) => gpus.length > 0 && taken.length === 0);
-  const texts = short.slice(0, MOST_HOSTS).map(({ name, taken }) => `${name}: ${takenText(taken)}`);
-  if (short.length > MOST_HOSTS) texts.push(`${short.length - MOST_HOSTS} more hosts likewise`);
-  const [least] = fine.flatMap(({ gpus }) => gpus).toSorted((one, other) => one.free - other.free);
-  if (least === undefined) return `GPUs lack free memory: ${texts.join('; ')}`;
-  return `hosts differ in free GPU memory: ${[`${hostsText(fine)}: ${freeText(least)}`, ...texts].join('; ')}`;
+  const texts = short.slice(0, MAX_HOSTS).map(({ name, taken }) => `${name}: ${takenText(taken)}`);
+  if (short.length > MAX_HOSTS) texts.push(`${short.length - MAX_HOSTS} more hosts likewise`);
+  const [smallest] = fine.flatMap(({ gpus }) => gpus).toSorted((one, other) => one.free - other.free);
+  if (smallest === undefined) return `GPUs lack free memory: ${texts.join('; ')}`;
+  return `hosts differ in free GPU memory: ${[`${hostsText(fine)}: ${freeText(smallest)}`, ...texts].join('; ')}`;
 }
 
 function isTaken({ total, free }: GpuMemory): boolean {

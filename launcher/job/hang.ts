@@ -25,14 +25,14 @@ interface HangJudgeOptions {
 interface Inquiry {
   readonly answers: Map<string, HostRankPositions>;
   readonly asked: readonly string[];
-  readonly patience: NodeJS.Timeout;
+  readonly timeout: NodeJS.Timeout;
 }
 
 export class HangJudge {
   readonly #options: HangJudgeOptions;
   /** By communicator. */
   readonly #inquiries = new Map<string, Inquiry>();
-  readonly #told = new RecentMap<number>(REMEMBERED);
+  readonly #reported = new RecentMap<number>(REMEMBERED);
 
   constructor(options: HangJudgeOptions) {
     this.#options = options;
@@ -45,8 +45,8 @@ export class HangJudge {
     if (known !== undefined) return this.answered(host, where);
     if (this.#inquiries.size >= MAX_INQUIRIES) return undefined; // a job that hangs in so many is told of often enough
     const asked = this.#options.hosts();
-    const patience = setTimeout(() => this.#judge(name), ANSWER_MS);
-    this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, patience });
+    const timeout = setTimeout(() => this.#judge(name), ANSWER_MS);
+    this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, timeout: timeout });
     const payload = encodeJson({ communicator: where.communicator, epoch: where.epoch });
     for (const other of asked) {
       if (other !== host) this.#options.send(other, makeFrame(FrameKind.rankPositions, { payload }));
@@ -60,7 +60,7 @@ export class HangJudge {
   }
 
   close(): void {
-    for (const { patience } of this.#inquiries.values()) clearTimeout(patience);
+    for (const { timeout } of this.#inquiries.values()) clearTimeout(timeout);
     this.#inquiries.clear();
   }
 
@@ -72,11 +72,11 @@ export class HangJudge {
   #judge(name: string): void {
     const inquiry = this.#inquiries.get(name);
     if (inquiry === undefined) return;
-    clearTimeout(inquiry.patience);
+    clearTimeout(inquiry.timeout);
     this.#inquiries.delete(name);
     const hang = describeHang(inquiry.answers, inquiry.asked, (rank) => this.#options.hostOf(rank));
-    if (hang === null || (this.#told.get(name) ?? 0) >= hang.operation) return;
-    this.#told.set(name, hang.operation);
+    if (hang === null || (this.#reported.get(name) ?? 0) >= hang.operation) return;
+    this.#reported.set(name, hang.operation);
     this.#options.found(hang);
   }
 }

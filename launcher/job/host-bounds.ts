@@ -10,14 +10,14 @@ const REPORTS = { what: 'reports', atOnce: 2000, perSecond: 20 };
 export class HostBounds {
   readonly #heartbeats = new Allowance(HEARTBEATS);
   readonly #reports = new Allowance(REPORTS);
-  #hasSaidHello = false;
+  #hasHello = false;
   /** Questions that are still to be answered. */
   #suspensions = 0;
 
   /** @throws ProtocolError, like all that follow, where it is one too many */
   hello(): void {
-    if (this.#hasSaidHello) throw new ProtocolError('a second hello');
-    this.#hasSaidHello = true;
+    if (this.#hasHello) throw new ProtocolError('a second hello');
+    this.#hasHello = true;
   }
 
   heartbeat(): void {

@@ -6,7 +6,7 @@ import type { Failure } from '../model/failure.ts';
 import type { HostSlots, JobRequest, RankMap } from '../model/types.ts';
 
 /** So many failures of its ranks set a host aside. */
-const MOST_FAILURES = 2;
+const MAX_FAILURES = 2;
 
 /** Nothing of the job is on the host any more, or never was. */
 const GONE: ReadonlySet<Failure['type']> = new Set(['host-lost', 'host-unreachable', 'agent']);
@@ -62,7 +62,7 @@ export class HostPool {
   #count(host: string): readonly string[] {
     const count = (this.#failures.get(host) ?? 0) + 1;
     this.#failures.set(host, count);
-    return count >= MOST_FAILURES ? [host] : [];
+    return count >= MAX_FAILURES ? [host] : [];
   }
 
   #replace({ map, notices: told }: Replacement, host: string, isGone: boolean): Replacement {

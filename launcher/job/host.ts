@@ -43,7 +43,7 @@ export interface HostHandler {
   /** What it has measured decides a communicator's variants, or they are to be measured. */
   tuning(host: Host, use: TableUse): void;
   /** It is reached in another way than usual. */
-  way(host: Host, message: string): void;
+  remoteShell(host: Host, message: string): void;
   /** How far its connection is. */
   step(host: Host, step: string): void;
   /** Not all of its output is taken yet. */
@@ -124,7 +124,7 @@ export class Host {
     if (this.#state.name !== 'connecting') return;
     this.#connection = startAgent(this.slots, this.#order, {
       frame: (frame) => this.#receive(frame),
-      way: (message) => this.#handler.way(this, message),
+      remoteShell: (message) => this.#handler.remoteShell(this, message),
       step: (step) => {
         this.#isReached ||= step === AGENT_START;
         this.#handler.step(this, step);
@@ -180,11 +180,11 @@ export class Host {
       default:
         return this.#state satisfies never;
     }
-    const unheard = this.#state.name === 'connecting';
+    const isUnstarted = this.#state.name === 'connecting';
     this.#state = { name: 'ending', hello: this.hello };
     this.send(makeFrame(FrameKind.end));
     // An agent that has not spoken yet has started nothing; its stdin's end is all it needs to know.
-    if (unheard && !this.slots.local) this.#end(null);
+    if (isUnstarted && !this.slots.local) this.#end(null);
     else
       this.#endBounds = new EndBounds({
         isHeldUp: () => this.#handler.isHeldUp(this),

@@ -22,7 +22,7 @@ interface JobFailuresOptions {
   /** The primary failure is announced: the ranks are to end. */
   decided(): void;
   /** No judgement is due any more; the verdict may be open. */
-  looked(): void;
+  judged(): void;
 }
 
 export class JobFailures {
@@ -36,7 +36,7 @@ export class JobFailures {
     this.#verdict = new Verdict(options.clock, {
       awaits: () => this.#policy.awaits((rank) => options.ranks().isRankOver(rank)),
       decide: () => this.#decide(),
-      looked: () => options.looked(),
+      judged: () => options.judged(),
     });
   }
 

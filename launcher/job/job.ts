@@ -66,7 +66,7 @@ export class Job {
       state: () => this.#state,
       emit: (event) => this.emit(event),
       decided: () => this.#terminateRanks(),
-      looked: () => this.#checkOver(),
+      judged: () => this.#checkOver(),
     });
   }
 
@@ -115,9 +115,9 @@ export class Job {
       hang: (host, { type, where }) => this.#parts.hangs[type === 'stalled' ? 'stalled' : 'answered'](host.name, where),
       tuning: (host, use) => this.emit({ ...use, type: 'tuning', host: host.name }),
       step: (host, step) => this.emit({ type: 'host-step', host: host.name, step }),
-      way: (host, message) => this.emit({ type: 'host-way', host: host.name, message }),
+      remoteShell: (host, message) => this.emit({ type: 'host-remote-shell', host: host.name, message }),
       isHeldUp: (host) => this.#output.isHeldUp(host),
-      ofEnd: (host, report) => this.#ends.told(this.#ranks.ofItsOwn(host, report)),
+      ofEnd: (host, report) => this.#ends.report(this.#ranks.ofItsOwn(host, report)),
       xid: (host, xid) => this.#parts.xids.receive(host, xid, this.#state),
       gpuMemory: (host, gpus) => this.#parts.memory.receive(host.name, gpus),
       staging: (host, bytes) => this.emit({ type: 'host-staging', host: host.name, bytes }),
@@ -241,7 +241,7 @@ export class Job {
     switch (frame.kind) {
       case FrameKind.output:
         this.#ranks.expectStarted(host, frame);
-        this.#ends.heard(frame);
+        this.#ends.output(frame);
         return this.#output.take(host, frame);
       case FrameKind.spawned:
         return this.#spawned(host, frame);

@@ -9,7 +9,7 @@ export class LastWords {
   readonly #kept = new Map<number, Buffer>();
 
   /** A piece of a rank's stderr. */
-  heard(rank: number, bytes: Uint8Array): void {
+  add(rank: number, bytes: Uint8Array): void {
     const fresh = bytes.subarray(-KEPT_BYTES);
     const earlier = this.#kept.get(rank) ?? new Uint8Array(0);
     const kept = earlier.subarray(Math.max(0, earlier.length + fresh.length - KEPT_BYTES));

@@ -13,9 +13,9 @@ const MAX_KEY_BYTES = 256;
 /** Instead of a host: none is left that could tell. */
 const NOBODY = -1;
 /** Likewise: one has told. */
-const TOLD = -2;
+const ANSWERED = -2;
 
-interface Kind {
+interface HostType {
   /** null: not told yet, or of no use. */
   machine: HostMachine | null;
   isKnown: boolean;
@@ -35,8 +35,8 @@ interface MachinesOptions {
 
 export class Machines {
   readonly #options: MachinesOptions;
-  readonly #kinds = new Map<string, Kind>();
-  readonly #kindOf = new Map<number, Kind>();
+  readonly #types = new Map<string, HostType>();
+  readonly #typeOf = new Map<number, HostType>();
 
   constructor(options: MachinesOptions) {
     this.#options = options;
@@ -44,49 +44,49 @@ export class Machines {
 
   /** null: the host has not told what it is. */
   of(host: number): HostMachine | null {
-    return this.#kindOf.get(host)?.machine ?? null;
+    return this.#typeOf.get(host)?.machine ?? null;
   }
 
   /** False: the frame is not ours. @throws ProtocolError if it is malformed, or nobody asked for it */
   receive(host: number, { kind, payload }: Frame): boolean {
     if (kind === FrameKind.machineKey) {
-      if (this.#kindOf.has(host)) throw new ProtocolError('what it is, a second time');
+      if (this.#typeOf.has(host)) throw new ProtocolError('what it is, a second time');
       if (payload.length > MAX_KEY_BYTES) throw new ProtocolError(`a key of ${payload.length} bytes for what it is`);
       this.#announced(host, Buffer.from(payload).toString('latin1'));
     } else if (kind === FrameKind.machine) {
-      const asked = this.#kindOf.get(host);
+      const asked = this.#typeOf.get(host);
       if (asked?.asked !== host) throw new ProtocolError('its topology, which nobody asked for');
-      asked.asked = TOLD;
-      void this.#told(host, asked, decodeMachine(payload));
+      asked.asked = ANSWERED;
+      void this.#answered(host, asked, decodeMachine(payload));
     } else return false;
     return true;
   }
 
   hostLost(host: number): void {
-    for (const kind of this.#kinds.values()) {
+    for (const kind of this.#types.values()) {
       kind.waiting.delete(host);
       if (kind.asked === host && !kind.isKnown) this.#ask(kind);
     }
   }
 
   #announced(host: number, key: string): void {
-    const known = this.#kinds.get(key);
-    const kind: Kind = known ?? { machine: null, isKnown: false, asked: NOBODY, waiting: new Set() };
-    this.#kinds.set(key, kind);
-    this.#kindOf.set(host, kind);
+    const known = this.#types.get(key);
+    const kind: HostType = known ?? { machine: null, isKnown: false, asked: NOBODY, waiting: new Set() };
+    this.#types.set(key, kind);
+    this.#typeOf.set(host, kind);
     if (kind.isKnown) return this.#options.send(host, makeFrame(FrameKind.machineKnown));
     kind.waiting.add(host);
     if (kind.asked === NOBODY) this.#ask(kind);
     return undefined;
   }
 
-  #ask(kind: Kind): void {
+  #ask(kind: HostType): void {
     const [first] = kind.waiting;
     kind.asked = first ?? NOBODY;
     if (first !== undefined) this.#options.send(first, makeFrame(FrameKind.machineWanted));
   }
 
-  async #told(host: number, kind: Kind, machine: Machine): Promise<void> {
+  async #answered(host: number, kind: HostType, machine: Machine): Promise<void> {
     try {
       kind.machine = await this.#options.read(machine);
     } catch (error) {

@@ -12,7 +12,7 @@ export interface HostPreflight {
 /** Less is a matter of how long a message takes. */
 const CLOCK_MS = 2000;
 /** Hosts named one by one. */
-const MOST_NAMES = 4;
+const MAX_NAMES = 4;
 
 /** A sentence for each difference: "hosts differ in open files: 14 hosts: 1048576; node7: 1024". */
 export function differences(hosts: readonly HostPreflight[]): string[] {
@@ -39,7 +39,7 @@ function describe(values: ReadonlyMap<string, readonly HostPreflight[]>): string
 /** A few by name, many by their number. */
 export function hostsText(hosts: readonly Pick<HostPreflight, 'name'>[]): string {
   const names = foldNames(hosts.map(({ name }) => name));
-  return names.length > MOST_NAMES ? `${hosts.length} hosts` : names.join(', ');
+  return names.length > MAX_NAMES ? `${hosts.length} hosts` : names.join(', ');
 }
 
 function clocks(hosts: readonly HostPreflight[]): string[] {

@@ -13,12 +13,12 @@ export class RankEnds {
   readonly #gpus = new Map<number, HostGpu>();
 
   /** A piece of a rank's output; all of it comes before its end. */
-  heard({ subject: rank, flags, payload }: Frame): void {
-    if ((flags & OUTPUT_STDERR) !== 0) this.#words.heard(rank, payload);
+  output({ subject: rank, flags, payload }: Frame): void {
+    if ((flags & OUTPUT_STDERR) !== 0) this.#words.add(rank, payload);
   }
 
   /** What its host knows of the end of a rank; the end itself follows. */
-  told(report: Extract<AgentReport, { rank: number }>): void {
+  report(report: Extract<AgentReport, { rank: number }>): void {
     if (report.type === 'out-of-memory') this.#outOfMemory.add(report.rank);
     else this.#gpus.set(report.rank, report.gpu);
   }

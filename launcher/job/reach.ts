@@ -5,7 +5,7 @@
 import { limitOf, type ReachAnswer, type ReachQuestion, type ReachTarget } from '../../control/messages/reach.ts';
 
 /** Beside the time that its tries may take. A host that answers no sooner is not waited for. */
-const PATIENCE_MS = 700;
+const GRACE_MS = 700;
 
 export interface ReachHost {
   readonly name: string;
@@ -117,7 +117,7 @@ function bestOf(addresses: readonly string[], tried: readonly Tried[]): { addres
 async function inTime<T>(answer: Promise<T | null> | null, limitMs: number): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), limitMs + PATIENCE_MS);
+    timer = setTimeout(() => resolve(null), limitMs + GRACE_MS);
   });
   try {
     return await Promise.race([answer, late]);

@@ -6,13 +6,13 @@ import type { JobRequest } from '../model/types.ts';
 const MENDED: ReadonlySet<Failure['type']> = new Set(['rank-exit', 'rank-signal', 'rank-missing', 'host-lost', 'hang']);
 
 export class Restarts {
-  readonly #most: number;
+  readonly #maxRestarts: number;
   #done = 0;
   #isOver = false;
   #reason: Failure | null = null;
 
   constructor({ maxRestarts }: Pick<JobRequest, 'maxRestarts'>) {
-    this.#most = maxRestarts;
+    this.#maxRestarts = maxRestarts;
   }
 
   /** The attempts before the one under way. */
@@ -22,7 +22,7 @@ export class Restarts {
 
   /** The attempts that may follow the one under way. */
   get left(): number {
-    return this.#isOver ? 0 : this.#most - this.#done;
+    return this.#isOver ? 0 : this.#maxRestarts - this.#done;
   }
 
   /** The user wants the job to end, or its time has run out: the failure that says so. */
@@ -33,7 +33,7 @@ export class Restarts {
 
   /** What the job ended for where `failure` would have been mended; null: `failure` itself. */
   insteadOf(failure: Failure): Failure | null {
-    return MENDED.has(failure.type) && this.#done < this.#most ? this.#reason : null;
+    return MENDED.has(failure.type) && this.#done < this.#maxRestarts ? this.#reason : null;
   }
 
   /** True: the job is started again, and this counts it. `replaced`: it goes without the host that failed. */

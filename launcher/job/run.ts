@@ -4,7 +4,7 @@ import { randomBytes } from '../../control/random-bytes.ts';
 import { mapRanks } from '../mapping/map-ranks.ts';
 import { allocateJob } from '../mapping/program-hosts.ts';
 import type { StartAgent } from '../remote/shell/connection.ts';
-import { KeptAgents } from '../remote/kept.ts';
+import { KeptAgents } from '../remote/kept-agents.ts';
 import { blockSigusr1 } from '../local/host.ts';
 import { agentStarter } from '../remote/start.ts';
 import { Attempts } from './attempts.ts';

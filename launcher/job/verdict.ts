@@ -11,16 +11,16 @@ import type { Awaited } from './failure-policy.ts';
 import { HEARTBEAT_MS, LEASE_MS } from './order.ts';
 
 /** From the first failure on: by then every silent host has been found out. */
-const PATIENCE_MS = LEASE_MS + 2 * HEARTBEAT_MS;
+const TIMEOUT_MS = LEASE_MS + 2 * HEARTBEAT_MS;
 
 /** For each at most; a rank that is to blame and has not ended may well live on. */
-const LONGEST_MS: Readonly<Record<Awaited, number>> = { news: PATIENCE_MS, end: 300 };
+const LONGEST_MS: Readonly<Record<Awaited, number>> = { news: TIMEOUT_MS, end: 300 };
 
 interface Waiting {
   readonly for: Awaited;
   /** By the clock: when the verdict was first open. */
   readonly since: number;
-  readonly patience: Countdown;
+  readonly timeout: Countdown;
 }
 
 type State =
@@ -35,7 +35,7 @@ interface VerdictHandler {
   /** The policy is to decide now. */
   decide(): void;
   /** Nothing is due any more; the verdict may be open. */
-  looked(): void;
+  judged(): void;
 }
 
 export class Verdict {
@@ -60,7 +60,7 @@ export class Verdict {
   judge(): void {
     if (this.#state.name === 'due') return;
     this.#state = { name: 'due', waiting: this.#state.name === 'open' ? this.#state.waiting : null };
-    setImmediate(() => this.#look());
+    setImmediate(() => this.#askPolicy());
   }
 
   /** There is what may decide an open verdict. */
@@ -71,29 +71,29 @@ export class Verdict {
   /** Waits for no news any more. */
   end(): void {
     if (this.#state.name === 'quiet') return;
-    this.#state.waiting?.patience.cancel();
+    this.#state.waiting?.timeout.cancel();
     this.#state = this.#state.name === 'due' ? { name: 'due', waiting: null } : { name: 'quiet' };
   }
 
-  #look(): void {
+  #askPolicy(): void {
     const waiting = this.#state.name === 'due' ? this.#state.waiting : null;
     const awaited = this.#handler.awaits();
     if (awaited !== null) {
       this.#state = { name: 'open', waiting: waiting?.for === awaited ? waiting : this.#wait(awaited, waiting) };
     } else {
-      waiting?.patience.cancel();
+      waiting?.timeout.cancel();
       this.#state = { name: 'quiet' };
       this.#handler.decide();
     }
-    this.#handler.looked();
+    this.#handler.judged();
   }
 
   /** `before`: what was waited for until now. */
   #wait(awaited: Awaited, before: Waiting | null): Waiting {
-    before?.patience.cancel();
+    before?.timeout.cancel();
     const now = this.#clock.now();
     const since = before?.since ?? now;
-    const longest = Math.min(LONGEST_MS[awaited], since + PATIENCE_MS - now);
-    return { for: awaited, since, patience: this.#clock.after(longest, () => this.#handler.decide()) };
+    const longest = Math.min(LONGEST_MS[awaited], since + TIMEOUT_MS - now);
+    return { for: awaited, since, timeout: this.#clock.after(longest, () => this.#handler.decide()) };
   }
 }

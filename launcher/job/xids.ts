@@ -6,9 +6,9 @@ import type { Host } from './host.ts';
 import type { JobState } from './job-parts.ts';
 
 /** Named with a failure; a GPU that is broken may have said more. */
-const MOST_NAMED = 4;
+const MAX_NAMED = 4;
 /** Of all hosts; what is older is forgotten. */
-const MOST_KEPT = 10_000;
+const MAX_KEPT = 10_000;
 /** Hosts' clocks differ, and the kernel's log lags a little. */
 const SLACK_MS = 500;
 
@@ -35,7 +35,7 @@ export class Xids {
     if (isOurs || job.name === 'teardown' || job.name === 'over') return;
     const xid = { host: host.name, code, gpu, address, ranks, pid, message };
     this.#all.push({ xid, at });
-    if (this.#all.length > MOST_KEPT) this.#all.shift();
+    if (this.#all.length > MAX_KEPT) this.#all.shift();
     this.#options.report(xid, at);
   }
 
@@ -60,7 +60,7 @@ export class Xids {
     const before = this.#all.filter(({ at }) => at <= time + SLACK_MS);
     const own = before.filter(({ xid }) => rank !== null && xid.ranks.includes(rank));
     const others = before.filter((one) => !own.includes(one)).toReversed();
-    const chosen = [...own, ...others].slice(0, MOST_NAMED);
+    const chosen = [...own, ...others].slice(0, MAX_NAMED);
     if (chosen.length === 0) return {};
     const seconds = (at: number): number => Math.max(0, Math.round((time - at) / 100) / 10);
     return { xids: chosen.map(({ xid, at }) => ({ ...xid, secondsBefore: seconds(at) })) };

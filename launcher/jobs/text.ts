@@ -5,7 +5,7 @@ import { counted, ranksText } from '../text/counted.ts';
 import type { RunningJob } from './find.ts';
 
 /** Hosts of a job that are listed one by one. */
-const MOST_HOSTS = 16;
+const MAX_HOSTS = 16;
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -20,10 +20,10 @@ function jobText({ jobId, pid, startedAt, programs, hosts }: RunningJob, now: nu
   const size = `${counted(ranks, 'rank')} on ${counted(hosts.length, 'host')}`;
   const head = `job ${printableLine(jobId)}: ${size}, for ${durationText((now - startedAt) / 1000)}, process ${pid}`;
   const commands = programs.map((argv) => `  ${printableLine(argv.join(' '))}`);
-  const shown = hosts.slice(0, MOST_HOSTS).map(({ name, ranks: own }) => ({ name: printableLine(name), ranks: own }));
+  const shown = hosts.slice(0, MAX_HOSTS).map(({ name, ranks: own }) => ({ name: printableLine(name), ranks: own }));
   const width = Math.max(...shown.map(({ name }) => name.length));
   const rows = shown.map((host) => `  ${host.name.padEnd(width)}   ${ranksText(host.ranks)}`);
-  const rest = hosts.slice(MOST_HOSTS).map(({ name }) => name);
+  const rest = hosts.slice(MAX_HOSTS).map(({ name }) => name);
   const more = rest.length === 0 ? [] : [`  and ${rest.length} more: ${printableLine(foldNames(rest).join(','))}`];
   return `${[head, ...commands, ...rows, ...more].join('\n')}\n`;
 }

@@ -22,7 +22,7 @@ export type JobEvent =
   | (Base & { type: 'phase'; phase: Phase })
   | (Base & { type: 'host-connecting'; host: string })
   /** The host is reached in another way than usual, and why. */
-  | (Base & { type: 'host-way'; host: string; message: string })
+  | (Base & { type: 'host-remote-shell'; host: string; message: string })
   /** What the connection to it is about to do; `step` is a few words for people. */
   | (Base & { type: 'host-step'; host: string; step: string })
   /** It lacks ncclrun and gets a copy of so many bytes. */

@@ -1,6 +1,6 @@
 /** Our own ssh where it will do, the system's where the user's configuration asks for more. */
 import type { HostSlots } from '../model/types.ts';
-import type { Making } from './shell/connection.ts';
+import type { ConnectionProgress } from './shell/connection.ts';
 import type { OpenSsh } from './openssh.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess } from './shell/shell.ts';
 import { isTransientSsh } from './ssh-error.ts';
@@ -18,14 +18,14 @@ export class AutoShell implements BranchingShell {
     this.#configuration = configuration;
   }
 
-  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
     const route = await this.#ssh2.route(host);
     const { obstacle } = route;
     // Without the program ssh there is nothing to turn to.
     const { settings, error } = await this.#configuration.general;
     const installed = settings.size > 0 || error !== null;
     if (obstacle === null || !installed) return this.#ssh2.go(route, command, making);
-    making.way(`the system's ssh is used, since ${obstacle.what}`);
+    making.remoteShell(`the system's ssh is used, since ${obstacle.what}`);
     return this.#openSsh.start(host, command);
   }
 

@@ -7,12 +7,12 @@ import type { HostSlots, JobRequest } from '../model/types.ts';
 import type { AgentConnection, ConnectionHandler, StartAgent } from './shell/connection.ts';
 import { Limiter } from './shell/limiter.ts';
 import type { BranchingShell, RemoteShell } from './shell/shell.ts';
-import { sayLast } from './shell/say-last.ts';
+import { lastLine } from './shell/last-line.ts';
 import { StartAttempt } from './start-attempt.ts';
 import type { AttemptEnd, StartAttemptOptions } from './start-attempt.ts';
 import { explainStart } from './start-failure.ts';
 import { type Identity, installedIdentity } from './staging/identity.ts';
-import { BY_SLURM, openWay } from './ways.ts';
+import { BY_SLURM, openRemoteShell } from './remote-shells.ts';
 
 /** Connections being made at once; more only make each other slower. */
 const MAX_CONNECTING = 32;
@@ -24,7 +24,7 @@ const connecting = new Limiter(MAX_CONNECTING);
 /** How agents are reached. */
 export type Reach = Pick<JobRequest, 'rsh' | 'stage' | 'radix'>;
 
-/** The way learns what it has to know while the job is still being prepared. */
+/** The remote shell reads its configuration while the job is still being prepared. */
 export async function remoteAgentStarter(
   { rsh, stage, radix }: Reach,
   hosts: readonly HostSlots[],
@@ -32,8 +32,8 @@ export async function remoteAgentStarter(
 ): Promise<StartAgent> {
   const bySlurm = rsh === 'auto' && [...hosts, ...spares].every(({ manager }) => manager === 'slurm');
   const copied = stage ? installedIdentity() : null;
-  const way = await openWay(bySlurm ? BY_SLURM : rsh, hosts, copied);
-  const shell = radix > 0 && hosts.length > radix ? await asTree(way, hosts, radix) : way;
+  const direct = await openRemoteShell(bySlurm ? BY_SLURM : rsh, hosts, copied);
+  const shell = radix > 0 && hosts.length > radix ? await treeOf(direct, hosts, radix) : direct;
   return agentStarterOver(shell, bySlurm ? null : copied);
 }
 
@@ -42,15 +42,15 @@ export function agentStarterOver(shell: RemoteShell, identity: Identity | null):
   return (host, order, handler) => new RemoteAgent({ shell, identity, host, order, handler });
 }
 
-/** Agents start others, where other hosts can be told how. */
-async function asTree(way: RemoteShell, hosts: readonly HostSlots[], radix: number): Promise<RemoteShell> {
-  if (!canBranch(way)) return way;
+/** Agents start other agents where the shell is a program that every host has. */
+async function treeOf(shell: RemoteShell, hosts: readonly HostSlots[], radix: number): Promise<RemoteShell> {
+  if (!canBranch(shell)) return shell;
   const { TreeShell } = await import('./tree/tree-shell.ts');
-  return new TreeShell(way, hosts, radix);
+  return new TreeShell(shell, hosts, radix);
 }
 
-function canBranch(way: RemoteShell): way is BranchingShell {
-  return 'branchWords' in way;
+function canBranch(shell: RemoteShell): shell is BranchingShell {
+  return 'branchWords' in shell;
 }
 
 interface RemoteAgentOptions {
@@ -96,7 +96,7 @@ class RemoteAgent implements AgentConnection {
       if (release === null) return this.#handler.closed({ problem: null, failure: null });
       this.#attempt = new StartAttempt(this.#options, number, anew, release);
       const end = await this.#attempt.run().finally(release);
-      const problem = end.problem ?? sayLast(end.exit.remarks);
+      const problem = end.problem ?? lastLine(end.exit.remarks);
       if (this.#isClosing || end.spoke) return this.#handler.closed({ problem, failure: null });
       if (!anew && hasBadCache(end)) {
         anew = true;

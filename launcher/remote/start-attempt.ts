@@ -19,9 +19,9 @@ import { ConnectionError } from './shell/connection-error.ts';
 import { AGENT_START } from './shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from './shell/shell.ts';
 import type { Identity } from './staging/identity.ts';
-import { StagingWord } from './staging/protocol.ts';
+import { StagingMessage } from './staging/protocol.ts';
 import { installedCommand, remoteCommand } from './staging/remote-script.ts';
-import { StagingTalk } from './staging/talk.ts';
+import { StagingSession } from './staging/session.ts';
 import { withoutScript } from './without-script.ts';
 
 /** From the shell's start to the host's first word, which a login may delay. */
@@ -54,7 +54,7 @@ export interface AttemptEnd {
   /** How far the start was, for people. */
   readonly step: string;
   readonly exit: RemoteExit;
-  readonly staging: StagingTalk | null;
+  readonly staging: StagingSession | null;
 }
 
 export class StartAttempt {
@@ -63,7 +63,7 @@ export class StartAttempt {
   readonly #onSpoke: () => void;
   #remote: RemoteProcess | null = null;
   #watch: StartWatch | null = null;
-  #staging: StagingTalk | null = null;
+  #staging: StagingSession | null = null;
   /** From the agent's first frame to the end of its link; null where another agent keeps it. */
   #lease: Lease | null = null;
   /** Until an agent speaks, a host that lacks ncclrun would take what came after the order for a part of ncclrun. */
@@ -90,7 +90,7 @@ export class StartAttempt {
     let remote: RemoteProcess;
     try {
       remote = await shell.start(host, this.#command, {
-        way: (message) => handler.way(message),
+        remoteShell: (message) => handler.remoteShell(message),
         step: (step) => {
           this.#report(step);
           if (step === AGENT_START) this.#watch?.login();
@@ -142,9 +142,9 @@ export class StartAttempt {
   /** True: the frame comes from the host's script or watchdog, not from an agent. */
   #isOfStart(frame: Frame): boolean {
     if (frame.kind === FrameKind.staging) {
-      this.#watch?.received(frame.flags !== StagingWord.alive);
+      this.#watch?.received(frame.flags !== StagingMessage.alive);
       this.#hasBegun = true;
-      this.#isHung ||= frame.flags === StagingWord.hung;
+      this.#isHung ||= frame.flags === StagingMessage.hung;
       if (isSignOfLife(frame)) return true;
     }
     if (this.#staging?.takes(frame) !== true) return false;
@@ -185,10 +185,10 @@ export class StartAttempt {
     });
   }
 
-  #stagingOver(remote: RemoteProcess): StagingTalk | null {
+  #stagingOver(remote: RemoteProcess): StagingSession | null {
     const { identity, host, order, handler } = this.#options;
     if (identity === null) return null;
-    return new StagingTalk({
+    return new StagingSession({
       identity,
       host: host.name,
       link: remote.link,
@@ -240,12 +240,12 @@ function commandFor({ identity, order }: StartAttemptOptions, anew: boolean): st
 
 /** Nothing keeps the agent from starting any more. */
 function isReady({ flags }: Frame): boolean {
-  return flags === StagingWord.cached || flags === StagingWord.staged;
+  return flags === StagingMessage.cached || flags === StagingMessage.staged;
 }
 
 /** Of a host that is at work, or its watchdog: nothing to answer. */
 function isSignOfLife({ flags }: Frame): boolean {
-  return flags === StagingWord.alive || flags === StagingWord.hung;
+  return flags === StagingMessage.alive || flags === StagingMessage.hung;
 }
 
 function failedExit(error: unknown): RemoteExit {

@@ -3,7 +3,7 @@ import { describeStall, type StartStall } from '../../control/link/start-watch.t
 import { agentPath } from '../local/host.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../model/failure.ts';
 import type { HostSlots } from '../model/types.ts';
-import { sayLast } from './shell/say-last.ts';
+import { lastLine } from './shell/last-line.ts';
 import type { RemoteExit, RemoteShell } from './shell/shell.ts';
 import { explainSsh } from './ssh-error.ts';
 import type { AttemptEnd } from './start-attempt.ts';
@@ -43,7 +43,7 @@ export async function explainStart(
   if (exit.status === UNTRUSTED) {
     return {
       ...base,
-      message: `ncclrun on ${host} may be another user's: ${sayLast(exit.remarks) ?? agentPath}`,
+      message: `ncclrun on ${host} may be another user's: ${lastLine(exit.remarks) ?? agentPath}`,
       remedy:
         'let it belong to you or root, writable by nobody else (chown, chmod go-w), or let ncclrun be copied there (--stage auto)',
     };
@@ -75,7 +75,7 @@ function endedFailure(host: string, { status, remarks }: RemoteExit): AgentFailu
     type: 'agent',
     host,
     phase: 'hello',
-    message: `the agent on ${host} did not come up: ${sayLast(remarks) ?? how}`,
+    message: `the agent on ${host} did not come up: ${lastLine(remarks) ?? how}`,
     remedy: `look at what ${host} is busy with: its load, its file systems (df), its limits (ulimit -a)`,
   };
 }

@@ -1,4 +1,4 @@
-/** Which way leads to a host's agent. The ways to remote hosts are loaded only where there are any. */
+/** Starts each host's agent, here or through a remote shell. Remote shells are loaded only where there are remote hosts. */
 import type { HostSlots } from '../model/types.ts';
 import type { StartAgent } from './shell/connection.ts';
 import type { Reach } from './remote-agent.ts';

@@ -11,7 +11,7 @@ const SHORT_RUN = 4;
 /** `said` with … in the place of what is the script's, and without the lines that are nothing else. */
 export function withoutScript(said: string, script: string): string {
   if (said === '') return said;
-  const ours = letters(script).text;
+  const ours = lettersOf(script).text;
   const runs = new Set(Array.from({ length: Math.max(0, ours.length - RUN + 1) }, (_, at) => ours.slice(at, at + RUN)));
   let repeated = false;
   const lines = said.split('\n').map((line) => {
@@ -22,7 +22,7 @@ export function withoutScript(said: string, script: string): string {
   if (!repeated) return said;
   const isOurs = (text: string) => text.length >= SHORT_RUN && ours.includes(text);
   const kept = lines.filter((line) => {
-    const { text } = letters(line);
+    const { text } = lettersOf(line);
     return line.includes('…') ? text !== '' : !isOurs(text);
   });
   return kept.join('\n');
@@ -30,7 +30,7 @@ export function withoutScript(said: string, script: string): string {
 
 /** From the first run to the last, with the quotes around them. */
 function cut(line: string, runs: ReadonlySet<string>): string {
-  const { text, at } = letters(line);
+  const { text, at } = lettersOf(line);
   const starts = Array.from({ length: Math.max(0, text.length - RUN + 1) }, (_, start) => start).filter((start) =>
     runs.has(text.slice(start, start + RUN)),
   );
@@ -42,7 +42,7 @@ function cut(line: string, runs: ReadonlySet<string>): string {
 }
 
 /** The letters and digits of a text, and where in it each stands. */
-function letters(text: string): { readonly text: string; readonly at: readonly number[] } {
+function lettersOf(text: string): { readonly text: string; readonly at: readonly number[] } {
   const found = [...text.matchAll(/[A-Za-z0-9]/g)];
   return { text: found.map(([letter]) => letter).join(''), at: found.map(({ index }) => index) };
 }

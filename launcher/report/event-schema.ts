@@ -37,8 +37,8 @@ export const eventSchema: { readonly [Type in JobEvent['type']]: SchemaOf<Extrac
   },
   phase: { when: 'a phase begins', fields: { phase: 'phase' } },
   'host-connecting': { when: 'a host is to be reached', fields: { host: 'text' } },
-  'host-way': {
-    when: 'it is reached in another way than asked for, and why',
+  'host-remote-shell': {
+    when: 'it is reached by another remote shell than asked for, and why',
     fields: { host: 'text', message: 'text' },
   },
   'host-step': { when: 'how far the connection to it is, for people', fields: { host: 'text', step: 'text' } },

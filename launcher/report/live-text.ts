@@ -65,7 +65,7 @@ export class LiveText {
       case 'restart':
         this.#again();
         return;
-      case 'host-way':
+      case 'host-remote-shell':
       case 'binding':
       case 'hang':
       case 'shrink':

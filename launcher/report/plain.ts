@@ -125,7 +125,7 @@ export class PlainReporter implements Reporter {
         return;
       case 'phase':
       case 'host-connecting':
-      case 'host-way':
+      case 'host-remote-shell':
       case 'host-step':
       case 'host-up':
       case 'host-ended':

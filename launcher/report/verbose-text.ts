@@ -22,7 +22,7 @@ export function verboseText(event: JobEvent): string | null {
       return `${event.host}: gets a copy of ncclrun, ${megabytes(event.bytes)}`;
     case 'host-step':
       return `${event.host}: ${event.step}`;
-    case 'host-way':
+    case 'host-remote-shell':
       return `${event.host}: ${event.message}`;
     case 'host-up':
       return `${event.host}: up, ${counted(event.cores, 'core')}, ${counted(event.gpus, 'GPU')}, agent pid ${event.pid}`;

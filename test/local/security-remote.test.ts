@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeFrame, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
-import { StagingWord } from '../../launcher/remote/staging/protocol.ts';
+import { StagingMessage } from '../../launcher/remote/staging/protocol.ts';
 import { type Attack, framesOf, frameKinds, noFrames } from '../rig/attack/bytes.ts';
 import { Command } from '../rig/command.ts';
 import { sample } from '../rig/whole.ts';
 
 const LAUNCH_FAILED = 125;
 /** As the host says it, whatever it stands for: `wanted` alone makes the launcher pack an archive. */
-const words = [...Object.entries(StagingWord), ['unknown', 255] as const].filter(
-  ([, word]) => word !== StagingWord.wanted,
+const words = [...Object.entries(StagingMessage), ['unknown', 255] as const].filter(
+  ([, word]) => word !== StagingMessage.wanted,
 );
 
 let directory = '';

@@ -9,7 +9,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { encodeFrame, FrameDecoder, makeFrame } from '../../control/messages/codec.ts';
 import { type Frame, FrameKind } from '../../control/messages/frame.ts';
-import { ArchiveForm, StagingWord, UnpackerStatus } from '../../launcher/remote/staging/protocol.ts';
+import { ArchiveCompression, StagingMessage, UnpackerStatus } from '../../launcher/remote/staging/protocol.ts';
 import { type TarEntry, tarPieces } from '../../launcher/remote/staging/tar.ts';
 
 const UNPACKER = join(import.meta.dirname, '../../build/ncclrun-unpack');
@@ -60,7 +60,7 @@ describe('the unpacker', () => {
     const send = (payload: Buffer) => child.stdin.write(encodeFrame(makeFrame(FrameKind.staging, { payload })));
     const decoder = new FrameDecoder((frame) => {
       said.push(frame);
-      if (frame.flags === StagingWord.wanted) return send(Buffer.from(`${pieces.length} 0 0 ${hash}\n`));
+      if (frame.flags === StagingMessage.wanted) return send(Buffer.from(`${pieces.length} 0 0 ${hash}\n`));
       const piece = given === cutBefore ? undefined : pieces[given];
       given += 1;
       return piece === undefined ? child.stdin.end() : send(piece);
@@ -75,8 +75,8 @@ describe('the unpacker', () => {
   it('the unpacker creates the packed files with their modes', async () => {
     const { status, stderr, said, pieces } = await unpack({ archive: pack(tar) });
     expect({ status, stderr }).toEqual({ status: UnpackerStatus.unpacked, stderr: '' });
-    expect(said[0]).toMatchObject({ flags: StagingWord.wanted, subject: ArchiveForm.zstd });
-    expect(said.filter(({ flags }) => flags === StagingWord.next)).toHaveLength(pieces);
+    expect(said[0]).toMatchObject({ flags: StagingMessage.wanted, subject: ArchiveCompression.zstd });
+    expect(said.filter(({ flags }) => flags === StagingMessage.next)).toHaveLength(pieces);
     for (const { path, mode, content } of files) {
       expect(Buffer.compare(await readFile(join(directory, path)), content)).toBe(0);
       expect((await stat(join(directory, path))).mode & 0o777).toBe(mode);

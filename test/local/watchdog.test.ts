@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
-import { StagingWord } from '../../launcher/remote/staging/protocol.ts';
+import { StagingMessage } from '../../launcher/remote/staging/protocol.ts';
 import { alive, withEnvironment } from '../rig/processes.ts';
 import { until } from '../rig/until.ts';
 
@@ -52,8 +52,8 @@ describe('the watchdog', () => {
       const { signal, stderr } = await ended;
       expect(signal).toBe('SIGVTALRM');
       expect(stderr).toMatch(new RegExp(`process ${child.pid} was stopped for 5 s .*and was ended`));
-      expect(words.at(-1)).toBe(StagingWord.hung);
-      expect(words.filter((word) => word === StagingWord.alive).length).toBeGreaterThan(2);
+      expect(words.at(-1)).toBe(StagingMessage.hung);
+      expect(words.filter((word) => word === StagingMessage.alive).length).toBeGreaterThan(2);
     },
     PATIENCE_MS,
   );
@@ -98,7 +98,7 @@ describe('the watchdog', () => {
       const { child, words, ended } = start('fs.readSync(3, Buffer.alloc(1)); setTimeout(() => {}, 1e6)');
       const { signal, stderr } = await ended;
       expect(signal).toBe('SIGVTALRM');
-      expect(words).not.toContain(StagingWord.hung);
+      expect(words).not.toContain(StagingMessage.hung);
       expect(stderr).toContain(`process ${child.pid}`);
     },
     PATIENCE_MS,

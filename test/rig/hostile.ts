@@ -89,7 +89,7 @@ const events: { readonly [Type in JobEvent['type']]: Extract<JobEvent, { type: T
   },
   phase: { time, type: 'phase', phase: 'run' },
   'host-connecting': { time, type: 'host-connecting', host: HOSTILE },
-  'host-way': { time, type: 'host-way', host: HOSTILE, message: HOSTILE },
+  'host-remote-shell': { time, type: 'host-remote-shell', host: HOSTILE, message: HOSTILE },
   'host-step': { time, type: 'host-step', host: HOSTILE, step: HOSTILE },
   'host-staging': { time, type: 'host-staging', host: HOSTILE, bytes: 3e6 },
   'host-up': { time, type: 'host-up', host: HOSTILE, cores: 4, gpus: 1, pid: 9 },

@@ -91,7 +91,7 @@ export class PlayedTree {
           },
           closed: ({ problem }) => (played.closed = problem),
           staging: () => undefined,
-          way: () => undefined,
+          remoteShell: () => undefined,
           step: () => undefined,
         },
       );

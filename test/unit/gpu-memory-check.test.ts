@@ -75,7 +75,7 @@ describe('the wait for memory of ended ranks', () => {
       before: Promise.resolve(before),
       now: () => Promise.resolve(answers[Math.min(asked++, answers.length - 1)] ?? []),
       isWanted: () => asked < 3,
-      tell: (message) => told.push(message),
+      report: (message) => told.push(message),
       limitMs,
     });
     return [asked, told];
@@ -106,7 +106,7 @@ describe('the wait for memory of ended ranks', () => {
       now: () =>
         answers.length > 0 ? Promise.resolve(answers[asked++ % answers.length] ?? []) : new Promise(() => {}),
       isWanted: () => true,
-      tell: (message) => told.push(message),
+      report: (message) => told.push(message),
       limitMs: 10,
     });
     expect(told).toEqual([`the ranks start although ${what}, 0.01 s after those before had ended`]);

@@ -29,7 +29,7 @@ describe('the live line', () => {
   test('the live line keeps its hosts after a change of the remote shell, and resets at a restart', () => {
     const text = new LiveText();
     for (const event of [started, ...names.map(connecting), up('node1')]) text.event(event);
-    text.event({ time: 2000, type: 'host-way', host: 'node2', message: 'by the system’s ssh' });
+    text.event({ time: 2000, type: 'host-remote-shell', host: 'node2', message: 'by the system’s ssh' });
     expect(text.line(20, 13_000)).toMatch(/^1\/4 hosts up/);
     for (const event of [phase('spawn'), began(0)]) text.event(event);
     text.event({ time: 2000, type: 'binding', rank: 0, host: 'node1', bound: false, cpus: [0], numa: null, gpu: null });

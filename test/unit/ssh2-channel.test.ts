@@ -75,7 +75,7 @@ test.skipIf(findProgram('ssh') === null)(
     );
     const way = new Ssh2(new SshConfiguration(['ssh', '-F', config]));
     const { link, exit } = await way.start(hostNamed('127.0.0.1'), 'anything', {
-      way: nothing,
+      remoteShell: nothing,
       step: nothing,
       staging: nothing,
     });

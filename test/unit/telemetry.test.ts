@@ -9,7 +9,7 @@ import {
   SLOTS,
   TELEMETRY_BYTES,
 } from '../../worker/agent/telemetry.ts';
-import { isInOperation, waitsInVain } from '../../worker/agent/vain-wait.ts';
+import { isInOperation, isStalled } from '../../worker/agent/stall.ts';
 import { newKey } from '../rig/rendezvous.ts';
 
 const key = newKey();
@@ -78,11 +78,11 @@ test('lostPeer finds a lost connection after the process left the communicator',
 
 test('waitsInVain requires an operation without progress in this communicator', () => {
   const now = process.hrtime.bigint();
-  expect(waitsInVain([page(4, 7, 6, now - 10n ** 9n)], key)).toBe(true);
-  expect(waitsInVain([page(4, 7, 6, now)], key)).toBe(false);
-  expect(waitsInVain([page(1, 7, 7, now - 10n ** 9n)], key)).toBe(false);
-  expect(waitsInVain([page(5, 7, 6, now - 10n ** 9n)], key)).toBe(false);
-  expect(waitsInVain([page(4, 7, 6, now - 10n ** 9n)], newKey())).toBe(false);
+  expect(isStalled([page(4, 7, 6, now - 10n ** 9n)], key)).toBe(true);
+  expect(isStalled([page(4, 7, 6, now)], key)).toBe(false);
+  expect(isStalled([page(1, 7, 7, now - 10n ** 9n)], key)).toBe(false);
+  expect(isStalled([page(5, 7, 6, now - 10n ** 9n)], key)).toBe(false);
+  expect(isStalled([page(4, 7, 6, now - 10n ** 9n)], newKey())).toBe(false);
   expect(isInOperation([page(3, 7, 6, now)], key)).toBe(true);
   expect(isInOperation([page(1, 7, 7, now)], key)).toBe(false);
 });

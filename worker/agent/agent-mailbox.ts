@@ -16,7 +16,7 @@ import type { Engine, EngineChannel } from './engine.ts';
 
 const NOTHING = new Uint8Array(0);
 
-interface LettersOptions {
+interface AgentMailboxOptions {
   readonly channel: EngineChannel;
   /** All messages go by the launcher: it alone sees both ends, whichever comes first. */
   readonly acrossHosts: boolean;
@@ -29,33 +29,33 @@ interface Fetcher {
 }
 
 export class AgentMailbox {
-  readonly #options: LettersOptions;
+  readonly #options: AgentMailboxOptions;
   readonly #mailbox = new Mailbox<Fetcher>();
 
-  constructor(options: LettersOptions) {
+  constructor(options: AgentMailboxOptions) {
     this.#options = options;
   }
 
   post(engine: Engine, request: number, payload: Uint8Array): void {
-    const { bytes, ...letter } = decodePost(payload);
-    if (this.#options.acrossHosts) this.#sendUp(letter, bytes, 0);
-    else if (!this.#deliver(letter, bytes)) return this.#refuse(engine, request, letter);
+    const { bytes, ...message } = decodePost(payload);
+    if (this.#options.acrossHosts) this.#sendUp(message, bytes, 0);
+    else if (!this.#deliver(message, bytes)) return this.#refuse(engine, request, message);
     return this.#options.channel.send(engine.connection, FrameKind.delivery, request, encodeDelivery(NOTHING));
   }
 
   fetch(engine: Engine, request: number, payload: Uint8Array): void {
-    const letter = decodeFetch(payload);
-    const bytes = this.#mailbox.fetch(letter, { engine, request });
-    if (bytes === 'full') return this.#refuse(engine, request, letter);
+    const message = decodeFetch(payload);
+    const bytes = this.#mailbox.fetch(message, { engine, request });
+    if (bytes === 'full') return this.#refuse(engine, request, message);
     if (bytes !== 'waiting')
       return this.#options.channel.send(engine.connection, FrameKind.delivery, request, encodeDelivery(bytes));
-    if (this.#options.acrossHosts) this.#sendUp(letter, NOTHING, ROUTED_WANTED);
+    if (this.#options.acrossHosts) this.#sendUp(message, NOTHING, ROUTED_WANTED);
     return undefined;
   }
 
   /** A message that somebody here had asked for. */
-  arrived({ bytes, ...letter }: Routed): void {
-    this.#deliver(letter, bytes);
+  arrived({ bytes, ...message }: Routed): void {
+    this.#deliver(message, bytes);
   }
 
   /** The id ends; `failure` says why to those who still wait. */
@@ -69,8 +69,8 @@ export class AgentMailbox {
     this.#mailbox.dropWaiters((waiter) => waiter.engine === engine);
   }
 
-  #deliver(letter: Letter, bytes: Uint8Array): boolean {
-    const outcome = this.#mailbox.post(letter, bytes);
+  #deliver(message: Letter, bytes: Uint8Array): boolean {
+    const outcome = this.#mailbox.post(message, bytes);
     if (outcome === 'full') return false;
     if (outcome === 'stored') return true;
     const { engine, request } = outcome.waiter;
@@ -83,8 +83,8 @@ export class AgentMailbox {
     this.#options.channel.refuse(engine.connection, request, NcclResult.invalidUsage, sentence);
   }
 
-  #sendUp(letter: Letter, bytes: Uint8Array, flags: number): void {
-    const payload = encodeRouted({ ...letter, bytes });
+  #sendUp(message: Letter, bytes: Uint8Array, flags: number): void {
+    const payload = encodeRouted({ ...message, bytes });
     this.#options.sendUp(makeFrame(FrameKind.routed, { flags, payload }));
   }
 }

@@ -44,13 +44,13 @@ export class Announcement {
     this.#state = 'busy';
     if (machine === null) return this.#open();
     machine.then(
-      (found) => this.#tell(found),
+      (found) => this.#announce(found),
       () => this.#open(), // a notice has said why; ranks lie as if nobody knew the host
     );
     return undefined;
   }
 
-  #tell(found: TellableMachine | null): void {
+  #announce(found: TellableMachine | null): void {
     this.#found = found;
     if (found === null) return this.#open();
     return this.#send(makeFrame(FrameKind.machineKey, { payload: Buffer.from(found.key) }));

@@ -13,7 +13,7 @@ const AFTERMATH_MS = 1000;
 /** How a C++ program ends that does not catch what it throws. */
 const SIGABRT = 6;
 
-interface Place {
+interface CommunicatorRank {
   readonly key: Key;
   /** Rank in the communicator that broke it. */
   readonly rank: number;
@@ -21,11 +21,11 @@ interface Place {
 
 export type BlameRecord =
   /** It did so without a failure of its own; `blame` is its rank in the job. */
-  | (Place & { readonly type: 'missed'; readonly blame: number; readonly sentence: string })
+  | (CommunicatorRank & { readonly type: 'missed'; readonly blame: number; readonly sentence: string })
   /** Its own end, of which this host may know nothing, says whether it is to blame. */
-  | (Place & { readonly type: 'suspected' })
+  | (CommunicatorRank & { readonly type: 'suspected' })
   /** The same of a communicator of this host alone; `suspect`: that rank in the job. */
-  | (Place & { readonly type: 'suspected-here'; readonly suspect: number });
+  | (CommunicatorRank & { readonly type: 'suspected-here'; readonly suspect: number });
 
 interface Suffered {
   readonly record: BlameRecord;

@@ -19,7 +19,7 @@ export interface BootstrapService {
   close(): void;
 }
 
-interface BootstrapPlace {
+interface BootstrapFacts {
   readonly native: Native;
   readonly order: AgentOrder;
   readonly placement: Placement;
@@ -33,4 +33,4 @@ interface BootstrapPlace {
 export type OwnMachine = (device: DeviceName) => Promise<TellableMachine | null> | null;
 
 /** @throws what the native part says of why it cannot serve */
-export type OpenBootstrap = (place: BootstrapPlace) => BootstrapService;
+export type OpenBootstrap = (place: BootstrapFacts) => BootstrapService;

@@ -1,6 +1,6 @@
 /**
- * Looks at what the ranks of this host's communicators call: ranks whose calls differ are told so instead of being left to wait for each
- * other. Ranks of other hosts are compared at the launcher, once they have waited in vain here.
+ * Compares what the ranks of this host's communicators call: ranks whose calls differ fail with a sentence that says so, instead of waiting for
+ * each other. The launcher compares them with ranks of other hosts once they have stalled here.
  */
 import { encodeCalls } from '../../control/messages/calls.ts';
 import { makeFrame } from '../../control/messages/codec.ts';
@@ -33,17 +33,17 @@ interface CallWatchOptions<Some extends Watched> {
   /** Its ranks call what does not fit together. */
   differ(communicator: Some, sentence: string): void;
   /** A rank may wait for one that is gone. */
-  vain(communicator: Some, waiter: ReadCalls, rank: number): void;
-  /** Looked at: for what need not be told at once. */
-  looked(communicator: Some): void;
+  stalled(communicator: Some, waiter: ReadCalls, rank: number): void;
+  /** Called at each check: for what need not be reported at once. */
+  checked(communicator: Some): void;
 }
 
-/** What the last look at a communicator left. */
+/** What the last check of a communicator found. */
 interface Memory {
   /** Pages are read while they are written: a contradiction must be seen twice. */
   suspicion: string | null;
-  /** What the launcher was told last. */
-  told: string;
+  /** What the launcher got last. */
+  reported: string;
 }
 
 export class CallWatch<Some extends Watched> {
@@ -78,17 +78,17 @@ export class CallWatch<Some extends Watched> {
 
   #lookAt(communicator: Some): void {
     const { members, wide } = communicator;
-    const memory = this.#memories.get(communicator) ?? { suspicion: null, told: '' };
+    const memory = this.#memories.get(communicator) ?? { suspicion: null, reported: '' };
     this.#memories.set(communicator, memory);
-    this.#options.looked(communicator);
+    this.#options.checked(communicator);
     if (members.size < 2 && !wide && communicator.gone.all.size === 0) return;
     const all = this.#read(communicator);
-    this.#tellVainWaits(communicator, all);
+    this.#reportStalls(communicator, all);
     const suspicion = this.#contradiction(all);
     const sure = suspicion !== null && memory.suspicion !== null;
     memory.suspicion = suspicion;
     if (sure) this.#options.differ(communicator, suspicion);
-    else if (wide) this.#tell(communicator, all, memory);
+    else if (wide) this.#report(communicator, all, memory);
   }
 
   #read({ key, members }: Some): ReadCalls[] {
@@ -101,30 +101,31 @@ export class CallWatch<Some extends Watched> {
     return mismatch === null ? null : describeMismatch(mismatch, (calls) => this.name(calls));
   }
 
-  /** News of a rank that is gone: who waits for it already hears of it now. */
+  /** A rank is gone: ranks that already wait for it are notified now. */
   goneNow(communicator: Some): void {
-    if (!communicator.broken) this.#tellVainWaits(communicator, this.#read(communicator));
+    if (!communicator.broken) this.#reportStalls(communicator, this.#read(communicator));
   }
 
-  /** Who waits for a rank that is gone is told; whether in vain, it knows itself: what that rank has sent may be there. */
-  #tellVainWaits(communicator: Some, all: readonly ReadCalls[]): void {
+  /** Reports ranks that wait for one that is gone. Each decides itself whether it waits in vain: what that rank sent may be there. */
+  #reportStalls(communicator: Some, all: readonly ReadCalls[]): void {
     for (const calls of all) {
       for (const rank of calls.stuck ? communicator.gone.all.keys() : []) {
-        if (rank !== calls.rank && (calls.waitingFor ?? rank) === rank) this.#options.vain(communicator, calls, rank);
+        if (rank !== calls.rank && (calls.waitingFor ?? rank) === rank)
+          this.#options.stalled(communicator, calls, rank);
       }
     }
   }
 
-  /** Ranks that wait in vain, one of those that are at the same place. */
-  #tell({ key }: Some, all: readonly ReadCalls[], memory: Memory): void {
-    const places = new Map<string, ReadCalls>();
+  /** Reports stalled ranks to the launcher, one of each position. */
+  #report({ key }: Some, all: readonly ReadCalls[], memory: Memory): void {
+    const positions = new Map<string, ReadCalls>();
     for (const calls of all)
-      if (calls.stuck) places.set(`${calls.count}:${calls.hashes[0] ?? ''}:${calls.waitingFor ?? ''}`, calls);
-    const told = [...places.keys()].toSorted().join();
-    if (told === memory.told) return;
-    memory.told = told;
-    if (places.size === 0) return;
-    const payload = encodeCalls(key, [...places.values()]);
+      if (calls.stuck) positions.set(`${calls.count}:${calls.hashes[0] ?? ''}:${calls.waitingFor ?? ''}`, calls);
+    const current = [...positions.keys()].toSorted().join();
+    if (current === memory.reported) return;
+    memory.reported = current;
+    if (positions.size === 0) return;
+    const payload = encodeCalls(key, [...positions.values()]);
     this.#options.sendUp(makeFrame(FrameKind.calls, { subject: ALL_RANKS, payload }));
   }
 

@@ -6,7 +6,7 @@ import { readU64 } from '../../control/plan/u64.ts';
 import { elementBytes, elementTypes } from '../engine/elements.ts';
 import type { Engine } from './engine.ts';
 import { communicatorName, findSlot, HASHES, SLOT } from './telemetry.ts';
-import { isStuck } from './vain-wait.ts';
+import { isStuck } from './stall.ts';
 
 /** Of the hashes that the page keeps, the oldest may be about to be overwritten. */
 const REMEMBERED = HASHES - 1;

@@ -1,8 +1,8 @@
 /**
  * The communicators that ranks of this host take part in. Each owns its host segment; it is forgotten when the last local rank has left.
  *
- *   live ── a rank dies ──► broken (abort word raised, ranks told)
- *     └──── a rank's process ends with status 0 ──► deserted: broken once somebody waits in vain
+ *   live ── a rank dies ──► broken (abort flag raised, ranks notified)
+ *     └──── a rank's process ends with status 0 ──► deserted: broken once another rank stalls
  *
  * A rank that leaves, or aborts it once it is set up, breaks nothing: those who wait for it, now or later, fail (`gone`).
  */
@@ -25,7 +25,7 @@ import { CallWatch } from './call-watch.ts';
 import { type Requester, blamed, type Engine, type EngineChannel } from './engine.ts';
 import type { BlameRecord } from './blame-records.ts';
 import { lostPeer } from './telemetry.ts';
-import { waitsInVain } from './vain-wait.ts';
+import { isStalled } from './stall.ts';
 
 /** How often a deserted communicator is looked at. */
 const DESERTED_CHECK_MS = 250;
@@ -52,8 +52,8 @@ interface Communicator {
   readonly departed: Map<number, string>;
   /** Ranks, also of other hosts where that matters here, that are gone while others go on. */
   readonly gone: Leavers;
-  /** Those of this host that the launcher knows to be. */
-  readonly toldGone: Set<number>;
+  /** Ranks of this host that the launcher knows to be gone. */
+  readonly reportedGone: Set<number>;
   readonly segment: NativeHandle;
   readonly abortOffset: number;
   readonly doorbellOffset: number;
@@ -64,7 +64,7 @@ interface Communicator {
   readonly wide: boolean;
   /** Why it cannot go on. */
   failure: Breach | null;
-  /** Its ranks have been told of `failure`. */
+  /** Its ranks have been notified of `failure`. */
   broken: boolean;
   watch: NodeJS.Timeout | null;
 }
@@ -104,8 +104,8 @@ export class Communicators {
       communicators: () => this.#live.values(),
       sendUp: (frame) => options.sendUp(frame),
       differ: (communicator, sentence) => this.#differ(communicator, sentence),
-      vain: (communicator, waiter, rank) => this.#tellGone(communicator, waiter.rank, rank, waiter),
-      looked: (communicator) => this.#tellFinalized(communicator),
+      stalled: (communicator, waiter, rank) => this.#notifyGone(communicator, waiter.rank, rank, waiter),
+      checked: (communicator) => this.#reportFinalized(communicator),
     });
   }
 
@@ -123,16 +123,16 @@ export class Communicators {
     const { segmentBytes, abortOffset, doorbellOffset, localRanks, ranks } = decodeSegmentOf(hostPlan);
     const segment = native.segmentCreate(segmentBytes);
     const members = new Map(requesters.map(({ rank, engine }) => [rank, { rank, engine }]));
-    const places = { segment, abortOffset, doorbellOffset, localRanks };
+    const memory = { segment, abortOffset, doorbellOffset, localRanks };
     this.#live.set(keyName(key), {
       key,
       members,
       finalized: new Map(),
       departed: new Map(),
       gone: new Leavers(),
-      toldGone: new Set(),
+      reportedGone: new Set(),
       suspected: new Set(),
-      ...places,
+      ...memory,
       wide,
       failure: null,
       broken: false,
@@ -213,10 +213,10 @@ export class Communicators {
     const blame = (lost === null ? undefined : communicator.gone.get(lost)?.blame) ?? ALL_RANKS;
     communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
     this.#watch.goneNow(communicator);
-    if (communicator.wide) this.#tellUp(communicator, rank, LeftHow.brokenAlone, { sentence: reason, blame });
+    if (communicator.wide) this.#reportUp(communicator, rank, LeftHow.brokenAlone, { sentence: reason, blame });
   }
 
-  /** There is no memory for its segment here; the other hosts must hear of it. A rank that joined here stands for all that did. */
+  /** There is no memory for its segment here; the other hosts must learn that. A rank that joined here stands for all that did. */
   couldNotBegin(key: Key, wide: boolean, reason: string, member: Engine | undefined): void {
     const communicator = this.#find(key);
     if (communicator !== undefined) this.#release(communicator);
@@ -256,7 +256,7 @@ export class Communicators {
     if (communicator !== undefined) this.#watch.goneNow(communicator);
   }
 
-  /** A rank of the job has ended; what its processes lost before they did is told. */
+  /** A rank of the job has ended: records which peers its processes had lost before. */
   rankEnded(jobRank: number): void {
     for (const communicator of this.#live.values()) {
       for (const { engine } of communicator.members.values())
@@ -276,18 +276,19 @@ export class Communicators {
 
   #depart(communicator: Communicator, rank: number, { how, reason, cleanly, blame }: Departure): void {
     const { key, wide } = communicator;
-    const told = communicator.broken;
+    const wasBroken = communicator.broken;
     this.#forget(communicator, rank);
     communicator.departed.set(rank, reason);
     if (isAlone(how)) {
       communicator.gone.add(rank, { result: NcclResult.remoteError, sentence: reason, blame });
-      for (const member of communicator.members.keys()) this.#tellGone(communicator, member, rank, null);
-      if (wide || communicator.suspected.has(rank)) this.#tellUp(communicator, rank, how, { sentence: reason, blame });
+      for (const member of communicator.members.keys()) this.#notifyGone(communicator, member, rank, null);
+      if (wide || communicator.suspected.has(rank))
+        this.#reportUp(communicator, rank, how, { sentence: reason, blame });
       return this.#endIfEmpty(communicator);
     }
     this.#fail(communicator, { rank, result: NcclResult.remoteError, sentence: reason, blame }, cleanly);
     // Of a broken one the launcher knows, but not that this rank would have been to blame, too: it may be why the other one failed.
-    if (wide && (!told || blame !== ALL_RANKS)) {
+    if (wide && (!wasBroken || blame !== ALL_RANKS)) {
       const payload = encodeLeft({ key, rank, how, reason });
       const flags = cleanly ? ENDED_CLEANLY : 0;
       this.#options.sendUp(makeFrame(FrameKind.left, { subject: blame, flags, payload }));
@@ -295,8 +296,8 @@ export class Communicators {
     return this.#endIfEmpty(communicator);
   }
 
-  /** `waiter`: what the rank that is told has called, if it waits long. */
-  #tellGone(communicator: Communicator, to: number, rank: number, waiter: ReadCalls | null): void {
+  /** `waiter`: what the notified rank has called, if it waits long. */
+  #notifyGone(communicator: Communicator, to: number, rank: number, waiter: ReadCalls | null): void {
     const { key, gone: all, members } = communicator;
     const [engine, gone] = [members.get(to)?.engine, all.get(rank)];
     if (engine === undefined || engine.gone || gone === undefined) return;
@@ -309,7 +310,7 @@ export class Communicators {
     this.#options.channel.send(engine.connection, FrameKind.peerGone, 0, payload);
   }
 
-  #tellUp(
+  #reportUp(
     { key }: Communicator,
     rank: number,
     how: LeftHow,
@@ -319,14 +320,14 @@ export class Communicators {
     this.#options.sendUp(makeFrame(FrameKind.left, { subject: blame, payload }));
   }
 
-  /** Mostly all leave at the same time, which takes one word. */
-  #tellFinalized(communicator: Communicator): void {
-    const { wide, finalized, toldGone } = communicator;
+  /** Mostly all leave at the same time, which takes one frame. */
+  #reportFinalized(communicator: Communicator): void {
+    const { wide, finalized, reportedGone: toldGone } = communicator;
     if (!wide || toldGone.size === finalized.size) return;
     for (const [rank, sentence] of finalized) {
       if (toldGone.has(rank)) continue;
       toldGone.add(rank);
-      this.#tellUp(communicator, rank, LeftHow.finalized, { sentence, blame: ALL_RANKS });
+      this.#reportUp(communicator, rank, LeftHow.finalized, { sentence, blame: ALL_RANKS });
     }
   }
 
@@ -382,7 +383,7 @@ export class Communicators {
 
   #lookAt(communicator: Communicator): void {
     const { key, failure, members } = communicator;
-    const waits = [...members.values()].some(({ engine }) => waitsInVain(engine.telemetry, key));
+    const waits = [...members.values()].some(({ engine }) => isStalled(engine.telemetry, key));
     if (waits && failure !== null) this.#break(communicator, failure, '; others waited for it');
   }
 
@@ -395,7 +396,7 @@ export class Communicators {
     communicator.broken = true;
     this.#stopWatch(communicator);
     const engines = new Set([...members.values()].map((member) => member.engine));
-    // Before the ranks can hear of it: a rank that failed before this moment failed by itself.
+    // Before the ranks are notified: a rank that failed before this moment failed by itself.
     if (blame !== ALL_RANKS) {
       const record: BlameRecord = { type: 'missed', key, rank, blame, sentence: `${sentence}${blamed}` };
       for (const { jobRank } of engines) this.#options.recordBlame(jobRank, record, Date.now());

@@ -16,7 +16,7 @@ import { blamed, describeGoodbye } from './engine.ts';
 import type { Engine } from './engine.ts';
 import type { PendingGathers } from './pending-gathers.ts';
 import type { ProcessExit } from './process-exits.ts';
-import { isInOperation } from './vain-wait.ts';
+import { isInOperation } from './stall.ts';
 
 interface DeparturesOptions {
   readonly hostName: string;

@@ -12,7 +12,7 @@ import type { TelemetryPage } from './telemetry.ts';
 /** Pages of processes that have ended are kept for whoever asks what they did last; this many. */
 const KEPT_PAGES = 1024;
 /** Of one process; each has slots for 40 communicators. */
-const MOST_PAGES = 4096;
+const MAX_PAGES = 4096;
 
 export class Engines {
   readonly #native: Native;
@@ -77,8 +77,8 @@ export class Engines {
 
   /** The engine has more communicators than its pages have slots. */
   morePages(engine: Engine, request: number): void {
-    if (engine.telemetry.length >= MOST_PAGES) {
-      const sentence = `pid ${engine.pid} has ${MOST_PAGES} telemetry pages, which is all that one process gets`;
+    if (engine.telemetry.length >= MAX_PAGES) {
+      const sentence = `pid ${engine.pid} has ${MAX_PAGES} telemetry pages, which is all that one process gets`;
       return this.#channel.refuse(engine.connection, request, NcclResult.systemError, sentence);
     }
     this.#sendPage(engine, FrameKind.telemetry, request, new Uint8Array(0));

@@ -1,16 +1,16 @@
 /**
- * Ranks that have been inside an operation for long without getting on: the launcher is told, once for each operation, and asks the agents where
- * all ranks of that communicator are. Read from the telemetry pages: no program has to do anything for it.
+ * Reports ranks that make no progress inside an operation, once for each operation. The launcher then asks all agents for the positions of the
+ * communicator's ranks. Both are read from the telemetry pages: no program has to do anything for it.
  */
 import { readFileSync } from 'node:fs';
 import type { HostRankPositions, RankPosition, RankPositionsQuery } from '../../control/messages/hang.ts';
 import type { TelemetryPage, TelemetrySlot } from './telemetry.ts';
 
 const LOOKS = 8; // within the time that counts as long
-const MOST_BETWEEN_MS = 1000;
+const MAX_INTERVAL_MS = 1000;
 
 interface HangReporterOptions {
-  /** Without progress for so long a rank hangs; 0: nobody is interested. */
+  /** A rank hangs after this time without progress; 0: hangs are not reported. */
   readonly hangAfterMs: number;
   readonly telemetry: () => readonly TelemetryPage[];
   readonly stalled: (where: HostRankPositions) => void;
@@ -19,14 +19,14 @@ interface HangReporterOptions {
 export class HangReporter {
   readonly #options: HangReporterOptions;
   readonly #timer: NodeJS.Timeout | null;
-  /** Communicator → the operation that was told last. */
-  readonly #told = new Map<string, number>();
+  /** Communicator → the operation that was reported last. */
+  readonly #reported = new Map<string, number>();
 
   constructor(options: HangReporterOptions) {
     this.#options = options;
     const { hangAfterMs } = options;
-    const between = Math.min(hangAfterMs / LOOKS, MOST_BETWEEN_MS);
-    this.#timer = hangAfterMs === 0 ? null : setInterval(() => this.#look(), between).unref();
+    const intervalMs = Math.min(hangAfterMs / LOOKS, MAX_INTERVAL_MS);
+    this.#timer = hangAfterMs === 0 ? null : setInterval(() => this.#look(), intervalMs).unref();
   }
 
   stop(): void {
@@ -39,7 +39,7 @@ export class HangReporter {
       .telemetry()
       .flatMap((page) => page.slots.map((slot) => ({ page, slot })))
       .filter(({ slot }) => slot.communicator === communicator && slot.epoch === epoch);
-    const ranks = found.map(({ page, slot }) => whereaboutsOf(page, slot));
+    const ranks = found.map(({ page, slot }) => positionOf(page, slot));
     return { communicator, epoch, size: found[0]?.slot.size ?? 0, ranks };
   }
 
@@ -48,15 +48,15 @@ export class HangReporter {
     for (const { slots } of telemetry()) {
       for (const slot of slots) {
         const { communicator, epoch, operation } = slot;
-        if (waitedMs(slot) < hangAfterMs || this.#told.get(communicator) === operation) continue;
-        this.#told.set(communicator, operation);
+        if (waitedMs(slot) < hangAfterMs || this.#reported.get(communicator) === operation) continue;
+        this.#reported.set(communicator, operation);
         stalled(this.rankPositions({ communicator, epoch }));
       }
     }
   }
 }
 
-function whereaboutsOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
+function positionOf({ pid, jobRank }: TelemetryPage, slot: TelemetrySlot): RankPosition {
   const { operation, collective, bytes } = slot;
   return {
     jobRank,

@@ -9,7 +9,7 @@ import { StreamLink } from '../../control/link/stream-link.ts';
 import { FrameDecoder } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import { loadNative } from '../engine/load.ts';
-import { type AgentLink, complain, giveUp, serve, theAgent } from './serve.ts';
+import { type AgentLink, logProblem, giveUp, serve, theAgent } from './serve.ts';
 import { Watchdog } from './watchdog.ts';
 import { messageOf } from '../../control/message-of.ts';
 
@@ -30,7 +30,7 @@ export async function serveInvited(): Promise<void> {
     const host = process.env['SLURMD_NODENAME'] ?? '';
     const socket = await call(withManagersAddress(invitation), host, {
       limitMs: CALL_LIMIT_MS,
-      onRetry: (why) => complain(`${why}; calling again`),
+      onRetry: (why) => logProblem(`${why}; calling again`),
     });
     const died = new Promise((resolve) => {
       socket.once('close', resolve);

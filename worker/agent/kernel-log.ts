@@ -5,7 +5,7 @@ import type { Native } from '../engine/native.ts';
 /** Longer ones there are not: CONSOLE_EXT_LOG_MAX. */
 const RECORD_BYTES = 8192;
 /** Taken at a time; the rest is for the next time. */
-const MOST_RECORDS = 2000;
+const MAX_RECORDS = 2000;
 
 interface KernelRecord {
   /** Milliseconds since the machine's start, nearly as CLOCK_MONOTONIC counts them. */
@@ -26,7 +26,7 @@ export class KernelLog {
   /** What was written since the last call. */
   read(): KernelRecord[] {
     const records: KernelRecord[] = [];
-    for (let count = 0; count < MOST_RECORDS && this.#descriptor !== null; count++) {
+    for (let count = 0; count < MAX_RECORDS && this.#descriptor !== null; count++) {
       try {
         const length = readSync(this.#descriptor, this.#buffer);
         const record = parseRecord(this.#buffer.toString('utf8', 0, length));

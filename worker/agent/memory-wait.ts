@@ -7,7 +7,7 @@ import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 
 const ASK_MS = 200;
 /** A wait that is shorter is not told of. */
-const TELL_MS = 1000;
+const REPORT_AFTER_MS = 1000;
 const LIMIT_MS = 30_000;
 /** What contexts of others and the driver's own bookkeeping may take meanwhile. */
 const TOLERANCE = 0.02;
@@ -19,7 +19,7 @@ interface MemoryWaitOptions {
   readonly now: () => Promise<readonly GpuMemory[]>;
   /** False: nobody waits for it any more. */
   readonly isWanted: () => boolean;
-  readonly tell: (message: string) => void;
+  readonly report: (message: string) => void;
   readonly limitMs?: number;
 }
 
@@ -28,19 +28,19 @@ export async function memoryIsBack({
   before,
   now,
   isWanted,
-  tell,
+  report: tell,
   limitMs = LIMIT_MS,
 }: MemoryWaitOptions): Promise<void> {
   /** null: NVML has not answered. */
   let lacking: readonly GpuMemory[] | null = null;
   let isOver = false;
   const over = Promise.withResolvers<void>();
-  const tellIfWanted = (message: string): void => {
+  const reportIfWanted = (message: string): void => {
     if (isWanted()) tell(message);
   };
-  const patience = setTimeout(() => tellIfWanted(`the ranks wait for memory: ${lackText(lacking)}`), TELL_MS);
+  const reminder = setTimeout(() => reportIfWanted(`the ranks wait for memory: ${lackText(lacking)}`), REPORT_AFTER_MS);
   const limit = setTimeout(() => {
-    tellIfWanted(`the ranks start although ${lackText(lacking)}, ${limitMs / 1000} s after those before had ended`);
+    reportIfWanted(`the ranks start although ${lackText(lacking)}, ${limitMs / 1000} s after those before had ended`);
     over.resolve();
   }, limitMs);
   const ask = async (): Promise<void> => {
@@ -51,7 +51,7 @@ export async function memoryIsBack({
   void ask();
   await over.promise;
   isOver = true;
-  clearTimeout(patience);
+  clearTimeout(reminder);
   clearTimeout(limit);
 }
 

@@ -9,7 +9,7 @@ const RETRY_MS = 5;
 const DEADLINE_MS = 4000;
 const GUARDIAN_MS = 1000;
 /** Survivors named one by one. */
-const MOST_NAMED = 8;
+const MAX_NAMED = 8;
 
 interface Swept {
   /** Processes that were killed. */
@@ -39,7 +39,7 @@ export async function killOrphans(jobId: string, keep: ReadonlySet<number>, guar
       kill(pid);
     }
     if (monotonicMs() > begun + DEADLINE_MS) {
-      const named = [...found].slice(0, MOST_NAMED).map(describe);
+      const named = [...found].slice(0, MAX_NAMED).map(describe);
       return { killed: [...killed].filter((pid) => !found.has(pid)).length, survivors: named };
     }
     await new Promise((resolve) => {

@@ -16,7 +16,7 @@ import type { Gathering } from '../../control/rendezvous/collector.ts';
 import type { RendezvousFailure } from '../../control/rendezvous/failure.ts';
 import type { Requester, Engine } from './engine.ts';
 
-interface GatheringsOptions {
+interface PendingGathersOptions {
   readonly hostIndex: number;
   readonly hostName: string;
   readonly epoch: number;
@@ -54,11 +54,11 @@ interface Pending {
 }
 
 export class PendingGathers {
-  readonly #options: GatheringsOptions;
+  readonly #options: PendingGathersOptions;
   readonly #collector: Collector;
   readonly #pending = new Map<string, Pending>();
 
-  constructor(options: GatheringsOptions) {
+  constructor(options: PendingGathersOptions) {
     this.#options = options;
     this.#collector = new Collector({ epoch: options.epoch, hostName: () => options.hostName });
   }
@@ -101,7 +101,7 @@ export class PendingGathers {
     this.#pending.set(name, pending);
     if (this.settleGone(key)) return undefined;
     if (this.#settlesHere(pending)) return undefined;
-    if (atOnce || this.#allHaveSpoken(pending)) return this.#flush(pending);
+    if (atOnce || this.#allHaveContributed(pending)) return this.#flush(pending);
     pending.timer ??= setTimeout(() => this.#flush(pending), this.#options.flushAfterMs);
     return undefined;
   }
@@ -185,7 +185,7 @@ export class PendingGathers {
     return withoutGone && this.#options.goneHere(key) !== null;
   }
 
-  #allHaveSpoken(pending: Pending): boolean {
+  #allHaveContributed(pending: Pending): boolean {
     const ranks = new Set(pending.requesters.map(({ engine }) => engine.jobRank).filter((rank) => rank >= 0));
     return ranks.size >= this.#options.localRanks();
   }

@@ -47,7 +47,7 @@ export class RankGpuWatch {
       before: first.then((answer) => memoryOf(answer, gpus)),
       now: async () => memoryOf(await askNvml(native), gpus),
       isWanted: () => !this.#isStopped,
-      tell: (message) => report({ type: 'notice', message }),
+      report: (message) => report({ type: 'notice', message }),
     });
   }
 
@@ -55,8 +55,8 @@ export class RankGpuWatch {
   begin(placement: Placement): void {
     const { native, order, report } = this.#options;
     this.#gpus = gpusOfRanks(placement, visibleGpus(), process.env);
-    this.#xids = watchXids({ native, gpus: this.#gpus, tell: (xid) => report({ type: 'xid', ...xid }) });
-    if (order.epoch === 0) void this.#tellMemory();
+    this.#xids = watchXids({ native, gpus: this.#gpus, report: (xid) => report({ type: 'xid', ...xid }) });
+    if (order.epoch === 0) void this.#reportMemory();
   }
 
   spawned(rank: number, pid: number): void {
@@ -75,7 +75,7 @@ export class RankGpuWatch {
     this.#xids?.stop();
   }
 
-  async #tellMemory(): Promise<void> {
+  async #reportMemory(): Promise<void> {
     const answer = await atFirst.get(this.#options.order.jobId);
     if (answer === undefined || this.#isStopped) return;
     this.#options.report({ type: 'gpu-memory', gpus: memoryOf(answer, this.#gpus.values()) });

@@ -56,12 +56,12 @@ export function serve(link: AgentLink, watchdog: Watchdog): void {
         }
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
-        complain(error.message);
+        logProblem(error.message);
         stop();
       }
     },
     closed(problem) {
-      if (problem !== null) complain(problem);
+      if (problem !== null) logProblem(problem);
       stop();
     },
   });
@@ -105,12 +105,12 @@ function stop(): void {
   else agent.linkClosed();
 }
 
-export function complain(message: string): void {
+export function logProblem(message: string): void {
   process.stderr.write(`ncclrun agent: ${printable(message)}\n`);
 }
 
 export function giveUp(message: string): never {
-  complain(message);
+  logProblem(message);
   return process.exit(125);
 }
 

@@ -10,7 +10,7 @@ import { openXidSource, type XidNative, type XidSource } from './xid-source.ts';
 
 const LOOK_MS = 250;
 /** A broken GPU may write thousands. */
-const MOST_TOLD = 64;
+const MAX_REPORTED = 64;
 /** Of the machine itself, not of a container: there the kernel's pids are not ours (Linux, PROC_PID_INIT_INO). */
 const MACHINE_PIDS = 'pid:[4026531836]';
 
@@ -18,7 +18,7 @@ interface XidWatchOptions {
   readonly native: XidNative;
   /** Each rank's own. */
   readonly gpus: ReadonlyMap<number, HostGpu>;
-  readonly tell: (xid: Xid) => void;
+  readonly report: (xid: Xid) => void;
 }
 
 /** Null: there is nothing to watch. */
@@ -34,7 +34,7 @@ export class XidWatch {
   /** Rank by process. */
   readonly #pids = new Map<number, number>();
   /** GPU, code and process of what has been told. */
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #timer: NodeJS.Timeout;
   #lookedAt = Date.now();
 
@@ -68,10 +68,15 @@ export class XidWatch {
     const address = this.#all[gpu];
     const ranks = this.#ranksOf(line, gpu);
     const key = `${line.place} ${code} ${pid}`;
-    if (typeof address !== 'string' || ranks.length === 0 || this.#told.has(key) || this.#told.size >= MOST_TOLD)
+    if (
+      typeof address !== 'string' ||
+      ranks.length === 0 ||
+      this.#reported.has(key) ||
+      this.#reported.size >= MAX_REPORTED
+    )
       return;
-    this.#told.add(key);
-    this.#options.tell({ code, gpu, address, ranks, pid, message, time });
+    this.#reported.add(key);
+    this.#options.report({ code, gpu, address, ranks, pid, message, time });
   }
 
   #ranksOf({ pid }: XidLine, index: number): number[] {

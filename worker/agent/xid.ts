@@ -15,7 +15,7 @@ export interface XidLine {
   readonly message: string;
 }
 
-const MOST_CHARACTERS = 200;
+const MAX_CHARACTERS = 200;
 const LINE = /^NVRM: Xid \((?:PCI:)?0*([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})[^)]{0,60}\): (\d{1,4})(?:,(.*))?$/iu;
 const PROCESS = /^\s*pid=('?<unknown>'?|\d{1,10}),(?:\s*name=[^,]{0,100},)?/u;
 
@@ -33,6 +33,6 @@ export function parseXid(line: string): XidLine | null {
     code: Number(code),
     place: place.toLowerCase(),
     pid: /^[1-9]\d*$/u.test(pid) ? Number(pid) : null,
-    message: message.slice(0, MOST_CHARACTERS),
+    message: message.slice(0, MAX_CHARACTERS),
   };
 }

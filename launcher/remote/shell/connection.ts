@@ -1,4 +1,4 @@
-/** An agent at work, however it was started, and the one interface to the ways of starting it. */
+/** An agent at work, however it was started, and the one interface through which it is started. */
 import type { Frame } from '../../../control/messages/frame.ts';
 import type { AgentOrder } from '../../../control/messages/link.ts';
 import type { AgentFailure, HostUnreachableFailure } from '../../model/failure.ts';
@@ -8,21 +8,21 @@ import type { HostSlots } from '../../model/types.ts';
 export interface ConnectionEnd {
   /** What broke it; null if the agent ended it. */
   readonly problem: string | null;
-  /** The agent never spoke: why not, as far as the remote shell's words tell. */
+  /** The agent never spoke: why not, as far as the remote shell's messages say. */
   readonly failure: HostUnreachableFailure | AgentFailure | null;
 }
 
-/** What is told of a connection while it is made. */
-export interface Making {
+/** What is reported of a connection while it is made. */
+export interface ConnectionProgress {
   /** The host lacks ncclrun and gets a copy of so many bytes, once; frames follow when it is there. */
   staging(bytes: number): void;
-  /** Another way than usual is gone: a sentence that says which and why. */
-  way(message: string): void;
+  /** Another remote shell than usual is used: a sentence that says which and why. */
+  remoteShell(message: string): void;
   /** How far it is, in a few words. */
   step(step: string): void;
 }
 
-export interface ConnectionHandler extends Making {
+export interface ConnectionHandler extends ConnectionProgress {
   frame(frame: Frame): void;
   /** Called once, after the last frame. */
   closed(end: ConnectionEnd): void;

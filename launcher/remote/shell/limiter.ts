@@ -3,8 +3,8 @@ export class Limiter {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(most: number) {
-    this.#free = most;
+  constructor(max: number) {
+    this.#free = max;
   }
 
   /** Resolves when there is room, to the function that gives the room back (calling it again does nothing). */

@@ -1,8 +1,8 @@
-/** One interface to every way of running a command on another host. */
+/** One interface to every remote shell, which runs a command on another host. */
 import type { Link } from '../../../control/link/link.ts';
 import type { AgentFailure } from '../../model/failure.ts';
 import type { HostSlots } from '../../model/types.ts';
-import type { Making } from './connection.ts';
+import type { ConnectionProgress } from './connection.ts';
 import type { Limiter } from './limiter.ts';
 import type { ConnectionProblem } from './connection-error.ts';
 
@@ -11,9 +11,9 @@ export interface RemoteExit {
   readonly status: number | null;
   /** The end of what the shell, or the remote command, said on stderr. */
   readonly remarks: string;
-  /** Where the way itself knows why the command never ran; else `remarks` tell. */
+  /** Where the shell itself knows why the command never ran; else `remarks` say it. */
   readonly problem?: ConnectionProblem;
-  /** Why the host has no agent to start, where the way tried to bring it one. */
+  /** Why the host has no agent to start, where the shell tried to bring it one. */
   readonly failure?: AgentFailure;
 }
 
@@ -31,9 +31,9 @@ export interface RemoteProcess {
   letGo(lost: boolean): void;
   /** The number of the process on our side if a signal has stopped it, else null; left out where there is none. */
   stoppedProcess?(): number | null;
-  /** Once we are in, the host's login shell has so long to run the command. Left out where the way does not tell when we are. */
+  /** Once we are in, the host's login shell has so long to run the command. Left out where the shell does not report when we are. */
   readonly loginMs?: number;
-  /** Another host's agent keeps the lease with the one at the other end, and tells of its silence. */
+  /** Another host's agent keeps the lease with the one at the other end, and reports its silence. */
   readonly isWatched?: boolean;
 }
 
@@ -43,13 +43,13 @@ export const AGENT_START = 'agent start';
 export interface RemoteShell {
   /**
    * `command` is a command line for the remote login shell; quote what is not ours. Soon resolves, at latest when the connection begins
-   * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a ConnectionError where the way knows why.
-   * `making` is told what the way knows.
+   * to be made, so that it can be ended from then on. Rejects if nothing could be started: with a ConnectionError where the shell knows why.
+   * The shell reports to `progress` what it knows.
    */
-  start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess>;
-  /** Waits until the host may be connected to, in turn with others; resolves to what gives the turn back. Without it: `connecting`'s. */
+  start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess>;
+  /** Waits for a slot among the connections being made; resolves to the function that frees it. Without it: a slot of `connecting`. */
   admit?(host: HostSlots, connecting: Limiter): Promise<() => void>;
-  /** What to type to go the same way by hand; `verbose`: where it can be made to tell more. */
+  /** What to type to connect by hand in the same manner; `verbose`: with more output, where the shell has that. */
   trial(host: HostSlots, verbose: boolean): string;
   /** The far side dropped us unheard, as a busy sshd does; another attempt may succeed. */
   isTransient(exit: RemoteExit): boolean;
@@ -57,7 +57,7 @@ export interface RemoteShell {
 
 /** One that is a program which any host has, so that agents can start agents. */
 export interface BranchingShell extends RemoteShell {
-  /** That program and what it is told, for any host to run. */
+  /** That program and its arguments, for any host to run. */
   branchWords(host: HostSlots, command: string): readonly string[];
 }
 

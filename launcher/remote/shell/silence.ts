@@ -19,7 +19,7 @@ export class SilenceWatch {
     this.#timer = setInterval(() => setImmediate(tick), ALIVE_SECONDS * 1000);
   }
 
-  heard(): void {
+  received(): void {
     this.#ticks = 0;
   }
 

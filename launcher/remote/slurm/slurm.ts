@@ -11,7 +11,7 @@ import { type Invitation, SECRET_BYTES } from '../../../control/link/secret.ts';
 import { randomBytes } from '../../../control/random-bytes.ts';
 import { exitOf } from '../../../control/messages/payload.ts';
 import type { HostSlots } from '../../model/types.ts';
-import type { Making } from '../shell/connection.ts';
+import type { ConnectionProgress } from '../shell/connection.ts';
 import type { AgentFailure } from '../../model/failure.ts';
 import { localAddresses } from '../../local/host.ts';
 import { AGENT_START, type RemoteExit, type RemoteProcess, type RemoteShell } from '../shell/shell.ts';
@@ -24,7 +24,7 @@ import { startStep, type Tool } from './srun.ts';
 import { agentTask, lacksAgent } from './tasks.ts';
 
 /** srun ends by itself soon after its tasks, unless a host is lost; then it is ended. */
-const FAREWELL_MS = 2000;
+const GOODBYE_MS = 2000;
 /** By then who is to blame has ended the job. */
 const AFTER_BLAME_MS = 100;
 
@@ -50,7 +50,7 @@ export class SlurmShell implements RemoteShell {
   readonly #identity: Identity | null;
   readonly #links: ReadonlyMap<string, PlacedLink>;
   /** By the names of the hosts whose agents were wanted. */
-  readonly #asked = new Map<string, Making>();
+  readonly #asked = new Map<string, ConnectionProgress>();
   #begun: Promise<void> | null = null;
   #step: Step | null = null;
   #hasCopied = false;
@@ -68,7 +68,7 @@ export class SlurmShell implements RemoteShell {
     this.#linksLeft = hosts.length;
   }
 
-  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
     const link = this.#links.get(host.name);
     // A spare, or a host whose agent was lost: a step of its own.
     if (link === undefined || this.#asked.has(host.name))
@@ -109,7 +109,7 @@ export class SlurmShell implements RemoteShell {
     const tool = startStep({ hosts: this.#hosts, task: agentTask(this.#identity), together: true, input: null });
     tool.open({ frame: () => undefined, closed: () => undefined });
     tool.send(makeFrame(FrameKind.invitation, { payload: encodeJson(invitation) }));
-    this.#step = { tool, server, farewellMs: FAREWELL_MS };
+    this.#step = { tool, server, farewellMs: GOODBYE_MS };
     void this.#watch(this.#step);
   }
 
@@ -200,7 +200,7 @@ export class SlurmShell implements RemoteShell {
   }
 
   async #blame({ tool }: Step): Promise<void> {
-    await Promise.race([tool.died, new Promise<void>((resolve) => setTimeout(resolve, FAREWELL_MS).unref())]);
+    await Promise.race([tool.died, new Promise<void>((resolve) => setTimeout(resolve, GOODBYE_MS).unref())]);
     if (this.#allCalled) return;
     tool.kill();
     const { remarks } = await tool.died;
@@ -214,9 +214,9 @@ export class SlurmShell implements RemoteShell {
     if (this.#linksLeft === 0 && this.#step !== null) {
       const { tool, server, farewellMs } = this.#step;
       server.close();
-      const patience = setTimeout(() => tool.kill(), farewellMs);
+      const timeout = setTimeout(() => tool.kill(), farewellMs);
       await tool.died;
-      clearTimeout(patience);
+      clearTimeout(timeout);
     }
     return this.#ends.get(link) ?? { status: 0, remarks: '' };
   }

@@ -10,7 +10,7 @@ export interface AgentKey {
 
 const REQUEST_IDENTITIES = 11;
 const IDENTITIES_ANSWER = 12;
-const PATIENCE_MS = 5000;
+const TIMEOUT_MS = 5000;
 /** ssh's own limit for an agent's answer. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
@@ -23,7 +23,7 @@ export function listAgentKeys(socketPath: string): Promise<readonly AgentKey[]> 
       socket.destroy();
       resolve(keys);
     };
-    socket.setTimeout(PATIENCE_MS, () => finish([]));
+    socket.setTimeout(TIMEOUT_MS, () => finish([]));
     socket.on('error', () => finish([]));
     socket.on('close', () => finish([]));
     socket.on('data', (bytes: Buffer) => {

@@ -171,7 +171,7 @@ export class Hop {
   #watchSilence(client: Client, socket: Duplex, dialAgain: () => Promise<Duplex>): void {
     const silent = (): void => this.#fail(silentProblem(this.settings));
     let watch: SilenceWatch | LoginWatch = new SilenceWatch(silent);
-    socket.on('data', () => watch.heard());
+    socket.on('data', () => watch.received());
     const stop = (): void => watch.stop();
     // Later ones change keys.
     client.once('handshake', () => {

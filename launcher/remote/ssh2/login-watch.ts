@@ -21,8 +21,8 @@ export class LoginWatch {
     this.#timer = setInterval(() => this.#ask(), ALIVE_SECONDS * 1000);
   }
 
-  heard(): void {
-    this.#watch.heard();
+  received(): void {
+    this.#watch.received();
   }
 
   stop(): void {
@@ -53,6 +53,6 @@ export class LoginWatch {
   #answered(): void {
     this.#isAsking = false;
     this.#asked = null;
-    this.#watch.heard();
+    this.#watch.received();
   }
 }

@@ -1,6 +1,6 @@
 /** Our own ssh, in this process: no process per host, no pauses of Nagle's, the host's key checked as ssh checks it. */
 import type { HostSlots } from '../../model/types.ts';
-import type { Making } from '../shell/connection.ts';
+import type { ConnectionProgress } from '../shell/connection.ts';
 import { KnownHostsFiles } from '../known-hosts/files.ts';
 import { AGENT_START, sshTrial } from '../shell/shell.ts';
 import type { RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
@@ -40,7 +40,7 @@ export class Ssh2 implements RemoteShell {
     return this.#routes.to(host);
   }
 
-  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
     const route = await this.route(host);
     const { obstacle } = route;
     if (obstacle?.hard === true)
@@ -48,7 +48,7 @@ export class Ssh2 implements RemoteShell {
     return this.go(route, command, making);
   }
 
-  go(route: Route, command: string, making: Pick<Making, 'step'>): RemoteProcess {
+  go(route: Route, command: string, making: Pick<ConnectionProgress, 'step'>): RemoteProcess {
     const link = new LateLink();
     const hop = new Hop(targetOf(route), (progress) => making.step(steps[progress]));
     let killed = false;

@@ -7,7 +7,7 @@ import { FailureError } from '../../model/failure-error.ts';
 import type { Archive, Compression } from './archive.ts';
 import { archive, unpacker } from './archive.ts';
 import type { Identity } from './identity.ts';
-import { ArchiveForm, PIECE_BYTES, StagingWord } from './protocol.ts';
+import { ArchiveCompression, PIECE_BYTES, StagingMessage } from './protocol.ts';
 
 export interface StagingSession {
   readonly identity: Identity;
@@ -39,15 +39,15 @@ export class ArchiveUpload {
 
   frame({ flags, subject }: Frame): void {
     switch (flags) {
-      case StagingWord.unpacker:
+      case StagingMessage.unpacker:
         void this.#offerUnpacker();
         return;
-      case StagingWord.wanted:
-        void this.#begin(subject === ArchiveForm.zstd ? 'zstd' : 'gzip');
+      case StagingMessage.wanted:
+        void this.#begin(subject === ArchiveCompression.zstd ? 'zstd' : 'gzip');
         return;
-      case StagingWord.next:
+      case StagingMessage.next:
         return this.#next();
-      case StagingWord.staged:
+      case StagingMessage.staged:
         return this.#session.link.send(this.#session.order);
       default:
         // What an agent's host says of itself alone is not for us.

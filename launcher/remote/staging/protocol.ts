@@ -1,5 +1,5 @@
 /**
- * What a host without ncclrun and the launcher say to each other over the remote command's streams, before there is an agent. The host's
+ * The messages between a host without ncclrun and the launcher over the remote command's streams, before there is an agent. The host's
  * side is a shell script (remote-script.ts) and speaks in FrameKind.staging without payload: `flags` says what, `subject` more.
  *
  *     host                                   launcher
@@ -19,7 +19,7 @@
  * The launcher sends only what was asked for, one thing at a time: a tool that reads further than it was told finds nothing there.
  */
 
-export const StagingWord = {
+export const StagingMessage = {
   wanted: 1,
   next: 2,
   staged: 3,
@@ -60,4 +60,4 @@ export const UnpackerStatus = {
 } as const;
 
 /** What the shell with its tools asks for, and the unpacker. */
-export const ArchiveForm = { gzip: 0, zstd: 1 } as const;
+export const ArchiveCompression = { gzip: 0, zstd: 1 } as const;

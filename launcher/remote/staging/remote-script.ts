@@ -11,7 +11,7 @@ import { quote } from '../shell/shell.ts';
 import type { Identity } from './identity.ts';
 import { FIND_COPY, IS_INSTALLED, MACHINE, MAKE_ROOM, oneLine, START, TAKE_PLACE } from './keep-copy.ts';
 import { GUARD } from './watch-script.ts';
-import { ArchiveForm, StagingRefusal, StagingWord, UnpackerStatus } from './protocol.ts';
+import { ArchiveCompression, StagingRefusal, StagingMessage, UnpackerStatus } from './protocol.ts';
 import { TRUST } from './trust.ts';
 
 interface RemoteCommand {
@@ -50,7 +50,7 @@ const SAY = `n_say() { printf "${headerBegin}\\00$1\\000\\00$2${headerEnd}"; };`
 const installedOnly = oneLine(`
   ${START}
   ${SAY}
-  n_say ${StagingWord.alive} 0;
+  n_say ${StagingMessage.alive} 0;
   ${TRUST}
   [ -r "$1/bin/ncclrun-agent" ] || exit 127;
   n_trusts "$1" all && { n_start "$n_real"; exit 127; };
@@ -71,18 +71,18 @@ const hashProgram = [
 const script = oneLine(`
   ${START}
   ${SAY}
-  n_say ${StagingWord.alive} 0;
+  n_say ${StagingMessage.alive} 0;
   ${TRUST}
   ${IS_INSTALLED}
   n_is_installed "$1" "$2" && n_trusts "$1" all && n_start "$n_real";
 
   n_key=$3 n_order=$4 n_mode=$5 n_machine=$6 n_hash=$7;
   ${FIND_COPY}
-  [ "$n_mode" = usual ] && n_find_copy && n_say ${StagingWord.cached} 0 && n_start "$n_real";
+  [ "$n_mode" = usual ] && n_find_copy && n_say ${StagingMessage.cached} 0 && n_start "$n_real";
 
   # Nothing to start. Descriptor 3 stays the launcher's where stdout is a pipe between tools.
   exec 3>&1;
-  n_fail() { echo "$n_distrust" >&2; n_say ${StagingWord.failed} "$1" >&3; exit 125; };
+  n_fail() { echo "$n_distrust" >&2; n_say ${StagingMessage.failed} "$1" >&3; exit 125; };
   ${GUARD}
   n_guard;
   head -c "$n_order" >/dev/null;
@@ -90,12 +90,12 @@ const script = oneLine(`
 
   # Each message is read to its end before the next is asked for: head may read further than it was told.
   n_skip() { dd bs=1 count=16 >/dev/null 2>&1; };
-  n_next() { n_say ${StagingWord.next} 0 >&3; n_skip; head -c "$1"; };
+  n_next() { n_say ${StagingMessage.next} 0 >&3; n_skip; head -c "$1"; };
 
   # Where our unpacker cannot serve. The hash is taken as the bytes pass, if it can be; else the archive is kept for it. openssl is five
   # times faster than sha256sum.
   n_by_tools() {
-    n_say ${StagingWord.wanted} ${ArchiveForm.gzip};
+    n_say ${StagingMessage.wanted} ${ArchiveCompression.gzip};
     n_pieces=;
     while [ -z "$n_pieces" ]; do
       n_skip;
@@ -127,7 +127,7 @@ const script = oneLine(`
   };
 
   n_result=${UnpackerStatus.cannotServe};
-  n_say ${StagingWord.unpacker} 0;
+  n_say ${StagingMessage.unpacker} 0;
   n_skip;
   read -r n_size || exit 125;
   if [ "$n_size" -gt 0 ]; then
@@ -143,7 +143,7 @@ const script = oneLine(`
   esac;
   ${TAKE_PLACE}
   n_relieve;
-  n_say ${StagingWord.staged} 0;
+  n_say ${StagingMessage.staged} 0;
   exec 3>&-;
   n_start "$n_home";
 `);

@@ -5,7 +5,7 @@
  * While the script's processes get on it says so to the launcher. Where they have all been waiting for longer than a lease, for a launcher that is gone or
  * for anything else, it ends them and removes what they have unpacked; so it does where the script itself was killed.
  */
-import { StagingWord } from './protocol.ts';
+import { StagingMessage } from './protocol.ts';
 
 /** Seconds in which nothing of the script gets on: as the lease of an agent. */
 const IDLE_SECONDS = 5;
@@ -74,7 +74,7 @@ const WATCH = `n_watch() {
       [ "$n_seen" = "$n_before" ] || n_same=0;
       [ "$n_seen" = "$n_before" ] && [ -z "$n_busy" ] || n_idle=0;
       n_before=$n_seen;
-      n_say ${StagingWord.alive} 0 >&3;
+      n_say ${StagingMessage.alive} 0 >&3;
       n_wait 3>&- 4>&-;
     done;
     echo "nothing of the copy got on for ${IDLE_SECONDS} s: it was ended" >&4;

@@ -7,10 +7,10 @@ import type { Link } from '../../../control/link/link.ts';
 import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import { ProtocolError } from '../../../control/messages/protocol-error.ts';
 import type { HostSlots } from '../../model/types.ts';
-import type { Making } from '../shell/connection.ts';
+import type { ConnectionProgress } from '../shell/connection.ts';
 import type { Limiter } from '../shell/limiter.ts';
 import type { BranchingShell, RemoteExit, RemoteProcess, RemoteShell } from '../shell/shell.ts';
-import { sayLast } from '../shell/say-last.ts';
+import { lastLine } from '../shell/last-line.ts';
 import { parentOf } from './shape.ts';
 import { AgentMultiplexer } from './agent-multiplexer.ts';
 
@@ -46,7 +46,7 @@ export class TreeShell implements RemoteShell {
     return () => undefined;
   }
 
-  async start(host: HostSlots, command: string, making: Making): Promise<RemoteProcess> {
+  async start(host: HostSlots, command: string, making: ConnectionProgress): Promise<RemoteProcess> {
     const multiplexer = this.#routes.get(host.name);
     if (multiplexer === undefined) return this.#asMultiplexer(host, await this.#direct.start(host, command, making));
     making.step(`by way of ${multiplexer.host}`);
@@ -100,7 +100,12 @@ export class TreeShell implements RemoteShell {
   }
 
   /** Where no agent answers at the end of a branch, the launcher tries by itself. */
-  #watched(host: HostSlots, multiplexer: AgentMultiplexer, branch: RemoteProcess, making: Making): RemoteProcess {
+  #watched(
+    host: HostSlots,
+    multiplexer: AgentMultiplexer,
+    branch: RemoteProcess,
+    making: ConnectionProgress,
+  ): RemoteProcess {
     let answered = false;
     const link = tapped(branch.link, {
       frame: () => {
@@ -115,8 +120,8 @@ export class TreeShell implements RemoteShell {
       if (answered) return end;
       this.#works.resolve(false);
       this.#unreached.add(host.name);
-      const detail = sayLast(end.remarks) ?? `status ${end.status}`;
-      making.way(`reached from here, since ${multiplexer.host} could not reach it: ${detail}`);
+      const detail = lastLine(end.remarks) ?? `status ${end.status}`;
+      making.remoteShell(`reached from here, since ${multiplexer.host} could not reach it: ${detail}`);
       return { ...end, problem: { cause: 'other', detail, remedy: null, transient: true } };
     });
     return { ...branch, link, exit };

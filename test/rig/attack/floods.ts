@@ -5,7 +5,7 @@ import { FrameKind, type Frame } from '../../../control/messages/frame.ts';
 import type { AgentReport } from '../../../control/messages/link.ts';
 import { encodeRouted } from '../../../control/messages/rendezvous-codec.ts';
 import { ROUTED_WANTED } from '../../../control/messages/rendezvous.ts';
-import { StagingWord } from '../../../launcher/remote/staging/protocol.ts';
+import { StagingMessage } from '../../../launcher/remote/staging/protocol.ts';
 import { entry, merged, newKey } from '../rendezvous.ts';
 
 export interface Flood {
@@ -49,11 +49,11 @@ const long = 'x'.repeat(1000);
 const where = { communicator: '0123456789abcdef', epoch: 0, size: 1, ranks: [] };
 
 export const floods = {
-  'staging: next': same('connecting', makeFrame(FrameKind.staging, { flags: StagingWord.next })),
-  'staging: unpacker': same('connecting', makeFrame(FrameKind.staging, { flags: StagingWord.unpacker })),
-  'staging: staged': same('connecting', makeFrame(FrameKind.staging, { flags: StagingWord.staged })),
-  'staging: cached': same('connecting', makeFrame(FrameKind.staging, { flags: StagingWord.cached })),
-  'staging: failed': same('connecting', makeFrame(FrameKind.staging, { flags: StagingWord.failed, subject: 1 })),
+  'staging: next': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.next })),
+  'staging: unpacker': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.unpacker })),
+  'staging: staged': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.staged })),
+  'staging: cached': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.cached })),
+  'staging: failed': same('connecting', makeFrame(FrameKind.staging, { flags: StagingMessage.failed, subject: 1 })),
   'staging: a word that there is not': same('connecting', makeFrame(FrameKind.staging, { flags: 99 })),
   'output in large frames': same('running', makeFrame(FrameKind.output, { payload: Buffer.alloc(60_000, line) })),
   'output in small frames': same('running', makeFrame(FrameKind.output, { payload: Buffer.from('\n') })),

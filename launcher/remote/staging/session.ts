@@ -1,14 +1,14 @@
-/** One connection's talk about staging, from the start of the remote command to the agent's first word. */
+/** One connection's staging session, from the start of the remote command to the agent's first frame. */
 import type { Link } from '../../../control/link/link.ts';
 import { FrameKind } from '../../../control/messages/frame.ts';
 import type { Frame } from '../../../control/messages/frame.ts';
 import type { AgentFailure } from '../../model/failure.ts';
 import type { ArchiveUpload } from './archive-upload.ts';
 import type { Identity } from './identity.ts';
-import { StagingWord } from './protocol.ts';
-import { StagingTurns } from './turns.ts';
+import { StagingMessage } from './protocol.ts';
+import { StagingSequence } from './sequence.ts';
 
-interface StagingTalkOptions {
+interface StagingSessionOptions {
   readonly identity: Identity;
   readonly host: string;
   readonly link: Link;
@@ -20,28 +20,28 @@ interface StagingTalkOptions {
   readonly giveUp: () => void;
 }
 
-export class StagingTalk {
-  readonly #options: StagingTalkOptions;
-  readonly #turns = new StagingTurns();
+export class StagingSession {
+  readonly #options: StagingSessionOptions;
+  readonly #sequence = new StagingSequence();
   #upload: Promise<ArchiveUpload> | null = null;
   #cached = false;
   /** The host's StagingRefusal. */
   #refusal: number | null = null;
   #ownFailure: AgentFailure | null = null;
 
-  constructor(options: StagingTalkOptions) {
+  constructor(options: StagingSessionOptions) {
     this.#options = options;
   }
 
-  /** False: the frame is an agent's. @throws ProtocolError for one out of its turn */
+  /** False: the frame is an agent's. @throws ProtocolError for one out of sequence */
   takes(frame: Frame): boolean {
     if (frame.kind !== FrameKind.staging) return this.#isCachedFailing(frame);
-    this.#turns.hear(frame.flags);
+    this.#sequence.receive(frame.flags);
     switch (frame.flags) {
-      case StagingWord.cached:
+      case StagingMessage.cached:
         this.#cached = true;
         break;
-      case StagingWord.failed:
+      case StagingMessage.failed:
         this.#refusal = frame.subject;
         break;
       default:
@@ -77,7 +77,7 @@ export class StagingTalk {
       link,
       order,
       onBegin,
-      onOffer: (pieces) => this.#turns.offer(pieces),
+      onOffer: (pieces) => this.#sequence.offer(pieces),
       onFailure: (message, remedy) => {
         this.#ownFailure = { type: 'agent', host, phase: 'hello', message, remedy };
         giveUp();

@@ -1,4 +1,4 @@
-/** The ways to a host, by --rsh. Each is loaded only where it is used. */
+/** The remote shells, by --rsh. Each is loaded only where it is used. */
 import { basename } from 'node:path';
 import type { HostSlots } from '../model/types.ts';
 import type { RemoteShell } from './shell/shell.ts';
@@ -10,8 +10,15 @@ import { nextIteration } from './shell/next-iteration.ts';
 /** Where a resource manager starts what runs on its hosts. */
 export const BY_SLURM = 'by Slurm';
 
-/** `copied`: what hosts get that lack ncclrun, where the way itself brings it; null: nothing. `rsh`: BY_SLURM, auto, ssh2, openssh, or a command called as CMD host command; a command that is an ssh is called as ssh. */
-export async function openWay(rsh: string, hosts: readonly HostSlots[], copied: Identity | null): Promise<RemoteShell> {
+/**
+ * `rsh`: BY_SLURM, auto, ssh2, openssh, or a command that is called as CMD host command; a command that is an ssh is called as ssh.
+ * `copied`: what hosts get that lack ncclrun, where the shell itself brings it; null: nothing.
+ */
+export async function openRemoteShell(
+  rsh: string,
+  hosts: readonly HostSlots[],
+  copied: Identity | null,
+): Promise<RemoteShell> {
   if (rsh === BY_SLURM) {
     const { SlurmShell } = await import('./slurm/slurm.ts');
     return new SlurmShell(hosts, copied);
@@ -34,7 +41,7 @@ export async function openWay(rsh: string, hosts: readonly HostSlots[], copied: 
   return new CommandShell(words);
 }
 
-/** In parts, with turns of the event loop between them: meanwhile ssh answers. Statically imported, as import() of Node's own runs all their getters. */
+/** In parts, with iterations of the event loop between them: meanwhile ssh answers. Statically imported, as import() of Node's own runs all their getters. */
 async function loadSsh2(): Promise<typeof import('./ssh2/ssh2.ts')> {
   await import('./ssh2/dial.ts');
   await nextIteration();

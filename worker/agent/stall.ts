@@ -1,18 +1,18 @@
-/** Whether an engine waits for something that does not come, read from its telemetry pages. */
+/** Stall detection: whether an engine waits for something that does not arrive, read from its telemetry pages. */
 import type { Key } from '../../control/messages/key.ts';
 import { readU64 } from '../../control/plan/u64.ts';
 import { communicatorName, decodeTelemetry, NO_RANK } from './telemetry.ts';
 import type { TelemetrySlot } from './telemetry.ts';
 
 /** Without progress for this long, an operation that lacks a rank will not end. */
-const VAIN_NS = 300e6;
+const STALL_NS = 300e6;
 /** EngineState. */
 const WAITING = 4;
 const FAILED = 5;
 
-export function waitsInVain(pages: readonly Uint8Array[], key: Key): boolean {
+export function isStalled(pages: readonly Uint8Array[], key: Key): boolean {
   const now = Number(process.hrtime.bigint()); // CLOCK_MONOTONIC, as the engine's clock
-  return slotsOf(pages, key).some((slot) => isBusy(slot) && now - slot.lastProgressNs > VAIN_NS);
+  return slotsOf(pages, key).some((slot) => isBusy(slot) && now - slot.lastProgressNs > STALL_NS);
 }
 
 /** An operation had begun and not ended. */
@@ -25,7 +25,7 @@ export function isStuck(slot: DataView): { readonly stuck: boolean; readonly wai
   const waitingFor = slot.getUint32(72, true);
   const state = slot.getUint32(68, true);
   const isBusy = state === WAITING || readU64(slot, 16) > readU64(slot, 24); // a kernel only says that it waits
-  const stuck = state === FAILED || (isBusy && Number(process.hrtime.bigint()) - readU64(slot, 40) > VAIN_NS);
+  const stuck = state === FAILED || (isBusy && Number(process.hrtime.bigint()) - readU64(slot, 40) > STALL_NS);
   return { stuck, waitingFor: waitingFor === NO_RANK ? null : waitingFor };
 }
 

@@ -12,7 +12,7 @@ import type { AgentConnection, ConnectionEnd, ConnectionHandler, StartAgent } fr
 export class KeptAgents {
   readonly #startAgent: StartAgent;
   /** By host: those that wait for an order. */
-  readonly #idle = new Map<string, Kept>();
+  readonly #idle = new Map<string, KeptAgent>();
 
   constructor(startAgent: StartAgent) {
     this.#startAgent = startAgent;
@@ -23,7 +23,7 @@ export class KeptAgents {
     const known = this.#idle.get(host.name);
     this.#idle.delete(host.name);
     if (known !== undefined) return known.again(order, handler);
-    return new Kept(this.#startAgent, host, order, handler, {
+    return new KeptAgent(this.#startAgent, host, order, handler, {
       idle: (kept) => this.#idle.set(host.name, kept),
       gone: () => this.#idle.delete(host.name),
     });
@@ -38,11 +38,11 @@ export class KeptAgents {
 }
 
 interface Owner {
-  idle(kept: Kept): void;
+  idle(kept: KeptAgent): void;
   gone(): void;
 }
 
-class Kept implements AgentConnection {
+class KeptAgent implements AgentConnection {
   readonly #connection: AgentConnection;
   readonly #owner: Owner;
   #handler: ConnectionHandler | null;
@@ -56,7 +56,7 @@ class Kept implements AgentConnection {
     this.#connection = start(host, order, {
       staging: (bytes) => this.#handler?.staging(bytes),
       frame: (frame) => this.#receive(frame),
-      way: (message) => this.#handler?.way(message),
+      remoteShell: (message) => this.#handler?.remoteShell(message),
       step: (step) => this.#handler?.step(step),
       closed: (end) => this.#closed(end),
     });
