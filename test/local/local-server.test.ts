@@ -202,7 +202,7 @@ describe('invalid frames', () => {
 });
 
 describe('connected processes', () => {
-  it('the server reports the death of a process whose child still holds the socket', async () => {
+  it('the server reports the exit of a process whose child still holds the socket', async () => {
     const server = open();
     const script = `
       import { connect } from 'node:net';
@@ -224,7 +224,7 @@ describe('connected processes', () => {
     expect(server.events.map(({ type }) => type)).toEqual(['connected', 'died', 'closed']);
   });
 
-  it('the server reports the death of a process that disconnected before', async () => {
+  it('the server reports the exit of a process that disconnected before', async () => {
     const server = open();
     const child = node(
       `import { connect } from 'node:net';

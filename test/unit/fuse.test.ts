@@ -87,7 +87,7 @@ describe('a topology file', () => {
     );
   });
 
-  test('detected devices that the file lacks appear at their places', () => {
+  test('detected devices that the file lacks appear at their detected positions', () => {
     const file = `<system version="1"><cpu numaid="0"><pci busid="0000:2a:00.0" link_width="4"/></cpu></system>`;
     expect(lines(fused(file, detected)).filter((line) => line.startsWith('<pci'))).toEqual([
       '<pci busid="0000:2a:00.0" link_width="4" class="0x060400" link_speed="32.0 GT/s PCIe">',

@@ -234,7 +234,7 @@ describe('the end of a rank or host', () => {
     hub.close();
   });
 
-  test('the end of a rank whose place others can take fails nothing', async () => {
+  test('a rank that exits before it joins fails nothing while enough other ranks can join', async () => {
     const { hub, sent } = testHub(2);
     const key = newKey();
     hub.receive(0, merged(key, 2, [entry(0)]));
@@ -246,7 +246,7 @@ describe('the end of a rank or host', () => {
     hub.close();
   });
 
-  test('the end of a rank that has contributed fails the key at once', () => {
+  test('the exit of a rank that has contributed fails the key at once', () => {
     const { hub, sent } = testHub(2);
     const key = newKey(5);
     hub.receive(0, merged(key, 4, [entry(0), entry(1)]));
@@ -275,7 +275,7 @@ describe('the end of a rank or host', () => {
     hub.close();
   });
 
-  test('the death of a rank reaches the other hosts and fails later rounds', () => {
+  test('the hub reports the exit of a rank to the other hosts and fails later rounds', () => {
     const { hub, sent } = testHub(3);
     const key = newKey();
     for (const host of [0, 1, 2]) hub.receive(host, merged(key, 6, [entry(2 * host), entry(2 * host + 1)]));
