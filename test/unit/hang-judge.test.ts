@@ -81,7 +81,7 @@ describe('a hang', () => {
     [{ stopped: true }, 'is stopped (SIGSTOP, or a debugger)'],
     [{ operation: 16 }, 'is still in operation 16 (allReduce)'],
     [{ operation: 0, inside: false }, 'has begun none and has not come to this one'],
-  ])('the launcher blames a rank that %o', (change, reason) => {
+  ])('the launcher blames a rank with %o: it %s', (change, reason) => {
     const hang = verdict([rank(1), rank(0, change)], [rank(2), rank(3)]);
     expect(hang?.late).toEqual([`rank 0 on a ${reason}`]);
   });

@@ -91,16 +91,16 @@ describe('the mutants of a run', () => {
 
   const all = [calls('slow', 9, ['', 'place']), calls('far', 1, ['']), calls('quick', 2, ['', 'place'])];
 
-  it('a mutant meets the tests that call its function, the fastest first', () => {
+  it('a mutant runs against the tests that call its function, the fastest first', () => {
     expect(callersOf(only('7 -> 8'), all).map(({ test }) => test)).toEqual(['quick', 'slow']);
   });
 
-  it('a mutant outside of functions meets all tests, those first that call a function of its file', () => {
+  it('a mutant outside of functions runs against all tests, first those that call a function of its file', () => {
     const mutant = { ...only('7 -> 8'), inFunction: null };
     expect(callersOf(mutant, all).map(({ test }) => test)).toEqual(['quick', 'slow', 'far']);
   });
 
-  it('a mutant meets the end-to-end tests of the longest matching path, and all of them exist', () => {
+  it('a mutant runs against the end-to-end tests of the longest matching path, and all of them exist', () => {
     expect(localTestsOf('launcher/job/stdin-flow.ts')).toEqual(['test/local/stdin.test.ts']);
     expect(namedLocalTests.filter((test) => !existsSync(join(repository, test)))).toEqual([]);
   });
