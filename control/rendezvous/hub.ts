@@ -93,11 +93,11 @@ export class Hub {
   readonly #late: LateWatch;
   readonly #limit: LateWatch | null;
   readonly #mailbox = new Mailbox<number>();
-  /** Ranks that others failed for want of: told once. */
+  /** Ranks that others failed for want of: reported once. */
   readonly #blamed = new Set<number>();
   #doomTimer: Countdown | null = null;
   /** Messages for which there was no room. */
-  #refusedLetters = 0;
+  #refusedMessages = 0;
 
   constructor(options: HubOptions) {
     this.#options = options;
@@ -296,8 +296,8 @@ export class Hub {
   }
 
   #refuse(host: number, of: Key): void {
-    this.#refusedLetters += 1;
-    if (this.#refusedLetters > MAX_REFUSED) throw new ProtocolError('messages without end, which nobody fetches');
+    this.#refusedMessages += 1;
+    if (this.#refusedMessages > MAX_REFUSED) throw new ProtocolError('messages without end, which nobody fetches');
     const key = { ...of, round: POST_ROUND };
     const sentence = `too many messages lie unfetched under ${describeKey(key)}`;
     this.#sendFailure(host, key, { result: NcclResult.invalidUsage, sentence });

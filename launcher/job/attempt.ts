@@ -221,7 +221,7 @@ function topologiesOf(hosts: readonly Host[]): Topologies {
   return new Map(found.flatMap(([name, topology]) => (topology === null ? [] : [[name, topology] as const])));
 }
 
-/** Who is bound where, told where --report-bindings asks for it. A job whose ranks cannot be bound so fails. */
+/** Binds each rank, and reports it where --report-bindings asks for that. A job whose ranks cannot be bound so fails. */
 function bind({ request, job }: Attempt, map: RankMap, hosts: readonly Host[]): readonly Binding[] | null {
   const topologies = topologiesOf(hosts);
   try {

@@ -1,9 +1,9 @@
 /**
  * Which failure decides the job: the earliest that we did not cause ourselves; of equally early ones that of the lowest rank.
- * A rank that others lacked is the cause of their ends. Failures of one turn of the event loop are judged together, because they were under way before we could react to any.
+ * A rank that others lacked is the cause of their ends. Failures of one iteration of the event loop are judged together, because they were under way before we could react to any.
  *
- * News of two hosts overtake each other: a rank that failed because it lost another one may be heard of first. Where its agent says so
- * (`suspect`), the verdict is open until it is known how the other one fared, or somebody's patience ends. So it is where a rank is to blame
+ * News of two hosts overtake each other: a rank that failed because it lost another one may be reported first. Where its agent says so
+ * (`suspect`), the verdict is open until it is known how the other one fared, or a timeout ends the wait. So it is where a rank is to blame
  * that aborted its communicator and has not ended: its end says with which status it failed, and whether it had lost somebody itself.
  */
 import type { Failure, RankMissingFailure } from '../model/failure.ts';
@@ -16,11 +16,11 @@ interface Entry {
 
 interface Cause {
   readonly failure: Failure;
-  /** A rank that was lost has not been heard of; the failure is the answer if that stays so. */
+  /** Nothing is known of a rank that others lost; the failure is the answer if that stays so. */
   readonly open: boolean;
 }
 
-/** What an open verdict waits for: that a rank which others lost is heard of, or the end of the rank that is to blame so far. */
+/** What an open verdict waits for: news of a rank that others lost, or the end of the rank that is to blame so far. */
 export type Awaited = 'news' | 'end';
 
 export class FailurePolicy {
@@ -30,7 +30,7 @@ export class FailurePolicy {
   readonly #complete: (failure: Failure, time: number) => Failure;
   /** Rank → the rank it had lost when it failed. */
   readonly #suspects = new Map<number, number>();
-  /** Ranks that left others in the lurch: what is said of them if those fail. */
+  /** Ranks that left others behind: the failure that counts if those fail. */
   readonly #departed = new Map<number, RankMissingFailure>();
   #primary: Failure | null = null;
 
@@ -137,7 +137,7 @@ export class FailurePolicy {
     }
   }
 
-  /** Its own end tells more than that others lacked it. */
+  /** Prefers a rank's own exit over "peers were missing it". */
   #failureOf(rank: number): Failure | undefined {
     const own = this.#entries.map((entry) => entry.failure).filter((one) => 'rank' in one && one.rank === rank);
     return own.find(({ type }) => type !== 'rank-missing') ?? own[0];
@@ -155,7 +155,7 @@ export class FailurePolicy {
   }
 }
 
-/** What is no rank's failure comes before what is. */
+/** Failures that are not tied to a rank sort first. */
 function rankOf({ failure }: Entry): number {
   return 'rank' in failure ? failure.rank : -1;
 }

@@ -1,4 +1,4 @@
-/** Whether GPUs of a job have their memory to give: told as soon as all hosts have said what is free. */
+/** Whether the GPUs of a job have free memory: reported as soon as all hosts have answered. */
 import type { GpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 import type { Clock, Countdown } from '../../control/clock.ts';
@@ -10,7 +10,7 @@ const TIMEOUT_MS = 3000;
 /** Less is what drivers, screens and small contexts take: a part of the whole, and bytes. */
 const TAKEN_PART = 0.1;
 const TAKEN_BYTES = 2 * 2 ** 30;
-/** Hosts told of one by one. */
+/** Hosts that are listed one by one. */
 const MAX_HOSTS = 4;
 
 interface GpuMemoryCheckOptions {

@@ -1,4 +1,4 @@
-/** Finds out who keeps the others waiting, when ranks hang in an operation: the agents tell where each rank is. */
+/** Finds the ranks that others wait for, when ranks hang in an operation: the agents report each rank's position. */
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -11,7 +11,7 @@ import { ranges } from '../text/ranges.ts';
 const ANSWER_MS = 1000;
 /** At a time. */
 const MAX_INQUIRIES = 64;
-/** Communicators of which a hang was told. */
+/** Communicators of which a hang was reported. */
 const REMEMBERED = 1024;
 
 interface HangJudgeOptions {
@@ -43,7 +43,7 @@ export class HangJudge {
     const name = nameOf(where);
     const known = this.#inquiries.get(name);
     if (known !== undefined) return this.answered(host, where);
-    if (this.#inquiries.size >= MAX_INQUIRIES) return undefined; // a job that hangs in so many is told of often enough
+    if (this.#inquiries.size >= MAX_INQUIRIES) return undefined; // a job that hangs in so many is reported often enough
     const asked = this.#options.hosts();
     const timeout = setTimeout(() => this.#judge(name), ANSWER_MS);
     this.#inquiries.set(name, { answers: new Map([[host, where]]), asked, timeout: timeout });

@@ -42,7 +42,7 @@ export interface HostHandler {
   askedToEnd(host: Host, signal: 'SIGTERM' | 'SIGINT'): void;
   /** What it has measured decides a communicator's variants, or they are to be measured. */
   tuning(host: Host, use: TableUse): void;
-  /** It is reached in another way than usual. */
+  /** It is reached by another remote shell than usual. */
   remoteShell(host: Host, message: string): void;
   /** How far its connection is. */
   step(host: Host, step: string): void;
@@ -214,7 +214,7 @@ export class Host {
     this.#suspended = null;
   }
 
-  /** Gives the host up, and with it those that are reached by way of it. */
+  /** Gives the host up, and with it those that are reached through it. */
   lose(failure: Failure): void {
     if (this.isOver) return;
     this.#settle();

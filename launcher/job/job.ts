@@ -155,7 +155,7 @@ export class Job {
       const start = starts[index];
       if (start !== undefined) host.start(start);
     }
-    // A host may be lost in the turn of its hello, when it had no ranks to lose yet.
+    // A host may be lost in the iteration of its hello, when it had no ranks to lose yet.
     const lost = hosts.filter((host) => host.isOver && this.#loseRanks(host));
     if (lost.length > 0) this.#checkRanksOver();
   }
@@ -294,8 +294,8 @@ export class Job {
     const [program = ''] = argv ?? [];
     this.#stdin.drop(rank);
     this.#rendezvous.rankEnded(rank, 'could not be started');
-    const place = { host: host.name, rank, program };
-    this.failures.fail(spawnFailure(place, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
+    const origin = { host: host.name, rank, program };
+    this.failures.fail(spawnFailure(origin, resolve(workingDirectory ?? '.'), decodeSpawnFailed(frame.payload)));
     this.#checkRunning();
     this.#checkRanksOver();
   }
@@ -311,7 +311,7 @@ export class Job {
     if (this.#ranks.left === 0) this.#ranksOver();
   }
 
-  /** Nothing runs any more. Failures of this turn are judged first, so that their event precedes the teardown. */
+  /** Nothing runs any more. Failures of this iteration are judged first, so that their event precedes the teardown. */
   #ranksOver(): void {
     if (this.#state.name === 'teardown' || this.#state.name === 'over') return;
     if (this.#state.name === 'stopping') this.#state.kill?.cancel();

@@ -1,4 +1,4 @@
-/** Output that waits for its turn at the reporter: of each stream of each rank one chunk, however many small ones it came in. */
+/** Output that waits until the reporter takes it: of each stream of each rank one chunk, however many small ones it came in. */
 import type { OutputChunk } from '../model/event.ts';
 
 interface Joined {

@@ -1,4 +1,4 @@
-/** What the hosts of a job are, as their agents tell it: each kind of host once. */
+/** What the hosts of a job are, as their agents report it: each type of host once. */
 import { makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';
@@ -10,18 +10,18 @@ import { messageOf } from '../../control/message-of.ts';
 
 /** A hash, as text. */
 const MAX_KEY_BYTES = 256;
-/** Instead of a host: none is left that could tell. */
+/** Instead of a host: none is left that could answer. */
 const NOBODY = -1;
-/** Likewise: one has told. */
+/** Likewise: one has answered. */
 const ANSWERED = -2;
 
 interface HostType {
-  /** null: not told yet, or of no use. */
+  /** null: not received yet, or of no use. */
   machine: HostMachine | null;
   isKnown: boolean;
-  /** Was asked to tell it, or NOBODY or TOLD. */
+  /** The host that was asked for it, or NOBODY or ANSWERED. */
   asked: number;
-  /** Hosts of this kind that may not go on yet. */
+  /** Hosts of this type that may not go on yet. */
   readonly waiting: Set<number>;
 }
 
@@ -42,7 +42,7 @@ export class Machines {
     this.#options = options;
   }
 
-  /** null: the host has not told what it is. */
+  /** null: the host has not reported what it is. */
   of(host: number): HostMachine | null {
     return this.#typeOf.get(host)?.machine ?? null;
   }

@@ -1,4 +1,4 @@
-/** What the agents are told: the order that travels with their start, and each host's part of the rank map. */
+/** What the agents get: the order that travels with their start, and each host's part of the rank map. */
 import { resolve } from 'node:path';
 import type { AgentOrder, OrderedProgram, OrderedRank, Placement } from '../../control/messages/link.ts';
 import { makeUniqueId } from '../../control/rendezvous/unique-id.ts';

@@ -34,8 +34,8 @@ export class RankEnds {
     if (signal === null && (exitCode === null || exitCode === 0)) return null;
     const outOfMemory = this.#outOfMemory.has(rank);
     const gpu = this.#gpus.get(rank);
-    const place = { host, rank, pid, ...(gpu && { gpu }), outOfMemory, stderrTail: this.#words.of(rank) };
-    if (signal !== null) return { type: 'rank-signal', ...place, signal };
-    return { type: 'rank-exit', ...place, exitCode: exitCode ?? 0 };
+    const origin = { host, rank, pid, ...(gpu && { gpu }), outOfMemory, stderrTail: this.#words.of(rank) };
+    if (signal !== null) return { type: 'rank-signal', ...origin, signal };
+    return { type: 'rank-exit', ...origin, exitCode: exitCode ?? 0 };
   }
 }

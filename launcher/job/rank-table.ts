@@ -97,7 +97,7 @@ export class RankTable {
     return rank;
   }
 
-  /** Ranks of a host that is over cannot be heard of any more. Those that were left. */
+  /** Nothing can be learnt of ranks of a host that is over. Returns those that were left. */
   lose(host: Host): readonly number[] {
     const lost = (this.#ranksOn[this.indexOf(host)] ?? []).filter((rank) => {
       const state = this.#states[rank];

@@ -25,11 +25,11 @@ export interface RendezvousHubOptions {
   readonly environment?: Environment;
   send(hostIndex: number, frame: Frame): void;
   onEvent(event: JobEvent): void;
-  /** A rank ended that others wait for (failure 'rank-missing'); the ranks that wait have been told. */
+  /** A rank ended that others wait for (failure 'rank-missing'); the ranks that wait have been notified. */
   onMissing?(rank: number, message: string): void;
   /** Evidence for the failure policy: `rank`, whose end comes next, failed after it had lost `suspect`. */
   onSuspected?(rank: number, suspect: number): void;
-  /** Evidence likewise: a rank left others in the lurch without a failure of its own. */
+  /** Evidence likewise: a rank left others behind without a failure of its own. */
   onDeparted?(rank: number, message: string): void;
   /** A key waits this long before its missing ranks are named (default 10,000). */
   readonly lateAfterMs?: number;

@@ -13,7 +13,7 @@ import type { Frame } from '../../control/messages/frame.ts';
 import { ProtocolError } from '../../control/messages/protocol-error.ts';
 import { isInForeground, isTerminal } from '../model/terminal.ts';
 
-/** Bytes that may be on their way to a rank. */
+/** Bytes that may be in transit to a rank. */
 const WINDOW_BYTES = 256 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 /** Major 1, minor 3: the same on every Linux. */

@@ -1,10 +1,10 @@
 /**
  * When the failure policy is asked which failure decides the job.
  *
- *   quiet ── a failure ──► due, at the end of this turn ── it decides ──► quiet
+ *   quiet ── a failure ──► due, at the end of this tick ── it decides ──► quiet
  *                            ▲          │ it is open
  *               news ────────┴── open ◄─┘
- *                                 └── patience is at its end: it decides ──► quiet
+ *                                 └── timeout: it decides ──► quiet
  */
 import type { Clock, Countdown } from '../../control/clock.ts';
 import type { Awaited } from './failure-policy.ts';
@@ -25,7 +25,7 @@ interface Waiting {
 
 type State =
   | { readonly name: 'quiet' }
-  /** All that is under way in this turn of the event loop is judged together. `waiting`: it was open before. */
+  /** All that is under way in this iteration of the event loop is judged together. `waiting`: it was open before. */
   | { readonly name: 'due'; readonly waiting: Waiting | null }
   | { readonly name: 'open'; readonly waiting: Waiting };
 

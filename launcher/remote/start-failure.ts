@@ -80,7 +80,7 @@ function endedFailure(host: string, { status, remarks }: RemoteExit): AgentFailu
   };
 }
 
-/** `trial`: what to type to go the same way by hand; `step`: how far the start was, for people. */
+/** `trial`: what to type to connect by hand in the same manner; `step`: how far the start was, for people. */
 function stallFailure(
   host: string,
   stall: StartStall,

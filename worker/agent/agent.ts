@@ -138,7 +138,7 @@ export class Agent {
       case FrameKind.start:
         return this.#start(parseStart(frame.payload));
       case FrameKind.signal:
-        // Ranks that are still to start would never hear of it.
+        // Ranks that are still to start would never get it.
         if (this.#state.name === 'ready' && ENDING.has(decodeSignal(frame.payload))) return this.#end();
         return this.#guardian.send(frame);
       case FrameKind.stdin:
@@ -175,7 +175,7 @@ export class Agent {
     if (this.#state.name === 'ending') this.#guardian.close();
   }
 
-  /** Nothing was heard of the launcher for longer than the lease. */
+  /** The launcher was silent for longer than the lease. */
   launcherSilent(silentMs: number): void {
     process.stderr.write(`ncclrun agent: the launcher was silent for ${silentMs} ms; ending the ranks of this host\n`);
     this.#hasLostLauncher = true;
@@ -193,7 +193,7 @@ export class Agent {
     return this.#state.name === 'ended';
   }
 
-  /** Nothing was heard of it for longer than the lease. */
+  /** It was silent for longer than the lease. */
   get hasLostLauncher(): boolean {
     return this.#hasLostLauncher;
   }
@@ -356,7 +356,7 @@ export class Agent {
     this.#bootstrap?.rankEnded(rank, exited);
   }
 
-  /** The guardian ends the ranks and all that descends from them, and tells everything that they wrote. */
+  /** The guardian ends the ranks and all that descends from them, and sends everything that they wrote. */
   #end(): void {
     if (this.#state.name !== 'ready' && this.#state.name !== 'running') return;
     this.#state = { name: 'ending' };

@@ -1,4 +1,4 @@
-/** An agent with the native part that every host with ranks needs; where that cannot be had, the launcher hears why. */
+/** An agent with the native part that every host with ranks needs; where that cannot be had, the launcher learns why. */
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { AgentReport } from '../../control/messages/link.ts';

@@ -62,7 +62,7 @@ export class BlameRecords {
   }
 }
 
-/** Tells the launcher why the rank `jobRank`, whose end is told next, may have failed. */
+/** Reports to the launcher why the rank `jobRank`, whose exit is reported next, may have failed. */
 export function blameFrame(jobRank: number, record: BlameRecord): Frame {
   const { key, rank } = record;
   const left = (subject: number, how: LeftHow, suspect: number, reason: string, flags = 0): Frame =>

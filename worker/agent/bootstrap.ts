@@ -60,7 +60,7 @@ interface BootstrapOptions {
   onDeserted?(): void;
 }
 
-/** The ranks of several hosts come together at the launcher, so it should hear of them soon; those of one host mostly complete here. */
+/** The ranks of several hosts come together at the launcher, so it should get contributions soon; those of one host mostly complete here. */
 const FLUSH_AFTER_MS = { oneHost: 500, severalHosts: 1 } as const;
 
 export class Bootstrap {
@@ -144,7 +144,7 @@ export class Bootstrap {
     this.#engines.rankSpawned(rank, pid);
   }
 
-  /** Call it before the launcher is told: who waits for the rank must be known there, and whose fault its failure is. */
+  /** Call it before the exit is reported: the launcher must know who waits for the rank, and whose fault its failure is. */
   rankEnded(rank: number, exited: Exited): void {
     this.#communicators.rankEnded(rank);
     const cause = this.#blameRecords.causeOf(rank, exited);
@@ -237,7 +237,7 @@ export class Bootstrap {
     return this.#processExits.engineDied(engine);
   }
 
-  /** Nobody hears the answers any more. */
+  /** No answer can be delivered any more. */
   #closed(connection: number): void {
     const engine = this.#engines.get(connection);
     if (engine === undefined) return this.#engines.forget(connection);

@@ -1,5 +1,5 @@
 /**
- * Agents of other hosts that the launcher reaches by way of this one: a remote shell for each, whose frames travel inside of frames of our own link.
+ * Agents of other hosts that the launcher reaches through this one: a remote shell for each, whose frames travel inside of frames of our own link.
  * They end with the launcher's word, and with that link. The lease with them is kept here.
  */
 import { GatheredFrames } from '../../control/link/gathered-frames.ts';

@@ -12,7 +12,7 @@ export interface Engine {
   /** As this host sees it. */
   readonly pid: number;
   readonly hello: EngineHello;
-  /** Rank in the job, -1 if it cannot be told. */
+  /** Rank in the job, -1 if it is unknown. */
   readonly jobRank: number;
   /** Its pages (telemetry.ts); they stay readable after its death. */
   readonly telemetry: Uint8Array[];

@@ -91,7 +91,7 @@ export class Engines {
     this.#native.close(handle); // what was sent is a duplicate
   }
 
-  /** The connection will not be heard of again. */
+  /** No event of the connection follows. */
   forget(connection: number): void {
     const known = this.#pids.delete(connection);
     const engine = this.#engines.get(connection);

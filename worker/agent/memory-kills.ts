@@ -14,7 +14,7 @@ export class MemoryKills {
     this.#known = count(this.#file) ?? 0;
   }
 
-  /** Whether there was one that no earlier call has told of. */
+  /** True if there was one that no earlier call has reported. */
   another(): boolean {
     if ((count(this.#file) ?? 0) <= this.#known) return false;
     this.#known += 1;

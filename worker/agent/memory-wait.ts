@@ -6,7 +6,7 @@ import type { GpuMemory } from '../../control/messages/gpu.ts';
 import { freeText, holdersText } from '../../control/gpu-memory-text.ts';
 
 const ASK_MS = 200;
-/** A wait that is shorter is not told of. */
+/** A shorter wait is not reported. */
 const REPORT_AFTER_MS = 1000;
 const LIMIT_MS = 30_000;
 /** What contexts of others and the driver's own bookkeeping may take meanwhile. */

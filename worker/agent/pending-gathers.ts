@@ -154,7 +154,7 @@ export class PendingGathers {
     }
   }
 
-  /** A rank that the key needs will not come; the launcher tells everybody, us too. */
+  /** A rank that the key needs will not come; the launcher notifies all hosts, this one too. */
   fail(key: Key, rank: number, how: LeftHow, reason: string): void {
     const pending = this.#pending.get(keyName(key));
     if (pending === undefined) return;

@@ -72,7 +72,7 @@ function serve(): void {
       deliverPlan(gathering.key, planJoined(gathering, host, planner, false), (_host, frame) =>
         bootstrap.receive(frame),
       ),
-    // Of ranks that ncclrun has not started, their own launcher judges and tells.
+    // Ranks that ncclrun has not started have their own launcher, which judges and reports.
     late() {},
     missing() {},
     suspected() {},

@@ -1,4 +1,4 @@
-/** What the launcher hears of ranks that this host cannot serve. */
+/** The report of ranks that this host cannot serve. */
 import { encodeJson, makeFrame } from '../../control/messages/codec.ts';
 import { FrameKind } from '../../control/messages/frame.ts';
 import type { Frame } from '../../control/messages/frame.ts';

@@ -118,7 +118,7 @@ export function giveUp(message: string): never {
 function ended(link: AgentLink, one: Agent | null): void {
   const isLast = one === null || one.hasLostLauncher || (one === agent && !one.staysAfter);
   if (one === null || one === agent) uplink?.idle();
-  // Other hosts may end later, and what they say comes by way of us.
+  // Other hosts may end later, and their frames pass through this process.
   if (isLast || isClosed) void (uplink?.none ?? Promise.resolve()).then(() => exitWhenSent(link));
 }
 

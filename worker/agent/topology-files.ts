@@ -107,7 +107,7 @@ export function findOwnMachine(
   return (device) => (files.onGpus && device === 'host' ? null : (found ??= find()));
 }
 
-/** What is to be told: what could not be found out or written. Null: nothing is written. */
+/** Returns a notice of what could not be found out or written; null: there is none. */
 export async function dumpHostTopology(
   native: Native,
   files: TopologyFiles,

@@ -1,5 +1,5 @@
 /**
- * This process's lease with the launcher, and the agents of other hosts that the launcher reaches by way of it. It lasts as long as the link, from
+ * This process's lease with the launcher, and the agents of other hosts that the launcher reaches through it. It lasts as long as the link, from
  * the first order to the end of the last agent behind it.
  */
 import { HEARTBEAT, Lease } from '../../control/link/lease.ts';
@@ -18,14 +18,14 @@ export class Uplink {
   readonly #lost: (silentMs: number) => void;
   #whileStopped: TcpSilence | null = null;
 
-  /** `silent`: nothing was heard of the launcher for longer than the lease. `startBranch`: for tests. */
+  /** `silent`: the launcher was silent for longer than the lease. `startBranch`: for tests. */
   constructor(link: Link, terms: LeaseTerms, silent: (silentMs: number) => void, startBranch?: StartBranch) {
     const branches = new Branches(link, terms, startBranch);
     this.#branches = branches;
     this.#terms = terms;
     this.#lost = (silentMs) => {
       silent(silentMs);
-      branches.end(); // they will not hear of the launcher any more either, and need not wait for that
+      branches.end(); // they get nothing from the launcher any more either, and need not wait for that
     };
     this.#lease = new Lease({ ...terms, sendHeartbeat: () => link.send(HEARTBEAT), onSilent: this.#lost });
   }

@@ -33,7 +33,7 @@ export class XidWatch {
   readonly #knowsPids = pidNamespace() === MACHINE_PIDS;
   /** Rank by process. */
   readonly #pids = new Map<number, number>();
-  /** GPU, code and process of what has been told. */
+  /** GPU, code and process of what has been reported. */
   readonly #reported = new Set<string>();
   readonly #timer: NodeJS.Timeout;
   #lookedAt = Date.now();

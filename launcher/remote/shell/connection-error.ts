@@ -10,7 +10,7 @@ export interface ConnectionProblem {
   readonly transient: boolean;
 }
 
-/** A problem on its way to whoever started the connection. */
+/** A problem, thrown to whoever started the connection. */
 export class ConnectionError extends Error {
   readonly problem: ConnectionProblem;
 

@@ -5,7 +5,7 @@
 export const ALIVE_SECONDS = 2;
 export const ALIVE_COUNT = 3;
 
-/** Calls `silent` once, if nothing is `heard` for that long. Only silence that we could have heard counts: while this process was busy, what had come waits to be read. */
+/** Calls `silent` once, if nothing is `received` for that long. While this process is busy, what has arrived waits to be read: that time does not count. */
 export class SilenceWatch {
   readonly #timer: NodeJS.Timeout;
   #ticks = 0;

@@ -67,7 +67,7 @@ export class PlacedLink implements Link {
     if (this.#link === null) this.#gone.resolve();
   }
 
-  /** The other end may not hear of it. */
+  /** The other end may not learn of it. */
   abandon(): void {
     this.close();
     this.#link?.abandon();

@@ -55,7 +55,7 @@ export class SlurmShell implements RemoteShell {
   #step: Step | null = null;
   #hasCopied = false;
   readonly #ends = new Map<PlacedLink, RemoteExit>();
-  /** srun has ended, and what it said is told. */
+  /** srun has ended, and what it said is reported. */
   readonly #blamed = Promise.withResolvers<void>();
   #isOver = false;
   #linksLeft: number;

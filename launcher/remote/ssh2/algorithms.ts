@@ -81,7 +81,7 @@ function hostKeyOrder(settings: HopSettings, knownTypes: readonly string[]): Ser
   return [...known, ...usable.filter((name) => !known.includes(name))];
 }
 
-/** An RSA key may sign in several ways. */
+/** An RSA key has several signature algorithms. */
 function keyTypeOf(algorithm: string): string {
   return algorithm.startsWith('rsa-sha2-') ? 'ssh-rsa' : algorithm;
 }

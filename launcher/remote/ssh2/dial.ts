@@ -1,4 +1,4 @@
-/** A socket to a host that needs no other on the way. */
+/** A socket to a host that is reached directly. */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -47,7 +47,7 @@ export class Hop {
   constructor(settings: HopSettings, onProgress: (progress: Progress) => void = () => {}) {
     this.settings = settings;
     this.#onProgress = onProgress;
-    this.#ready.promise.catch(() => {}); // whoever waits for it hears of it
+    this.#ready.promise.catch(() => {}); // whoever waits for it gets the error
   }
 
   /** Not null: the host fell silent, and was given up. */

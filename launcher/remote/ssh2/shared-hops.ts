@@ -1,4 +1,4 @@
-/** Connections to hosts on the way: one per way, however many hosts lie behind it; ended with the last that uses it. */
+/** Connections to jump hosts: one per path, however many hosts lie behind it; ended with the last that uses it. */
 import { Hop } from './hop.ts';
 import type { HopKnowledge } from './hop.ts';
 import type { HopSettings } from './settings.ts';

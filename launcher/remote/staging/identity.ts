@@ -10,7 +10,7 @@ export interface Identity {
   readonly key: string;
 }
 
-/** Written by the build (scripts/identity.mjs): one line, version and hash. It is the last file of a bundle, so it tells that one is whole. */
+/** Written by the build (scripts/identity.mjs): one line, version and hash. It is the last file of a bundle, so it shows that one is whole. */
 export const IDENTITY_FILE = 'dist/identity';
 
 /** Null where the build left none: such an installation cannot be copied. */

@@ -20,7 +20,7 @@ const vital = [
   'build/ncclrun-guardian',
 ];
 
-/** n_start ROOT: the agent takes the shell's place, or there is none. It tells what was not to be trusted. A signal that is for the ranks ends nobody. */
+/** n_start ROOT: the agent takes the shell's place, or there is none. It reports what was not to be trusted. A signal that is for the ranks ends nobody. */
 export const START = `trap "" USR1; n_start() {
   ncclrun_self=$1/bin/ncclrun-agent;
   [ -z "$n_distrust" ] || export NCCLRUN_DISTRUST="$n_distrust";

@@ -35,7 +35,7 @@ export class TreeShell implements RemoteShell {
     this.#settled = hosts.map(() => Promise.withResolvers<void>());
   }
 
-  /** Those that other hosts start need no turn of the launcher's. */
+  /** Hosts that others start need no slot of the launcher's. */
   async admit(host: HostSlots, connecting: Limiter): Promise<() => void> {
     const multiplexer = await this.#multiplexerOf(host);
     if (multiplexer === null) {
@@ -82,7 +82,7 @@ export class TreeShell implements RemoteShell {
       if (this.#multiplexers.get(index) === multiplexer) this.#multiplexers.delete(index);
       this.#settled[index]?.resolve();
     };
-    // Those that come by way of this host are lost after it, and because of it.
+    // Hosts that are reached through this one are lost after it, and because of it.
     void remote.exit.then(closed).then(() => setImmediate(() => multiplexer.end()));
     const link = tapped(remote.link, {
       frame: (frame) => {
@@ -136,7 +136,7 @@ interface Tap {
   closing(): void;
 }
 
-/** The link, with somebody who hears all of it, too. */
+/** The link, with an observer of all its frames. */
 function tapped(link: Link, tap: Tap): Link {
   return {
     open: (handler) =>
