@@ -23,7 +23,7 @@ const byPath: Readonly<Record<string, readonly string[]>> = {
   'control/planner/': ['plan', 'machine-plan', 'collectives'],
   'control/planner/measured/': ['tune', 'machine-plan'],
   'control/topology/': ['topo', 'topology-files'],
-  'worker/': ['engine', 'collectives'],
+  'worker/': ['interface', 'engine', 'collectives'],
   'worker/agent/': ['exit-status', 'blame', 'split', 'shrink'],
   'worker/agent/hang': ['hang'],
   'worker/agent/invited': ['strangers', 'private-agent'],

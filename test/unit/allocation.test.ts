@@ -258,6 +258,14 @@ describe('--include and --exclude', () => {
     expect(failure.remedy).toContain(remedy);
   });
 
+  test.each([
+    [{ include: 'w1@w0:4' }, 4],
+    [{ include: 'w0:0,w9@w1' }, 2],
+    [{ include: 'w0@storage' }, 7],
+  ])('the position of the error in %j covers the word', (wishes, length) => {
+    expect(failureOf(content, wishes).position?.length).toBe(length);
+  });
+
   test('--include rejects a host that the hostfile excludes', () => {
     const without = 'w0:1\nw1:1\nw2:1\n^w1';
     expect(hostsOf(without, { exclude: 'w[0-1]' })).toBe('w2:1');
